@@ -1,0 +1,112 @@
+/* The decoders that hook/driver_api.def may name in its last column, and what the row needs besides.
+ * Included by functions.c (the table) and decode.c (the definitions). */
+#ifndef CT_DECODERS_H
+#define CT_DECODERS_H
+
+#include "hook.h"
+
+/* DECODER(name, row flags) */
+#define CT_DECODERS(DECODER)                                                                                  \
+    DECODER(alloc, 0)                   /* (pointer *, size, …) */                                            \
+    DECODER(alloc_v1, 0)                /* the same with 32-bit pointer and size */                           \
+    DECODER(alloc_pitch, 0)             /* (pointer *, pitch *, width, height, element) */                    \
+    DECODER(alloc_pitch_v1, 0)                                                                                \
+    DECODER(alloc_managed, 0)           /* (pointer *, size, flags) */                                        \
+    DECODER(alloc_host, 0)              /* (void **, size, …) */                                              \
+    DECODER(alloc_host_v1, 0)                                                                                 \
+    DECODER(alloc_async, 0)             /* (pointer *, size, stream) */                                       \
+    DECODER(alloc_from_pool, 0)         /* (pointer *, size, pool, stream) */                                 \
+    DECODER(host_register, 0)           /* (void *, size, flags) */                                           \
+    DECODER(free, 0)                    /* (address, …) */                                                    \
+    DECODER(free_v1, 0)                                                                                       \
+    DECODER(copy, 0)                    /* (destination, source, bytes): the driver finds out the direction */\
+    DECODER(copy_async, 0)              /* … and stream */                                                    \
+    DECODER(copy_peer, 0)               /* (destination, context, source, context, bytes) */                  \
+    DECODER(copy_peer_async, 0)                                                                               \
+    DECODER(copy_htod, 0)               /* (destination, source, bytes) */                                    \
+    DECODER(copy_htod_async, 0)         /* … and stream */                                                    \
+    DECODER(copy_htod_v1, 0)            /* 32-bit pointer and size */                                         \
+    DECODER(copy_htod_async_v1, 0)                                                                            \
+    DECODER(copy_dtoh, 0)                                                                                     \
+    DECODER(copy_dtoh_async, 0)                                                                               \
+    DECODER(copy_dtoh_v1, 0)                                                                                  \
+    DECODER(copy_dtoh_async_v1, 0)                                                                            \
+    DECODER(copy_dtod, 0)                                                                                     \
+    DECODER(copy_dtod_async, 0)                                                                               \
+    DECODER(copy_dtod_v1, 0)                                                                                  \
+    DECODER(copy_dtod_async_v1, 0)                                                                            \
+    DECODER(copy_dtoa, 0)               /* (array, offset, source, bytes) */                                  \
+    DECODER(copy_dtoa_v1, 0)                                                                                  \
+    DECODER(copy_atod, 0)               /* (destination, array, offset, bytes) */                             \
+    DECODER(copy_atod_v1, 0)                                                                                  \
+    DECODER(copy_htoa, 0)               /* (array, offset, source, bytes) */                                  \
+    DECODER(copy_htoa_async, 0)                                                                               \
+    DECODER(copy_htoa_v1, 0)                                                                                  \
+    DECODER(copy_htoa_async_v1, 0)                                                                            \
+    DECODER(copy_atoh, 0)               /* (destination, array, offset, bytes) */                             \
+    DECODER(copy_atoh_async, 0)                                                                               \
+    DECODER(copy_atoh_v1, 0)                                                                                  \
+    DECODER(copy_atoh_async_v1, 0)                                                                            \
+    DECODER(copy_atoa, 0)               /* (array, offset, array, offset, bytes) */                           \
+    DECODER(copy_atoa_v1, 0)                                                                                  \
+    DECODER(copy_2d, 0)                 /* (CUDA_MEMCPY2D_v2 *) */                                            \
+    DECODER(copy_2d_async, 0)                                                                                 \
+    DECODER(copy_2d_v1, 0)              /* (CUDA_MEMCPY2D_v1 *) */                                            \
+    DECODER(copy_2d_async_v1, 0)                                                                              \
+    DECODER(copy_3d, 0)                 /* (CUDA_MEMCPY3D_v2 *), and CUDA_MEMCPY3D_PEER, laid out alike */    \
+    DECODER(copy_3d_async, 0)                                                                                 \
+    DECODER(copy_3d_peer, 0)                                                                                  \
+    DECODER(copy_3d_peer_async, 0)                                                                            \
+    DECODER(copy_3d_v1, 0)              /* (CUDA_MEMCPY3D_v1 *) */                                            \
+    DECODER(copy_3d_async_v1, 0)                                                                              \
+    DECODER(copy_batch, 0)              /* (destinations, sources, sizes, count, …, failed, stream) */        \
+    DECODER(copy_batch_v2, 0)           /* … without failed */                                                \
+    DECODER(copy_3d_batch, 0)           /* (count, operations, failed, flags, stream) */                      \
+    DECODER(copy_3d_batch_v2, 0)        /* … without failed */                                                \
+    DECODER(set_d8, 0)                  /* (pointer, value, count) */                                         \
+    DECODER(set_d16, 0)                                                                                       \
+    DECODER(set_d32, 0)                                                                                       \
+    DECODER(set_d8_async, 0)            /* … and stream */                                                    \
+    DECODER(set_d16_async, 0)                                                                                 \
+    DECODER(set_d32_async, 0)                                                                                 \
+    DECODER(set_d8_v1, 0)                                                                                     \
+    DECODER(set_d16_v1, 0)                                                                                    \
+    DECODER(set_d32_v1, 0)                                                                                    \
+    DECODER(set_2d8, 0)                 /* (pointer, pitch, value, width, height) */                          \
+    DECODER(set_2d16, 0)                                                                                      \
+    DECODER(set_2d32, 0)                                                                                      \
+    DECODER(set_2d8_async, 0)                                                                                 \
+    DECODER(set_2d16_async, 0)                                                                                \
+    DECODER(set_2d32_async, 0)                                                                                \
+    DECODER(set_2d8_v1, 0)                                                                                    \
+    DECODER(set_2d16_v1, 0)                                                                                   \
+    DECODER(set_2d32_v1, 0)                                                                                   \
+    DECODER(launch, 0)                  /* (function, grid, block, shared, stream, …) */                      \
+    DECODER(launch_ex, 0)               /* (CUlaunchConfig *, function, …) */                                 \
+    DECODER(launch_one, 0)              /* cuLaunch(function) */                                              \
+    DECODER(launch_grid, 0)             /* cuLaunchGrid(function, width, height) */                           \
+    DECODER(launch_grid_async, 0)       /* … and stream */                                                    \
+    DECODER(graph_launch, 0)            /* (exec, stream) */                                                  \
+    DECODER(graph_instantiate, CT_ROW_ALWAYS) /* (exec *, graph, …) */                                        \
+    DECODER(capture_begin, CT_ROW_ALWAYS)     /* (stream, …) */                                               \
+    DECODER(capture_end, CT_ROW_ALWAYS)       /* (stream, …) */                                               \
+    DECODER(handle, 0)                  /* (stream, event or context, …) */                                   \
+    DECODER(stream, 0)                  /* (stream, …), the null stream named by the form of the function */  \
+    DECODER(handle_out, 0)              /* (context *, …) */                                                  \
+    DECODER(get_function, CT_ROW_ALWAYS)      /* (function *, module, name), (kernel *, library, name) */     \
+    DECODER(kernel_function, CT_ROW_ALWAYS)   /* (function *, kernel) */                                      \
+    DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, …) */                         \
+    DECODER(proc_address, CT_ROW_ALWAYS)      /* (symbol, function *, …) */
+
+enum {
+    CT_DECODER_FLAGS_none = 0,
+#define DECODER(name, flags) CT_DECODER_FLAGS_##name = flags,
+    CT_DECODERS(DECODER)
+#undef DECODER
+};
+
+#define DECODER(name, flags) ct_decoder ct_decode_##name;
+CT_DECODERS(DECODER)
+#undef DECODER
+
+#endif

@@ -1,0 +1,137 @@
+/* The driver's functions: one row each, and which address is whose. Called by the slow way of a call, by
+ * lookup.c and by process.c. */
+#include "hook.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define ct_decode_none NULL
+#include "decoders.h"
+
+struct ct_row ct_rows[CT_STUB_COUNT] = {
+#define ROW(function, group, words, decoder)                                                                  \
+    [CT_ROW_##function] = {                                                                                   \
+        .decode = ct_decode_##decoder,                                                                        \
+        .stack_words = words,                                                                                 \
+        .flags = CT_DECODER_FLAGS_##decoder,                                                                  \
+        .category = CT_CATEGORY_##group,                                                                      \
+    },
+#include "driver_api.def"
+#undef ROW
+};
+
+static const char *const names[CT_ROW_COUNT] = {
+#define ROW(function, group, words, decoder) #function,
+#include "driver_api.def"
+#undef ROW
+};
+
+static char spare_names[CT_SPARE_COUNT][CT_FUNCTION_NAME_MAX + 1];
+static _Atomic uint32_t spares; /* in use; a row's fields are written before */
+
+/* Addresses of real functions to rows: open addressing, filled once by resolve() and then only read. */
+enum { ADDRESS_SLOTS = 2048 };
+static_assert(ADDRESS_SLOTS > 2 * CT_ROW_COUNT, "half empty");
+static struct {
+    const void *real;
+    uint32_t row;
+} addresses[ADDRESS_SLOTS];
+
+static _Atomic bool resolved;
+
+static size_t address_slot(const void *real)
+{
+    return (size_t)(((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> 53) % ADDRESS_SLOTS;
+}
+
+void *ct_driver_symbol(const char *name); /* lookup.c */
+
+/* A function exported at two addresses' worth of names keeps the first: the driver has none such. */
+static void remember(const void *real, uint32_t row)
+{
+    size_t slot = address_slot(real);
+    while (addresses[slot].real && addresses[slot].real != real)
+        slot = (slot + 1) % ADDRESS_SLOTS;
+    if (!addresses[slot].real) {
+        addresses[slot].row = row;
+        addresses[slot].real = real;
+    }
+}
+
+bool ct_functions_resolve(void)
+{
+    if (atomic_load_explicit(&resolved, memory_order_acquire))
+        return true;
+    if (!ct_driver_symbol("cuInit"))
+        return false;
+    if (!ct_process_lock())
+        return false;
+    if (!atomic_load_explicit(&resolved, memory_order_relaxed)) {
+        for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
+            void *real = ct_driver_symbol(names[row]);
+            ct_rows[row].real = real;
+            const char *suffix = strrchr(names[row], '_');
+            if (suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0))
+                ct_rows[row].flags |= CT_ROW_PER_THREAD;
+            if (real)
+                remember(real, row);
+        }
+        /* Pairs with the acquire above. */
+        atomic_store_explicit(&resolved, true, memory_order_release);
+    }
+    ct_process_unlock();
+    return true;
+}
+
+void *ct_functions_stub(const void *real)
+{
+    if (!real || !atomic_load_explicit(&resolved, memory_order_acquire))
+        return NULL;
+    for (size_t slot = address_slot(real); addresses[slot].real; slot = (slot + 1) % ADDRESS_SLOTS) {
+        if (addresses[slot].real == real)
+            return ct_stubs[addresses[slot].row];
+    }
+    return NULL;
+}
+
+static void *find_spare(const void *real)
+{
+    const uint32_t used = atomic_load_explicit(&spares, memory_order_acquire);
+    for (uint32_t i = 0; i < used; i++) {
+        if (ct_rows[CT_ROW_COUNT + i].real == real)
+            return ct_stubs[CT_ROW_COUNT + i];
+    }
+    return NULL;
+}
+
+void *ct_functions_spare(void *real, const char *name)
+{
+    void *stub = find_spare(real);
+    if (stub || !ct_process_lock())
+        return stub;
+    stub = find_spare(real);
+    const uint32_t used = atomic_load_explicit(&spares, memory_order_relaxed);
+    if (!stub && used < CT_SPARE_COUNT) {
+        struct ct_row *row = &ct_rows[CT_ROW_COUNT + used];
+        strncpy(spare_names[used], name, CT_FUNCTION_NAME_MAX);
+        row->stack_words = CT_SPARE_STACK_WORDS;
+        row->category = CT_CATEGORY_other;
+        row->real = real;
+        stub = ct_stubs[CT_ROW_COUNT + used];
+        /* Pairs with the acquire in find_spare(). */
+        atomic_store_explicit(&spares, used + 1, memory_order_release);
+    }
+    ct_process_unlock();
+    return stub;
+}
+
+const char *ct_functions_name(uint32_t row)
+{
+    return row < CT_ROW_COUNT ? names[row] : spare_names[row - CT_ROW_COUNT];
+}
+
+void ct_functions_forget_ids(void)
+{
+    for (uint32_t row = 0; row < CT_STUB_COUNT; row++)
+        ct_rows[row].id = ct_rows[row].enter_id = ct_rows[row].leave_id = 0;
+}

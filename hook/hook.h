@@ -1,0 +1,218 @@
+/* What the files of hook/ share. The way of a call: stub and trampoline (trampoline_x86_64.S) → entry.c →
+ * the real driver → entry.c, which writes the record (record.c when it is not a plain one).
+ *
+ *   functions.c  the row of each driver function: its real address, its number in the segment, its decoder
+ *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
+ *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
+ *   thread.c     a thread's lane: taking and giving back
+ *   decode.c     what arguments mean
+ *   names.c      kernels' names and graphs' sizes by handle
+ *
+ * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit, no abort,
+ * no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked instruction. */
+#ifndef CT_HOOK_H
+#define CT_HOOK_H
+
+#include "category.h"
+#include "control.h"
+#include "segment.h"
+#include "session.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Nothing of this is for others; known to be local, it needs no look-up through the global offset table. */
+#pragma GCC visibility push(hidden)
+
+#define CT_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define CT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define CT_ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Numbers of rows: the table's functions in order, then the spare stubs. */
+enum {
+#define ROW(name, category, stack_words, decoder) CT_ROW_##name,
+#include "driver_api.def"
+#undef ROW
+    CT_ROW_COUNT,
+    CT_SPARE_COUNT = 128,
+    CT_STUB_COUNT = CT_ROW_COUNT + CT_SPARE_COUNT
+};
+
+/* Stack words that are passed on for a function whose signature nobody told us. */
+enum { CT_SPARE_STACK_WORDS = 16 };
+
+typedef int32_t ct_status; /* CUresult */
+
+/* A call in flight, on the application's stack. The trampoline knows the offsets. */
+struct ct_frame {
+    uint64_t args[6];
+    const uint64_t *stack_args; /* the words that the caller passed on its stack */
+    uint64_t start;             /* ticks at entry; meaningful while producer is set */
+    struct ct_producer *producer;
+    uint32_t row;
+    uint32_t depth;
+    uint64_t result; /* what the real function left in the return register */
+    uint64_t pad;
+};
+static_assert(sizeof(struct ct_frame) == 96, "trampoline");
+static_assert(offsetof(struct ct_frame, stack_args) == 48, "trampoline");
+static_assert(offsetof(struct ct_frame, row) == 72, "trampoline");
+static_assert(offsetof(struct ct_frame, result) == 80, "trampoline");
+
+/* What the trampoline does next, returned in two registers. */
+struct ct_target {
+    void *function;
+    uint64_t mode; /* stack words to pass on (0 to CT_SPARE_STACK_WORDS), or one of the two below */
+};
+#define CT_MODE_STRAIGHT UINT64_MAX       /* jump to function as if the stub were not there */
+#define CT_MODE_SLOW     (UINT64_MAX - 1) /* save the vector registers and call ct_enter_slow() */
+
+/* ---- entry.c: called by the trampoline ---- */
+struct ct_target ct_enter(struct ct_frame *frame);
+void ct_leave(struct ct_frame *frame);
+
+/* ---- functions.c ---- */
+
+/* What a decoder says of a returned call. Zeroed before. */
+struct ct_decoded {
+    uint8_t kind;          /* enum ct_kind; CT_KIND_CALL when nothing else fits */
+    uint8_t flags;         /* CT_FLAG_… */
+    uint8_t payload_slots; /* 0 or 1: the payloads of proto/record.h are one slot each */
+    uint64_t value;
+    union {
+        struct ct_launch launch;
+        struct ct_transfer transfer;
+        struct ct_alloc alloc;
+        struct ct_graph_launch graph;
+        uint64_t words[CT_SLOT_BYTES / 8];
+    } payload;
+};
+
+/* Reads a returned call's arguments and result. Runs on the application's thread; may call the real driver
+ * only for look-ups that neither synchronise nor break a stream capture. */
+typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded);
+
+enum ct_row_flags {
+    CT_ROW_ALWAYS = 1, /* the decoder is wanted even while nothing is recorded: it learns or hands out */
+    CT_ROW_PER_THREAD = 2, /* a _ptsz or _ptds form: the null stream is the thread's own */
+};
+
+/* A row: one cache line holds two. `enter_id` and `leave_id` are `id` where the short way in entry.c may be
+ * taken, else 0. */
+struct ct_row {
+    void *real;          /* NULL when the driver lacks it */
+    ct_decoder *decode;  /* NULL for a plain call */
+    uint16_t id;         /* index in the segment's directory, 0 while the process has not called it */
+    uint16_t enter_id;   /* 0 unless the counter is the clock */
+    uint16_t leave_id;   /* 0 unless, besides, there is no decoder */
+    uint8_t stack_words;
+    uint8_t flags; /* enum ct_row_flags */
+    uint8_t category;
+    uint8_t reserved[7];
+};
+static_assert(sizeof(struct ct_row) == 32, "two rows a cache line");
+
+extern struct ct_row ct_rows[CT_STUB_COUNT];
+
+/* The stubs' addresses, in the order of the rows; defined beside the trampoline. */
+extern void *const ct_stubs[CT_STUB_COUNT];
+
+/* Finds the real functions if libcuda is loaded; true once they are known. Cheap when they are. */
+bool ct_functions_resolve(void);
+/* The stub for a real driver function, or NULL when `real` is none that the table knows. */
+void *ct_functions_stub(const void *real);
+/* A spare stub for `real`, named `name`; NULL when they are used up. The same for the same pointer. */
+void *ct_functions_spare(void *real, const char *name);
+const char *ct_functions_name(uint32_t row);
+/* Gives every row its number back to zero: a new segment numbers anew. */
+void ct_functions_forget_ids(void);
+/* The real function of a row, for the hook's own calls; NULL when the driver lacks it. */
+static inline void *ct_real(uint32_t row) { return ct_rows[row].real; }
+
+/* ---- process.c ---- */
+extern struct ct_control *ct_control; /* of the session in use; NULL before the first attachment */
+extern bool ct_clock_is_counter;
+
+static inline uint64_t ct_now(void) { return ct_clock_is_counter ? ct_counter_read() : ct_monotonic_ns(); }
+
+/* The process's segment, looking for a daemon and creating it where needed; NULL while dormant. */
+struct ct_segment *ct_process_segment(void);
+/* The same without looking: NULL when there is none. */
+struct ct_segment *ct_process_current(void);
+/* Counts segments of this process: what was defined in an earlier one must be defined again. */
+uint32_t ct_process_epoch(void);
+/* Maps lane `index`, which gets memory for its header and first piece of ring. NULL when memory is refused. */
+struct ct_lane *ct_process_map_lane(uint32_t index);
+/* Allocates the ring of lane `index` up to `bytes`. 0 or -errno. */
+int ct_process_grow_ring(uint32_t index, uint64_t bytes);
+/* The number of `row` in the directory; 0 when the directory is full or cannot grow. */
+uint16_t ct_process_define(uint32_t row);
+/* Lets go of a segment that the collector gave up; the process is dormant afterwards. */
+void ct_process_detach(void);
+/* Wakes the collector if it sleeps. */
+void ct_process_ring_doorbell(void);
+/* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a signal handler
+ * that interrupted its own thread). */
+bool ct_process_lock(void);
+void ct_process_unlock(void);
+
+/* ---- thread.c ---- */
+
+/* A lane as its owner sees it: private to the process, one for each lane, in memory that the kernel wipes in
+ * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine". */
+struct ct_producer {
+    struct ct_lane *lane; /* NULL: nothing is recorded */
+    uint8_t *ring;
+    uint64_t mask;     /* slots - 1 */
+    uint64_t position; /* next slot to write */
+    uint64_t limit;    /* slots up to here may be written without asking */
+    uint64_t allocated_slots;
+    uint32_t idle; /* 1 except while a record is being written: a signal handler then finds 0 */
+    uint32_t depth;
+    uint32_t index; /* of the lane */
+    uint32_t epoch; /* of the process when the lane was mapped */
+    uint64_t retry; /* ticks: no sooner ask for memory again */
+    uintptr_t frames[CT_OPEN_MAX]; /* where the open calls' frames lie */
+    struct ct_segment *segment;
+};
+
+extern __thread struct ct_producer *ct_self; /* never NULL: &ct_dormant when nothing is recorded */
+extern struct ct_producer ct_dormant;
+
+/* Takes a lane for the calling thread if the process has a segment; true when it holds one. */
+bool ct_thread_attach(void);
+/* Gives the calling thread's lane up without giving it back (the segment is gone, or belongs to a parent). */
+void ct_thread_forget(void);
+/* Private memory for the lanes of a new segment. */
+struct ct_producer *ct_thread_producers_create(void);
+
+/* ---- record.c ---- */
+
+/* Writes a record of 1 + payload_slots slots at the producer's position. The caller holds the lane (idle is 0) and has
+ * announced. False when there is no room. */
+bool ct_record_room(struct ct_producer *producer, uint32_t slots);
+void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,
+                     size_t payload_bytes);
+/* Counts a call that is not in the ring. */
+void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
+                    uint64_t end, uint64_t bytes);
+/* The producer's position has reached `wake`: ring, or let go. */
+void ct_record_wake(struct ct_producer *producer);
+
+/* ---- lookup.c ---- */
+ct_decoder ct_decode_proc_address;
+
+/* ---- names.c ---- */
+
+/* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is busy. */
+uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer);
+void ct_names_learn(uint64_t handle, const char *name);
+void ct_names_alias(uint64_t handle, uint64_t of);
+void ct_names_erase(uint64_t handle);
+void ct_graphs_learn(uint64_t exec, uint32_t kernel_nodes);
+uint32_t ct_graphs_kernel_nodes(uint64_t exec);
+
+#pragma GCC visibility pop
+
+#endif

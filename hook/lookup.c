@@ -1,0 +1,90 @@
+/* The ways in: what programs get when they look the driver's functions up. dlsym's entry is in the
+ * trampoline's file; cuGetProcAddress comes here as the decoder of its own row. */
+#include "hook.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+typedef void *dlsym_function(void *handle, const char *name);
+
+/* Written once, by whichever thread comes first; all would write the same. */
+dlsym_function *ct_real_dlsym;
+static void *libcuda;
+
+dlsym_function *ct_dlsym_find(void);
+struct ct_dlsym_result {
+    void *pointer;
+    uint64_t tail; /* 1: not for us, jump to the real dlsym */
+};
+struct ct_dlsym_result ct_dlsym(void *handle, const char *name);
+
+/* dlvsym, because dlsym would find us. The first version exists in every glibc of its architecture, so that
+ * the look-up does not fail and leaves no dlerror(). */
+dlsym_function *ct_dlsym_find(void)
+{
+    static const char *const versions[] = { CT_GLIBC_BASE, "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.0" };
+    for (size_t i = 0; !ct_real_dlsym && i < CT_ARRAY_LENGTH(versions); i++)
+        ct_real_dlsym = (dlsym_function *)(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    return ct_real_dlsym;
+}
+
+static void *real_dlsym(void *handle, const char *name) { return ct_dlsym_find()(handle, name); }
+
+/* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
+void *ct_driver_symbol(const char *name)
+{
+    if (!libcuda)
+        libcuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return libcuda ? real_dlsym(libcuda, name) : NULL;
+}
+
+static bool is_own_stub(const void *pointer)
+{
+    Dl_info theirs, ours;
+    return dladdr(pointer, &theirs) && dladdr((const void *)&ct_real_dlsym, &ours) &&
+           theirs.dli_fbase == ours.dli_fbase;
+}
+
+/* `name` is "cu" and an upper-case letter. The order of look-ups matters: the last one must be the one whose
+ * dlerror() the application may ask for. */
+struct ct_dlsym_result ct_dlsym(void *handle, const char *name)
+{
+    const bool driver_loaded = ct_functions_resolve();
+    void *of_driver = driver_loaded ? ct_driver_symbol(name) : NULL;
+
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
+        void *stub = ct_functions_stub(of_driver);
+        if (stub)
+            return (struct ct_dlsym_result){ stub, 0 };
+        /* The real dlsym would find our stub of a function that is not there. */
+        void *pointer = real_dlsym(RTLD_NEXT, name);
+        return (struct ct_dlsym_result){ pointer, pointer != NULL };
+    }
+
+    void *pointer = real_dlsym(handle, name);
+    if (pointer && of_driver && (pointer == of_driver || is_own_stub(pointer))) {
+        void *stub = ct_functions_stub(of_driver);
+        if (!stub)
+            stub = ct_functions_spare(of_driver, name);
+        return (struct ct_dlsym_result){ stub ? stub : of_driver, 0 };
+    }
+    if (pointer && !of_driver && is_own_stub(pointer))
+        pointer = real_dlsym(RTLD_NEXT, name); /* fails, and says so in dlerror() */
+    return (struct ct_dlsym_result){ pointer, 0 };
+}
+
+/* CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), and _v2 with a
+ * status pointer more. The result, the status and a pointer that is not the driver's stay as they are. */
+void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)decoded;
+    const char *symbol = (const char *)frame->args[0];
+    void **pointer = (void **)frame->args[1];
+    if ((ct_status)frame->result != 0 || !pointer || !*pointer || !symbol || !*symbol)
+        return;
+    void *stub = ct_functions_stub(*pointer);
+    if (!stub && !is_own_stub(*pointer))
+        stub = ct_functions_spare(*pointer, symbol);
+    if (stub)
+        *pointer = stub;
+}

@@ -1,0 +1,385 @@
+/* The process's segment: found a daemon, created, given up, started anew in a fork's child. Called by
+ * thread.c, functions.c and record.c, never on the hot path.
+ *
+ * No descriptor stays open between calls: a program that closes all of them (as daemons do) and gets the
+ * number back for a file of its own must not have it written by us. The segment is opened again by name when
+ * it has to grow, and is checked to be the same file. */
+#include "hook.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct ct_control *ct_control;
+bool ct_clock_is_counter;
+
+static struct {
+    struct ct_segment *_Atomic segment; /* NULL: dormant */
+    _Atomic uint32_t epoch;
+    int32_t pid;
+    _Atomic uint64_t next_look_ns; /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon again */
+    _Atomic int32_t lock_owner;    /* tid, 0 when free */
+    uint64_t image_ns;
+    uint64_t inode, device;
+    char path[CT_NAME_BYTES];
+    char control_path[CT_NAME_BYTES];
+} process;
+
+enum { LOOK_INTERVAL_NS = 1000000000 };
+
+static int32_t gettid_now(void) { return (int32_t)syscall(SYS_gettid); }
+
+bool ct_process_lock(void)
+{
+    const int32_t tid = gettid_now();
+    int32_t owner = 0;
+    while (!atomic_compare_exchange_weak_explicit(&process.lock_owner, &owner, tid, memory_order_acquire,
+                                                  memory_order_relaxed)) {
+        if (owner == tid)
+            return false;
+        owner = 0;
+        syscall(SYS_sched_yield);
+    }
+    return true;
+}
+
+void ct_process_unlock(void) { atomic_store_explicit(&process.lock_owner, 0, memory_order_release); }
+
+struct ct_segment *ct_process_current(void)
+{
+    return atomic_load_explicit(&process.segment, memory_order_acquire);
+}
+
+uint32_t ct_process_epoch(void) { return atomic_load_explicit(&process.epoch, memory_order_acquire); }
+
+/* ---- forks and exits ---- */
+
+/* Everything of the parent's is let go; the child looks for a daemon at its next call. Runs in the child of
+ * fork(), and by hand in the child of a clone() that ran no handlers. */
+static void start_anew(void)
+{
+    atomic_store(&process.segment, NULL);
+    atomic_fetch_add(&process.epoch, 1);
+    atomic_store(&process.next_look_ns, 0);
+    atomic_store(&process.lock_owner, 0);
+    process.pid = (int32_t)syscall(SYS_getpid);
+    ct_functions_forget_ids();
+    ct_thread_forget();
+}
+
+/* Also called by hand when a call comes before the constructors. */
+__attribute__((constructor)) static void begin(void)
+{
+    if (process.image_ns)
+        return;
+    process.image_ns = ct_monotonic_ns();
+    process.pid = (int32_t)syscall(SYS_getpid);
+    pthread_atfork(NULL, NULL, start_anew);
+}
+
+static void mark_exiting(void)
+{
+    struct ct_segment *segment = ct_process_current();
+    /* In the child of vfork() the memory is the parent's. */
+    if (segment && process.pid == (int32_t)syscall(SYS_getpid))
+        atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
+}
+
+/* Nothing is unmapped or freed: exit handlers and destructors that run later may still call the driver. */
+__attribute__((destructor)) static void end(void) { mark_exiting(); }
+
+/* _exit() runs no destructor, and is how forked children of Python end: without this they would count as
+ * killed. The system call is all that the C library's own does. */
+__attribute__((noreturn, visibility("default"))) void _exit(int status)
+{
+    mark_exiting();
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+__attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int status);
+
+/* ---- the daemon ---- */
+
+static int file_status(int fd, struct stat *status) { return (int)syscall(SYS_fstat, fd, status); }
+
+/* Maps the session's control segment if a daemon holds its lock. */
+static struct ct_control *find_daemon(const char *session)
+{
+    ct_session_control_path(process.control_path, (uint32_t)geteuid(), session);
+    const int fd = open(process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return NULL;
+    struct ct_control *control = NULL;
+    struct stat status;
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        status.st_size >= (off_t)sizeof(*control) && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) {
+        void *map = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        control = map == MAP_FAILED ? NULL : map;
+    }
+    close(fd);
+    if (control && (control->magic != CT_CONTROL_MAGIC || control->version != CT_PROTO_VERSION ||
+                    control->bytes != sizeof(*control))) {
+        munmap(control, sizeof(*control));
+        return NULL;
+    }
+    return control;
+}
+
+void ct_process_ring_doorbell(void)
+{
+    struct ct_control *control = ct_control;
+    if (atomic_load_explicit(&control->sleeping, memory_order_relaxed) &&
+        atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
+        sem_post(&control->doorbell);
+}
+
+/* ---- the segment ---- */
+
+/* posix_fallocate's range becomes touchable; 0 or -errno. */
+static int allocate(int fd, uint64_t offset, uint64_t bytes)
+{
+    int error;
+    do
+        error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
+    while (error == EINTR);
+    return -error;
+}
+
+/* Reads a file of /proc into `text`; NULs between arguments become spaces. */
+static void read_proc(const char *path, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    size_t n = 0;
+    ssize_t got;
+    while (n < bytes - 1 && (got = read(fd, text + n, bytes - 1 - n)) > 0)
+        n += (size_t)got;
+    close(fd);
+    while (n > 0 && (text[n - 1] == '\0' || text[n - 1] == '\n'))
+        n--;
+    text[n] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '\0')
+            text[i] = ' ';
+    }
+}
+
+/* The link reads "pid:[4026531836]". */
+static uint64_t pid_namespace(void)
+{
+    char link[64];
+    const ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
+    link[n > 0 ? n : 0] = '\0';
+    const char *number = strchr(link, '[');
+    return number ? strtoull(number + 1, NULL, 10) : 0;
+}
+
+/* Field 22 of /proc/self/stat, counted from behind the last ')': a program's name may hold spaces. */
+static uint64_t process_start(void)
+{
+    char stat[1024];
+    read_proc("/proc/self/stat", stat, sizeof(stat));
+    char *field = strrchr(stat, ')');
+    for (int i = 0; field && i < 20; i++)
+        field = strchr(field + 1, ' ');
+    return field ? strtoull(field, NULL, 10) : 0;
+}
+
+static void describe(struct ct_segment *segment, uint64_t ring_bytes)
+{
+    segment->magic = CT_SEGMENT_MAGIC;
+    segment->version = CT_PROTO_VERSION;
+    segment->header_bytes = sizeof(*segment);
+    segment->function_slots = CT_FUNCTIONS_MAX;
+    segment->lane_slots = CT_LANES_MAX;
+    segment->lane_offset = CT_LANE_OFFSET;
+    segment->lane_stride = CT_LANE_HEADER_BYTES + ring_bytes;
+    segment->ring_bytes = ring_bytes;
+    segment->pid = process.pid;
+    segment->uid = (uint32_t)geteuid();
+    segment->process_start = process_start();
+    segment->image_ns = process.image_ns;
+    segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+    segment->pid_namespace = pid_namespace();
+    segment->anchor = ct_anchor_read(3);
+    const ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
+    segment->exe[n > 0 ? n : 0] = '\0';
+    read_proc("/proc/self/cmdline", segment->cmdline, sizeof(segment->cmdline));
+
+    struct ct_function *unknown = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
+    strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);
+    unknown->category = CT_CATEGORY_other;
+    atomic_store_explicit(&segment->functions, 1, memory_order_relaxed);
+    /* Pairs with the collector's acquire: the header is complete. */
+    atomic_store_explicit(&segment->ready, 1, memory_order_release);
+}
+
+static struct ct_segment *create_segment(const char *session)
+{
+    const uint64_t ring_bytes = ct_control->ring_bytes;
+    if (ring_bytes < CT_RING_BYTES_MIN || ring_bytes > CT_RING_BYTES_MAX || ring_bytes & (ring_bytes - 1))
+        return NULL;
+    ct_session_segment_path(process.path, (uint32_t)geteuid(), session, process.pid, ct_monotonic_ns());
+    const int fd = open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return NULL;
+    struct stat status;
+    void *map = MAP_FAILED;
+    /* The header and the directory's first page. */
+    if (file_status(fd, &status) == 0 && ftruncate(fd, (off_t)CT_LANE_OFFSET) == 0 &&
+        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0)
+        map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED) {
+        unlink(process.path);
+        return NULL;
+    }
+    process.inode = status.st_ino;
+    process.device = status.st_dev;
+    describe(map, ring_bytes);
+    return map;
+}
+
+/* Once a second at most, one thread looks for the daemon; the others go on without. */
+static struct ct_segment *look(void)
+{
+    struct timespec coarse;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &coarse);
+    const uint64_t now = (uint64_t)coarse.tv_sec * 1000000000 + (uint64_t)coarse.tv_nsec;
+    if (now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed))
+        return NULL;
+    begin();
+    if (process.pid != (int32_t)syscall(SYS_getpid))
+        start_anew();
+    if (!ct_process_lock())
+        return NULL;
+    struct ct_segment *segment = ct_process_current();
+    if (segment || now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed)) {
+        ct_process_unlock();
+        return segment;
+    }
+    const char *session = getenv(CT_SESSION_ENV);
+    if (!session || !*session)
+        session = CT_SESSION_DEFAULT;
+    struct ct_control *control = ct_session_valid(session) ? find_daemon(session) : NULL;
+    if (control) {
+        /* An earlier daemon's mapping may still be in a thread's hands: it stays. */
+        ct_control = control;
+        ct_clock_is_counter = control->clock == CT_CLOCK_COUNTER;
+        atomic_fetch_add(&process.epoch, 1);
+        ct_functions_forget_ids();
+        segment = ct_thread_producers_create() ? create_segment(session) : NULL;
+        if (segment) {
+            atomic_store_explicit(&process.segment, segment, memory_order_release);
+            atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
+            ct_process_ring_doorbell();
+        }
+    }
+    if (!segment)
+        atomic_store_explicit(&process.next_look_ns, now + LOOK_INTERVAL_NS, memory_order_relaxed);
+    ct_process_unlock();
+    return segment;
+}
+
+struct ct_segment *ct_process_segment(void)
+{
+    struct ct_segment *segment = ct_process_current();
+    if (segment && process.pid == (int32_t)syscall(SYS_getpid))
+        return segment;
+    if (segment)
+        start_anew(); /* the child of a bare clone() */
+    return look();
+}
+
+/* The segment's file, for a moment; -errno when it is not there or not ours. */
+static int reopen(void)
+{
+    const int fd = open(process.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    struct stat status;
+    if (file_status(fd, &status) == 0 && status.st_ino == process.inode && status.st_dev == process.device)
+        return fd;
+    close(fd);
+    return -ESTALE;
+}
+
+static int allocate_more(uint64_t offset, uint64_t bytes)
+{
+    const int fd = reopen();
+    if (fd < 0)
+        return fd;
+    const int error = allocate(fd, offset, bytes);
+    close(fd);
+    return error;
+}
+
+struct ct_lane *ct_process_map_lane(uint32_t index)
+{
+    const struct ct_segment *segment = ct_process_current();
+    if (!segment)
+        return NULL;
+    const uint64_t offset = ct_segment_lane_offset(segment, index);
+    const int fd = reopen();
+    if (fd < 0)
+        return NULL;
+    void *map = MAP_FAILED;
+    if (allocate(fd, offset, CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES) == 0)
+        map = mmap(NULL, segment->lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    close(fd);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+int ct_process_grow_ring(uint32_t index, uint64_t bytes)
+{
+    const struct ct_segment *segment = ct_process_current();
+    if (!segment)
+        return -ESTALE;
+    return allocate_more(ct_segment_lane_offset(segment, index), CT_LANE_HEADER_BYTES + bytes);
+}
+
+uint16_t ct_process_define(uint32_t row_index)
+{
+    struct ct_row *row = &ct_rows[row_index];
+    if (!ct_process_lock())
+        return row->id;
+    struct ct_segment *segment = ct_process_current();
+    if (row->id || !segment) {
+        ct_process_unlock();
+        return row->id;
+    }
+    const uint32_t id = atomic_load_explicit(&segment->functions, memory_order_relaxed);
+    const uint64_t place = CT_DIRECTORY_OFFSET + (uint64_t)id * sizeof(struct ct_function);
+    if (id < segment->function_slots && (place % 4096 != 0 || allocate_more(place, 4096) == 0)) {
+        struct ct_function *entry = (struct ct_function *)(void *)((uint8_t *)segment + place);
+        strncpy(entry->name, ct_functions_name(row_index), CT_FUNCTION_NAME_MAX);
+        entry->layer = CT_LAYER_DRIVER;
+        entry->category = row->category;
+        /* Pairs with the collector's acquire; records naming it are published later still. */
+        atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
+        row->id = (uint16_t)id;
+        if (ct_clock_is_counter) {
+            row->leave_id = row->decode ? 0 : row->id;
+            row->enter_id = row->id;
+        }
+    }
+    ct_process_unlock();
+    return row->id;
+}
+
+void ct_process_detach(void)
+{
+    struct ct_segment *segment = ct_self->segment;
+    ct_thread_forget();
+    if (segment && atomic_compare_exchange_strong(&process.segment, &segment, NULL))
+        atomic_store(&process.next_look_ns, 0);
+}

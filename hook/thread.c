@@ -1,0 +1,158 @@
+/* A thread's lane: taken at its first call, given back at its exit, then taken by the next thread. Called by
+ * the slow way of a call. */
+#include "hook.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct ct_producer ct_dormant;
+__thread struct ct_producer *ct_self = &ct_dormant;
+
+static struct ct_producer *producers; /* of the current segment, CT_LANES_MAX of them */
+static uint32_t producers_epoch;
+static pthread_key_t exit_key;
+static _Atomic uint32_t exit_key_state; /* 0 none, 1 being made, 2 ready, 3 not to be had */
+
+/* Runs at thread exit. Calls that come later (from other keys' destructors) take a lane anew, and this
+ * destructor runs again. */
+static void give_back(void *unused)
+{
+    (void)unused;
+    struct ct_producer *self = ct_self;
+    ct_self = &ct_dormant;
+    if (!self->lane || self->epoch != ct_process_epoch())
+        return;
+    self->depth = 0;
+    ct_lane_leave(self->lane, 0);
+    /* Pairs with the acquire of the compare-and-swap in take_free(). */
+    atomic_store_explicit(&self->lane->owner, CT_LANE_FREE, memory_order_release);
+}
+
+static void arm_exit(void)
+{
+    uint32_t none = 0;
+    if (atomic_compare_exchange_strong(&exit_key_state, &none, 1))
+        atomic_store(&exit_key_state, pthread_key_create(&exit_key, give_back) == 0 ? 2 : 3);
+    if (atomic_load(&exit_key_state) == 2)
+        pthread_setspecific(exit_key, &exit_key);
+}
+
+struct ct_producer *ct_thread_producers_create(void)
+{
+    const size_t bytes = sizeof(struct ct_producer) * CT_LANES_MAX;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+#ifdef MADV_WIPEONFORK
+    /* Linux 4.14; before it the atfork handler in process.c is all there is. */
+    madvise(memory, bytes, MADV_WIPEONFORK);
+#endif
+    producers = memory;
+    producers_epoch = ct_process_epoch();
+    return producers;
+}
+
+void ct_thread_forget(void) { ct_self = &ct_dormant; }
+
+/* A lane that its thread gave back: with half its ring free, and no loss that the collector has not seen,
+ * since that would pass to the new owner. */
+static struct ct_producer *take_free(struct ct_segment *segment)
+{
+    const uint32_t lanes = atomic_load_explicit(&segment->lanes, memory_order_acquire);
+    for (uint32_t i = 0; i < lanes; i++) {
+        struct ct_producer *producer = &producers[i];
+        struct ct_lane *lane = producer->lane;
+        if (!lane || atomic_load_explicit(&lane->owner, memory_order_relaxed) != CT_LANE_FREE)
+            continue;
+        uint32_t owner = CT_LANE_FREE;
+        /* Pairs with the release in give_back(): the last owner's private words are ours to read. */
+        if (!atomic_compare_exchange_strong_explicit(&lane->owner, &owner, CT_LANE_OWNED, memory_order_acquire,
+                                                     memory_order_relaxed))
+            continue;
+        uint64_t lost = 0;
+        for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+            lost += atomic_load_explicit(&lane->loss[cause].calls, memory_order_relaxed);
+        const uint64_t used = producer->position - ct_lane_tail(lane);
+        if (used <= (producer->mask + 1) / 2 &&
+            lost == atomic_load_explicit(&lane->loss_seen, memory_order_acquire))
+            return producer;
+        atomic_store_explicit(&lane->owner, CT_LANE_FREE, memory_order_release);
+    }
+    return NULL;
+}
+
+static struct ct_producer *take_new(struct ct_segment *segment)
+{
+    if (!ct_process_lock())
+        return NULL;
+    struct ct_producer *producer = NULL;
+    const uint32_t index = atomic_load_explicit(&segment->lanes, memory_order_relaxed);
+    struct ct_lane *lane = NULL;
+    if (segment == ct_process_current() && index < segment->lane_slots)
+        lane = ct_process_map_lane(index);
+    if (lane) {
+        producer = &producers[index];
+        *producer = (struct ct_producer){
+            .lane = lane,
+            .ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES,
+            .mask = segment->ring_bytes / CT_SLOT_BYTES - 1,
+            .allocated_slots = CT_CHUNK_BYTES / CT_SLOT_BYTES,
+            .limit = CT_CHUNK_BYTES / CT_SLOT_BYTES,
+            .idle = 1,
+            .index = index,
+            .epoch = ct_process_epoch(),
+            .segment = segment,
+        };
+        atomic_store_explicit(&lane->owner, CT_LANE_OWNED, memory_order_relaxed);
+        /* Pairs with the acquire in take_free() and in the collector. */
+        atomic_store_explicit(&segment->lanes, index + 1, memory_order_release);
+    }
+    ct_process_unlock();
+    return producer;
+}
+
+/* The first record of every owner: whose calls follow. */
+static void introduce(struct ct_producer *self)
+{
+    const uint32_t tid = (uint32_t)syscall(SYS_gettid);
+    struct ct_thread_name name = { .name = "" };
+    prctl(PR_GET_NAME, name.name, 0, 0, 0);
+    atomic_store_explicit(&self->lane->tid, tid, memory_order_relaxed);
+    atomic_fetch_add_explicit(&self->lane->tenancy, 1, memory_order_relaxed);
+
+    self->idle = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    ct_lane_announce(self->lane, self->position);
+    const struct ct_record record = { .end = ct_now(), .kind = CT_KIND_THREAD, .slots = 2, .value = tid };
+    if (ct_record_room(self, record.slots))
+        ct_record_write(self, &record, &name, sizeof(name));
+    else
+        ct_lane_publish(self->lane, self->position);
+    atomic_signal_fence(memory_order_seq_cst);
+    self->idle = 1;
+}
+
+bool ct_thread_attach(void)
+{
+    if (ct_self->lane)
+        return true;
+    struct ct_segment *segment = ct_process_segment();
+    if (!segment || producers_epoch != ct_process_epoch())
+        return false;
+    struct ct_producer *self = take_free(segment);
+    if (!self)
+        self = take_new(segment);
+    if (!self)
+        return false;
+    self->depth = 0;
+    introduce(self);
+    arm_exit();
+    ct_self = self;
+    if (ct_lane_wants_doorbell(self->lane, self->position))
+        ct_record_wake(self);
+    return ct_self->lane != NULL;
+}

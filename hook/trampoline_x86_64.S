@@ -1,0 +1,226 @@
+/* x86-64, System V ABI: the stubs, the trampoline they enter, and dlsym.
+ *
+ * A stub names its row in r11 and jumps here. The trampoline lays a struct ct_frame (hook.h) on the stack,
+ * asks ct_enter() where to go, passes on the register arguments and as many stack words as the function
+ * takes, and hands the result to ct_leave(). rsp is 16-aligned at every call. ct_enter() is compiled for
+ * general registers alone, so xmm0-7 arrive untouched; around the slow way they are saved. The return
+ * address stays where the caller put it, and CFI lets exceptions and cancellation unwind through. */
+
+#define FRAME_BYTES  96
+#define FRAME_STACK  48
+#define FRAME_ROW    72
+#define FRAME_RESULT 80
+
+        .text
+
+        .macro LOAD_ARGUMENTS base, offset
+        movq    \offset+0(\base), %rdi
+        movq    \offset+8(\base), %rsi
+        movq    \offset+16(\base), %rdx
+        movq    \offset+24(\base), %rcx
+        movq    \offset+32(\base), %r8
+        movq    \offset+40(\base), %r9
+        .endm
+
+        .macro SAVE_VECTORS
+        subq    $128, %rsp
+        movups  %xmm0, (%rsp)
+        movups  %xmm1, 16(%rsp)
+        movups  %xmm2, 32(%rsp)
+        movups  %xmm3, 48(%rsp)
+        movups  %xmm4, 64(%rsp)
+        movups  %xmm5, 80(%rsp)
+        movups  %xmm6, 96(%rsp)
+        movups  %xmm7, 112(%rsp)
+        .endm
+
+        .macro RESTORE_VECTORS
+        movups  (%rsp), %xmm0
+        movups  16(%rsp), %xmm1
+        movups  32(%rsp), %xmm2
+        movups  48(%rsp), %xmm3
+        movups  64(%rsp), %xmm4
+        movups  80(%rsp), %xmm5
+        movups  96(%rsp), %xmm6
+        movups  112(%rsp), %xmm7
+        addq    $128, %rsp
+        .endm
+
+        .p2align 6
+        .globl  ct_trampoline
+        .hidden ct_trampoline
+        .type   ct_trampoline, @function
+ct_trampoline:
+        .cfi_startproc
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        subq    $FRAME_BYTES, %rsp
+        movq    %rdi, 0(%rsp)
+        movq    %rsi, 8(%rsp)
+        movq    %rdx, 16(%rsp)
+        movq    %rcx, 24(%rsp)
+        movq    %r8, 32(%rsp)
+        movq    %r9, 40(%rsp)
+        leaq    16(%rbp), %rax
+        movq    %rax, FRAME_STACK(%rsp)
+        movl    %r11d, FRAME_ROW(%rsp)
+        movq    %rsp, %rdi
+        call    ct_enter
+        testq   %rdx, %rdx
+        jnz     .Lspecial
+.Lcall:
+        LOAD_ARGUMENTS %rbp, -FRAME_BYTES
+        call    *%rax
+        movq    %rax, FRAME_RESULT-FRAME_BYTES(%rbp)
+        leaq    -FRAME_BYTES(%rbp), %rdi
+        leaq    -FRAME_BYTES(%rbp), %rsp
+        call    ct_leave
+        movq    FRAME_RESULT-FRAME_BYTES(%rbp), %rax
+        .cfi_remember_state
+        leave
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_restore_state
+
+.Lspecial:
+        cmpq    $-2, %rdx
+        jne     1f
+        SAVE_VECTORS
+        leaq    -FRAME_BYTES(%rbp), %rdi
+        call    ct_enter_slow
+        RESTORE_VECTORS
+        testq   %rdx, %rdx
+        jz      .Lcall
+1:      cmpq    $-1, %rdx
+        je      .Lstraight
+
+        /* rdx stack words, rounded up to an even number, copied from the highest down. */
+        leaq    1(%rdx), %rcx
+        andq    $-2, %rcx
+        shlq    $3, %rcx
+        subq    %rcx, %rsp
+2:      movq    8(%rbp,%rdx,8), %rcx
+        movq    %rcx, -8(%rsp,%rdx,8)
+        decq    %rdx
+        jnz     2b
+        jmp     .Lcall
+
+.Lstraight:
+        movq    %rax, %r11
+        LOAD_ARGUMENTS %rbp, -FRAME_BYTES
+        leave
+        .cfi_def_cfa %rsp, 8
+        jmp     *%r11
+        .cfi_endproc
+        .size   ct_trampoline, .-ct_trampoline
+
+/* The stubs, two instructions each, and the table of their addresses in the order of the rows. */
+        .set    ct_stub_row, 0
+        .macro STUB label
+\label:
+        .cfi_startproc
+        movl    $ct_stub_row, %r11d
+        jmp     ct_trampoline
+        .cfi_endproc
+        .pushsection .data.rel.ro.ct_stubs, "aw"
+        .quad   \label
+        .popsection
+        .set    ct_stub_row, ct_stub_row + 1
+        .endm
+
+        .macro DRIVER_STUB name
+        .globl  \name
+        .type   \name, @function
+        .p2align 4
+\name:
+        STUB    .Lstub_\name
+        .size   \name, .-\name
+        .endm
+
+        .pushsection .data.rel.ro.ct_stubs, "aw"
+        .p2align 3
+        .globl  ct_stubs
+        .hidden ct_stubs
+        .type   ct_stubs, @object
+ct_stubs:
+        .popsection
+
+#define ROW(name, category, stack_words, decoder) DRIVER_STUB name
+#include "driver_api.def"
+#undef ROW
+
+        .altmacro
+        .macro SPARE_STUB number
+        .p2align 4
+        STUB    .Lspare_\number
+        .endm
+        .set    ct_spare, 0
+        .rept   128
+        SPARE_STUB %ct_spare
+        .set    ct_spare, ct_spare + 1
+        .endr
+        .noaltmacro
+
+        .pushsection .data.rel.ro.ct_stubs, "aw"
+        .size   ct_stubs, .-ct_stubs
+        .popsection
+
+/* void *dlsym(void *handle, const char *name): names of the driver go to ct_dlsym(); every other name is a
+ * tail jump to the real one, which looks at the return address to know its caller. It may run before any
+ * constructor, inside malloc's own initialisation. */
+        .p2align 4
+        .globl  dlsym
+        .type   dlsym, @function
+dlsym:
+        .cfi_startproc
+        testq   %rsi, %rsi
+        jz      3f
+        cmpb    $'c', (%rsi)
+        jne     3f
+        cmpb    $'u', 1(%rsi)
+        jne     3f
+        movzbl  2(%rsi), %eax
+        subl    $'A', %eax
+        cmpl    $26, %eax
+        jae     3f
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        call    ct_dlsym
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        testl   %edx, %edx
+        jnz     3f
+        ret
+3:      movq    ct_real_dlsym(%rip), %rax
+        testq   %rax, %rax
+        jz      4f
+        jmp     *%rax
+4:      pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        call    ct_dlsym_find
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        jmp     *%rax
+        .cfi_endproc
+        .size   dlsym, .-dlsym
+
+        .section .note.GNU-stack, "", @progbits

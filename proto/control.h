@@ -1,0 +1,45 @@
+/* The control segment: what a session's daemon and its traced processes share. One file in /dev/shm named by
+ * ct_session_control_name(), created by the daemon and mapped by every hook of the session.
+ *
+ * A daemon is alive while it holds a write lock on the file (an open-file-description lock, which the kernel
+ * drops with its holder); the file alone proves nothing. Hooks ask with F_GETLK. */
+#ifndef CT_PROTO_CONTROL_H
+#define CT_PROTO_CONTROL_H
+
+#include "clock.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#define CT_CONTROL_MAGIC UINT64_C(0x314c544354445543) /* the bytes "CUDTCTL1" */
+
+enum { CT_ANCHORS = 512 };
+
+struct ct_control {
+    uint64_t magic;
+    uint32_t version; /* CT_PROTO_VERSION */
+    uint32_t bytes;   /* sizeof(struct ct_control) */
+
+    /* The daemon's wishes for new segments. */
+    uint64_t ring_bytes;
+    uint32_t clock; /* enum ct_clock_kind: decided once for the session */
+    int32_t daemon_pid;
+    uint8_t pad0[32];
+
+    /* The doorbell. A producer that finds `sleeping` set takes it back to 0 and posts: one post a sleep. */
+    _Atomic uint32_t sleeping;
+    _Atomic uint32_t segments; /* counts segments created: the collector looks for them when it changed */
+    uint8_t pad1[56];
+    union {
+        sem_t doorbell;
+        uint8_t pad2[64];
+    };
+
+    /* Anchors, written by the daemon alone, so that a restarted one knows the past: the newest is
+     * anchor[(anchors - 1) % CT_ANCHORS]. */
+    _Atomic uint64_t anchors;
+    struct ct_anchor anchor[CT_ANCHORS];
+};
+static_assert(sizeof(sem_t) <= 64, "doorbell");
+
+#endif

@@ -1,0 +1,155 @@
+/* A lane: one thread's ring of records in shared memory, and the calls that thread is inside of.
+ *
+ * One producer (the thread that owns the lane), one consumer (the collector). The producer writes `state`,
+ * `depth`, `open` and the slots; the consumer writes `tail` and `wake`; each side's words have cache lines of
+ * their own. Positions count slots from the lane's creation and never wrap (2^63 slots are 10^4 years at
+ * 10^9 a second); a slot's place in the ring is its position modulo the ring's length, a power of two.
+ *
+ * Memory order, all of it:
+ *
+ *  - A record is published by the release store of `state` in ct_lane_publish(); it pairs with the acquire
+ *    load in ct_lane_state(). What the producer wrote before (slots, function directory) is visible with it.
+ *  - A slot is given back by the release store of `tail` in ct_lane_consume(), after the consumer's last
+ *    read of the slot; it pairs with the acquire load in ct_lane_tail().
+ *  - ct_lane_announce() says "I may be reading my end time": a relaxed store before the clock is read. The
+ *    store may still sit in the store buffer when the clock is read, and a fence there would cost more than
+ *    the rest of the call. The consumer makes up for it: it takes as watermark a time that lies
+ *    CT_PUBLISH_SLACK_NS in the past, longer than any store stays unseen (an interrupt drains the buffer, so
+ *    a preempted thread cannot hide one). A lane seen silent after that has no record older than the
+ *    watermark to come. Should a machine ever break this, the row is late: stored, marked and counted.
+ *  - `wake` is read by the producer after publishing, without a fence. A consumer that goes to sleep
+ *    therefore looks once more after CT_PUBLISH_SLACK_NS. */
+#ifndef CT_PROTO_LANE_H
+#define CT_PROTO_LANE_H
+
+#include "record.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { CT_OPEN_MAX = 16, CT_LANE_HEADER_BYTES = 4096 };
+#define CT_PUBLISH_SLACK_NS 200000
+
+/* A call entered and not yet returned. */
+struct ct_open {
+    uint64_t start;    /* ticks */
+    uint32_t function; /* directory index */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct ct_open) == 16, "ct_open");
+
+/* Why a call that was seen is not in the ring. */
+enum ct_loss_cause {
+    CT_LOSS_FULL = 0,   /* the ring was full */
+    CT_LOSS_SIGNAL = 1, /* made by a signal handler that interrupted the writing of a record */
+    CT_LOSS_MEMORY = 2, /* shared memory could not be had */
+    CT_LOSS_COUNT = 4
+};
+
+struct ct_loss {
+    _Atomic uint64_t calls;
+    _Atomic uint64_t first; /* ticks at return of the first and the last call lost by this owner */
+    _Atomic uint64_t last;
+};
+static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
+
+/* Who may write a lane. */
+enum ct_lane_owner { CT_LANE_FREE = 0, CT_LANE_OWNED = 1 };
+
+struct ct_lane {
+    /* The producer's line: three nested calls fit beside the position. */
+    _Atomic uint64_t state; /* position << 1 | announcing */
+    _Atomic uint32_t depth; /* calls entered and not returned; open[] holds the outermost CT_OPEN_MAX */
+    _Atomic uint32_t tid;   /* of the owner, or the last one */
+    struct ct_open open[CT_OPEN_MAX];
+    uint8_t pad0[48];
+
+    /* The consumer's line. */
+    _Atomic uint64_t tail; /* slots before this one may be written again */
+    _Atomic uint64_t wake; /* the producer rings the doorbell when its position reaches this */
+    uint8_t pad1[48];
+
+    /* Cold: the producer's, except loss_seen. */
+    _Atomic uint32_t owner;    /* enum ct_lane_owner, taken by compare-and-swap */
+    _Atomic uint32_t tenancy;  /* counts owners */
+    struct ct_loss loss[CT_LOSS_COUNT];
+    _Atomic uint64_t loss_seen; /* consumer: sum of loss[].calls that is in the database */
+};
+static_assert(offsetof(struct ct_lane, open) == 16, "open calls share the producer's line");
+static_assert(offsetof(struct ct_lane, tail) % 64 == 0, "consumer's line");
+static_assert(offsetof(struct ct_lane, owner) % 64 == 0, "cold line");
+static_assert(sizeof(struct ct_lane) <= CT_LANE_HEADER_BYTES, "ct_lane");
+
+/* ---- producer ---- */
+
+static inline uint64_t ct_lane_position(struct ct_lane *lane)
+{
+    return atomic_load_explicit(&lane->state, memory_order_relaxed) >> 1;
+}
+
+static inline void ct_lane_announce(struct ct_lane *lane, uint64_t position)
+{
+    atomic_store_explicit(&lane->state, position << 1 | 1, memory_order_relaxed);
+    /* Keeps the compiler from reading the clock first; the processor is the slack's business. */
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Publishes every slot before `position`. Pairs with the acquire in ct_lane_state(). */
+static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
+{
+    atomic_store_explicit(&lane->state, position << 1, memory_order_release);
+}
+
+/* Pairs with the release in ct_lane_consume(): the slots before the result were read for the last time. */
+static inline uint64_t ct_lane_tail(struct ct_lane *lane)
+{
+    return atomic_load_explicit(&lane->tail, memory_order_acquire);
+}
+
+static inline bool ct_lane_wants_doorbell(struct ct_lane *lane, uint64_t position)
+{
+    return position >= atomic_load_explicit(&lane->wake, memory_order_relaxed);
+}
+
+/* The open call stands before the counter of open calls says so: pairs with the acquire in ct_lane_depth(). */
+static inline void ct_lane_enter(struct ct_lane *lane, uint32_t depth, uint32_t function, uint64_t start)
+{
+    if (depth < CT_OPEN_MAX) {
+        lane->open[depth].function = function;
+        lane->open[depth].start = start;
+    }
+    atomic_store_explicit(&lane->depth, depth + 1, memory_order_release);
+}
+
+static inline void ct_lane_leave(struct ct_lane *lane, uint32_t depth)
+{
+    atomic_store_explicit(&lane->depth, depth, memory_order_release);
+}
+
+/* ---- consumer ---- */
+
+struct ct_lane_state {
+    uint64_t position;
+    bool announcing;
+};
+
+/* Pairs with the release in ct_lane_publish(). */
+static inline struct ct_lane_state ct_lane_state(struct ct_lane *lane)
+{
+    const uint64_t state = atomic_load_explicit(&lane->state, memory_order_acquire);
+    return (struct ct_lane_state){ .position = state >> 1, .announcing = state & 1 };
+}
+
+/* Pairs with the acquire in ct_lane_tail(). */
+static inline void ct_lane_consume(struct ct_lane *lane, uint64_t position)
+{
+    atomic_store_explicit(&lane->tail, position, memory_order_release);
+}
+
+static inline uint32_t ct_lane_depth(struct ct_lane *lane)
+{
+    return atomic_load_explicit(&lane->depth, memory_order_acquire);
+}
+
+#endif

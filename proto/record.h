@@ -1,0 +1,123 @@
+/* Records: what a lane carries. Owned by proto/, written by the hook, read by the collector.
+ *
+ * A record is one or more 32-byte slots. The first slot is struct ct_record; payload, where the kind has
+ * one, follows in the next slots without a break (a record never wraps: a CT_KIND_PAD record fills the end
+ * of the ring instead). A reader checks `kind` and `slots` of every record before it believes the rest. */
+#ifndef CT_PROTO_RECORD_H
+#define CT_PROTO_RECORD_H
+
+#include <assert.h>
+#include <stdint.h>
+
+enum {
+    CT_SLOT_BYTES = 32,
+    CT_SLOTS_MAX = 255,                                     /* a record's length; fits `slots` */
+    CT_STRING_MAX = (CT_SLOTS_MAX - 1) * CT_SLOT_BYTES - 1, /* bytes of a string definition, 8127 */
+};
+
+/* What a record is, and with it the type of its payload and the meaning of `value`. */
+enum ct_kind {
+    CT_KIND_PAD = 0,      /* skip `slots` slots */
+    CT_KIND_CALL = 1,     /* a returned call; value: see CT_FLAG_BYTES and CT_FLAG_HANDLE */
+    CT_KIND_LAUNCH = 2,   /* a call; value: stream; struct ct_launch */
+    CT_KIND_TRANSFER = 3, /* a call; value: bytes; struct ct_transfer */
+    CT_KIND_ALLOC = 4,    /* a call; value: bytes; struct ct_alloc */
+    CT_KIND_GRAPH = 5,    /* a call; value: stream; struct ct_graph_launch */
+    CT_KIND_STRING = 6,   /* defines string number `value`; payload: NUL-terminated bytes */
+    CT_KIND_THREAD = 7,   /* from here on the lane belongs to thread `value`; struct ct_thread_name */
+    CT_KIND_COUNT
+};
+
+/* Bits 60 to 63 of ct_record.span. */
+enum {
+    CT_FLAG_BYTES = 1,    /* CT_KIND_CALL: value is a number of bytes */
+    CT_FLAG_HANDLE = 2,   /* CT_KIND_CALL: value is the stream, event, context or pointer acted on */
+    CT_FLAG_CAPTURED = 4, /* the call was captured into a graph: nothing ran on the GPU */
+    CT_FLAG_FREE = 8,     /* CT_KIND_CALL with CT_FLAG_HANDLE: value is an address given back */
+};
+
+struct ct_record {
+    uint64_t end;      /* clock ticks at return, see proto/clock.h */
+    uint64_t span;     /* bits 0-55 duration in ticks, 56-59 depth (15 and deeper are 15), 60-63 flags */
+    uint16_t function; /* index into the segment's function directory */
+    uint8_t kind;      /* enum ct_kind */
+    uint8_t slots;     /* length with payload, 1 to CT_SLOTS_MAX */
+    int32_t status;    /* what the call returned: CUresult for the driver layer */
+    uint64_t value;    /* by kind */
+};
+static_assert(sizeof(struct ct_record) == CT_SLOT_BYTES, "ct_record");
+
+#define CT_SPAN_TICKS_MAX ((UINT64_C(1) << 56) - 1)
+#define CT_SPAN_DEPTH_MAX 15U
+
+static inline uint64_t ct_span(uint64_t ticks, uint32_t depth, uint32_t flags)
+{
+    const uint64_t d = depth < CT_SPAN_DEPTH_MAX ? depth : CT_SPAN_DEPTH_MAX;
+    return (ticks & CT_SPAN_TICKS_MAX) | d << 56 | (uint64_t)flags << 60;
+}
+static inline uint64_t ct_span_ticks(uint64_t span) { return span & CT_SPAN_TICKS_MAX; }
+static inline uint32_t ct_span_depth(uint64_t span) { return (uint32_t)(span >> 56) & 15U; }
+static inline uint32_t ct_span_flags(uint64_t span) { return (uint32_t)(span >> 60); }
+
+struct ct_launch {
+    uint32_t kernel; /* string number of the mangled name, 0 when unknown */
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t shared_bytes;
+};
+static_assert(sizeof(struct ct_launch) == 32, "ct_launch");
+
+/* Copies and sets of memory. */
+enum ct_transfer_kind {
+    CT_TRANSFER_UNKNOWN = 0,
+    CT_TRANSFER_HTOD = 1,
+    CT_TRANSFER_DTOH = 2,
+    CT_TRANSFER_DTOD = 3,
+    CT_TRANSFER_HTOH = 4,
+    CT_TRANSFER_PTOP = 5,
+    CT_TRANSFER_SET = 6,
+    CT_TRANSFER_COUNT
+};
+
+struct ct_transfer {
+    uint64_t stream;
+    uint64_t source;      /* address; 0 for arrays and sets */
+    uint64_t destination; /* address; 0 for arrays */
+    uint8_t transfer;     /* enum ct_transfer_kind */
+    uint8_t async;        /* 0 or 1 */
+    uint8_t reserved[6];  /* zero */
+};
+static_assert(sizeof(struct ct_transfer) == 32, "ct_transfer");
+
+enum ct_alloc_kind {
+    CT_ALLOC_DEVICE = 0,
+    CT_ALLOC_MANAGED = 1,
+    CT_ALLOC_HOST = 2,
+    CT_ALLOC_REGISTERED = 3,
+    CT_ALLOC_POOL = 4,
+    CT_ALLOC_COUNT
+};
+
+struct ct_alloc {
+    uint64_t address;
+    uint64_t stream; /* of stream-ordered allocations, else 0 */
+    uint64_t pool;   /* handle, 0 for the current pool or none */
+    uint8_t alloc;   /* enum ct_alloc_kind */
+    uint8_t reserved[7];
+};
+static_assert(sizeof(struct ct_alloc) == 32, "ct_alloc");
+
+struct ct_graph_launch {
+    uint64_t exec;         /* CUgraphExec */
+    uint32_t kernel_nodes; /* kernels that one launch replays, child graphs included */
+    uint32_t reserved[5];
+};
+static_assert(sizeof(struct ct_graph_launch) == 32, "ct_graph_launch");
+
+struct ct_thread_name {
+    char name[16]; /* as prctl(PR_GET_NAME) gives it, NUL-terminated */
+    uint8_t reserved[16];
+};
+static_assert(sizeof(struct ct_thread_name) == 32, "ct_thread_name");
+
+#endif

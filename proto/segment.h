@@ -1,0 +1,94 @@
+/* A segment: all that one process shares with the collector. One file in /dev/shm, created by the hook at the
+ * process's first CUDA call while a daemon serves its session, removed by the collector.
+ *
+ *   0                    struct ct_segment
+ *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
+ *   lane_offset          lane 0: struct ct_lane, then its ring; lane 1; …
+ *
+ * The file is sparse: the hook allocates the directory and the rings a piece at a time, by posix_fallocate
+ * and before the first touch, so that a full /dev/shm is an error code and not a SIGBUS.
+ *
+ * The collector reads the geometry once, checks it and keeps its own copy. */
+#ifndef CT_PROTO_SEGMENT_H
+#define CT_PROTO_SEGMENT_H
+
+#include "clock.h"
+#include "lane.h"
+
+#define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
+
+enum {
+    CT_PROTO_VERSION = 1, /* any change to the bytes of this folder counts it up */
+    CT_DIRECTORY_OFFSET = 4096,
+    CT_FUNCTIONS_MAX = 2048,
+    CT_FUNCTION_NAME_MAX = 71,
+    CT_LANES_MAX = 4096,
+    CT_RING_BYTES_MIN = 64 * 1024,
+    CT_RING_BYTES_MAX = 256 * 1024 * 1024,
+    CT_RING_BYTES_DEFAULT = 1024 * 1024,
+    CT_CHUNK_BYTES = 64 * 1024, /* a ring is allocated in pieces of this size */
+};
+
+/* The layer a function belongs to. The collector knows the names by schema/, not by number alone. */
+enum ct_layer { CT_LAYER_DRIVER = 0, CT_LAYER_RUNTIME = 1, CT_LAYER_IOCTL = 2, CT_LAYER_NVTX = 3, CT_LAYER_COUNT };
+
+/* A directory entry. Written by the hook before the first record that names its index; of the counters only
+ * `lost_*` and `skipped_*` change afterwards, by atomic addition. Entry 0 stands for "no more room". */
+struct ct_function {
+    char name[CT_FUNCTION_NAME_MAX + 1];
+    uint8_t layer;    /* enum ct_layer */
+    uint8_t reserved[3];
+    uint32_t category; /* enum ct_category */
+    _Atomic uint64_t lost_calls, lost_ticks, lost_bytes;
+    _Atomic uint64_t skipped_calls, skipped_ticks, skipped_bytes;
+};
+static_assert(sizeof(struct ct_function) == 128, "ct_function");
+
+/* How a process goes. */
+enum ct_segment_flags {
+    CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
+    CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook lets go of the segment */
+};
+
+struct ct_segment {
+    uint64_t magic;
+    uint32_t version;      /* CT_PROTO_VERSION */
+    uint32_t header_bytes; /* sizeof(struct ct_segment) */
+
+    /* Geometry: constant. */
+    uint32_t function_slots; /* entries that the directory has room for */
+    uint32_t lane_slots;     /* lanes that the segment may have */
+    uint64_t lane_offset;    /* bytes */
+    uint64_t lane_stride;    /* bytes: CT_LANE_HEADER_BYTES + ring_bytes */
+    uint64_t ring_bytes;     /* a power of two, CT_RING_BYTES_MIN to CT_RING_BYTES_MAX */
+
+    /* Identity: constant. */
+    int32_t pid; /* in the hook's pid namespace */
+    uint32_t uid;
+    uint64_t process_start; /* field 22 of /proc/self/stat: with the pid, names the process */
+    uint64_t image_ns;      /* CLOCK_MONOTONIC when this program image loaded the hook: tells execs apart */
+    uint32_t clock;         /* enum ct_clock_kind of every tick in the segment */
+    uint32_t reserved0;
+    uint64_t pid_namespace; /* inode of /proc/self/ns/pid, 0 when unknown: whether `pid` means anything here */
+    struct ct_anchor anchor; /* taken at creation */
+    char exe[256];
+    char cmdline[1024]; /* arguments separated by spaces, cut to fit */
+
+    /* Changing. */
+    _Atomic uint32_t ready;     /* 1 once all above is written (release) */
+    _Atomic uint32_t flags;     /* enum ct_segment_flags */
+    _Atomic uint32_t lanes;     /* lanes whose header is allocated and set up (release) */
+    _Atomic uint32_t functions; /* directory entries in use (release) */
+};
+static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
+
+static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry, uint32_t lane)
+{
+    return geometry->lane_offset + (uint64_t)lane * geometry->lane_stride;
+}
+
+/* First lane's place: behind the directory, page-aligned. */
+#define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
+static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
+
+#endif

@@ -1,0 +1,53 @@
+/* Names in /dev/shm. A session belongs to a user: two users' sessions of one name never meet.
+ *
+ *   cudatrace.UID.SESSION              control segment
+ *   cudatrace.UID.SESSION.PID.IMAGE    a process's segment (IMAGE: hexadecimal nanoseconds of its creation)
+ *   cudatrace.UID.SESSION.sock         the daemon's command socket
+ *
+ * A session's name is 1 to CT_SESSION_MAX letters, digits, '-' or '_': no dot, so the fields stay apart. */
+#ifndef CT_PROTO_SESSION_H
+#define CT_PROTO_SESSION_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CT_SHM_DIR         "/dev/shm"
+#define CT_SESSION_DEFAULT "default"
+#define CT_SESSION_ENV     "CUDATRACE_SESSION"
+enum { CT_SESSION_MAX = 48, CT_NAME_BYTES = 128 };
+
+static inline bool ct_session_valid(const char *name)
+{
+    size_t n = 0;
+    for (; name[n]; n++) {
+        const char c = name[n];
+        const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                          c == '-' || c == '_';
+        if (!fine || n >= CT_SESSION_MAX)
+            return false;
+    }
+    return n > 0;
+}
+
+/* Each writes a path under CT_SHM_DIR into `path`; a valid session name always fits. */
+static inline void ct_session_control_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session)
+{
+    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s", uid, session);
+}
+
+static inline void ct_session_socket_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session)
+{
+    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.sock", uid, session);
+}
+
+static inline void ct_session_segment_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session,
+                                           int32_t pid, uint64_t created_ns)
+{
+    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.%" PRId32 ".%" PRIx64, uid, session, pid,
+             created_ns);
+}
+
+#endif

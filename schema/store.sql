@@ -1,0 +1,120 @@
+-- The statements of the daemon's store, each under its name. C binds their parameters by number.
+
+-- name: insert_calls
+INSERT INTO call (end_ns, duration_ns, site_id, bytes)
+SELECT end_ns, duration_ns, site_id, bytes FROM merged_calls;
+
+-- A late row takes the first free nanosecond from its own on.
+-- name: insert_late_call
+INSERT OR IGNORE INTO call (end_ns, duration_ns, site_id, bytes) VALUES (?1, ?2, ?3, ?4);
+
+-- name: mark_late_call
+INSERT INTO late_call (call_id, behind_ns) VALUES (?1, ?2);
+
+-- name: insert_site
+INSERT INTO site (site_id, thread_id, function_id, depth, status) VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: insert_thread
+INSERT INTO thread (thread_id, process_id, tid, name) VALUES (?1, ?2, ?3, ?4);
+
+-- name: insert_function
+INSERT INTO function (layer, name, category) VALUES (?1, ?2, ?3)
+    ON CONFLICT (layer, name) DO UPDATE SET category = excluded.category
+    RETURNING function_id;
+
+-- name: insert_process
+INSERT INTO process (pid, start_ticks, image_ns, uid, exe, cmdline, started_ns, state)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
+    ON CONFLICT (pid, start_ticks, image_ns) DO UPDATE SET ended_ns = NULL, state = 'running'
+    RETURNING process_id;
+
+-- name: end_process
+UPDATE process SET ended_ns = ?2, state = ?3 WHERE process_id = ?1;
+
+-- name: insert_segment
+INSERT INTO segment (process_id, name) VALUES (?1, ?2)
+    ON CONFLICT (name) DO UPDATE SET name = excluded.name
+    RETURNING segment_id;
+
+-- name: find_lane
+SELECT lane.position, lane.thread_id, thread.tid
+  FROM lane
+  LEFT JOIN thread ON thread.thread_id = lane.thread_id
+ WHERE segment_id = ?1 AND lane = ?2;
+
+-- name: save_lane
+INSERT INTO lane (segment_id, lane, position, thread_id) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (segment_id, lane) DO UPDATE SET position = excluded.position, thread_id = excluded.thread_id;
+
+-- name: find_losses
+SELECT cause, sum(calls) FROM loss WHERE segment_id = ?1 AND lane = ?2 AND tenancy < ?3 GROUP BY cause;
+
+-- name: save_loss
+INSERT INTO loss (segment_id, lane, tenancy, tid, cause, calls, first_ns, last_ns)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    ON CONFLICT (segment_id, lane, tenancy, cause)
+    DO UPDATE SET calls = excluded.calls, last_ns = excluded.last_ns;
+
+-- name: save_unsent
+INSERT INTO unsent (segment_id, function_id, lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    ON CONFLICT (segment_id, function_id)
+    DO UPDATE SET lost = excluded.lost, lost_ns = excluded.lost_ns, lost_bytes = excluded.lost_bytes,
+                  skipped = excluded.skipped, skipped_ns = excluded.skipped_ns,
+                  skipped_bytes = excluded.skipped_bytes;
+
+-- name: add_total
+INSERT INTO total (process_id, function_id, calls, total_ns, min_ns, max_ns, bytes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+    ON CONFLICT (process_id, function_id)
+    DO UPDATE SET calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns,
+                  min_ns = min(min_ns, excluded.min_ns), max_ns = max(max_ns, excluded.max_ns),
+                  bytes = bytes + excluded.bytes;
+
+-- name: insert_name
+INSERT INTO name (mangled, demangled) VALUES (?1, ?2)
+    ON CONFLICT (mangled) DO UPDATE SET demangled = excluded.demangled
+    RETURNING name_id;
+
+-- name: insert_kernel
+INSERT OR REPLACE INTO kernel (process_id, number, name_id) VALUES (?1, ?2, ?3);
+
+-- name: insert_shape
+INSERT INTO shape (shape_id, process_id, kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                   shared_bytes, stream, captured)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
+
+-- name: insert_launch
+INSERT INTO launch (call_id, shape_id) VALUES (?1, ?2);
+
+-- name: insert_graph_launch
+INSERT INTO graph_launch (call_id, process_id, graph_exec, kernel_nodes, stream, captured)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+
+-- name: insert_route
+INSERT INTO route (route_id, process_id, kind, async, stream, captured) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+
+-- name: insert_transfer
+INSERT INTO transfer (call_id, route_id, source, destination) VALUES (?1, ?2, ?3, ?4);
+
+-- name: insert_allocation
+INSERT INTO allocation (call_id, process_id, kind, address, bytes) VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: free_allocation
+UPDATE allocation SET freed_ns = ?3 WHERE process_id = ?1 AND address = ?2 AND freed_ns IS NULL;
+
+-- name: insert_subject
+INSERT INTO subject (call_id, handle) VALUES (?1, ?2);
+
+-- name: clear_open_calls
+DELETE FROM open_call WHERE thread_id IN (SELECT thread_id FROM thread WHERE process_id = ?1);
+
+-- name: insert_open_call
+INSERT OR REPLACE INTO open_call (thread_id, depth, function_id, start_ns) VALUES (?1, ?2, ?3, ?4);
+
+-- name: set_meta
+INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2);
+
+-- Processes that an earlier daemon left running; those that live are found again by their segments.
+-- name: orphans
+UPDATE process SET state = 'killed', ended_ns = ?1 WHERE state = 'running';
