@@ -16,7 +16,7 @@
 #include "category.h"
 #include "control.h"
 #include "segment.h"
-#include "session.h"
+#include "session_names.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,9 +4,11 @@
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
 SELECT end_ns, duration_ns, site_id, bytes FROM merged_calls;
 
--- A late row takes the first free nanosecond from its own on.
+-- name: find_call
+SELECT 1 FROM call WHERE end_ns = ?1;
+
 -- name: insert_late_call
-INSERT OR IGNORE INTO call (end_ns, duration_ns, site_id, bytes) VALUES (?1, ?2, ?3, ?4);
+INSERT INTO call (end_ns, duration_ns, site_id, bytes) VALUES (?1, ?2, ?3, ?4);
 
 -- name: mark_late_call
 INSERT INTO late_call (call_id, behind_ns) VALUES (?1, ?2);
@@ -23,7 +25,7 @@ INSERT INTO function (layer, name, category) VALUES (?1, ?2, ?3)
     RETURNING function_id;
 
 -- name: insert_process
-INSERT INTO process (pid, start_ticks, image_ns, uid, exe, cmdline, started_ns, state)
+INSERT INTO process (pid, start_ticks, image_ns, uid, started_ns, exe, cmdline, state)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
     ON CONFLICT (pid, start_ticks, image_ns) DO UPDATE SET ended_ns = NULL, state = 'running'
     RETURNING process_id;
@@ -92,13 +94,13 @@ INSERT INTO graph_launch (call_id, process_id, graph_exec, kernel_nodes, stream,
 VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
 -- name: insert_route
-INSERT INTO route (route_id, process_id, kind, async, stream, captured) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+INSERT INTO route (route_id, process_id, async, stream, captured, kind) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
 -- name: insert_transfer
 INSERT INTO transfer (call_id, route_id, source, destination) VALUES (?1, ?2, ?3, ?4);
 
 -- name: insert_allocation
-INSERT INTO allocation (call_id, process_id, kind, address, bytes) VALUES (?1, ?2, ?3, ?4, ?5);
+INSERT INTO allocation (call_id, process_id, address, bytes, kind) VALUES (?1, ?2, ?3, ?4, ?5);
 
 -- name: free_allocation
 UPDATE allocation SET freed_ns = ?3 WHERE process_id = ?1 AND address = ?2 AND freed_ns IS NULL;
@@ -114,7 +116,3 @@ INSERT OR REPLACE INTO open_call (thread_id, depth, function_id, start_ns) VALUE
 
 -- name: set_meta
 INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2);
-
--- Processes that an earlier daemon left running; those that live are found again by their segments.
--- name: orphans
-UPDATE process SET state = 'killed', ended_ns = ?1 WHERE state = 'running';

@@ -5,8 +5,8 @@
  *   cudatrace.UID.SESSION.sock         the daemon's command socket
  *
  * A session's name is 1 to CT_SESSION_MAX letters, digits, '-' or '_': no dot, so the fields stay apart. */
-#ifndef CT_PROTO_SESSION_H
-#define CT_PROTO_SESSION_H
+#ifndef CT_PROTO_SESSION_NAMES_H
+#define CT_PROTO_SESSION_NAMES_H
 
 #include <inttypes.h>
 #include <stdbool.h>

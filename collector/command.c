@@ -1,0 +1,230 @@
+#include "command.h"
+
+#include "clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 64, ANSWER_BYTES = 8192 };
+
+struct client {
+    uv_pipe_t pipe;
+    struct ct_commands *commands;
+    char line[LINE_MAX_BYTES];
+    size_t length;
+    bool holds, stops;
+    uint64_t flush_ns; /* 0: does not wait */
+    struct client *next;
+};
+
+struct ct_commands {
+    uv_pipe_t listener;
+    char path[128];
+    struct ct_command_handler handler;
+    struct client *clients;
+    size_t holders;
+};
+
+struct answer {
+    uv_write_t write;
+    char text[];
+};
+
+static void on_closed(uv_handle_t *handle) { free(handle->data); }
+
+static void drop(struct client *client)
+{
+    if (uv_is_closing((uv_handle_t *)&client->pipe))
+        return;
+    struct ct_commands *commands = client->commands;
+    for (struct client **link = &commands->clients; *link; link = &(*link)->next) {
+        if (*link == client) {
+            *link = client->next;
+            break;
+        }
+    }
+    uv_close((uv_handle_t *)&client->pipe, on_closed);
+    if (client->holds)
+        commands->handler.holders(--commands->holders, commands->handler.data);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    (void)status;
+    free(write->data);
+}
+
+static void answer(struct client *client, const char *text)
+{
+    const size_t length = strlen(text);
+    struct answer *reply = malloc(sizeof(*reply) + length);
+    if (!reply)
+        return;
+    reply->write.data = reply;
+    memcpy(reply->text, text, length);
+    const uv_buf_t buffer = uv_buf_init(reply->text, (unsigned int)length);
+    if (uv_write(&reply->write, (uv_stream_t *)&client->pipe, &buffer, 1, on_written) != 0)
+        free(reply);
+}
+
+/* ---- the commands ---- */
+
+static void do_flush(struct client *client)
+{
+    client->flush_ns = ct_monotonic_ns();
+    client->commands->handler.flush(client->flush_ns, client->commands->handler.data);
+}
+
+static void do_status(struct client *client)
+{
+    char text[ANSWER_BYTES];
+    client->commands->handler.status(text, sizeof(text), client->commands->handler.data);
+    answer(client, text);
+    answer(client, "\n");
+}
+
+static void do_stop(struct client *client)
+{
+    client->stops = true;
+    client->commands->handler.stop(client->commands->handler.data);
+}
+
+static void do_hold(struct client *client)
+{
+    char text[ANSWER_BYTES];
+    snprintf(text, sizeof(text), "ok %s\n", client->commands->handler.database);
+    if (!client->holds) {
+        client->holds = true;
+        client->commands->handler.holders(++client->commands->holders, client->commands->handler.data);
+    }
+    answer(client, text);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(struct client *client);
+} commands_known[] = {
+    { "flush", do_flush },
+    { "status", do_status },
+    { "stop", do_stop },
+    { "hold", do_hold },
+};
+
+static void run_line(struct client *client)
+{
+    for (size_t i = 0; i < sizeof(commands_known) / sizeof(commands_known[0]); i++) {
+        if (strcmp(client->line, commands_known[i].name) == 0) {
+            commands_known[i].run(client);
+            return;
+        }
+    }
+    answer(client, "error unknown command\n");
+}
+
+/* ---- connections ---- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    (void)suggested;
+    struct client *client = handle->data;
+    *buffer = uv_buf_init(client->line + client->length, (unsigned int)(sizeof(client->line) - client->length));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
+{
+    (void)buffer;
+    struct client *client = stream->data;
+    if (got < 0) {
+        drop(client);
+        return;
+    }
+    client->length += (size_t)got;
+    char *newline;
+    while ((newline = memchr(client->line, '\n', client->length)) != NULL) {
+        *newline = '\0';
+        run_line(client);
+        const size_t used = (size_t)(newline + 1 - client->line);
+        memmove(client->line, newline + 1, client->length - used);
+        client->length -= used;
+    }
+    if (client->length == sizeof(client->line))
+        drop(client); /* no command is that long */
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct ct_commands *commands = listener->data;
+    struct client *client = status == 0 ? calloc(1, sizeof(*client)) : NULL;
+    if (!client)
+        return;
+    client->commands = commands;
+    uv_pipe_init(listener->loop, &client->pipe, 0);
+    client->pipe.data = client;
+    client->next = commands->clients;
+    commands->clients = client;
+    if (uv_accept(listener, (uv_stream_t *)&client->pipe) != 0 ||
+        uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read) != 0)
+        drop(client);
+}
+
+int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_command_handler *handler,
+                       struct ct_commands **result)
+{
+    struct ct_commands *commands = calloc(1, sizeof(*commands));
+    if (!commands)
+        return UV_ENOMEM;
+    commands->handler = *handler;
+    snprintf(commands->path, sizeof(commands->path), "%s", path);
+    commands->listener.data = commands;
+    uv_pipe_init(loop, &commands->listener, 0);
+    unlink(path); /* the session's lock says that nobody serves it */
+    const mode_t mask = umask(0177);
+    int error = uv_pipe_bind(&commands->listener, path);
+    umask(mask);
+    if (!error)
+        error = uv_listen((uv_stream_t *)&commands->listener, 64, on_connection);
+    *result = commands;
+    return error;
+}
+
+void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns, const char *error)
+{
+    char text[ANSWER_BYTES];
+    snprintf(text, sizeof(text), "error %s\n", error ? error : "");
+    for (struct client *client = commands->clients; client; client = client->next) {
+        if (client->flush_ns == 0 || (!error && client->flush_ns > flushed_ns))
+            continue;
+        client->flush_ns = 0;
+        answer(client, error ? text : "ok\n");
+    }
+}
+
+uint64_t ct_commands_waiting(const struct ct_commands *commands)
+{
+    uint64_t oldest = 0;
+    for (const struct client *client = commands->clients; client; client = client->next) {
+        if (client->flush_ns && (oldest == 0 || client->flush_ns < oldest))
+            oldest = client->flush_ns;
+    }
+    return oldest;
+}
+
+void ct_commands_destroy(struct ct_commands *commands)
+{
+    if (!commands)
+        return;
+    unlink(commands->path);
+    ct_commands_flushed(commands, UINT64_MAX, NULL);
+    while (commands->clients) {
+        struct client *client = commands->clients;
+        if (client->stops)
+            answer(client, "ok\n");
+        client->holds = false;
+        /* Small answers were written at once; the connection's end says that the daemon is done. */
+        drop(client);
+    }
+    uv_close((uv_handle_t *)&commands->listener, on_closed);
+}

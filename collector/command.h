@@ -1,0 +1,40 @@
+/* The daemon's command socket: one line in, an answer out. Loop thread.
+ *
+ *   flush   ok | error …        all that was recorded before is in the database
+ *   status  key value lines, then the end
+ *   stop    ok                  once the daemon is about to leave
+ *   hold    ok DATABASE         the connection counts as a user of the daemon until it ends
+ */
+#ifndef CT_COMMAND_H
+#define CT_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct ct_commands;
+
+struct ct_command_handler {
+    /* A flush is wanted; ct_commands_flushed() answers it. */
+    void (*flush)(uint64_t flush_ns, void *data);
+    void (*stop)(void *data);
+    /* Writes the answer to `status`. */
+    void (*status)(char *text, size_t bytes, void *data);
+    /* The number of holders changed. */
+    void (*holders)(size_t count, void *data);
+    const char *database;
+    void *data;
+};
+
+/* Listens on the socket at `path`, which it takes over if nobody serves it. 0 or a libuv error. */
+int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_command_handler *handler,
+                       struct ct_commands **commands);
+/* Answers the flushes up to `flushed_ns`; all of them, with the error, when there is one. */
+void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns, const char *error);
+/* The oldest flush that waits, 0 for none. */
+uint64_t ct_commands_waiting(const struct ct_commands *commands);
+/* Answers what waits, takes the socket away and closes. NULL is fine. */
+void ct_commands_destroy(struct ct_commands *commands);
+
+#endif

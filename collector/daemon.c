@@ -1,0 +1,350 @@
+#include "daemon.h"
+
+#include "command.h"
+#include "guard.h"
+#include "log.h"
+#include "session.h"
+#include "watch.h"
+#include "worker.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* When batches are made: one right after the other while they are full, every PACE_MS while calls come,
+ * none until the doorbell rings once two in a row found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and
+ * whatever a doorbell may have missed. */
+enum { GATHER_MS = 10, PACE_MS = 50, HOUSEKEEPING_MS = 1000, RETRY_MS = 1000, FIRST_HOLDER_MS = 10000 };
+
+struct daemon {
+    const struct ct_daemon_options *options;
+    uv_loop_t loop;
+    struct ct_session session;
+    struct ct_store *store;
+    struct ct_worker *worker;
+    struct ct_watch *watch;
+    struct ct_commands *commands;
+    uv_timer_t pace, housekeeping, unused;
+    uv_signal_t term, interrupt;
+    struct followed *followed;
+    struct ct_report last;
+    uint32_t segments_seen;
+    unsigned int empty_batches;
+    bool awake; /* the pace timer runs or a batch is being made */
+    bool failing;
+    bool stopping;
+};
+
+/* A process whose end is waited for. */
+struct followed {
+    uv_poll_t poll;
+    struct daemon *daemon;
+    struct ct_process *process;
+    struct followed *next;
+    bool ended;
+};
+
+static void on_pace(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    ct_worker_request(daemon->worker, false);
+}
+
+static void batch_in(struct daemon *daemon, unsigned int ms)
+{
+    daemon->awake = true;
+    if (ms == 0)
+        ct_worker_request(daemon->worker, false);
+    else
+        uv_timer_start(&daemon->pace, on_pace, ms, 0);
+}
+
+/* ---- processes ---- */
+
+static void note_end(struct followed *followed)
+{
+    if (followed->ended)
+        return;
+    followed->ended = true;
+    uv_poll_stop(&followed->poll);
+    atomic_store_explicit(&followed->process->dead, true, memory_order_release);
+}
+
+static void on_end(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    struct followed *followed = poll->data;
+    note_end(followed);
+    batch_in(followed->daemon, 0);
+}
+
+static void on_process(struct ct_process *process, void *data)
+{
+    struct daemon *daemon = data;
+    struct followed *followed = process->pidfd >= 0 ? calloc(1, sizeof(*followed)) : NULL;
+    if (followed) {
+        followed->daemon = daemon;
+        followed->process = process;
+        followed->next = daemon->followed;
+        daemon->followed = followed;
+        uv_poll_init(&daemon->loop, &followed->poll, process->pidfd);
+        followed->poll.data = followed;
+        process->loop_data = followed;
+        uv_poll_start(&followed->poll, UV_READABLE, on_end);
+    }
+    ct_worker_adopt(daemon->worker, process);
+    batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
+}
+
+static void free_followed(uv_handle_t *handle) { free(handle->data); }
+
+static void close_process(struct daemon *daemon, struct ct_process *process)
+{
+    struct followed *followed = process->loop_data;
+    if (followed) {
+        for (struct followed **link = &daemon->followed; *link; link = &(*link)->next) {
+            if (*link == followed) {
+                *link = followed->next;
+                break;
+            }
+        }
+        uv_poll_stop(&followed->poll);
+        uv_close((uv_handle_t *)&followed->poll, free_followed);
+    }
+    if (process->broken)
+        ct_log("process %d (%s) is let go: %s", process->facts.pid, process->facts.exe, process->broken);
+    char path[CT_NAME_BYTES];
+    memcpy(path, process->path, sizeof(path));
+    ct_process_close(process, true);
+    ct_watch_forget(daemon->watch, path);
+}
+
+/* What a flush must not miss: segments that were just made, processes that just ended. */
+static void look_around(struct daemon *daemon)
+{
+    ct_watch_scan(daemon->watch);
+    for (struct followed *f = daemon->followed; f; f = f->next) {
+        struct pollfd end = { .fd = f->process->pidfd, .events = POLLIN };
+        if (!f->ended && poll(&end, 1, 0) == 1)
+            note_end(f);
+    }
+}
+
+/* ---- batches ---- */
+
+static void stop_loop(struct daemon *daemon);
+
+static void on_batch(const struct ct_report *report, void *data)
+{
+    struct daemon *daemon = data;
+    daemon->last = *report;
+    daemon->last.gone = NULL;
+    for (struct ct_process *p = report->gone, *next; p; p = next) {
+        next = p->next;
+        close_process(daemon, p);
+    }
+    const bool failed = report->error[0] != '\0';
+    if (failed != daemon->failing) {
+        if (failed)
+            ct_log("%s; calls stay in shared memory, and are counted once it is full; trying again every second",
+                   report->error);
+        else
+            ct_log("the database can be written again");
+        daemon->failing = failed;
+    }
+    ct_commands_flushed(daemon->commands, report->flushed_ns, failed ? report->error : NULL);
+    const uint64_t waiting = ct_commands_waiting(daemon->commands);
+
+    if (daemon->stopping) {
+        if (failed || (!report->backlog && !ct_worker_busy(daemon->worker)))
+            stop_loop(daemon);
+        else
+            batch_in(daemon, 0);
+    } else if (failed) {
+        batch_in(daemon, RETRY_MS);
+    } else if (waiting) {
+        daemon->awake = true;
+        ct_worker_request_flush(daemon->worker, waiting);
+    } else if (report->more) {
+        batch_in(daemon, 0);
+    } else if (report->rows > 0 || report->backlog) {
+        daemon->empty_batches = 0;
+        batch_in(daemon, PACE_MS);
+    } else if (++daemon->empty_batches < 2) {
+        batch_in(daemon, PACE_MS);
+    } else {
+        uv_timer_stop(&daemon->pace);
+        daemon->awake = false;
+    }
+}
+
+static void on_doorbell(void *data)
+{
+    struct daemon *daemon = data;
+    const uint32_t segments = atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire);
+    if (segments != daemon->segments_seen) {
+        daemon->segments_seen = segments;
+        ct_watch_scan(daemon->watch);
+    }
+    if (daemon->failing)
+        return;
+    daemon->empty_batches = 0;
+    batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
+}
+
+static void on_housekeeping(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    look_around(daemon);
+    if (!daemon->failing)
+        ct_worker_request(daemon->worker, true);
+}
+
+/* ---- commands ---- */
+
+static void on_flush(uint64_t flush_ns, void *data)
+{
+    struct daemon *daemon = data;
+    look_around(daemon);
+    ct_worker_request_flush(daemon->worker, flush_ns);
+}
+
+static void on_status(char *text, size_t bytes, void *data)
+{
+    const struct daemon *daemon = data;
+    const struct ct_report *last = &daemon->last;
+    snprintf(text, bytes,
+             "session %s\ndatabase %s\ndaemon %d\nprocesses %u\nthreads %u\nstored %llu\nlate %llu\nbatches %llu\n"
+             "clock %s\nstate %s\n",
+             daemon->session.name, ct_store_path(daemon->store), (int)getpid(), last->processes, last->lanes,
+             (unsigned long long)last->rows_total, (unsigned long long)last->late_total,
+             (unsigned long long)last->batches_total,
+             daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime",
+             daemon->failing ? last->error : "ok");
+}
+
+/* The hooks are told to let go, then what they have published is stored. */
+static void begin_stop(struct daemon *daemon)
+{
+    if (daemon->stopping)
+        return;
+    daemon->stopping = true;
+    ct_session_hide(&daemon->session);
+    ct_watch_scan(daemon->watch);
+    ct_worker_detach_all(daemon->worker);
+    ct_worker_request_flush(daemon->worker, ct_monotonic_ns());
+}
+
+static void on_stop(void *data) { begin_stop(data); }
+static void on_signal(uv_signal_t *signal, int number)
+{
+    (void)number;
+    begin_stop(signal->data);
+}
+
+static void on_unused(uv_timer_t *timer) { begin_stop(timer->data); }
+
+static void on_holders(size_t count, void *data)
+{
+    struct daemon *daemon = data;
+    uv_timer_stop(&daemon->unused);
+    if (count == 0 && daemon->options->leave_when_unused)
+        begin_stop(daemon);
+}
+
+/* ---- life ---- */
+
+static void stop_loop(struct daemon *daemon)
+{
+    if (uv_is_closing((uv_handle_t *)&daemon->pace))
+        return;
+    uv_handle_t *const handles[] = { (uv_handle_t *)&daemon->pace, (uv_handle_t *)&daemon->housekeeping,
+                                     (uv_handle_t *)&daemon->unused, (uv_handle_t *)&daemon->term,
+                                     (uv_handle_t *)&daemon->interrupt };
+    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
+        uv_close(handles[i], NULL);
+    for (struct ct_process *p = ct_worker_destroy(daemon->worker), *next; p; p = next) {
+        next = p->next;
+        /* With a database that cannot be written, what is left stays in shared memory for the next daemon. */
+        if (daemon->failing)
+            p->path[0] = '\0';
+        close_process(daemon, p);
+    }
+    ct_store_close(daemon->store);
+    daemon->store = NULL;
+    ct_session_close(&daemon->session);
+    ct_watch_destroy(daemon->watch);
+    ct_commands_destroy(daemon->commands);
+}
+
+static int start(struct daemon *daemon, char *message)
+{
+    const struct ct_daemon_options *options = daemon->options;
+    if (ct_session_open(&daemon->session, options->session, options->ring_bytes, message) != 0)
+        return 1;
+    if (ct_store_open(options->database, options->session, &daemon->store, message) != 0) {
+        ct_session_close(&daemon->session);
+        return 1;
+    }
+    uv_loop_init(&daemon->loop);
+    uv_timer_init(&daemon->loop, &daemon->pace);
+    uv_timer_init(&daemon->loop, &daemon->housekeeping);
+    uv_timer_init(&daemon->loop, &daemon->unused);
+    uv_signal_init(&daemon->loop, &daemon->term);
+    uv_signal_init(&daemon->loop, &daemon->interrupt);
+    daemon->pace.data = daemon->housekeeping.data = daemon->unused.data = daemon;
+    daemon->term.data = daemon->interrupt.data = daemon;
+
+    const struct ct_command_handler handler = { .flush = on_flush,
+                                                .stop = on_stop,
+                                                .status = on_status,
+                                                .holders = on_holders,
+                                                .database = ct_store_path(daemon->store),
+                                                .data = daemon };
+    char socket_path[CT_NAME_BYTES];
+    ct_session_socket_path(socket_path, daemon->session.uid, daemon->session.name);
+    int error = ct_worker_create(&daemon->loop, daemon->store, daemon->session.control, on_batch, daemon,
+                                 &daemon->worker);
+    if (!error)
+        error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, on_process, daemon,
+                                &daemon->watch);
+    if (!error)
+        error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands);
+    if (!error)
+        error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon);
+    if (error) {
+        snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot start: %s", uv_strerror(error));
+        return 1;
+    }
+    uv_signal_start(&daemon->term, on_signal, SIGTERM);
+    uv_signal_start(&daemon->interrupt, on_signal, SIGINT);
+    uv_timer_start(&daemon->housekeeping, on_housekeeping, HOUSEKEEPING_MS, HOUSEKEEPING_MS);
+    if (options->leave_when_unused)
+        uv_timer_start(&daemon->unused, on_unused, FIRST_HOLDER_MS, 0);
+    ct_watch_scan(daemon->watch);
+    batch_in(daemon, 0);
+    return 0;
+}
+
+int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
+                  char message[CT_STORE_MESSAGE_BYTES])
+{
+    struct daemon daemon = { .options = options };
+    /* Two descriptors a traced process. */
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    ct_guard_install();
+    const int status = start(&daemon, message);
+    if (status != 0)
+        return status;
+    on_ready(data);
+    uv_run(&daemon.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&daemon.loop);
+    return daemon.failing ? 1 : 0;
+}

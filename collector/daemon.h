@@ -1,0 +1,22 @@
+/* The daemon: all parts on one loop, and when a batch is due. */
+#ifndef CT_DAEMON_H
+#define CT_DAEMON_H
+
+#include "store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ct_daemon_options {
+    const char *database; /* absolute */
+    const char *session;
+    uint64_t ring_bytes;
+    bool leave_when_unused; /* goes when its last holder goes: started by `cudatrace run` */
+};
+
+/* Runs until it is stopped. `on_ready` is called once the session is served; before that, a return of 1 comes with a
+ * sentence in `message`. The exit status. */
+int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
+                  char message[CT_STORE_MESSAGE_BYTES]);
+
+#endif

@@ -1,0 +1,112 @@
+#include "detail.h"
+
+#include <string.h>
+
+static const char *const transfer_names[CT_TRANSFER_COUNT] = {
+    [CT_TRANSFER_UNKNOWN] = "unknown", [CT_TRANSFER_HTOD] = "HtoD", [CT_TRANSFER_DTOH] = "DtoH",
+    [CT_TRANSFER_DTOD] = "DtoD",       [CT_TRANSFER_HTOH] = "HtoH", [CT_TRANSFER_PTOP] = "PtoP",
+    [CT_TRANSFER_SET] = "set",
+};
+
+static const char *const alloc_names[CT_ALLOC_COUNT] = {
+    [CT_ALLOC_DEVICE] = "device",         [CT_ALLOC_MANAGED] = "managed", [CT_ALLOC_HOST] = "host",
+    [CT_ALLOC_REGISTERED] = "registered", [CT_ALLOC_POOL] = "pool",
+};
+
+struct context {
+    struct ct_store *store;
+    const struct ct_record *record;
+    int64_t call_id, process_id;
+    uint32_t flags;
+};
+
+static void store_launch(const struct context *c, const struct ct_launch *launch)
+{
+    const int64_t shape = ct_store_shape(
+        c->store, (const int64_t[CT_SHAPE_VALUES]){
+                      c->process_id, launch->kernel, launch->grid[0], launch->grid[1], launch->grid[2],
+                      launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
+                      (int64_t)c->record->value, (c->flags & CT_FLAG_CAPTURED) != 0 });
+    ct_store_defer(c->store, CT_INSERT_LAUNCH, 2, (const int64_t[]){ c->call_id, shape }, NULL);
+}
+
+static void store_transfer(const struct context *c, const struct ct_transfer *transfer)
+{
+    const int64_t kind = transfer->transfer < CT_TRANSFER_COUNT ? transfer->transfer : CT_TRANSFER_UNKNOWN;
+    const int64_t route = ct_store_route(c->store,
+                                         (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
+                                                                           (int64_t)transfer->stream,
+                                                                           (c->flags & CT_FLAG_CAPTURED) != 0 },
+                                         transfer_names[kind]);
+    ct_store_defer(c->store, CT_INSERT_TRANSFER, 4,
+                   (const int64_t[]){ c->call_id, route, transfer->source ? (int64_t)transfer->source : CT_NULL,
+                                      transfer->destination ? (int64_t)transfer->destination : CT_NULL },
+                   NULL);
+}
+
+/* A failed allocation holds nothing; its bytes stand with the call. */
+static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
+{
+    if (c->record->status != 0 || alloc->address == 0)
+        return;
+    const char *kind = alloc_names[alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE];
+    ct_store_defer(c->store, CT_INSERT_ALLOCATION, 4,
+                   (const int64_t[]){ c->call_id, c->process_id, (int64_t)alloc->address, (int64_t)c->record->value },
+                   kind);
+}
+
+static void store_graph(const struct context *c, const struct ct_graph_launch *graph)
+{
+    ct_store_defer(c->store, CT_INSERT_GRAPH_LAUNCH, 6,
+                   (const int64_t[]){ c->call_id, c->process_id, (int64_t)graph->exec, graph->kernel_nodes,
+                                      (int64_t)c->record->value, (c->flags & CT_FLAG_CAPTURED) != 0 },
+                   NULL);
+}
+
+static void store_handle(const struct context *c)
+{
+    const int64_t handle = (int64_t)c->record->value;
+    if (!(c->flags & CT_FLAG_FREE))
+        ct_store_defer(c->store, CT_INSERT_SUBJECT, 2, (const int64_t[]){ c->call_id, handle }, NULL);
+    else if (c->record->status == 0 && handle != 0)
+        ct_store_defer(c->store, CT_FREE_ALLOCATION, 3, (const int64_t[]){ c->process_id, handle, c->call_id }, NULL);
+}
+
+void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row)
+{
+    (void)row;
+    const struct ct_record *record = &source->record;
+    const struct context c = {
+        .store = source->batch->store,
+        .record = record,
+        .call_id = (int64_t)ct_store_call_id(source->batch->store),
+        .process_id = source->process->process_id,
+        .flags = ct_span_flags(record->span),
+    };
+    union {
+        struct ct_launch launch;
+        struct ct_transfer transfer;
+        struct ct_alloc alloc;
+        struct ct_graph_launch graph;
+    } payload = { 0 };
+    /* A record too short for its kind has a payload of zeros. */
+    if (record->slots >= 2)
+        memcpy(&payload, ct_lane_source_payload(source), sizeof(payload));
+    switch (record->kind) {
+    case CT_KIND_LAUNCH:
+        store_launch(&c, &payload.launch);
+        break;
+    case CT_KIND_TRANSFER:
+        store_transfer(&c, &payload.transfer);
+        break;
+    case CT_KIND_ALLOC:
+        store_alloc(&c, &payload.alloc);
+        break;
+    case CT_KIND_GRAPH:
+        store_graph(&c, &payload.graph);
+        break;
+    default:
+        store_handle(&c);
+        break;
+    }
+}

@@ -1,0 +1,91 @@
+#include "intern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS_FIRST = 1024 };
+
+void ct_intern_init(struct ct_intern *intern, size_t key_bytes, size_t limit, int64_t first)
+{
+    *intern = (struct ct_intern){ .key_bytes = key_bytes, .limit = limit, .next = first };
+}
+
+static uint64_t hash(const uint64_t *key, size_t words)
+{
+    uint64_t h = 0;
+    for (size_t i = 0; i < words; i++) {
+        h = (h ^ key[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+static uint64_t *slot_at(const struct ct_intern *intern, size_t i)
+{
+    return intern->slots + (i & intern->mask) * (1 + intern->key_bytes / 8);
+}
+
+static bool grow(struct ct_intern *intern)
+{
+    const size_t words = 1 + intern->key_bytes / 8, old_slots = intern->slots ? intern->mask + 1 : 0;
+    const size_t slots = old_slots ? old_slots * 2 : SLOTS_FIRST;
+    uint64_t *old = intern->slots, *grown = calloc(slots * words, sizeof(*grown));
+    if (!grown)
+        return false;
+    intern->slots = grown;
+    intern->mask = slots - 1;
+    for (size_t i = 0; i < old_slots; i++) {
+        const uint64_t *from = old + i * words;
+        if (!from[0])
+            continue;
+        size_t place = hash(from + 1, words - 1);
+        while (slot_at(intern, place)[0])
+            place++;
+        memcpy(slot_at(intern, place), from, words * sizeof(*from));
+    }
+    free(old);
+    return true;
+}
+
+int64_t ct_intern_get(struct ct_intern *intern, const void *key, bool *is_new)
+{
+    *is_new = false;
+    const size_t words = intern->key_bytes / 8;
+    const uint64_t h = hash(key, words);
+    if (intern->slots) {
+        for (size_t i = h;; i++) {
+            const uint64_t *slot = slot_at(intern, i);
+            if (!slot[0])
+                break;
+            if (memcmp(slot + 1, key, intern->key_bytes) == 0)
+                return (int64_t)slot[0];
+        }
+    }
+    if (intern->count >= intern->limit)
+        ct_intern_reset(intern, intern->next);
+    if ((!intern->slots || intern->count + intern->count / 2 >= intern->mask) && !grow(intern))
+        return 0;
+    size_t place = h;
+    while (slot_at(intern, place)[0])
+        place++;
+    uint64_t *slot = slot_at(intern, place);
+    slot[0] = (uint64_t)intern->next;
+    memcpy(slot + 1, key, intern->key_bytes);
+    intern->count++;
+    *is_new = true;
+    return intern->next++;
+}
+
+void ct_intern_reset(struct ct_intern *intern, int64_t first)
+{
+    if (intern->slots)
+        memset(intern->slots, 0, (intern->mask + 1) * (1 + intern->key_bytes / 8) * sizeof(*intern->slots));
+    intern->count = 0;
+    intern->next = first;
+}
+
+void ct_intern_finish(struct ct_intern *intern)
+{
+    free(intern->slots);
+    intern->slots = NULL;
+}

@@ -1,0 +1,299 @@
+#include "lane.h"
+
+#include "detail.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum {
+    BUFFER_SLOTS = 256, /* holds the longest record: CT_SLOTS_MAX */
+    /* A thread that was stopped between announcing and publishing is waited for this long; its row is late then. */
+    ANNOUNCE_PATIENCE_NS = 100000000,
+};
+
+/* A record may not claim to have returned in the future, but for the error of the anchors. */
+#define FUTURE_NS 1000000
+
+int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_lane_source **result)
+{
+    const uint64_t offset = ct_segment_lane_offset(&process->facts, index);
+    struct stat status;
+    if (fstat(process->fd, &status) != 0)
+        return -errno;
+    if ((uint64_t)status.st_size < offset + CT_LANE_HEADER_BYTES)
+        return -EPROTO;
+    struct ct_lane_source *source = calloc(1, sizeof(*source));
+    uint8_t *buffer = malloc((size_t)BUFFER_SLOTS * CT_SLOT_BYTES);
+    void *map = MAP_FAILED;
+    if (source && buffer)
+        map = mmap(NULL, process->facts.lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, (off_t)offset);
+    if (map == MAP_FAILED) {
+        free(source);
+        free(buffer);
+        return -ENOMEM;
+    }
+    extern const struct ct_source_class ct_lane_source_class;
+    *source = (struct ct_lane_source){
+        .source.class = &ct_lane_source_class,
+        .process = process,
+        .shared = map,
+        .index = index,
+        .ring_slots = process->facts.ring_bytes / CT_SLOT_BYTES,
+        .buffer = buffer,
+    };
+    ct_guard_add(&source->guard, map, process->facts.lane_stride);
+    *result = source;
+    return 0;
+}
+
+void ct_lane_source_destroy(struct ct_lane_source *source)
+{
+    if (!source)
+        return;
+    ct_guard_remove(&source->guard);
+    munmap(source->shared, source->process->facts.lane_stride);
+    free(source->buffer);
+    free(source);
+}
+
+static void break_rule(struct ct_lane_source *source, const char *rule)
+{
+    source->process->broken = rule;
+    source->head = source->place.position;
+    source->peeked = false;
+}
+
+/* ---- watermark ---- */
+
+void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch)
+{
+    const struct ct_lane_state state = ct_lane_state(source->shared);
+    if (state.position < source->place.position || state.position - source->place.position > source->ring_slots) {
+        break_rule(source, "a lane's position is out of its ring");
+        return;
+    }
+    source->head = state.position;
+    if (!state.announcing || source->process->final) {
+        source->silent_ns = batch->until_ns;
+        source->announced_since_ns = 0;
+        return;
+    }
+    /* It may have read an end time that it has not published. What it published before is in order, and it was
+     * silent at silent_ns: nothing older than either is to come. */
+    if (source->announced_since_ns == 0 || source->announced_at != state.position) {
+        source->announced_at = state.position;
+        source->announced_since_ns = batch->now_ns;
+    }
+    if (batch->now_ns - source->announced_since_ns < ANNOUNCE_PATIENCE_NS && source->silent_ns < batch->until_ns)
+        batch->until_ns = source->silent_ns;
+}
+
+/* ---- reading ---- */
+
+/* Makes `slots` slots from the position on readable in the buffer; false when they are not all published. */
+static bool fill(struct ct_lane_source *source, uint64_t slots)
+{
+    const uint64_t position = source->place.position;
+    if (source->head - position < slots)
+        return false;
+    if (position >= source->buffer_at && position + slots <= source->buffer_at + source->buffer_slots)
+        return true;
+    uint64_t wanted = source->head - position;
+    if (wanted > BUFFER_SLOTS)
+        wanted = BUFFER_SLOTS;
+    const uint8_t *ring = (const uint8_t *)source->shared + CT_LANE_HEADER_BYTES;
+    const uint64_t place = position & (source->ring_slots - 1);
+    const uint64_t first = wanted < source->ring_slots - place ? wanted : source->ring_slots - place;
+    memcpy(source->buffer, ring + place * CT_SLOT_BYTES, first * CT_SLOT_BYTES);
+    memcpy(source->buffer + first * CT_SLOT_BYTES, ring, (wanted - first) * CT_SLOT_BYTES);
+    source->buffer_at = position;
+    source->buffer_slots = wanted;
+    return true;
+}
+
+static const uint8_t *slot_at(const struct ct_lane_source *source)
+{
+    return source->buffer + (source->place.position - source->buffer_at) * CT_SLOT_BYTES;
+}
+
+const void *ct_lane_source_payload(const struct ct_lane_source *source) { return slot_at(source) + CT_SLOT_BYTES; }
+
+/* A record that is no call: it takes effect where it stands. */
+static void absorb(struct ct_lane_source *source, const struct ct_record *record)
+{
+    const uint8_t *payload = slot_at(source) + CT_SLOT_BYTES;
+    const size_t payload_bytes = (size_t)(record->slots - 1) * CT_SLOT_BYTES;
+    struct ct_process *process = source->process;
+    struct ct_store *store = source->batch->store;
+    if (record->kind == CT_KIND_THREAD && record->slots >= 2) {
+        struct ct_thread_name name;
+        memcpy(&name, payload, sizeof(name));
+        name.name[sizeof(name.name) - 1] = '\0';
+        source->place.tid = (uint32_t)record->value;
+        source->place.thread_id = ct_store_thread(store, process->process_id, source->place.tid, name.name);
+        source->thread_is_new = true;
+    } else if (record->kind == CT_KIND_STRING && payload_bytes > 0 &&
+               memchr(payload, '\0', payload_bytes) != NULL) {
+        ct_store_defer(store, CT_DEFINE_KERNEL, 2, (const int64_t[]){ process->process_id, (int64_t)record->value },
+                       (const char *)payload);
+    }
+    source->place.position += record->slots;
+}
+
+static const char *check(const struct ct_lane_source *source, const struct ct_record *record)
+{
+    if (record->slots == 0)
+        return "a record has no length";
+    if (record->kind >= CT_KIND_COUNT)
+        return "a record is of no known kind";
+    if (record->slots > source->head - source->place.position)
+        return "a record is longer than what was published";
+    if (record->function >= source->process->function_count)
+        return "a record names a function that is not in the directory";
+    return NULL;
+}
+
+static bool peek(struct ct_source *base, uint64_t until_ns)
+{
+    struct ct_lane_source *source = (struct ct_lane_source *)base;
+    while (!source->peeked) {
+        if (!fill(source, 1))
+            return false;
+        struct ct_record record;
+        memcpy(&record, slot_at(source), sizeof(record));
+        const char *rule = check(source, &record);
+        if (rule) {
+            break_rule(source, rule);
+            return false;
+        }
+        fill(source, record.slots); /* published, as check() found */
+        if (record.kind == CT_KIND_PAD || record.kind == CT_KIND_STRING || record.kind == CT_KIND_THREAD) {
+            absorb(source, &record);
+            continue;
+        }
+        const uint64_t end_ns = ct_timeline_ns(source->batch->timeline, record.end, &source->clock_hint);
+        if (end_ns > source->batch->now_ns + FUTURE_NS) {
+            break_rule(source, "a record says that it will return in the future");
+            return false;
+        }
+        source->record = record;
+        source->source.end_ns = end_ns;
+        source->peeked = true;
+    }
+    return source->source.end_ns <= until_ns;
+}
+
+static void take(struct ct_source *base, struct ct_row *row)
+{
+    struct ct_lane_source *source = (struct ct_lane_source *)base;
+    struct ct_process *process = source->process;
+    struct ct_store *store = source->batch->store;
+    const struct ct_record *record = &source->record;
+    struct ct_process_function *function = &process->functions[record->function];
+    if (source->place.thread_id == 0) {
+        source->place.tid = atomic_load_explicit(&source->shared->tid, memory_order_relaxed);
+        source->place.thread_id = ct_store_thread(store, process->process_id, source->place.tid, "");
+        source->thread_is_new = true;
+    }
+    const uint64_t ticks = ct_span_ticks(record->span);
+    const uint64_t start_ns = ct_timeline_ns(source->batch->timeline, record->end - ticks, &source->clock_hint);
+    row->end_ns = source->source.end_ns;
+    row->duration_ns = start_ns < row->end_ns ? row->end_ns - start_ns : 0;
+    row->site_id = ct_store_site(store, source->place.thread_id, function->function_id, ct_span_depth(record->span),
+                                 record->status);
+    row->has_bytes = record->kind == CT_KIND_TRANSFER || record->kind == CT_KIND_ALLOC ||
+                     (record->kind == CT_KIND_CALL && ct_span_flags(record->span) & CT_FLAG_BYTES);
+    row->bytes = record->value;
+    if (record->kind != CT_KIND_CALL || ct_span_flags(record->span) & CT_FLAG_HANDLE)
+        ct_detail_store(source, row);
+
+    struct ct_total_facts *total = &function->total;
+    total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
+    total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
+    total->total_ns += row->duration_ns;
+    total->bytes += row->has_bytes ? row->bytes : 0;
+    total->calls++;
+
+    source->last_start = record->end - ticks;
+    source->last_end_ns = row->end_ns;
+    source->place.position += record->slots;
+    source->peeked = false;
+}
+
+const struct ct_source_class ct_lane_source_class = { .peek = peek, .take = take };
+
+/* ---- saving ---- */
+
+/* Losses are counted by lane for all its owners; a lane changes hands only once its losses are saved, so what
+ * was saved is what earlier owners lost. */
+static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
+{
+    struct ct_lane *lane = source->shared;
+    const struct ct_process *process = source->process;
+    const uint32_t tenancy = atomic_load_explicit(&lane->tenancy, memory_order_acquire);
+    if (tenancy != source->tenancy) {
+        memset(source->loss_base, 0, sizeof(source->loss_base));
+        if (ct_store_find_losses(batch->store, process->segment_id, source->index, tenancy, source->loss_base) != 0)
+            return -1;
+        source->tenancy = tenancy;
+    }
+    for (uint32_t cause = 0; cause < CT_LOSS_COUNT; cause++) {
+        const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
+        if (calls == source->loss_saved[cause] || calls <= source->loss_base[cause])
+            continue;
+        size_t hint = 0;
+        const struct ct_loss_facts facts = {
+            .segment_id = process->segment_id,
+            .lane = source->index,
+            .tenancy = tenancy,
+            .tid = atomic_load_explicit(&lane->tid, memory_order_relaxed),
+            .cause = cause,
+            .calls = calls - source->loss_base[cause],
+            .first_ns = ct_timeline_ns(batch->timeline,
+                                       atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
+            .last_ns = ct_timeline_ns(batch->timeline,
+                                      atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
+        };
+        if (ct_store_save_loss(batch->store, &facts) != 0)
+            return -1;
+        source->loss_saved[cause] = calls;
+    }
+    return 0;
+}
+
+int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
+{
+    if (save_losses(source, batch) != 0)
+        return -1;
+    if (source->place.position == source->committed.position && source->place.thread_id == source->committed.thread_id)
+        return 0;
+    return ct_store_save_lane(batch->store, source->process->segment_id, source->index, &source->place);
+}
+
+void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
+{
+    struct ct_lane *lane = source->shared;
+    source->committed = source->place;
+    source->thread_is_new = false;
+    ct_lane_consume(lane, source->place.position);
+    uint64_t seen = 0;
+    for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+        seen += source->loss_saved[cause];
+    atomic_store_explicit(&lane->loss_seen, seen, memory_order_release);
+    /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that goes to
+     * sleep wants to hear of the next record. */
+    const uint64_t wake = source->place.position + (idle ? 1 : source->ring_slots / 2);
+    atomic_store_explicit(&lane->wake, wake, memory_order_relaxed);
+}
+
+void ct_lane_source_revert(struct ct_lane_source *source)
+{
+    source->place = source->committed;
+    source->thread_is_new = false;
+    source->peeked = false;
+    source->buffer_slots = 0;
+    memset(source->loss_saved, 0, sizeof(source->loss_saved));
+}

@@ -1,0 +1,49 @@
+/* A lane as a source of the merge: reads one thread's ring into private memory, a piece at a time. */
+#ifndef CT_LANE_SOURCE_H
+#define CT_LANE_SOURCE_H
+
+#include "process.h"
+
+struct ct_lane_source {
+    struct ct_source source; /* first: the merge sees this */
+    struct ct_process *process;
+    struct ct_batch *batch; /* while one is made */
+    struct ct_lane *shared;
+    struct ct_guard guard;
+    uint32_t index;
+    uint64_t ring_slots;
+
+    struct ct_lane_place place;     /* the next record to take, and whose it is */
+    struct ct_lane_place committed; /* the same, as the database has it */
+    uint64_t head;                  /* published: records before it may be read */
+    bool thread_is_new;             /* place.thread_id was made in this batch */
+
+    /* Private copies of the slots from `buffer_at` on. */
+    uint8_t *buffer;
+    uint64_t buffer_at, buffer_slots;
+    struct ct_record record; /* the next call, once peeked */
+    bool peeked;
+    size_t clock_hint;
+
+    uint64_t last_start, last_end_ns; /* of the last call taken; ticks and nanoseconds */
+    uint64_t silent_ns;       /* no record older than this is to come */
+    uint64_t announced_at;    /* position at which the lane was found announcing */
+    uint64_t announced_since_ns;
+
+    uint32_t tenancy;
+    uint64_t loss_base[CT_LOSS_COUNT]; /* of earlier owners */
+    uint64_t loss_saved[CT_LOSS_COUNT];
+};
+
+/* Maps lane `index` of the process; 0 or -errno. */
+int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_lane_source **source);
+void ct_lane_source_destroy(struct ct_lane_source *source);
+
+/* Takes the lane's position and lowers batch->until_ns to what is safe. */
+void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch);
+/* Saves position and losses. */
+int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch);
+void ct_lane_source_publish(struct ct_lane_source *source, bool idle);
+void ct_lane_source_revert(struct ct_lane_source *source);
+
+#endif

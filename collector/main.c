@@ -1,0 +1,192 @@
+/* cudatraced: options, going to the background, exit status. */
+#include "daemon.h"
+#include "log.h"
+#include "segment.h"
+#include "session_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2 };
+
+static const char help[] =
+    "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
+    "\n"
+    "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
+    "belongs to the session, and stores them in a SQLite database while they run.\n"
+    "\n"
+    "  --db FILE         the database; made if it is not there (default: ./trace.db)\n"
+    "  --session NAME    letters, digits, '-' and '_' (default: default)\n"
+    "  --foreground      stay in the foreground, log to standard error\n"
+    "  --ring SIZE       shared memory for each traced thread: a power of two from 64K\n"
+    "                    to 256M, taken piece by piece as it is used (default: 1M)\n"
+    "  --auto            leave when the last `cudatrace run` that uses it has ended\n"
+    "  --help, --version\n"
+    "\n"
+    "Without --foreground it returns once it serves the session, and logs to FILE.log.\n"
+    "Stop it with `cudatrace stop` or SIGTERM: it stores what was recorded, then goes.\n"
+    "Exit status: 0, 1 for a failure, 2 for wrong usage.\n";
+
+static int wrong(const char *format, const char *what)
+{
+    fprintf(stderr, "cudatraced: ");
+    fprintf(stderr, format, what);
+    fprintf(stderr, " (see cudatraced --help)\n");
+    return EXIT_USAGE;
+}
+
+/* "1M" to bytes; 0 for what is no size. */
+static uint64_t parse_size(const char *text)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    uint64_t unit = 1;
+    if (*end == 'K' || *end == 'k')
+        unit = 1024;
+    else if (*end == 'M' || *end == 'm')
+        unit = 1024 * 1024;
+    if (unit > 1)
+        end++;
+    if (errno || end == text || *end || text[0] == '-' || number > CT_RING_BYTES_MAX)
+        return 0;
+    return number * unit;
+}
+
+/* The parent of a background daemon waits for one byte: 0 for ready; else the exit status, and the sentence was printed. */
+struct readiness {
+    int fd; /* -1 in the foreground */
+    const char *log_path;
+};
+
+static void on_ready(void *data)
+{
+    const struct readiness *readiness = data;
+    if (readiness->fd < 0)
+        return;
+    const char ready = 0;
+    if (write(readiness->fd, &ready, 1) != 1)
+        ct_log("nobody waited for the start");
+    close(readiness->fd);
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    close(null);
+    ct_log_to(readiness->log_path);
+}
+
+static int run(const struct ct_daemon_options *options, const struct readiness *readiness)
+{
+    char message[CT_STORE_MESSAGE_BYTES] = "";
+    const int status = ct_daemon_run(options, on_ready, (void *)(uintptr_t)readiness, message);
+    if (message[0])
+        fprintf(stderr, "cudatraced: %s\n", message);
+    return status;
+}
+
+static int run_in_background(const struct ct_daemon_options *options, struct readiness *readiness)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        perror("cudatraced: pipe");
+        return EXIT_FAILURE;
+    }
+    const pid_t child = fork();
+    if (child < 0) {
+        perror("cudatraced: fork");
+        return EXIT_FAILURE;
+    }
+    if (child == 0) {
+        close(ends[0]);
+        setsid();
+        if (chdir("/") != 0)
+            perror("cudatraced: chdir /");
+        readiness->fd = ends[1];
+        exit(run(options, readiness));
+    }
+    close(ends[1]);
+    char ready;
+    if (read(ends[0], &ready, 1) == 1)
+        return EXIT_SUCCESS;
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+/* An absolute path for a file that need not exist: the daemon leaves the directory it was started in. */
+static int absolute(const char *path, char *out, size_t bytes)
+{
+    char cwd[4096] = "";
+    if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+        return -1;
+    const int n = snprintf(out, bytes, "%s%s%s", cwd, path[0] == '/' ? "" : "/", path);
+    return n > 0 && (size_t)n < bytes ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+    enum { DB = 1, SESSION, FOREGROUND, RING, AUTO, HELP, VERSION };
+    static const struct option known[] = {
+        { "db", required_argument, NULL, DB },         { "session", required_argument, NULL, SESSION },
+        { "foreground", no_argument, NULL, FOREGROUND }, { "ring", required_argument, NULL, RING },
+        { "auto", no_argument, NULL, AUTO },           { "help", no_argument, NULL, HELP },
+        { "version", no_argument, NULL, VERSION },     { 0 },
+    };
+    const char *database = "trace.db";
+    struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT, .ring_bytes = CT_RING_BYTES_DEFAULT };
+    bool foreground = false;
+    for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
+        switch (option) {
+        case DB:
+            database = optarg;
+            break;
+        case SESSION:
+            options.session = optarg;
+            break;
+        case FOREGROUND:
+            foreground = true;
+            break;
+        case RING:
+            options.ring_bytes = parse_size(optarg);
+            if (options.ring_bytes < CT_RING_BYTES_MIN || options.ring_bytes > CT_RING_BYTES_MAX ||
+                options.ring_bytes & (options.ring_bytes - 1))
+                return wrong("--ring %s: wants a power of two from 64K to 256M", optarg);
+            break;
+        case AUTO:
+            options.leave_when_unused = true;
+            break;
+        case HELP:
+        case 'h':
+            fputs(help, stdout);
+            return EXIT_SUCCESS;
+        case VERSION:
+            puts("cudatraced " CUDATRACE_VERSION);
+            return EXIT_SUCCESS;
+        case ':':
+            return wrong("%s wants a value", argv[optind - 1]);
+        default:
+            return wrong("unknown option %s", argv[optind - 1]);
+        }
+    }
+    if (optind < argc)
+        return wrong("unexpected argument '%s'", argv[optind]);
+    if (!ct_session_valid(options.session))
+        return wrong("--session '%s': wants 1 to 48 letters, digits, '-' or '_'", options.session);
+    if (!*database)
+        return wrong("--db wants a file name%s", "");
+
+    char path[4096], log_path[4200];
+    if (absolute(database, path, sizeof(path)) != 0)
+        return wrong("--db %s: the path is too long", database);
+    options.database = path;
+    snprintf(log_path, sizeof(log_path), "%s.log", path);
+    struct readiness readiness = { .fd = -1, .log_path = log_path };
+    return foreground ? run(&options, &readiness) : run_in_background(&options, &readiness);
+}

@@ -1,0 +1,427 @@
+#include "process.h"
+
+#include "category.h"
+#include "lane.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *const layer_names[CT_LAYER_COUNT] = {
+    [CT_LAYER_DRIVER] = "driver", [CT_LAYER_RUNTIME] = "runtime", [CT_LAYER_IOCTL] = "ioctl", [CT_LAYER_NVTX] = "nvtx"
+};
+
+static const char *const category_names[CT_CATEGORY_COUNT] = {
+#define CATEGORY(name) #name,
+#include "category.def"
+#undef CATEGORY
+};
+
+/* ---- opening ---- */
+
+static const char *check_facts(const struct ct_segment *facts)
+{
+    if (facts->magic != CT_SEGMENT_MAGIC)
+        return "not a segment";
+    if (facts->version != CT_PROTO_VERSION || facts->header_bytes != sizeof(*facts))
+        return "written by another version of the hook";
+    const uint64_t ring = facts->ring_bytes;
+    if (ring < CT_RING_BYTES_MIN || ring > CT_RING_BYTES_MAX || (ring & (ring - 1)) != 0)
+        return "its ring size is out of range";
+    if (facts->function_slots == 0 || facts->function_slots > CT_FUNCTIONS_MAX || facts->lane_slots == 0 ||
+        facts->lane_slots > CT_LANES_MAX || facts->lane_offset != CT_LANE_OFFSET ||
+        facts->lane_stride != CT_LANE_HEADER_BYTES + ring)
+        return "its geometry is not ours";
+    if (facts->clock >= CT_CLOCK_COUNT)
+        return "its clock is unknown";
+    return NULL;
+}
+
+/* The start time of a live process, 0 when there is none: field 22 of /proc/PID/stat. */
+static uint64_t start_of(int32_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    const ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *field = strrchr(text, ')');
+    for (int i = 0; field && i < 20; i++)
+        field = strchr(field + 1, ' ');
+    return field ? strtoull(field, NULL, 10) : 0;
+}
+
+/* The pid may have been reused, so the start time decides, read once the pidfd holds the process. */
+static int open_pidfd(const struct ct_segment *facts)
+{
+    const int pidfd = (int)syscall(SYS_pidfd_open, facts->pid, 0);
+    if (pidfd < 0)
+        return -1;
+    fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+    if (start_of(facts->pid) == facts->process_start)
+        return pidfd;
+    close(pidfd);
+    return -1;
+}
+
+static uint64_t own_pid_namespace(void)
+{
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+int ct_process_open(const char *path, struct ct_process **result, const char **reason)
+{
+    struct ct_process *process = calloc(1, sizeof(*process));
+    if (!process)
+        return -ENOMEM;
+    *reason = "out of memory";
+    process->pidfd = -1;
+    int error = -ENOMEM;
+    process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (process->fd < 0) {
+        error = -errno;
+        *reason = "it cannot be opened";
+        goto fail;
+    }
+    struct stat status;
+    if (fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) {
+        error = -EPERM;
+        *reason = "it is not a file of this user";
+        goto fail;
+    }
+    error = -EAGAIN; /* not yet allocated, or not yet filled in */
+    if ((uint64_t)status.st_size < CT_LANE_OFFSET)
+        goto fail;
+    /* The header by read, since a sparse file's pages may not be there to be touched. */
+    const ssize_t got = pread(process->fd, &process->facts, sizeof(process->facts), 0);
+    if (got != (ssize_t)sizeof(process->facts) || atomic_load_explicit(&process->facts.ready, memory_order_relaxed) != 1)
+        goto fail;
+    atomic_thread_fence(memory_order_acquire); /* pairs with the hook's release of `ready` */
+    if (pread(process->fd, &process->facts, sizeof(process->facts), 0) != (ssize_t)sizeof(process->facts))
+        goto fail;
+    *reason = check_facts(&process->facts);
+    error = -EPROTO;
+    if (*reason)
+        goto fail;
+    process->facts.uid = status.st_uid; /* the kernel's word, not the segment's */
+    process->facts.exe[sizeof(process->facts.exe) - 1] = '\0';
+    process->facts.cmdline[sizeof(process->facts.cmdline) - 1] = '\0';
+
+    error = -ENOMEM;
+    process->functions = calloc(process->facts.function_slots, sizeof(*process->functions));
+    void *map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, 0);
+    if (map != MAP_FAILED) {
+        process->shared = map;
+        ct_guard_add(&process->guard, map, CT_LANE_OFFSET);
+    }
+    if (!process->functions || map == MAP_FAILED)
+        goto fail;
+    snprintf(process->path, sizeof(process->path), "%s", path);
+    process->pidfd = open_pidfd(&process->facts);
+    /* A pid of another namespace means nothing here: such a process is followed until the daemon stops. */
+    const uint64_t namespace = process->facts.pid_namespace;
+    atomic_store(&process->dead, process->pidfd < 0 && (namespace == 0 || namespace == own_pid_namespace()));
+    *result = process;
+    return 0;
+
+fail:
+    ct_process_close(process, false);
+    return error;
+}
+
+void ct_process_close(struct ct_process *process, bool remove)
+{
+    if (!process)
+        return;
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        ct_lane_source_destroy(process->lanes[i]);
+    free(process->lanes);
+    if (process->shared) {
+        ct_guard_remove(&process->guard);
+        munmap(process->shared, CT_LANE_OFFSET);
+    }
+    if (remove)
+        unlink(process->path);
+    if (process->fd >= 0)
+        close(process->fd);
+    if (process->pidfd >= 0)
+        close(process->pidfd);
+    free(process->functions);
+    free(process);
+}
+
+/* ---- functions ---- */
+
+static struct ct_function *directory(const struct ct_process *process)
+{
+    return (struct ct_function *)(void *)((uint8_t *)process->shared + CT_DIRECTORY_OFFSET);
+}
+
+/* A name as the database may have it: printable ASCII, ended. */
+static void copy_name(char *to, const char *from)
+{
+    size_t i = 0;
+    for (; i < CT_FUNCTION_NAME_MAX && from[i]; i++)
+        to[i] = from[i] > ' ' && from[i] <= '~' ? from[i] : (from[i] == ' ' ? ' ' : '?');
+    to[i] = '\0';
+}
+
+static int sync_functions(struct ct_process *process, struct ct_batch *batch)
+{
+    const uint32_t published = atomic_load_explicit(&process->shared->functions, memory_order_acquire);
+    if (published > process->facts.function_slots) {
+        process->broken = "its directory is longer than it has room for";
+        return 0;
+    }
+    for (uint32_t i = process->function_count; i < published; i++) {
+        struct ct_function entry;
+        memcpy(&entry, &directory(process)[i], sizeof(entry));
+        char name[CT_FUNCTION_NAME_MAX + 1];
+        copy_name(name, entry.name);
+        const char *layer = layer_names[entry.layer < CT_LAYER_COUNT ? entry.layer : CT_LAYER_DRIVER];
+        const char *category =
+            category_names[entry.category < CT_CATEGORY_COUNT ? entry.category : CT_CATEGORY_other];
+        if (ct_store_function(batch->store, layer, name, category, &process->functions[i].function_id) != 0)
+            return -1;
+        process->function_count = i + 1;
+    }
+    return 0;
+}
+
+/* The counters of one function, read once each. They only grow, and calls are counted last: what is read here is never more
+ * than has happened. */
+static int save_unsent(struct ct_process *process, struct ct_batch *batch, uint32_t i)
+{
+    struct ct_function *entry = &directory(process)[i];
+    struct ct_process_function *function = &process->functions[i];
+#define READ(field) atomic_load_explicit(&entry->field, memory_order_acquire)
+    const uint64_t lost = READ(lost_calls), skipped = READ(skipped_calls);
+    if (lost == function->unsent.lost && skipped == function->unsent.skipped)
+        return 0;
+    size_t hint = 0;
+    const uint64_t base_ticks = process->facts.anchor.ticks;
+    const uint64_t base_ns = ct_timeline_ns(batch->timeline, base_ticks, &hint);
+#define SPAN_NS(ticks) (ct_timeline_ns(batch->timeline, base_ticks + (ticks), &hint) - base_ns)
+    const struct ct_unsent_facts facts = {
+        .lost = lost,
+        .lost_ns = SPAN_NS(READ(lost_ticks)),
+        .lost_bytes = READ(lost_bytes),
+        .skipped = skipped,
+        .skipped_ns = SPAN_NS(READ(skipped_ticks)),
+        .skipped_bytes = READ(skipped_bytes),
+    };
+#undef SPAN_NS
+#undef READ
+    if (ct_store_save_unsent(batch->store, process->segment_id, function->function_id, &facts) != 0)
+        return -1;
+    function->unsent_now = facts;
+    return 0;
+}
+
+/* ---- a batch ---- */
+
+static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
+{
+    const uint32_t published = atomic_load_explicit(&process->shared->lanes, memory_order_acquire);
+    if (published > process->facts.lane_slots) {
+        process->broken = "it has more lanes than it has room for";
+        return 0;
+    }
+    if (published > process->lane_count) {
+        struct ct_lane_source **lanes = realloc(process->lanes, published * sizeof(struct ct_lane_source *));
+        if (!lanes)
+            return 0; /* the next batch tries again */
+        process->lanes = lanes;
+    }
+    while (process->lane_count < published) {
+        struct ct_lane_source *lane;
+        const int error = ct_lane_source_create(process, process->lane_count, &lane);
+        if (error == -EPROTO)
+            process->broken = "its file ends before its lanes";
+        if (error)
+            return 0;
+        /* A lane that an earlier daemon read goes on from where the database says. */
+        lane->place.position = ct_lane_tail(lane->shared);
+        if (ct_store_find_lane(batch->store, process->segment_id, lane->index, &lane->place) != 0) {
+            ct_lane_source_destroy(lane);
+            return -1;
+        }
+        lane->committed = lane->place;
+        process->lanes[process->lane_count++] = lane;
+    }
+    return 0;
+}
+
+int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
+{
+    process->final = atomic_load_explicit(&process->dead, memory_order_acquire);
+    const bool renumber = process->generation != ct_store_generation(batch->store);
+    if (!process->registered || renumber) {
+        size_t hint = 0;
+        const struct ct_process_facts facts = {
+            .pid = process->facts.pid,
+            .uid = process->facts.uid,
+            .start_ticks = process->facts.process_start,
+            .image_ns = process->facts.image_ns,
+            .started_ns = process->facts.clock == CT_CLOCK_MONOTONIC
+                              ? process->facts.anchor.monotonic_ns
+                              : ct_timeline_ns(batch->timeline, process->facts.anchor.ticks, &hint),
+            .exe = process->facts.exe,
+            .cmdline = process->facts.cmdline,
+            .segment = strrchr(process->path, '/') + 1,
+        };
+        if (ct_store_process(batch->store, &facts, &process->process_id, &process->segment_id) != 0)
+            return -1;
+        process->function_count = 0;
+        process->registered = true;
+        process->generation = ct_store_generation(batch->store);
+    }
+    return sync_lanes(process, batch);
+}
+
+void ct_process_watermark(struct ct_process *process, struct ct_batch *batch)
+{
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        process->lanes[i]->batch = batch;
+        ct_lane_source_watermark(process->lanes[i], batch);
+    }
+}
+
+int ct_process_add(struct ct_process *process, struct ct_merge *merge)
+{
+    /* Behind the positions: the directory then holds every function that a published record names. */
+    if (process->lane_count > 0 && sync_functions(process, process->lanes[0]->batch) != 0)
+        return -1;
+    for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
+        if (ct_merge_add(merge, &process->lanes[i]->source) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Calls that a thread is inside of. A live thread's stack changes while it is read, so it is taken only when nothing was
+ * published meanwhile: calls that are worth showing stand still. */
+static size_t read_open(struct ct_lane_source *lane, struct ct_open open[CT_OPEN_MAX])
+{
+    const struct ct_lane_state before = ct_lane_state(lane->shared);
+    uint32_t depth = ct_lane_depth(lane->shared);
+    if (depth > CT_OPEN_MAX)
+        depth = CT_OPEN_MAX;
+    memcpy(open, lane->shared->open, depth * sizeof(*open));
+    atomic_thread_fence(memory_order_acquire);
+    if (ct_lane_state(lane->shared).position != before.position || ct_lane_depth(lane->shared) != depth)
+        return 0;
+    /* The call whose record was published last may not have left the stack before its thread was killed. */
+    while (depth > 0 && open[depth - 1].start == lane->last_start)
+        depth--;
+    return depth;
+}
+
+static int save_open_calls(struct ct_process *process, struct ct_batch *batch)
+{
+    struct ct_open open[CT_OPEN_MAX];
+    uint64_t signature = 0;
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        const size_t depth = read_open(process->lanes[i], open);
+        for (size_t d = 0; d < depth; d++)
+            signature = (signature ^ open[d].start ^ (uint64_t)i << 48 ^ d) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+    if (signature == process->open_signature)
+        return 0;
+    if (ct_store_clear_open_calls(batch->store, process->process_id) != 0)
+        return -1;
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        struct ct_lane_source *lane = process->lanes[i];
+        const size_t depth = read_open(lane, open);
+        if (depth > 0 && lane->place.thread_id == 0)
+            continue; /* its first record is still to come */
+        for (size_t d = 0; d < depth; d++) {
+            const uint32_t function = open[d].function < process->function_count ? open[d].function : 0;
+            const uint64_t start_ns = ct_timeline_ns(batch->timeline, open[d].start, &lane->clock_hint);
+            if (ct_store_open_call(batch->store, lane->place.thread_id, (uint32_t)d,
+                                   process->functions[function].function_id, start_ns) != 0)
+                return -1;
+        }
+    }
+    process->open_signature = signature;
+    return 0;
+}
+
+int ct_process_save(struct ct_process *process, struct ct_batch *batch)
+{
+    for (uint32_t i = 0; i < process->function_count; i++) {
+        struct ct_process_function *function = &process->functions[i];
+        if (function->total.calls > 0 &&
+            ct_store_add_total(batch->store, process->process_id, function->function_id, &function->total) != 0)
+            return -1;
+        process->calls += function->total.calls;
+        function->total = (struct ct_total_facts){ 0 };
+        if (save_unsent(process, batch, i) != 0)
+            return -1;
+    }
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        if (ct_lane_source_save(process->lanes[i], batch) != 0)
+            return -1;
+    }
+    return batch->snapshot_open || process->final ? save_open_calls(process, batch) : 0;
+}
+
+void ct_process_publish(struct ct_process *process, bool idle)
+{
+    for (uint32_t i = 0; i < process->function_count; i++) {
+        if (process->functions[i].unsent_now.lost || process->functions[i].unsent_now.skipped)
+            process->functions[i].unsent = process->functions[i].unsent_now;
+    }
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        ct_lane_source_publish(process->lanes[i], idle);
+    if (process->guard.poisoned)
+        process->broken = "its file was cut short";
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        if (process->lanes[i]->guard.poisoned)
+            process->broken = "its file was cut short";
+    }
+}
+
+void ct_process_revert(struct ct_process *process)
+{
+    for (uint32_t i = 0; i < process->facts.function_slots; i++) {
+        process->functions[i].total = (struct ct_total_facts){ 0 };
+        process->functions[i].unsent_now = process->functions[i].unsent;
+    }
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        ct_lane_source_revert(process->lanes[i]);
+    process->open_signature = 0;
+}
+
+bool ct_process_has_backlog(const struct ct_process *process)
+{
+    for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
+        if (ct_lane_state(process->lanes[i]->shared).position != process->lanes[i]->place.position)
+            return true;
+    }
+    return atomic_load_explicit(&process->shared->lanes, memory_order_acquire) > process->lane_count &&
+           !process->broken;
+}
+
+int ct_process_end(struct ct_process *process, struct ct_batch *batch)
+{
+    const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
+    return ct_store_end_process(batch->store, process->process_id, batch->now_ns,
+                                flags & CT_SEGMENT_EXITING ? "exited" : "killed");
+}
+
+void ct_process_detach(struct ct_process *process)
+{
+    atomic_fetch_or_explicit(&process->shared->flags, CT_SEGMENT_DETACHED, memory_order_release);
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        atomic_store_explicit(&process->lanes[i]->shared->wake, 0, memory_order_release);
+}

@@ -1,0 +1,90 @@
+/* A traced process as the collector sees it: its segment, opened, checked and mapped, and its lanes. Nothing that
+ * the segment says is believed: geometry is read once, checked and copied; every index and length is checked
+ * at each use; a process that breaks the rules is detached.
+ *
+ * Opened by the loop thread and then handed over: everything after ct_process_open() runs on the worker
+ * thread, but for the members marked otherwise. */
+#ifndef CT_PROCESS_H
+#define CT_PROCESS_H
+
+#include "guard.h"
+#include "merge.h"
+#include "segment.h"
+#include "session_names.h"
+#include "store.h"
+#include "timeline.h"
+
+#include <stdatomic.h>
+
+struct ct_lane_source;
+
+/* What the collector knows of an entry of the directory. */
+struct ct_process_function {
+    int64_t function_id; /* 0: not looked up since the store's last generation */
+    struct ct_total_facts total; /* of the rows of this batch */
+    struct ct_unsent_facts unsent; /* as saved last */
+    struct ct_unsent_facts unsent_now; /* being saved */
+};
+
+struct ct_process {
+    char path[CT_NAME_BYTES];
+    int fd;
+    int pidfd;           /* -1 when the process was gone already */
+    _Atomic bool dead;   /* set by the loop thread when pidfd says so */
+    bool final;          /* it was dead when this batch began: what is there now is all there will be */
+    bool registered;     /* has rows in the database */
+    const char *broken;  /* what rule it broke, NULL for none */
+    uint32_t generation; /* of the store's numbers */
+
+    struct ct_segment facts; /* copied at open and checked */
+    struct ct_segment *shared;
+    struct ct_guard guard;
+
+    int64_t process_id, segment_id;
+    struct ct_process_function *functions; /* facts.function_slots of them */
+    uint32_t function_count;
+    struct ct_lane_source **lanes;
+    uint32_t lane_count;
+    uint64_t open_signature; /* of the open calls saved last */
+    uint64_t calls;          /* stored since the daemon saw it first */
+
+    struct ct_process *next; /* the worker's list */
+    void *loop_data;         /* the loop thread's */
+};
+
+/* What lanes and processes need while a batch is made. */
+struct ct_batch {
+    struct ct_store *store;
+    struct ct_timeline *timeline;
+    uint64_t now_ns;
+    uint64_t until_ns;  /* rows that returned at or before it are taken */
+    bool snapshot_open; /* open calls are to be saved */
+};
+
+/* Opens the segment file at `path`. 0 and a process that the caller owns; -EAGAIN when its header is not complete yet;
+ * -errno otherwise, with *reason a short text. */
+int ct_process_open(const char *path, struct ct_process **process, const char **reason);
+/* Unmaps and frees; `remove` takes the file away too. NULL is fine. */
+void ct_process_close(struct ct_process *process, bool remove);
+
+/* Makes the rows of the process, and of functions and lanes that are new. 0 or -1 for the store's error. */
+int ct_process_sync(struct ct_process *process, struct ct_batch *batch);
+/* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions. Bounded waits
+ * only. */
+void ct_process_watermark(struct ct_process *process, struct ct_batch *batch);
+/* Adds the lanes to the merge. */
+int ct_process_add(struct ct_process *process, struct ct_merge *merge);
+/* Saves positions, sums, losses and open calls. */
+int ct_process_save(struct ct_process *process, struct ct_batch *batch);
+/* After commit: gives the producers their room back. */
+void ct_process_publish(struct ct_process *process, bool idle);
+/* After rollback: positions as they were. */
+void ct_process_revert(struct ct_process *process);
+/* True while published calls wait to be stored. */
+bool ct_process_has_backlog(const struct ct_process *process);
+/* Saves how the process went. */
+int ct_process_end(struct ct_process *process, struct ct_batch *batch);
+/* Tells the hook to let go. */
+void ct_process_detach(struct ct_process *process);
+
+#endif

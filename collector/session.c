@@ -1,0 +1,142 @@
+#include "session.h"
+
+#include "segment.h"
+#include "timeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The lock belongs to the open file description: no other close() in this process drops it. */
+static int lock(int fd)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return fcntl(fd, F_OFD_SETLK, &whole);
+}
+
+static bool still_named(const struct ct_session *session)
+{
+    struct stat named, held;
+    return stat(session->path, &named) == 0 && fstat(session->fd, &held) == 0 && named.st_ino == held.st_ino;
+}
+
+static void initialise(struct ct_control *control, uint64_t ring_bytes)
+{
+    const bool known = control->magic == CT_CONTROL_MAGIC && control->version == CT_PROTO_VERSION &&
+                       control->bytes == sizeof(*control);
+    /* What a killed daemon left is taken over: hooks have it mapped and post its semaphore. */
+    if (!known) {
+        memset(control, 0, sizeof(*control));
+        sem_init(&control->doorbell, 1, 0);
+        control->clock = ct_timeline_choose();
+    }
+    control->ring_bytes = ring_bytes;
+    control->daemon_pid = getpid();
+    control->version = CT_PROTO_VERSION;
+    control->bytes = sizeof(*control);
+    control->magic = CT_CONTROL_MAGIC;
+}
+
+int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_bytes,
+                    char message[CT_STORE_MESSAGE_BYTES])
+{
+    *session = (struct ct_session){ .fd = -1, .uid = (uint32_t)geteuid() };
+    snprintf(session->name, sizeof(session->name), "%s", name);
+    ct_session_control_path(session->path, session->uid, name);
+    for (;;) {
+        session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        struct stat status;
+        if (session->fd < 0 || fstat(session->fd, &status) != 0) {
+            snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s", session->path,
+                     strerror(errno));
+            goto fail;
+        }
+        if (status.st_uid != session->uid || !S_ISREG(status.st_mode)) {
+            snprintf(message, CT_STORE_MESSAGE_BYTES, "%s is not this user's: remove it, or choose another --session",
+                     session->path);
+            goto fail;
+        }
+        if (lock(session->fd) != 0) {
+            struct ct_control held = { 0 };
+            if (pread(session->fd, &held, offsetof(struct ct_control, pad0), 0) < 0)
+                held.daemon_pid = 0;
+            snprintf(message, CT_STORE_MESSAGE_BYTES,
+                     "session '%s' is served by another cudatraced (process %d): stop it with `cudatrace stop`, or choose "
+                     "another --session",
+                     name, held.daemon_pid);
+            goto fail;
+        }
+        if (still_named(session))
+            break;
+        close(session->fd); /* a daemon that was just stopping took it away */
+    }
+    const int error = posix_fallocate(session->fd, 0, sizeof(struct ct_control));
+    void *map = MAP_FAILED;
+    if (error == 0)
+        map = mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, session->fd, 0);
+    if (map == MAP_FAILED) {
+        snprintf(message, CT_STORE_MESSAGE_BYTES, "no shared memory for the session in " CT_SHM_DIR ": %s",
+                 strerror(error ? error : errno));
+        unlink(session->path);
+        goto fail;
+    }
+    session->control = map;
+    initialise(session->control, ring_bytes);
+    return 0;
+
+fail:
+    if (session->fd >= 0)
+        close(session->fd);
+    session->fd = -1;
+    return -1;
+}
+
+/* sem_wait blocks, so it has a thread of its own; the loop hears through an async handle. */
+static void wait_for_doorbell(void *data)
+{
+    struct ct_session *session = data;
+    while (!atomic_load(&session->closing)) {
+        if (sem_wait(&session->control->doorbell) == 0)
+            uv_async_send(&session->doorbell);
+    }
+}
+
+static void on_async(uv_async_t *async)
+{
+    struct ct_session *session = async->data;
+    if (!atomic_load(&session->closing))
+        session->on_doorbell(session->data);
+}
+
+int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data), void *data)
+{
+    session->on_doorbell = on_doorbell;
+    session->data = data;
+    session->doorbell.data = session;
+    int error = uv_async_init(loop, &session->doorbell, on_async);
+    if (!error)
+        error = uv_thread_create(&session->doorbell_thread, wait_for_doorbell, session);
+    return error;
+}
+
+void ct_session_hide(struct ct_session *session) { unlink(session->path); }
+
+void ct_session_close(struct ct_session *session)
+{
+    if (session->fd < 0)
+        return;
+    if (session->on_doorbell) {
+        atomic_store(&session->closing, true);
+        sem_post(&session->control->doorbell);
+        uv_thread_join(&session->doorbell_thread);
+        uv_close((uv_handle_t *)&session->doorbell, NULL);
+    }
+    unlink(session->path);
+    munmap(session->control, sizeof(*session->control));
+    close(session->fd);
+    session->fd = -1;
+}

@@ -1,0 +1,33 @@
+/* The session: its control segment, held by lock, and the thread that waits for the doorbell. */
+#ifndef CT_SESSION_OF_COLLECTOR_H
+#define CT_SESSION_OF_COLLECTOR_H
+
+#include "control.h"
+#include "session_names.h"
+#include "store.h"
+
+#include <uv.h>
+
+struct ct_session {
+    char name[CT_SESSION_MAX + 1];
+    uint32_t uid;
+    int fd;
+    char path[CT_NAME_BYTES];
+    struct ct_control *control;
+    uv_thread_t doorbell_thread;
+    uv_async_t doorbell; /* its callback is on_doorbell's */
+    _Atomic bool closing;
+    void (*on_doorbell)(void *data);
+    void *data;
+};
+
+/* Takes the session, or says in `message` who has it. 0 or -1. */
+int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_bytes,
+                    char message[CT_STORE_MESSAGE_BYTES]);
+/* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */
+int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data), void *data);
+/* No hook finds the session from here on. */
+void ct_session_hide(struct ct_session *session);
+void ct_session_close(struct ct_session *session);
+
+#endif

@@ -1,0 +1,127 @@
+/* The database: opened, checked, written in one transaction a batch. SQLite's codes end here. All functions
+ * but open run on the worker thread. */
+#ifndef CT_STORE_H
+#define CT_STORE_H
+
+#include "merge.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ct_store;
+
+enum { CT_SCHEMA_VERSION = 1, CT_STORE_MESSAGE_BYTES = 4096 + 512 };
+
+/* Opens or creates the database at `path`, or, where that one belongs to another boot, the next numbered file beside it.
+ * 0, or -1 with a sentence for the user in `message`; then nothing was written. */
+int ct_store_open(const char *path, const char *session, struct ct_store **store,
+                  char message[CT_STORE_MESSAGE_BYTES]);
+/* Checkpoints and closes; NULL is fine. */
+void ct_store_close(struct ct_store *store);
+/* The file in use; valid until close. */
+const char *ct_store_path(const struct ct_store *store);
+/* What went wrong last, as a sentence; valid until the next call. */
+const char *ct_store_error(const struct ct_store *store);
+
+/* ---- a batch: begin, then any of the rest, then commit; after an error roll back ---- */
+
+int ct_store_begin(struct ct_store *store);
+int ct_store_commit(struct ct_store *store);
+/* Everything since begin is undone, and all numbers handed out are forgotten: `generation` counts up. */
+void ct_store_rollback(struct ct_store *store);
+uint32_t ct_store_generation(const struct ct_store *store);
+
+/* Stores what the merge yields, at most `rows_max` rows; *rows says how many. A merge that still has rows is
+ * gone on with in the next batch. */
+int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows_max, uint64_t *rows);
+/* The call_id that the row being taken will have: for the deferred statements of its details. */
+uint64_t ct_store_call_id(const struct ct_store *store);
+uint64_t ct_store_late_rows(const struct ct_store *store);
+
+/* Statements that are deferred to the end of the batch, in their order, since they come up while rows are being
+ * stored. Integers first, then a text where the statement has one. */
+enum ct_deferred {
+    CT_INSERT_SITE,
+    CT_INSERT_THREAD,
+    CT_INSERT_SHAPE,
+    CT_INSERT_LAUNCH,
+    CT_INSERT_GRAPH_LAUNCH,
+    CT_INSERT_ROUTE,
+    CT_INSERT_TRANSFER,
+    CT_INSERT_ALLOCATION,
+    CT_FREE_ALLOCATION,
+    CT_INSERT_SUBJECT,
+    CT_INSERT_LATE_CALL,
+    CT_MARK_LATE_CALL,
+    CT_DEFINE_KERNEL, /* process_id, number; the mangled name */
+    CT_DEFERRED_COUNT
+};
+#define CT_NULL INT64_MIN /* as a value of a deferred statement: NULL */
+void ct_store_defer(struct ct_store *store, enum ct_deferred statement, size_t values, const int64_t *value,
+                    const char *text);
+
+/* Numbers for combinations; the row that explains a new one is deferred. 0 when memory is short. */
+int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t function_id, uint32_t depth,
+                      int32_t status);
+int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name);
+
+enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5 };
+/* process_id, kernel, grid, block, shared_bytes, stream, captured */
+int64_t ct_store_shape(struct ct_store *store, const int64_t value[CT_SHAPE_VALUES]);
+/* process_id, enum ct_transfer_kind, async, stream, captured */
+int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALUES], const char *kind);
+
+/* ---- rows about processes, written at once; 0 or -1, identifiers through pointers ---- */
+
+struct ct_process_facts {
+    int32_t pid;
+    uint32_t uid;
+    uint64_t start_ticks, image_ns, started_ns;
+    const char *exe, *cmdline, *segment;
+};
+int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
+                     int64_t *segment_id);
+int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t ended_ns, const char *state);
+int ct_store_function(struct ct_store *store, const char *layer, const char *name, const char *category,
+                      int64_t *function_id);
+
+struct ct_lane_place {
+    uint64_t position;
+    int64_t thread_id; /* 0: none yet */
+    uint32_t tid;
+};
+/* Leaves *place alone when the lane is new. */
+int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, struct ct_lane_place *place);
+int ct_store_save_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, const struct ct_lane_place *place);
+/* Calls lost by earlier owners of the lane, added to lost[cause]. */
+int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
+                         uint64_t *lost);
+
+struct ct_loss_facts {
+    int64_t segment_id;
+    uint32_t lane, tenancy, tid, cause;
+    uint64_t calls, first_ns, last_ns;
+};
+int ct_store_save_loss(struct ct_store *store, const struct ct_loss_facts *facts);
+
+struct ct_unsent_facts {
+    uint64_t lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes;
+};
+int ct_store_save_unsent(struct ct_store *store, int64_t segment_id, int64_t function_id,
+                         const struct ct_unsent_facts *facts);
+
+struct ct_total_facts {
+    uint64_t calls, total_ns, min_ns, max_ns, bytes;
+};
+int ct_store_add_total(struct ct_store *store, int64_t process_id, int64_t function_id,
+                       const struct ct_total_facts *facts);
+
+int ct_store_clear_open_calls(struct ct_store *store, int64_t process_id);
+int ct_store_open_call(struct ct_store *store, int64_t thread_id, uint32_t depth, int64_t function_id,
+                       uint64_t start_ns);
+int ct_store_set_meta(struct ct_store *store, const char *key, int64_t value);
+
+/* Names of enum ct_loss_cause. */
+extern const char *const ct_loss_cause_name[];
+
+#endif

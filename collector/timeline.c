@@ -1,0 +1,119 @@
+#include "timeline.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { ANCHOR_INTERVAL_NS = 5000000, FIRST_SLOPE_NS = 10000000, ANCHOR_TRIES = 5 };
+
+static bool file_mentions(const char *path, const char *word, bool whole)
+{
+    char text[256] = "";
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    if (!fgets(text, sizeof(text), file))
+        text[0] = '\0';
+    fclose(file);
+    text[strcspn(text, "\n")] = '\0';
+    return whole ? strcmp(text, word) == 0 : strstr(text, word) != NULL;
+}
+
+enum ct_clock_kind ct_timeline_choose(void)
+{
+#if defined(__x86_64__)
+#define SOURCE "/sys/devices/system/clocksource/clocksource0/"
+    const bool trusted =
+        file_mentions(SOURCE "current_clocksource", "tsc", true) ||
+        (file_mentions(SOURCE "current_clocksource", "kvm-clock", true) &&
+         file_mentions(SOURCE "available_clocksource", "tsc", false));
+    return trusted ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+#else
+    return CT_CLOCK_COUNTER; /* cntvct_el0 is the kernel's own clock source */
+#endif
+}
+
+static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
+{
+    if (timeline->count == CT_ANCHORS) {
+        /* The older half goes: records that old were stored long ago. */
+        const size_t half = CT_ANCHORS / 2;
+        memmove(timeline->anchor, timeline->anchor + half, half * sizeof(timeline->anchor[0]));
+        memmove(timeline->line, timeline->line + half, half * sizeof(timeline->line[0]));
+        timeline->count = half;
+    }
+    const size_t n = timeline->count;
+    timeline->anchor[n] = anchor;
+    if (n > 0) {
+        const struct ct_anchor *before = &timeline->anchor[n - 1];
+        timeline->line[n - 1] = (uint64_t)(((unsigned __int128)(anchor.monotonic_ns - before->monotonic_ns) << 32) /
+                                           (anchor.ticks - before->ticks));
+        timeline->line[n] = timeline->line[n - 1];
+    }
+    timeline->count = n + 1;
+}
+
+static bool follows(const struct ct_timeline *timeline, struct ct_anchor anchor)
+{
+    if (timeline->count == 0)
+        return true;
+    const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
+    return anchor.ticks > last->ticks && anchor.monotonic_ns > last->monotonic_ns;
+}
+
+void ct_timeline_anchor(struct ct_timeline *timeline)
+{
+    if (timeline->clock == CT_CLOCK_MONOTONIC)
+        return;
+    const struct ct_anchor anchor = ct_anchor_read(ANCHOR_TRIES);
+    if (!follows(timeline, anchor))
+        return;
+    if (timeline->count > 1) {
+        const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
+        const uint64_t error_ns = (uint64_t)(((unsigned __int128)anchor.error_ticks * timeline->line[0]) >> 32);
+        if (anchor.monotonic_ns - last->monotonic_ns < ANCHOR_INTERVAL_NS || error_ns > 1000)
+            return;
+    }
+    append(timeline, anchor);
+    struct ct_control *control = timeline->control;
+    const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_relaxed);
+    control->anchor[written % CT_ANCHORS] = anchor;
+    atomic_store_explicit(&control->anchors, written + 1, memory_order_release);
+}
+
+void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control)
+{
+    *timeline = (struct ct_timeline){ .clock = (enum ct_clock_kind)control->clock, .control = control };
+    if (timeline->clock == CT_CLOCK_MONOTONIC)
+        return;
+    const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
+    for (uint64_t i = written > CT_ANCHORS ? written - CT_ANCHORS : 0; i < written; i++) {
+        const struct ct_anchor anchor = control->anchor[i % CT_ANCHORS];
+        if (follows(timeline, anchor))
+            append(timeline, anchor);
+    }
+    while (timeline->count < 2) {
+        ct_timeline_anchor(timeline);
+        nanosleep(&(struct timespec){ .tv_nsec = FIRST_SLOPE_NS }, NULL);
+    }
+    ct_timeline_anchor(timeline);
+}
+
+uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint)
+{
+    if (timeline->clock == CT_CLOCK_MONOTONIC)
+        return ticks;
+    size_t i = *hint < timeline->count ? *hint : timeline->count - 1;
+    while (i + 1 < timeline->count && ticks >= timeline->anchor[i + 1].ticks)
+        i++;
+    while (i > 0 && ticks < timeline->anchor[i].ticks)
+        i--;
+    *hint = i;
+    const struct ct_anchor *anchor = &timeline->anchor[i];
+    if (ticks >= anchor->ticks)
+        return anchor->monotonic_ns +
+               (uint64_t)(((unsigned __int128)(ticks - anchor->ticks) * timeline->line[i]) >> 32);
+    /* Before the first anchor: its line, backwards. */
+    const uint64_t before = (uint64_t)(((unsigned __int128)(anchor->ticks - ticks) * timeline->line[i]) >> 32);
+    return before < anchor->monotonic_ns ? anchor->monotonic_ns - before : 0;
+}

@@ -1,0 +1,43 @@
+/* The worker: a thread that makes batches when the loop asks for one. It owns the database, the timeline and
+ * every process between ct_worker_adopt() and its return in `gone`. */
+#ifndef CT_WORKER_H
+#define CT_WORKER_H
+
+#include "process.h"
+
+#include <uv.h>
+
+/* What a batch brought; read by the loop thread after the call of on_batch. */
+struct ct_report {
+    uint64_t rows;       /* stored */
+    uint64_t flushed_ns; /* all that returned before is stored; 0 when rows were left over */
+    bool more;           /* the batch was full: rows that could be stored were left */
+    bool backlog;        /* published calls wait, if only because they are too young */
+    char error[CT_STORE_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
+    struct ct_process *gone; /* ended or detached processes, to be closed by the loop thread */
+
+    /* Sums since the start. */
+    uint64_t rows_total, late_total, batches_total;
+    uint32_t processes, lanes;
+};
+
+struct ct_worker;
+typedef void ct_worker_on_batch(const struct ct_report *report, void *data);
+
+/* Starts the thread. `store` stays the caller's and must outlive the worker. 0 or a libuv error. */
+int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control,
+                     ct_worker_on_batch *on_batch, void *data, struct ct_worker **worker);
+/* Joins the thread; every process comes back in the list, to be closed by the caller. */
+struct ct_process *ct_worker_destroy(struct ct_worker *worker);
+
+/* Hands a process over. */
+void ct_worker_adopt(struct ct_worker *worker, struct ct_process *process);
+/* Asks for a batch; while one is made, for another behind it. */
+void ct_worker_request(struct ct_worker *worker, bool snapshot_open);
+/* The same, and what returned up to `flush_ns` must be in it. */
+void ct_worker_request_flush(struct ct_worker *worker, uint64_t flush_ns);
+/* The hooks let go of their segments from now on. */
+void ct_worker_detach_all(struct ct_worker *worker);
+bool ct_worker_busy(struct ct_worker *worker);
+
+#endif
