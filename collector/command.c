@@ -103,6 +103,24 @@ static void do_hold(struct client *client)
     answer(client, text);
 }
 
+/* The last holder of a daemon that leaves when unused hears when it has left. */
+static void do_release(struct client *client)
+{
+    struct ct_commands *commands = client->commands;
+    if (client->holds) {
+        client->holds = false;
+        client->stops = commands->handler.holders(--commands->holders, commands->handler.data);
+    }
+    if (!client->stops)
+        answer(client, "ok\n");
+}
+
+static void do_database(struct client *client)
+{
+    answer(client, client->commands->handler.database);
+    answer(client, "\n");
+}
+
 static const struct {
     const char *name;
     void (*run)(struct client *client);
@@ -111,6 +129,8 @@ static const struct {
     { "status", do_status },
     { "stop", do_stop },
     { "hold", do_hold },
+    { "release", do_release },
+    { "database", do_database },
 };
 
 static void run_line(struct client *client)

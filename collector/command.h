@@ -1,9 +1,11 @@
 /* The daemon's command socket: one line in, an answer out. Loop thread.
  *
- *   flush   ok | error …        all that was recorded before is in the database
- *   status  key value lines, then the end
- *   stop    ok                  once the daemon is about to leave
- *   hold    ok DATABASE         the connection counts as a user of the daemon until it ends
+ *   flush     ok | error …       all that was recorded before is in the database
+ *   status    key value lines, then an empty one
+ *   stop      ok                 once the daemon is about to leave
+ *   hold      ok DATABASE        the connection counts as a user of the daemon until it ends
+ *   release   ok                 gives the hold back; when that lets the daemon leave, once it is about to
+ *   database  DATABASE           the file being written
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H
@@ -21,8 +23,8 @@ struct ct_command_handler {
     void (*stop)(void *data);
     /* Writes the answer to `status`. */
     void (*status)(char *text, size_t bytes, void *data);
-    /* The number of holders changed. */
-    void (*holders)(size_t count, void *data);
+    /* The number of holders changed; true when the daemon leaves for it. */
+    bool (*holders)(size_t count, void *data);
     const char *database;
     void *data;
 };

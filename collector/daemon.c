@@ -246,12 +246,14 @@ static void on_signal(uv_signal_t *signal, int number)
 
 static void on_unused(uv_timer_t *timer) { begin_stop(timer->data); }
 
-static void on_holders(size_t count, void *data)
+static bool on_holders(size_t count, void *data)
 {
     struct daemon *daemon = data;
     uv_timer_stop(&daemon->unused);
-    if (count == 0 && daemon->options->leave_when_unused)
-        begin_stop(daemon);
+    if (count > 0 || !daemon->options->leave_when_unused)
+        return false;
+    begin_stop(daemon);
+    return true;
 }
 
 /* ---- life ---- */

@@ -356,10 +356,13 @@ void ct_store_defer(struct ct_store *store, enum ct_deferred statement, size_t v
     store->deferred_bytes += wanted;
 }
 
-/* The demangled form of an Itanium C++ name; others stand for themselves. */
+/* The demangled form of an Itanium C++ name; others stand for themselves. The demangler's own limit would refuse names
+ * of 1 KiB, which CUTLASS has; the worker's stack has room for the recursion of the longest string. */
 static int define_kernel(struct ct_store *store, int64_t process_id, int64_t number, const char *mangled)
 {
-    char *demangled = strncmp(mangled, "_Z", 2) == 0 ? cplus_demangle(mangled, DMGL_PARAMS | DMGL_ANSI) : NULL;
+    char *demangled = NULL;
+    if (strncmp(mangled, "_Z", 2) == 0)
+        demangled = cplus_demangle(mangled, DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT);
     sqlite3_stmt *statement = store->statement[INSERT_NAME];
     int64_t name_id = 0;
     bind_text(statement, 1, mangled);

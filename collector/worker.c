@@ -9,6 +9,7 @@
 enum {
     ROWS_MAX = 250000, /* a batch's: about a tenth of a second */
     META_INTERVAL_NS = 1000000000,
+    WORKER_STACK_BYTES = 32 * 1024 * 1024, /* untouched but by the demangler's recursion, see store.c */
 };
 
 /* What the loop asks for. */
@@ -224,7 +225,8 @@ int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control 
     uv_cond_init(&worker->cond);
     uv_async_init(loop, &worker->done, on_done);
     worker->done.data = worker;
-    const int error = uv_thread_create(&worker->thread, thread_main, worker);
+    const uv_thread_options_t options = { .flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = WORKER_STACK_BYTES };
+    const int error = uv_thread_create_ex(&worker->thread, &options, thread_main, worker);
     if (error)
         return error;
     *result = worker;

@@ -1,0 +1,16 @@
+-- Calls and time by category. :pid picks one process, NULL takes all.
+WITH chosen AS (
+    SELECT totals.*
+      FROM totals
+      JOIN processes ON processes.process_id = totals.process_id
+     WHERE (:pid IS NULL OR processes.pid = :pid)
+)
+SELECT category,
+       sum(calls)                                                    AS calls,
+       round(sum(total_ns) / 1e6, 3)                                 AS total_ms,
+       round(100.0 * sum(total_ns) / (SELECT sum(total_ns) FROM chosen), 1) AS "%",
+       round(1.0 * sum(total_ns) / sum(calls) / 1e3, 3)              AS mean_us,
+       sum(bytes)                                                    AS bytes
+  FROM chosen
+ GROUP BY category
+ ORDER BY sum(total_ns) DESC;

@@ -1,0 +1,18 @@
+-- Each process: how long it ran, its calls and the time in them. :pid picks one, NULL takes all.
+SELECT processes.pid,
+       processes.state,
+       round((ifnull(ended_ns, (SELECT max(end_ns) FROM call)) - started_ns) / 1e9, 3) AS seconds,
+       ifnull(sum(totals.calls), 0)                       AS calls,
+       round(ifnull(sum(totals.total_ns), 0) / 1e6, 3)    AS ms_in_calls,
+       (SELECT count(*)
+          FROM call JOIN site ON site.site_id = call.site_id AND site.status <> 0
+               JOIN thread ON thread.thread_id = site.thread_id
+         WHERE thread.process_id = processes.process_id
+           AND site.status <> 600)                        AS failed, -- 600 is CUDA_ERROR_NOT_READY: an answer
+       ifnull(sum(totals.lost), 0)                        AS lost,
+       processes.cmdline                                  AS command
+  FROM processes
+  LEFT JOIN totals ON totals.process_id = processes.process_id
+ WHERE :pid IS NULL OR processes.pid = :pid
+ GROUP BY processes.process_id
+ ORDER BY sum(totals.total_ns) DESC;

@@ -1,0 +1,398 @@
+/*
+ * What CUPTI saw: the independent count that run.py holds a trace against.
+ *
+ * The driver loads this library into a process through CUDA_INJECTION64_PATH and calls InitializeInjection()
+ * during cuInit. It counts kernels, copies and sets from CUPTI's activity records and, with
+ * CUPTI_TRUTH_CALLBACKS=1, entries of driver functions from CUPTI's callback API. At exit it writes
+ * $CUPTI_TRUTH_OUT.<pid>, tab-separated:
+ *
+ * - kernel MANGLED COUNT: every kernel that ran, those of graph launches included
+ * - graph_kernel MANGLED COUNT: of these, the ones that a graph launch ran
+ * - copy KIND sync|async BYTES COUNT: kinds as in the view `copies`, those of graph launches included
+ * - graph_copy KIND sync|async BYTES COUNT
+ * - memset sync|async BYTES COUNT
+ * - graph_memset sync|async BYTES COUNT
+ * - call FUNCTION COUNT: with CUPTI_TRUTH_CALLBACKS=1 alone
+ * - dropped COUNT: activity records that CUPTI lost; run.py refuses a truth with any
+ * - error FUNCTION CODE: a CUPTI function that failed; refused likewise
+ * - end
+ *
+ * It makes no CUDA call of its own and writes nothing to the program's streams.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cupti.h>
+
+/* CUPTI only appends fields to a record; headers before CUDA 13 lack the newest structs, and copyCount. */
+#if CUPTI_API_VERSION >= 130000
+typedef CUpti_ActivityKernel10 kernel_record;
+typedef CUpti_ActivityMemcpy6 copy_record;
+#define COPY_COUNT(copy) ((copy)->copyCount ? (copy)->copyCount : 1)
+#else
+typedef CUpti_ActivityKernel9 kernel_record;
+typedef CUpti_ActivityMemcpy5 copy_record;
+#define COPY_COUNT(copy) ((uint64_t)1)
+#endif
+typedef CUpti_ActivityMemcpyPtoP4 peer_copy_record;
+typedef CUpti_ActivityMemset4 set_record;
+
+enum {
+    BUFFER_BYTES = 8 << 20,
+    RECORD_ALIGN = 8,
+    CALLBACK_IDS = 4096, /* CUDA 13.0 has 807; the last one here collects all above it. */
+};
+
+struct kernel_count {
+    char *name; /* NULL: a free slot. */
+    uint64_t count;
+    uint64_t graph_count;
+};
+
+struct transfer_count {
+    uint64_t bytes;
+    uint64_t count;
+};
+
+enum transfer_kind { HTOD, DTOH, DTOD, HTOH, PTOP, UNKNOWN, SET, TRANSFER_KINDS };
+
+static const char *const transfer_names[TRANSFER_KINDS] = {
+    [HTOD] = "HtoD", [DTOH] = "DtoH", [DTOD] = "DtoD",
+    [HTOH] = "HtoH", [PTOP] = "PtoP", [UNKNOWN] = "unknown",
+};
+
+/* Everything below is guarded by `lock`, but for the call counts, which are atomic. Activity buffers come
+ * back on CUPTI's own thread. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kernel_count *kernels; /* Open addressing; kernel_slots is a power of two. */
+static size_t kernel_slots;
+static size_t kernel_used;
+static struct transfer_count transfers[TRANSFER_KINDS][2][2]; /* [kind][async][graph] */
+static uint64_t dropped_records;
+static struct {
+    const char *where;
+    int code;
+} first_error;
+
+static _Atomic uint64_t calls[CALLBACK_IDS];
+static const char *call_names[CALLBACK_IDS]; /* Asked for at exit, while CUPTI is up: it owns them. */
+
+static atomic_bool finished; /* Set when at_exit() has flushed for the last time. */
+static bool count_calls;
+static pid_t owner; /* A fork's child inherits the counts and the handlers, and must write nothing. */
+
+static void note_error(const char *where, int code)
+{
+    pthread_mutex_lock(&lock);
+    if (!first_error.where) {
+        first_error.where = where;
+        first_error.code = code;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+#define TRY(call)                                                                                            \
+    do {                                                                                                     \
+        CUptiResult result_ = (call);                                                                        \
+        if (result_ != CUPTI_SUCCESS)                                                                        \
+            note_error(#call, (int)result_);                                                                 \
+    } while (0)
+
+static uint64_t name_hash(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
+    return hash ^ (hash >> 32);
+}
+
+static struct kernel_count *kernel_slot(struct kernel_count *table, size_t slots, const char *name)
+{
+    size_t at = name_hash(name) & (slots - 1);
+    while (table[at].name && strcmp(table[at].name, name) != 0)
+        at = (at + 1) & (slots - 1);
+    return &table[at];
+}
+
+/* Returns false when memory ran out; the caller then counts the record as dropped. */
+static bool kernel_table_grow(void)
+{
+    size_t slots = kernel_slots ? kernel_slots * 2 : 1024;
+    struct kernel_count *table = calloc(slots, sizeof *table);
+    if (!table)
+        return false;
+    for (size_t i = 0; i < kernel_slots; i++)
+        if (kernels[i].name)
+            *kernel_slot(table, slots, kernels[i].name) = kernels[i];
+    free(kernels);
+    kernels = table;
+    kernel_slots = slots;
+    return true;
+}
+
+static void count_kernel(const char *name, bool from_graph)
+{
+    if (!name)
+        name = "(no name)";
+    if (kernel_used * 2 >= kernel_slots && !kernel_table_grow()) {
+        dropped_records++;
+        return;
+    }
+    struct kernel_count *kernel = kernel_slot(kernels, kernel_slots, name);
+    if (!kernel->name) {
+        kernel->name = strdup(name);
+        if (!kernel->name) {
+            dropped_records++;
+            return;
+        }
+        kernel_used++;
+    }
+    kernel->count++;
+    if (from_graph)
+        kernel->graph_count++;
+}
+
+static void count_transfer(enum transfer_kind kind, bool async, bool from_graph, uint64_t bytes,
+                           uint64_t count)
+{
+    struct transfer_count *to = &transfers[kind][async][from_graph];
+    to->bytes += bytes;
+    to->count += count;
+}
+
+static enum transfer_kind transfer_kind_of(uint8_t copy_kind)
+{
+    switch (copy_kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOA:
+        return HTOD;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOH:
+        return DTOH;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOA:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOD:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOA:
+        return DTOD;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOH:
+        return HTOH;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
+        return PTOP;
+    default:
+        return UNKNOWN;
+    }
+}
+
+static void count_record(const CUpti_Activity *record)
+{
+    switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+        const kernel_record *kernel = (const kernel_record *)record;
+        count_kernel(kernel->name, kernel->graphNodeId != 0);
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+        const copy_record *copy = (const copy_record *)record;
+        count_transfer(transfer_kind_of(copy->copyKind), copy->flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC,
+                       copy->graphNodeId != 0, copy->bytes, COPY_COUNT(copy));
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+        const peer_copy_record *copy = (const peer_copy_record *)record;
+        count_transfer(PTOP, copy->flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC, copy->graphNodeId != 0,
+                       copy->bytes, 1);
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+        const set_record *set = (const set_record *)record;
+        count_transfer(SET, set->flags & CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC, set->graphNodeId != 0, set->bytes,
+                       1);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+static void CUPTIAPI buffer_requested(uint8_t **buffer, size_t *size, size_t *max_records)
+{
+    *buffer = aligned_alloc(RECORD_ALIGN, BUFFER_BYTES);
+    *size = *buffer ? BUFFER_BYTES : 0;
+    *max_records = 0;
+}
+
+static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream_id, uint8_t *buffer, size_t size,
+                                      size_t valid_size)
+{
+    (void)size;
+    size_t dropped = 0;
+    cuptiActivityGetNumDroppedRecords(context, stream_id, &dropped);
+
+    pthread_mutex_lock(&lock);
+    dropped_records += dropped;
+    CUpti_Activity *record = NULL;
+    while (buffer && cuptiActivityGetNextRecord(buffer, valid_size, &record) == CUPTI_SUCCESS)
+        count_record(record);
+    pthread_mutex_unlock(&lock);
+    free(buffer);
+}
+
+static void CUPTIAPI callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
+{
+    (void)data;
+    switch (domain) {
+    case CUPTI_CB_DOMAIN_DRIVER_API:
+        if (((const CUpti_CallbackData *)info)->callbackSite == CUPTI_API_ENTER)
+            atomic_fetch_add_explicit(&calls[id < CALLBACK_IDS ? id : CALLBACK_IDS - 1], 1,
+                                      memory_order_relaxed);
+        break;
+    case CUPTI_CB_DOMAIN_RUNTIME_API:
+        /* Only cudaDeviceReset is enabled. It and the end of a context take unflushed records along. */
+        if (((const CUpti_CallbackData *)info)->callbackSite == CUPTI_API_ENTER)
+            cuptiActivityFlushAll(0);
+        break;
+    case CUPTI_CB_DOMAIN_RESOURCE:
+        if (!atomic_load(&finished))
+            cuptiActivityFlushAll(0);
+        break;
+    default:
+        break;
+    }
+}
+
+static void write_transfers(FILE *out, enum transfer_kind kind, const char *line)
+{
+    for (int async = 0; async < 2; async++) {
+        const struct transfer_count *direct = &transfers[kind][async][0];
+        const struct transfer_count *graph = &transfers[kind][async][1];
+        const char *name = transfer_names[kind] ? transfer_names[kind] : "";
+        const char *tab = transfer_names[kind] ? "\t" : "";
+        const char *mode = async ? "async" : "sync";
+        if (direct->count + graph->count)
+            fprintf(out, "%s\t%s%s%s\t%llu\t%llu\n", line, name, tab, mode,
+                    (unsigned long long)(direct->bytes + graph->bytes),
+                    (unsigned long long)(direct->count + graph->count));
+        if (graph->count)
+            fprintf(out, "graph_%s\t%s%s%s\t%llu\t%llu\n", line, name, tab, mode,
+                    (unsigned long long)graph->bytes, (unsigned long long)graph->count);
+    }
+}
+
+static void write_calls(FILE *out)
+{
+    for (unsigned id = 0; id < CALLBACK_IDS; id++) {
+        uint64_t count = atomic_load_explicit(&calls[id], memory_order_relaxed);
+        if (!count)
+            continue;
+        fprintf(out, "call\t%s\t%llu\n", call_names[id] ? call_names[id] : "(unnamed)",
+                (unsigned long long)count);
+    }
+}
+
+/* Writes the whole file under another name first, so that a reader finds all of it or nothing. */
+static void write_truth(void)
+{
+    const char *base = getenv("CUPTI_TRUTH_OUT");
+    if (!base)
+        return;
+    char path[4096], partial[4096 + 8];
+    snprintf(path, sizeof path, "%s.%ld", base, (long)owner);
+    snprintf(partial, sizeof partial, "%s.part", path);
+    FILE *out = fopen(partial, "we");
+    if (!out)
+        return;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < kernel_slots; i++) {
+        const struct kernel_count *kernel = &kernels[i];
+        if (!kernel->name)
+            continue;
+        fprintf(out, "kernel\t%s\t%llu\n", kernel->name, (unsigned long long)kernel->count);
+        if (kernel->graph_count)
+            fprintf(out, "graph_kernel\t%s\t%llu\n", kernel->name, (unsigned long long)kernel->graph_count);
+    }
+    for (enum transfer_kind kind = HTOD; kind < SET; kind++)
+        write_transfers(out, kind, "copy");
+    write_transfers(out, SET, "memset");
+    if (count_calls)
+        write_calls(out);
+    fprintf(out, "dropped\t%llu\n", (unsigned long long)dropped_records);
+    if (first_error.where)
+        fprintf(out, "error\t%s\t%d\n", first_error.where, first_error.code);
+    fprintf(out, "end\n");
+    pthread_mutex_unlock(&lock);
+
+    if (fclose(out) == 0)
+        rename(partial, path);
+}
+
+/*
+ * Registered during cuInit, so after CUPTI's and the driver's own handlers: exit() runs it before theirs,
+ * while the records can still be had.
+ */
+static void at_exit(void)
+{
+    if (getpid() != owner)
+        return;
+    size_t dropped = 0;
+    atomic_store(&finished, true);
+    TRY(cuptiActivityFlushAll(0));
+    TRY(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+    TRY(cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped));
+    for (unsigned id = 0; count_calls && id < CALLBACK_IDS; id++)
+        if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &call_names[id]) != CUPTI_SUCCESS)
+            call_names[id] = NULL;
+    pthread_mutex_lock(&lock);
+    dropped_records += dropped;
+    pthread_mutex_unlock(&lock);
+    write_truth();
+}
+
+/*
+ * Runs after every atexit handler, the runtime's unloading of its modules among them. CUPTI may be down by
+ * then and is not called; what its callbacks have counted since is added.
+ */
+__attribute__((destructor)) static void at_unload(void)
+{
+    if (owner && getpid() == owner)
+        write_truth();
+}
+
+__attribute__((visibility("default"))) int InitializeInjection(void);
+
+int InitializeInjection(void)
+{
+    if (owner == getpid())
+        return 1;
+    owner = getpid();
+    const char *wants_calls = getenv("CUPTI_TRUTH_CALLBACKS");
+    count_calls = wants_calls && strcmp(wants_calls, "1") == 0;
+
+    CUpti_SubscriberHandle subscriber;
+    CUptiResult subscribed = cuptiSubscribe(&subscriber, (CUpti_CallbackFunc)callback, NULL);
+    if (subscribed == CUPTI_SUCCESS) {
+        TRY(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API,
+                                CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020));
+        TRY(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+                                CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING));
+        if (count_calls)
+            TRY(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
+    } else if (count_calls) {
+        note_error("cuptiSubscribe", (int)subscribed);
+    }
+
+    TRY(cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed));
+    TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+    TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY));
+    TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY2));
+    TRY(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET));
+    atexit(at_exit);
+    return 1;
+}

@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+"""Traces real CUDA programs on a real GPU and holds the databases against CUPTI. README.md says what is compared.
+
+Exits 77, which meson takes for a skip, where there is no GPU or nothing to build CUPTI's side with.
+"""
+
+import argparse
+import collections
+import contextlib
+import glob
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+
+import compare
+
+SKIP = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
+KEPT_DATABASE_BYTES = 15 << 20
+
+# name; its command as arguments after the build; seconds it may take; how many kernels it runs, where that is known.
+Program = collections.namedtuple("Program", "name command limit_s kernels")
+Outcome = collections.namedtuple("Outcome", "status stdout stderr seconds")
+
+# vectors: 1 + 1000 + 1 cooperative + 1 with attributes + 50 replays of 20.
+VECTORS_KERNELS = 2003
+
+
+class Skip(Exception):
+    """The machine lacks what the test needs."""
+
+
+def programs(python, training, built):
+    train = [python, training] if python else None
+    table = [
+        Program("vectors-static", built.get("static"), 60, VECTORS_KERNELS),
+        Program("vectors-shared", built.get("shared"), 60, VECTORS_KERNELS),
+        Program("training", train and train + ["--steps", "200"], 180, None),
+        Program("training-graph", train and train + ["--steps", "50", "--graph"], 180, None),
+        Program("training-compile", train and train + ["--steps", "20", "--compile"], 280, None),
+    ]
+    return {program.name: program for program in table}
+
+
+# torch.compile takes minutes and a C compiler: only by name.
+DEFAULT_PROGRAMS = ["vectors-static", "vectors-shared", "training", "training-graph"]
+
+
+# ---- the machine ----
+
+
+def require_gpu():
+    if not os.path.exists("/dev/nvidiactl"):
+        raise Skip("no NVIDIA GPU: /dev/nvidiactl does not exist")
+    if shutil.which("nvidia-smi"):
+        listed = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                                check=False)
+        if listed.returncode or b"GPU" not in listed.stdout:
+            raise Skip("no NVIDIA GPU: nvidia-smi -L lists none")
+
+
+def find_nvcc():
+    for home in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")):
+        if home and os.access(f"{home}/bin/nvcc", os.X_OK):
+            return f"{home}/bin/nvcc"
+    return shutil.which("nvcc") or next(iter(glob.glob("/usr/local/cuda*/bin/nvcc")), None)
+
+
+def find_python():
+    """The python3 that has PyTorch: of the caller's PATH, not the one that meson runs this script with."""
+    python = shutil.which("python3")
+    if python and subprocess.run([python, "-c", "import torch, sys; sys.exit(not torch.cuda.is_available())"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=180,
+                                 check=False).returncode == 0:
+        return python
+    return None
+
+
+def cuda_roots(nvcc):
+    """Directories that may hold include/ and lib/ of CUDA and CUPTI: toolkits first, then pip's packages."""
+    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+    if nvcc:
+        toolkits += [os.path.dirname(os.path.dirname(path)) for path in (nvcc, os.path.realpath(nvcc))]
+    toolkits += ["/usr/local/cuda"] + sorted(glob.glob("/usr/local/cuda-*"), reverse=True)
+    roots = []
+    for toolkit in filter(None, toolkits):
+        roots += [toolkit, f"{toolkit}/extras/CUPTI"] + glob.glob(f"{toolkit}/targets/*")
+    sites = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    if shutil.which("python3"):
+        asked = subprocess.run(["python3", "-c", "import sys; print(*sys.path, sep='\\n')"], stdout=subprocess.PIPE,
+                               timeout=60, check=False)
+        sites += [line for line in asked.stdout.decode().splitlines() if line.endswith("-packages")]
+    for site in sites:
+        roots += sorted(glob.glob(f"{site}/nvidia/*"))
+    return list(dict.fromkeys(root for root in roots if os.path.isdir(root)))
+
+
+def find_cupti(nvcc):
+    """Returns (include directories, path of the library), both of one root if any has both."""
+    roots = cuda_roots(nvcc)
+
+    def with_file(root, name):
+        return [f"{root}/include"] if os.path.exists(f"{root}/include/{name}") else []
+
+    def library(root):
+        found = [path for lib in ("lib64", "lib") for path in sorted(glob.glob(f"{root}/{lib}/libcupti.so*"))]
+        return found[0] if found else None
+
+    headers = [root for root in roots if with_file(root, "cupti.h")]
+    libraries = [root for root in roots if library(root)]
+    if not headers:
+        raise Skip("no cupti.h found in a CUDA toolkit or in pip's nvidia packages")
+    if not libraries:
+        raise Skip("no libcupti.so found in a CUDA toolkit or in pip's nvidia packages")
+    home = next((root for root in headers if root in libraries), None)
+    includes = with_file(home or headers[0], "cupti.h")
+    includes += [path for root in roots for path in with_file(root, "cuda.h")]
+    return list(dict.fromkeys(includes)), library(home or libraries[0])
+
+
+# ---- building ----
+
+
+def build_together(commands, limit_s):
+    """Runs the compilers at the same time; returns {name: their output} of those that failed."""
+    running = {name: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+               for name, command in commands.items()}
+    failed = {}
+    for name, process in running.items():
+        try:
+            output = process.communicate(timeout=limit_s)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            output = f"took more than {limit_s} s"
+        if process.returncode:
+            failed[name] = [" ".join(commands[name])] + output.splitlines()
+    return failed
+
+
+def build_all(report, into):
+    """Returns (path of the CUPTI library, {cudart: path of vectors})."""
+    nvcc = find_nvcc()
+    includes, libcupti = find_cupti(nvcc)
+    truth = f"{into}/libcupti_truth.so"
+    commands = {"cupti_truth.c": [
+        shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-fPIC", "-shared",
+        *(word for path in includes for word in ("-isystem", path)),
+        "-o", truth, f"{HERE}/cupti_truth.c", libcupti, f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]}
+    vectors = {}
+    if nvcc:
+        cudart_dirs = [path for root in cuda_roots(nvcc) for path in (f"{root}/lib64", f"{root}/lib")
+                       if glob.glob(f"{path}/libcudart.so*")]
+        rpaths = [word for path in cudart_dirs[:4] for word in ("-Xlinker", "-rpath", "-Xlinker", path)]
+        for cudart in ("static", "shared"):
+            vectors[cudart] = f"{into}/vectors-{cudart}"
+            commands[f"vectors.cu, {cudart} cudart"] = [
+                nvcc, "-std=c++17", "-O2", "-arch=native", "-cudart", cudart, *(rpaths if cudart == "shared" else ()),
+                "-o", vectors[cudart], f"{HERE}/vectors.cu"]
+    else:
+        report.warn("no nvcc: vectors.cu is left out")
+    failed = build_together(commands, 240)
+    for name in commands:
+        report.check(name not in failed, f"{name} compiles", failed.get(name, ()))
+    report.note(f"CUPTI: {libcupti}")
+    return (None if "cupti_truth.c" in failed else truth,
+            {cudart: [path] for cudart, path in vectors.items() if os.path.exists(path)})
+
+
+# ---- running ----
+
+
+def run_process(command, env, limit_s):
+    """Runs it in a process group of its own and kills that at the limit: status is then None."""
+    begun = time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        # Files and not pipes: a daemon that outlives the command would hold a pipe open.
+        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                   start_new_session=True)
+        try:
+            status = process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            status = None
+        out.seek(0)
+        err.seek(0)
+        return Outcome(status, out.read(), err.read(), time.monotonic() - begun)
+
+
+def plain_environment(scratch):
+    env = {name: value for name, value in os.environ.items()
+           if name != "LD_PRELOAD" and not name.startswith(("CUDATRACE_", "CUDA_INJECTION", "CUPTI_TRUTH"))}
+    # One cache for all runs of torch.compile, so that all but the first find the same kernels in it.
+    env.update(PYTHONHASHSEED="0", TORCHINDUCTOR_CACHE_DIR=f"{scratch}/inductor", TRITON_CACHE_DIR=f"{scratch}/triton")
+    return env
+
+
+def own_lines(stderr):
+    """The standard error without what cudatrace itself said there."""
+    return b"".join(line for line in stderr.splitlines(keepends=True) if not line.startswith(b"cudatrace"))
+
+
+def describe(outcome):
+    if outcome.status is None:
+        return [f"killed after {outcome.seconds:.0f} s"]
+    lines = [f"exit status {outcome.status}"]
+    for name, text in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
+        lines += [f"{name}: {line}" for line in text.decode(errors="replace").splitlines()[-12:]]
+    return lines
+
+
+class Bench:
+    """What every run needs: the tools, the CUPTI library, a scratch directory and the directory for what is kept."""
+
+    def __init__(self, report, options, scratch, truth_library):
+        self.report = report
+        self.options = options
+        self.scratch = scratch
+        self.truth_library = truth_library
+        self.cudatrace = os.path.join(os.path.abspath(options.build), "tools", "cudatrace")
+
+    def run_program(self, program):
+        self.report.begin(program.name)
+        if not program.command:
+            missing = "PyTorch that sees a GPU" if program.name.startswith("training") else "nvcc, or its build failed"
+            if self.options.only:
+                self.report.check(False, f"cannot run: no {missing}")
+            else:
+                self.report.warn(f"left out: no {missing}")
+            return
+        env = plain_environment(self.scratch)
+        untraced = run_process(program.command, env, program.limit_s)
+        self.keep_output(program, "untraced", untraced)
+        if not self.report.check(untraced.status == 0, f"runs untraced, {untraced.seconds:.1f} s", describe(untraced)):
+            return
+        self.report.note(untraced.stdout.decode(errors="replace").strip())
+        comparable = self.is_deterministic(program, untraced, env)
+
+        modes = ["activity"] if self.options.quick else ["alone", "activity", "calls"]
+        for mode in modes:
+            self.run_traced(program, mode, untraced, comparable, env)
+
+    def is_deterministic(self, program, untraced, env):
+        again = run_process(program.command, env, program.limit_s)
+        self.keep_output(program, "untraced-again", again)
+        same = again[:3] == untraced[:3]
+        if not same:
+            self.report.warn("two untraced runs differ: results of traced runs cannot be compared", describe(again))
+        return same
+
+    def run_traced(self, program, mode, untraced, comparable, env):
+        """`alone` is cudatrace by itself, `activity` adds CUPTI's records, `calls` its callbacks as well."""
+        self.report.begin(f"{program.name}, traced" + ("" if mode == "alone" else f", CUPTI's {mode}"))
+        database = f"{self.scratch}/{program.name}.{mode}.db"
+        truth = f"{self.scratch}/{program.name}.{mode}.truth"
+        session = f"gpu{os.getpid()}{program.name.replace('-', '')}{mode}"
+        env = dict(env)
+        if mode != "alone":
+            env.update(CUDA_INJECTION64_PATH=self.truth_library, CUPTI_TRUTH_OUT=truth)
+        if mode == "calls":
+            env.update(CUPTI_TRUTH_CALLBACKS="1")
+        traced = run_process([self.cudatrace, "run", "--db", database, "--session", session, "--", *program.command],
+                             env, program.limit_s)
+        if traced.status is None:
+            # The daemon left the group that was killed; this stops that of this session alone.
+            run_process([self.cudatrace, "stop", "--db", database, "--session", session], env, 30)
+        self.keep_output(program, mode, traced)
+        self.compare_results(untraced, traced, comparable)
+
+        truths = sorted(glob.glob(f"{glob.escape(truth)}.*[0-9]"))
+        try:
+            with contextlib.closing(compare.open_database(database)) as opened:
+                self.keep_database(program, mode, opened, truths)
+                self.compare_database(program, mode, opened, truths)
+        except (sqlite3.Error, ValueError, IndexError) as error:
+            self.report.check(False, f"the database can be compared: {type(error).__name__}: {error}")
+
+    def compare_results(self, untraced, traced, comparable):
+        same = (traced.status, traced.stdout, own_lines(traced.stderr)) == \
+            (untraced.status, untraced.stdout, own_lines(untraced.stderr))
+        if comparable:
+            self.report.check(same, f"same output and exit status as untraced, {traced.seconds:.1f} s "
+                              f"(untraced {untraced.seconds:.1f})", describe(traced))
+        else:
+            self.report.check(traced.status == untraced.status, "same exit status as untraced", describe(traced))
+            self.report.check(False, "same output as untraced: cannot be told, since two untraced runs differ")
+
+    def compare_database(self, program, mode, database, truths):
+        checks = [lambda: compare.check_database(self.report, database)]
+        if mode != "alone":
+            checks.append(lambda: compare.check_activity(self.report, database, truths, program.kernels))
+        if mode == "calls":
+            checks.append(lambda: compare.check_calls(self.report, database, truths, self.options.strict_calls))
+        for check in checks:
+            try:
+                check()
+            except (sqlite3.Error, ValueError, IndexError) as error:
+                self.report.check(False, f"the comparison could be made: {type(error).__name__}: {error}")
+
+    def keep_output(self, program, mode, outcome):
+        if not self.options.out:
+            return
+        with open(f"{self.options.out}/{program.name}.{mode}.log", "wb") as log:
+            log.write(f"exit status {outcome.status}, {outcome.seconds:.2f} s\n".encode())
+            log.write(b"---- stdout\n" + outcome.stdout + b"---- stderr\n" + outcome.stderr)
+
+    def keep_database(self, program, mode, database, truths):
+        if not self.options.out:
+            return
+        for path in truths:
+            shutil.copy(path, self.options.out)
+        pages, page_bytes = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        if pages * page_bytes >= KEPT_DATABASE_BYTES:
+            self.report.note(f"database of {pages * page_bytes >> 20} MiB not kept")
+            return
+        # A copy by SQLite takes along what still stands in the write-ahead log.
+        with contextlib.closing(sqlite3.connect(f"{self.options.out}/{program.name}.{mode}.db")) as kept:
+            database.backup(kept)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description="Compare cudatrace with CUPTI on this machine's GPU.")
+    parser.add_argument("--build", required=True, help="meson's build directory")
+    parser.add_argument("--out", help="keep logs, truths and databases below 15 MiB here")
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="run this program alone (repeatable): " + ", ".join(programs(None, None, {})))
+    parser.add_argument("--quick", action="store_true", help="one traced run of each program, with CUPTI's activity")
+    parser.add_argument("--strict-calls", action="store_true", help="fail on any unexplained difference in calls")
+    options = parser.parse_args()
+    unknown = set(options.only or ()) - set(programs(None, None, {}))
+    if unknown:
+        parser.error("no such program: " + ", ".join(sorted(unknown)))
+    if not os.access(os.path.join(options.build, "tools", "cudatrace"), os.X_OK):
+        parser.error(f"{options.build} holds no tools/cudatrace: build it first")
+    return options
+
+
+class Tee:
+    """Standard output that is also kept as report.txt."""
+
+    def __init__(self, path):
+        self.file = open(path, "w", encoding="utf-8")
+
+    def write(self, text):
+        sys.stdout.write(text)
+        self.file.write(text)
+
+    def flush(self):
+        sys.stdout.flush()
+        self.file.flush()
+
+
+def main():
+    options = parse_arguments()
+    sys.stdout.reconfigure(errors="replace")
+    begun = time.monotonic()
+    try:
+        require_gpu()
+        if options.out:
+            os.makedirs(options.out, exist_ok=True)
+        report = compare.Report(Tee(f"{options.out}/report.txt") if options.out else sys.stdout)
+        names = options.only or DEFAULT_PROGRAMS
+        with tempfile.TemporaryDirectory(prefix="cudatrace-gpu-") as scratch:
+            report.begin("build")
+            truth_library, vectors = build_all(report, scratch)
+            python = find_python() if any(name.startswith("training") for name in names) else None
+            table = programs(python, f"{HERE}/training.py", vectors)
+            if truth_library:
+                bench = Bench(report, options, scratch, truth_library)
+                for name in names:
+                    bench.run_program(table[name])
+        report.note(f"took {time.monotonic() - begun:.0f} s")
+        return report.finish()
+    except Skip as reason:
+        print(f"skipped: {reason}")
+        return SKIP
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""Tests of the comparison itself, on databases and truths made by hand: no GPU, no CUDA, no daemon."""
+
+import contextlib
+import io
+import os
+import sqlite3
+import sys
+import tempfile
+import types
+import unittest
+
+sys.dont_write_bytecode = True
+import compare
+import run
+
+# The views of a trace.db as tables, with the columns that compare.py reads.
+SCHEMA = """
+CREATE TABLE processes (process_id, pid, state);
+CREATE TABLE calls (call_id INTEGER PRIMARY KEY, process_id, layer, name, start_ns, end_ns, status, bytes);
+CREATE TABLE launches (call_id, process_id, kernel, mangled, captured);
+CREATE TABLE graph_launches (call_id, process_id, graph_exec, kernel_nodes, captured);
+CREATE TABLE copies (call_id, process_id, kind, bytes, async, captured);
+CREATE TABLE memsets (call_id, process_id, bytes, captured);
+CREATE TABLE totals (process_id, layer, name, calls, stored, lost, skipped);
+CREATE TABLE losses (process_id, cause, calls);
+"""
+
+TRUTH = """\
+kernel\t_Z3addPf\t103
+graph_kernel\t_Z3addPf\t100
+kernel\tplain\t5
+copy\tHtoD\tasync\t4096\t1
+copy\tHtoD\tsync\t100\t2
+memset\tasync\t64\t1
+call\tcuLaunchKernel\t10
+call\tcuInit\t0
+dropped\t0
+end
+"""
+
+
+class Trace:
+    """A database in memory that agrees with TRUTH until a test changes something."""
+
+    def __init__(self):
+        self.database = sqlite3.connect(":memory:")
+        self.database.executescript(SCHEMA)
+        self.database.execute("INSERT INTO processes VALUES (1, 42, 'exited')")
+        self.time = 1000
+        for _ in range(3):
+            self.launch("_Z3addPf", "add(float*)")
+        self.launch("_Z3addPf", "add(float*)", captured=1)
+        self.launch("_Z3addPf", "add(float*)", captured=1)
+        for _ in range(5):
+            self.launch("plain", "plain")
+        self.launch("plain", "plain", status=1)
+        for _ in range(50):
+            call = self.call("cuGraphLaunch")
+            self.database.execute("INSERT INTO graph_launches VALUES (?, 1, 7, 2, 0)", (call,))
+        self.copy("HtoD", 4096, 1)
+        self.copy("HtoD", 40, 0)
+        self.copy("HtoD", 60, 0)
+        self.database.execute("INSERT INTO memsets VALUES (?, 1, 64, 0)", (self.call("cuMemsetD8Async", size=64),))
+        self.database.executescript(
+            "INSERT INTO totals SELECT process_id, layer, name, count(*), count(*), 0, 0 FROM calls GROUP BY 1, 2, 3")
+
+    def call(self, name, status=0, size=0):
+        self.time += 10
+        self.database.execute("INSERT INTO calls VALUES (?, 1, 'driver', ?, ?, ?, ?, ?)",
+                              (self.time, name, self.time - 5, self.time, status, size))
+        return self.time
+
+    def launch(self, mangled, kernel, captured=0, status=0):
+        call = self.call("cuLaunchKernel", status)
+        self.database.execute("INSERT INTO launches VALUES (?, 1, ?, ?, ?)", (call, kernel, mangled, captured))
+
+    def copy(self, kind, size, is_async, captured=0):
+        call = self.call("cuMemcpy", size=size)
+        self.database.execute("INSERT INTO copies VALUES (?, 1, ?, ?, ?, ?)", (call, kind, size, is_async, captured))
+
+
+class ComparisonTest(unittest.TestCase):
+    def setUp(self):
+        self.trace = Trace()
+        self.output = io.StringIO()
+        self.report = compare.Report(self.output)
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(lambda: self.trace.database.close())
+        self.truth_path = os.path.join(scratch.name, "truth.42")
+
+    def activity(self, truth=TRUTH, kernels=None):
+        with open(self.truth_path, "w", encoding="utf-8") as file:
+            file.write(truth)
+        compare.check_activity(self.report, self.trace.database, [self.truth_path], kernels)
+        return self.report.failures
+
+    def execute(self, *statements):
+        for statement in statements:
+            self.trace.database.execute(statement)
+
+    def assert_one_failure(self, beginning):
+        self.assertEqual(len(self.report.failures), 1, self.output.getvalue())
+        self.assertIn(beginning, self.report.failures[0])
+
+    def test_equal_counts_pass(self):
+        self.assertEqual(self.activity(kernels=108), [], self.output.getvalue())
+        compare.check_database(self.report, self.trace.database)
+        self.assertEqual(self.report.failures, [], self.output.getvalue())
+        self.assertEqual(self.report.finish(), 0)
+        self.assertIn("10 launches - 2 captured + 100 in 50 graph launches = 108; CUPTI 108", self.output.getvalue())
+
+    def test_a_missing_launch_fails_in_total_and_by_name(self):
+        self.execute("DELETE FROM launches WHERE call_id = (SELECT min(call_id) FROM launches)")
+        self.assertEqual(len(self.activity()), 2)
+        self.assertEqual(self.report.finish(), 1)
+        self.assertTrue(self.output.getvalue().endswith(f"{self.report.passed} passed, 2 failed\n"))
+
+    def test_a_wrong_name_fails_though_totals_agree(self):
+        self.execute("UPDATE launches SET mangled = 'other' WHERE mangled = 'plain'")
+        self.activity()
+        self.assert_one_failure("kernels outside graphs")
+
+    def test_a_launch_wrongly_taken_for_captured_fails(self):
+        self.execute("UPDATE launches SET captured = 1 WHERE mangled = 'plain'")
+        self.assertGreaterEqual(len(self.activity()), 2)
+
+    def test_wrong_number_of_graph_nodes_fails(self):
+        self.execute("UPDATE graph_launches SET kernel_nodes = 3")
+        self.assertEqual(len(self.activity()), 2)
+
+    def test_two_graphs_are_compared_in_total(self):
+        self.execute("UPDATE graph_launches SET graph_exec = 8 WHERE call_id % 20 = 0")
+        self.assertEqual(self.activity(), [], self.output.getvalue())
+        self.assertIn("2 graphs", self.output.getvalue())
+
+    def test_no_kernels_on_either_side_is_a_failure(self):
+        self.execute("DELETE FROM launches", "DELETE FROM graph_launches")
+        truth = "".join(line for line in TRUTH.splitlines(True) if "kernel" not in line)
+        self.activity(truth)
+        self.assert_one_failure("0 launches")
+
+    def test_copied_bytes_must_agree(self):
+        self.execute("UPDATE copies SET bytes = 41 WHERE bytes = 40")
+        self.activity()
+        self.assert_one_failure("copies HtoD")
+
+    def test_copies_without_a_direction_are_only_warned_of(self):
+        self.execute("UPDATE copies SET kind = 'unknown' WHERE bytes = 4096")
+        self.assertEqual(self.activity(), [], self.output.getvalue())
+        self.assertIn("warn  copies HtoD", self.output.getvalue())
+
+    def test_captured_copies_are_no_copies(self):
+        truth = TRUTH.replace("end\n", "copy\tDtoD\tasync\t80\t10\ngraph_copy\tDtoD\tasync\t80\t10\nend\n")
+        self.trace.copy("DtoD", 8, 1, captured=1)
+        self.assertEqual(self.activity(truth), [], self.output.getvalue())
+        self.assertIn("graphs made 10 copies more", self.output.getvalue())
+
+    def test_sets_must_agree(self):
+        self.activity(TRUTH.replace("memset\tasync\t64", "memset\tasync\t65"))
+        self.assert_one_failure("sets")
+
+    def test_dropped_records_fail(self):
+        self.activity(TRUTH.replace("dropped\t0", "dropped\t3"))
+        self.assert_one_failure("CUPTI lost nothing")
+
+    def test_a_cut_truth_fails(self):
+        self.activity(TRUTH.replace("end\n", ""))
+        self.assert_one_failure("CUPTI lost nothing")
+
+    def test_an_error_fails_unless_the_process_did_nothing(self):
+        self.activity(TRUTH.replace("end\n", "error\tcuptiActivityFlushAll(0)\t999\nend\n"))
+        self.assert_one_failure("CUPTI lost nothing")
+
+    def test_an_error_in_a_process_without_a_context_is_warned_of(self):
+        self.execute("INSERT INTO processes VALUES (2, 7, 'exited')")
+        self.activity()
+        path = self.truth_path.replace(".42", ".7")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("dropped\t0\nerror\tcuptiActivityFlushAll(0)\t999\nend\n")
+        compare.check_activity(self.report, self.trace.database, [self.truth_path, path])
+        self.assertEqual(self.report.failures, [], self.output.getvalue())
+        self.assertIn("pid 7: CUPTI saw nothing", self.output.getvalue())
+
+    def test_a_process_that_is_not_in_the_database_fails(self):
+        self.execute("UPDATE processes SET pid = 43")
+        self.assertTrue(any("are in the database" in failure for failure in self.activity()))
+        self.assertIn("pid 42: 108 kernels, 3 copies, 10 calls by CUPTI", self.output.getvalue())
+
+    def test_no_truth_fails(self):
+        compare.check_activity(self.report, self.trace.database, [])
+        self.assertTrue(self.report.failures)
+
+    def test_calls_differ_softly_unless_strict(self):
+        with open(self.truth_path, "w", encoding="utf-8") as file:
+            file.write("call\tcuLaunchKernel\t10\ncall\tcuInit\t1\ndropped\t0\nend\n")
+        compare.check_calls(self.report, self.trace.database, [self.truth_path], strict=False)
+        self.assertEqual(self.report.failures, [])
+        compare.check_calls(self.report, self.trace.database, [self.truth_path], strict=True)
+        self.assert_one_failure("driver calls by function: 4 differ")
+
+    def test_a_loss_fails(self):
+        self.execute("UPDATE totals SET calls = calls + 1, lost = 1 WHERE name = 'cuMemcpy'")
+        compare.check_database(self.report, self.trace.database)
+        self.assert_one_failure("nothing lost")
+
+    def test_a_broken_identity_fails(self):
+        self.execute("UPDATE totals SET calls = calls + 1 WHERE name = 'cuMemcpy'")
+        compare.check_database(self.report, self.trace.database)
+        self.assert_one_failure("calls = stored")
+
+    def test_rows_out_of_order_fail(self):
+        self.execute("UPDATE calls SET end_ns = start_ns - 30, start_ns = start_ns - 40 WHERE call_id = 1100")
+        compare.check_database(self.report, self.trace.database)
+        self.assert_one_failure("every row in the order")
+
+    def test_the_views_have_the_columns(self):
+        with contextlib.closing(sqlite3.connect(":memory:")) as database:
+            for name in ("tables.sql", "views.sql"):
+                with open(os.path.join(run.HERE, "../../schema", name), encoding="utf-8") as sql:
+                    database.executescript(sql.read())
+            compare.check_database(self.report, database)
+            compare.check_activity(self.report, database, [])
+            compare.check_calls(self.report, database, [], strict=True)
+
+    def test_mangled_and_missing_names_fail(self):
+        for kernel in ("NULL", "''", "'_Z3addPf'"):
+            with self.subTest(kernel):
+                report = compare.Report(io.StringIO())
+                self.execute(f"UPDATE launches SET kernel = {kernel} WHERE mangled = '_Z3addPf'")
+                compare.check_database(report, self.trace.database)
+                self.assertEqual(len(report.failures), 1)
+
+
+# Stands in for `cudatrace run --db DB --session NAME -- COMMAND`: makes the database and the truth that it is given.
+FAKE_CUDATRACE = f"""#!{sys.executable}
+import os, shutil, subprocess, sys
+at = sys.argv.index("--")
+shutil.copy(os.environ["FAKE_DATABASE"], sys.argv[sys.argv.index("--db") + 1])
+if "CUPTI_TRUTH_OUT" in os.environ:
+    shutil.copy(os.environ["FAKE_TRUTH"], os.environ["CUPTI_TRUTH_OUT"] + ".42")
+print("cudatrace: a line of its own", file=sys.stderr)
+sys.exit(subprocess.run(sys.argv[at + 1:] + os.environ.get("FAKE_ARGUMENTS", "").split()).returncode)
+"""
+
+
+class BenchTest(unittest.TestCase):
+    """run.py's way through one program, with `cudatrace` replaced."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = scratch.name
+        os.makedirs(f"{self.scratch}/tools")
+        os.makedirs(f"{self.scratch}/out")
+        with open(f"{self.scratch}/tools/cudatrace", "w", encoding="utf-8") as file:
+            file.write(FAKE_CUDATRACE)
+        os.chmod(f"{self.scratch}/tools/cudatrace", 0o755)
+        with contextlib.closing(sqlite3.connect(f"{self.scratch}/fake.db")) as database:
+            trace = Trace()
+            trace.database.backup(database)
+            trace.database.close()
+        with open(f"{self.scratch}/fake.truth", "w", encoding="utf-8") as file:
+            file.write(TRUTH)
+        os.environ.update(FAKE_DATABASE=f"{self.scratch}/fake.db", FAKE_TRUTH=f"{self.scratch}/fake.truth")
+        os.environ.pop("FAKE_ARGUMENTS", None)
+        self.output = io.StringIO()
+        self.report = compare.Report(self.output)
+
+    def bench(self, command, limit_s=30, **options):
+        given = dict(build=self.scratch, out=f"{self.scratch}/out", quick=False, strict_calls=False, only=None)
+        given.update(options)
+        bench = run.Bench(self.report, types.SimpleNamespace(**given), self.scratch, "libcupti_truth.so")
+        bench.run_program(run.Program("fake", command, limit_s, 108))
+        return self.report.failures
+
+    def test_an_unchanged_program_passes(self):
+        self.assertEqual(self.bench(["echo", "checksum"]), [], self.output.getvalue())
+        kept = os.listdir(f"{self.scratch}/out")
+        for name in ("fake.activity.db", "fake.calls.db", "fake.activity.truth.42", "fake.untraced.log"):
+            self.assertIn(name, kept)
+
+    def test_a_changed_output_fails(self):
+        os.environ["FAKE_ARGUMENTS"] = "changed"
+        self.addCleanup(os.environ.pop, "FAKE_ARGUMENTS")
+        failures = self.bench(["echo", "checksum"], quick=True)
+        self.assertEqual(len(failures), 1, self.output.getvalue())
+        self.assertIn("same output", failures[0])
+
+    def test_a_program_that_varies_cannot_be_compared(self):
+        failures = self.bench(["sh", "-c", "date +%N"], quick=True)
+        self.assertEqual(len(failures), 1, self.output.getvalue())
+        self.assertIn("cannot be told", failures[0])
+
+    def test_a_program_that_fails_untraced_is_not_traced(self):
+        failures = self.bench(["false"])
+        self.assertEqual(len(failures), 1, self.output.getvalue())
+        self.assertIn("runs untraced", failures[0])
+
+    def test_a_program_that_hangs_is_killed(self):
+        failures = self.bench(["sleep", "100"], limit_s=0.2)
+        self.assertIn("runs untraced", failures[0])
+
+    def test_a_missing_program_fails_only_when_asked_for(self):
+        self.assertEqual(self.bench(None), [])
+        self.assertEqual(len(self.bench(None, only=["fake"])), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""A PyTorch training loop that does the same work, to the bit, each time it runs on one machine.
+
+It prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an
+untraced one. Batches come from forked DataLoader workers and a pinning thread: a tracer meets children that
+inherited its state, and a second thread that calls CUDA. With --graph a CUDA graph is captured and replayed;
+with --compile the model goes through torch.compile, so Triton loads modules of its own.
+"""
+
+import argparse
+import hashlib
+import os
+
+# cuBLAS reads it when it is first used; without it two runs may differ.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+import torch
+from torch import nn
+
+BATCH = 64
+CLASSES = 10
+REPLAYS = 50
+
+
+class Batches(torch.utils.data.Dataset):
+    """Batch number i is a function of i alone, whichever worker makes it."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        images = torch.randn(BATCH, 3, 32, 32, generator=generator)
+        labels = torch.randint(CLASSES, (BATCH,), generator=generator)
+        return images, labels
+
+
+class Net(nn.Module):
+    """Layers whose backward passes have deterministic kernels: no pooling by maximum, no interpolation."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
+            nn.Conv2d(32, 64, 3, stride=2, padding=1), nn.BatchNorm2d(64), nn.ReLU(),
+            nn.Conv2d(64, 64, 3, stride=2, padding=1), nn.ReLU(),
+        )
+        self.head = nn.Linear(64, CLASSES)
+
+    def forward(self, images):
+        return self.head(self.layers(images).mean(dim=(2, 3)))
+
+
+def digest(tensors):
+    total = hashlib.sha256()
+    for tensor in tensors:
+        # By way of a list, since PyTorch may be installed without NumPy.
+        total.update(bytes(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).tolist()))
+    return total.hexdigest()
+
+
+def train(device, steps, workers, compiled):
+    net = Net().to(device)
+    model = torch.compile(net) if compiled else net
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    loader = torch.utils.data.DataLoader(
+        Batches(steps), batch_size=None, num_workers=workers, pin_memory=device.type == "cuda",
+        multiprocessing_context="fork" if workers else None)
+    loss = None
+    for images, labels in loader:
+        images = images.to(device, non_blocking=True)
+        labels = labels.to(device, non_blocking=True)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+    print(f"training: steps={steps} loss={loss.item().hex()} parameters={digest(net.state_dict().values())}")
+
+
+def replay_graph(device):
+    weight = torch.randn(256, 256, device=device) / 16
+    values = torch.randn(256, 256, device=device)
+
+    def step():
+        inner = values
+        for _ in range(5):
+            inner = torch.tanh(inner @ weight) + 0.25
+        # Written by a kernel and not by copy_(), so that the graph holds kernels alone.
+        torch.mul(inner, 0.5, out=values)
+
+    # cuBLAS makes its handle and workspace here, outside the capture.
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    for _ in range(REPLAYS):
+        graph.replay()
+    torch.cuda.synchronize()
+    print(f"graph: replays={REPLAYS} values={digest([values])}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=2, help="DataLoader processes")
+    parser.add_argument("--graph", action="store_true", help="capture a CUDA graph too and replay it")
+    parser.add_argument("--compile", action="store_true", help="train through torch.compile")
+    parser.add_argument("--device", default="cuda")
+    arguments = parser.parse_args()
+
+    torch.manual_seed(1)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+
+    device = torch.device(arguments.device)
+    train(device, arguments.steps, arguments.workers, arguments.compile)
+    if arguments.graph:
+        replay_graph(device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+/* cudatrace: which command, and the options that all of them take. */
+#include "cudatrace.h"
+
+#include "session_names.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    ct_command *run;
+    const char *summary;
+} commands[] = {
+    { "run", ct_run, "run a command and trace its CUDA calls" },
+    { "sql", ct_sql, "ask the trace a question in SQL" },
+    { "report", ct_report, "where the time went: by category, function and process" },
+    { "flush", ct_flush, "return when all that was recorded before can be asked for" },
+    { "status", ct_status, "what the session's daemon does" },
+    { "stop", ct_stop, "stop the session's daemon, which stores what was recorded first" },
+};
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+int ct_fail(int status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("cudatrace: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return status;
+}
+
+enum { OPTION_DB = 1000, OPTION_SESSION, OPTION_HELP, OPTIONS_MAX = 16 };
+
+int ct_options_parse(int argc, char **argv, const struct option *known, const char *help, struct ct_options *options,
+                     bool (*on_option)(int option, const char *value, void *data), void *data, bool *done, int *status)
+{
+    struct option all[OPTIONS_MAX] = {
+        { "db", required_argument, NULL, OPTION_DB },
+        { "session", required_argument, NULL, OPTION_SESSION },
+        { "help", no_argument, NULL, OPTION_HELP },
+    };
+    for (size_t i = 0; known && known[i].name && i + 4 < OPTIONS_MAX; i++)
+        all[i + 3] = known[i];
+    const char *session = getenv(CT_SESSION_ENV);
+    *options = (struct ct_options){ .session = session && *session ? session : CT_SESSION_DEFAULT };
+    *done = true;
+    *status = EXIT_USAGE;
+    optind = 1;
+    for (int option; (option = getopt_long(argc, argv, "+:h", all, NULL)) != -1;) {
+        switch (option) {
+        case OPTION_DB:
+            options->database = optarg;
+            break;
+        case OPTION_SESSION:
+            options->session = optarg;
+            break;
+        case OPTION_HELP:
+        case 'h':
+            fputs(help, stdout);
+            *status = EXIT_SUCCESS;
+            return optind;
+        case ':':
+            ct_fail(EXIT_USAGE, "%s: %s wants a value (see cudatrace %s --help)", argv[0], argv[optind - 1], argv[0]);
+            return optind;
+        case '?':
+            ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], argv[optind - 1], argv[0]);
+            return optind;
+        default:
+            if (!on_option || !on_option(option, optarg, data))
+                return optind;
+        }
+    }
+    if (options->database && !*options->database) {
+        ct_fail(EXIT_USAGE, "%s: --db wants a file name", argv[0]);
+        return optind;
+    }
+    if (!ct_session_valid(options->session)) {
+        ct_fail(EXIT_USAGE, "%s: session '%s': a name is 1 to %d letters, digits, '-' or '_'", argv[0],
+                options->session, CT_SESSION_MAX);
+        return optind;
+    }
+    *done = false;
+    return optind;
+}
+
+static void usage(FILE *to)
+{
+    fputs("Usage: cudatrace COMMAND [OPTION…] [ARGUMENT…]\n"
+          "\n"
+          "Traces the CUDA driver calls of any number of processes into one SQLite database.\n"
+          "\n",
+          to);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n"
+          "Every command takes --db FILE (default: ./trace.db) and --session NAME (default:\n"
+          "$CUDATRACE_SESSION, or default), and explains itself with --help.\n"
+          "\n"
+          "  cudatrace run -- python train.py\n"
+          "  cudatrace report\n"
+          "  cudatrace sql 'SELECT name, calls, total_ns FROM totals ORDER BY total_ns DESC LIMIT 5'\n"
+          "\n"
+          "Exit status: 0, 1 for a failure, 2 for wrong usage; run passes the command's own.\n",
+          to);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        usage(stdout);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(name, "--version") == 0) {
+        puts("cudatrace " CUDATRACE_VERSION);
+        return EXIT_SUCCESS;
+    }
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    }
+    return ct_fail(EXIT_USAGE, "unknown command '%s' (see cudatrace --help)", name);
+}

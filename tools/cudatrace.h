@@ -1,0 +1,55 @@
+/* What the files of tools/ share. */
+#ifndef CT_CUDATRACE_H
+#define CT_CUDATRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { EXIT_USAGE = 2 };
+
+/* The options that every command takes. */
+struct ct_options {
+    const char *database; /* NULL: not given */
+    const char *session;  /* valid */
+};
+
+/* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */
+typedef int ct_command(int argc, char **argv);
+ct_command ct_run, ct_sql, ct_report, ct_flush, ct_status, ct_stop;
+
+/* "cudatrace: …" and a line's end on standard error; returns the status. */
+int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* getopt_long over `known` (ended by {0}), to which --db, --session and --help are added. `help` goes to standard
+ * output for --help, and *done is set; a wrong option is reported and gives EXIT_USAGE through *status, with *done. The
+ * value of another option is given to `on_option`, which may be NULL and returns false after reporting. Returns the
+ * index of the first argument. */
+struct option;
+int ct_options_parse(int argc, char **argv, const struct option *known, const char *help, struct ct_options *options,
+                     bool (*on_option)(int option, const char *value, void *data), void *data, bool *done, int *status);
+
+/* ---- client.c: the daemon's command socket ---- */
+
+/* A connection to the daemon of `session`, or -1 when none serves it. */
+int ct_client_connect(const char *session);
+/* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went away. */
+bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes);
+/* Copies what is left of the answer. */
+void ct_client_copy(int fd, FILE *to);
+
+/* ---- query.c: databases and results ---- */
+
+struct sqlite3;
+struct sqlite3_stmt;
+enum ct_format { CT_FORMAT_TABLE, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_COUNT };
+
+/* Opens the trace read-only; NULL after reporting. */
+struct sqlite3 *ct_trace_open(const struct ct_options *options);
+/* False for a name that is no format. */
+bool ct_format_parse(const char *name, enum ct_format *format);
+/* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. */
+int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, FILE *to);
+
+#endif

@@ -1,0 +1,287 @@
+/* cudatrace run: a daemon if there is none, the hook preloaded, the command's own exit status. */
+#include "cudatrace.h"
+
+#include "session_names.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: cudatrace run [--db FILE] [--session NAME] [--] COMMAND [ARGUMENT…]\n"
+    "\n"
+    "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
+    "every call that it made is in the database. A daemon is started when none serves\n"
+    "the session, and goes when no `cudatrace run` needs it any more.\n"
+    "\n"
+    "  --db FILE       the database (default: ./trace.db, or what the session's daemon\n"
+    "                  writes)\n"
+    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
+    "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
+    "                  started (default: 1M)\n"
+    "\n"
+    "Exit status: the command's own; when a signal killed it, run dies of the same.\n"
+    "1 when it could not be traced, 126 when it could not be run, 127 when it was not found.\n"
+    "\n"
+    "  cudatrace run -- python train.py\n"
+    "  cudatrace run --db /tmp/ab.db -- ./a & cudatrace run --db /tmp/ab.db -- ./b\n";
+
+/* ---- the other two files ---- */
+
+/* Beside this program, where the build or an installation put them. */
+static bool find_file(const char *variable, const char *const *places, char *out)
+{
+    const char *given = getenv(variable);
+    if (given && *given)
+        return realpath(given, out) != NULL;
+    char self[PATH_MAX], path[PATH_MAX * 2];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    for (; *places; places++) {
+        snprintf(path, sizeof(path), "%s/%s", self, *places);
+        if (realpath(path, out))
+            return true;
+    }
+    return false;
+}
+
+static bool find_hook(char *out)
+{
+    static const char *const places[] = { "../hook/libcudatrace.so", "libcudatrace.so", "../lib/libcudatrace.so",
+                                          "../" CUDATRACE_LIBDIR "/libcudatrace.so", NULL };
+    return find_file("CUDATRACE_HOOK", places, out);
+}
+
+static bool find_daemon(char *out)
+{
+    static const char *const places[] = { "../collector/cudatraced", "cudatraced", NULL };
+    return find_file("CUDATRACE_DAEMON", places, out);
+}
+
+/* ---- the daemon ---- */
+
+struct run_options {
+    struct ct_options common;
+    const char *ring;
+};
+
+/* Starts a daemon and waits until it serves; its own message says what went wrong. */
+static int start_daemon(const struct run_options *options, bool quiet)
+{
+    char path[PATH_MAX];
+    if (!find_daemon(path))
+        return ct_fail(EXIT_FAILURE, "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
+    const pid_t child = fork();
+    if (child < 0)
+        return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
+    if (child == 0) {
+        const char *const argv[] = { path,
+                                     "--auto",
+                                     "--session",
+                                     options->common.session,
+                                     "--db",
+                                     options->common.database ? options->common.database : "trace.db",
+                                     "--ring",
+                                     options->ring ? options->ring : "1M",
+                                     NULL };
+        if (quiet && !freopen("/dev/null", "w", stderr))
+            _exit(EXIT_FAILURE);
+        execv(path, (char *const *)(uintptr_t)argv);
+        fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", path, strerror(errno));
+        _exit(EXIT_FAILURE);
+    }
+    int status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+static int try_hold(const struct run_options *options, char *database, size_t bytes)
+{
+    const int fd = ct_client_connect(options->common.session);
+    char answer[4200];
+    if (fd < 0)
+        return -1;
+    if (ct_client_ask(fd, "hold", answer, sizeof(answer)) && strncmp(answer, "ok ", 3) == 0) {
+        snprintf(database, bytes, "%s", answer + 3);
+        return fd;
+    }
+    close(fd); /* it is just leaving */
+    return -1;
+}
+
+/* A connection that keeps the daemon; the one found, or one started. Two runs that start at once race for the
+ * session, and the one that loses finds the other's daemon; a daemon that is leaving is waited for. */
+static int hold_daemon(const struct run_options *options, char *database, size_t bytes, int *status)
+{
+    enum { ATTEMPTS = 200, PAUSE_NS = 50000000 };
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const int fd = try_hold(options, database, bytes);
+        if (fd >= 0)
+            return fd;
+        /* The first word about a failure may be about a moment; the last one is what is wrong. */
+        *status = start_daemon(options, attempt + 1 < ATTEMPTS && attempt > 0);
+        if (*status == EXIT_USAGE)
+            return -1;
+        if (*status != EXIT_SUCCESS) {
+            char path[CT_NAME_BYTES];
+            ct_session_control_path(path, (uint32_t)geteuid(), options->common.session);
+            if (access(path, F_OK) != 0 && ct_client_connect(options->common.session) < 0)
+                return -1; /* not a matter of another daemon */
+            nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+        }
+    }
+    return -1;
+}
+
+/* ---- the command ---- */
+
+static volatile sig_atomic_t child_pid;
+
+static void forward(int number)
+{
+    if (child_pid > 0)
+        kill((pid_t)child_pid, number);
+}
+
+/* Signals for the command go to the command; those that the terminal sends to both are the command's to act on. */
+static void pass_signals(void)
+{
+    static const int forwarded[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+    struct sigaction action = { .sa_handler = forward, .sa_flags = SA_RESTART };
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+        sigaction(forwarded[i], &action, NULL);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGQUIT, &action, NULL);
+}
+
+static int preload(const char *session)
+{
+    char hook[PATH_MAX];
+    if (!find_hook(hook))
+        return ct_fail(EXIT_FAILURE, "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
+    if (strpbrk(hook, " :"))
+        return ct_fail(EXIT_FAILURE, "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons",
+                       hook);
+    const char *before = getenv("LD_PRELOAD");
+    char *value;
+    if (asprintf(&value, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
+        setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, session, 1) != 0)
+        return ct_fail(EXIT_FAILURE, "run: out of memory");
+    free(value);
+    return EXIT_SUCCESS;
+}
+
+static pid_t start_command(char **argv, const sigset_t *mask, const char *session)
+{
+    const pid_t child = fork();
+    if (child != 0)
+        return child;
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    if (preload(session) != EXIT_SUCCESS)
+        _exit(EXIT_FAILURE);
+    execvp(argv[0], argv);
+    const int error = errno;
+    fprintf(stderr, "cudatrace: run: %s: %s\n", argv[0], strerror(error));
+    _exit(error == ENOENT ? 127 : 126);
+}
+
+/* Dies as the command died, so that the shell sees what it would have seen. */
+static int die_of(int number)
+{
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+    prctl(PR_SET_DUMPABLE, 0);
+    signal(number, SIG_DFL);
+    raise(number);
+    return 128 + number;
+}
+
+static void tell(const char *database)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "cudatrace: traced into %s\n", database);
+}
+
+static bool on_run_option(int option, const char *value, void *data)
+{
+    (void)option;
+    ((struct run_options *)data)->ring = value;
+    return true;
+}
+
+static bool writes_other(const struct run_options *options, const char *database)
+{
+    if (!options->common.database)
+        return false;
+    char wanted[PATH_MAX], served[PATH_MAX];
+    /* A database of an earlier boot has numbered successors beside it: compare the folders and the beginnings. */
+    if (!realpath(options->common.database, wanted) || !realpath(database, served))
+        return true;
+    const char *dot = strrchr(wanted, '.');
+    const size_t stem = dot && dot > strrchr(wanted, '/') ? (size_t)(dot - wanted) : strlen(wanted);
+    return strcmp(wanted, served) != 0 && (strncmp(wanted, served, stem) != 0 || strchr(served + stem, '/') ||
+                                           served[stem] != '.');
+}
+
+int ct_run(int argc, char **argv)
+{
+    static const struct option known[] = { { "ring", required_argument, NULL, 'r' }, { 0 } };
+    struct run_options options = { 0 };
+    bool done;
+    int status;
+    const int first =
+        ct_options_parse(argc, argv, known, help, &options.common, on_run_option, &options, &done, &status);
+    if (done)
+        return status;
+    if (first >= argc)
+        return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
+
+    char database[4200];
+    const int daemon = hold_daemon(&options, database, sizeof(database), &status);
+    if (daemon < 0)
+        return status;
+    if (writes_other(&options, database))
+        return ct_fail(EXIT_FAILURE,
+                       "run: session '%s' is served by a daemon that writes %s: leave --db away, or choose another --session",
+                       options.common.session, database);
+
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); /* until the child is known and the handlers are there */
+    const pid_t child = start_command(argv + first, &before, options.common.session);
+    if (child < 0)
+        return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
+    child_pid = child;
+    pass_signals();
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    int wait_status = 0;
+    while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
+        ;
+
+    char answer[4800];
+    if (!ct_client_ask(daemon, "flush", answer, sizeof(answer)))
+        ct_fail(0, "run: the daemon went away: the last calls may be missing");
+    else if (strcmp(answer, "ok") != 0)
+        ct_fail(0, "run: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
+    else
+        tell(database);
+    /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then. */
+    ct_client_ask(daemon, "release", answer, sizeof(answer));
+    close(daemon);
+    if (WIFSIGNALED(wait_status))
+        return die_of(WTERMSIG(wait_status));
+    return WEXITSTATUS(wait_status);
+}
