@@ -59,6 +59,8 @@ static uint64_t start_of(int32_t pid)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
+bool ct_process_alive(int32_t pid, uint64_t start_ticks) { return start_of(pid) == start_ticks; }
+
 /* The pid may have been reused, so the start time decides, read once the pidfd holds the process. */
 static int open_pidfd(const struct ct_segment *facts)
 {

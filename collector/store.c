@@ -33,6 +33,7 @@ enum statement {
     CLEAR_OPEN_CALLS,
     INSERT_OPEN_CALL,
     SET_META,
+    RUNNING,
     BEGIN,
     COMMIT,
     STATEMENT_COUNT
@@ -69,6 +70,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [CLEAR_OPEN_CALLS] = ct_sql_store_clear_open_calls,
     [INSERT_OPEN_CALL] = ct_sql_store_insert_open_call,
     [SET_META] = ct_sql_store_set_meta,
+    [RUNNING] = ct_sql_store_running,
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
 };
@@ -529,6 +531,18 @@ int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t en
     sqlite3_stmt *statement = bind(store, END_PROCESS, VALUES(process_id, (int64_t)ended_ns));
     bind_text(statement, 3, state);
     return run(store, statement, NULL);
+}
+
+int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns, bool (*alive)(int32_t pid, uint64_t start_ticks))
+{
+    sqlite3_stmt *statement = store->statement[RUNNING];
+    int rc, error = 0;
+    while (!error && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (!alive((int32_t)sqlite3_column_int(statement, 1), (uint64_t)sqlite3_column_int64(statement, 2)))
+            error = ct_store_end_process(store, sqlite3_column_int64(statement, 0), now_ns, "exited");
+    }
+    sqlite3_reset(statement);
+    return error;
 }
 
 int ct_store_function(struct ct_store *store, const char *layer, const char *name, const char *category,

@@ -3,25 +3,12 @@
 #ifndef CT_WORKER_H
 #define CT_WORKER_H
 
-#include "process.h"
+#include "batch.h"
 
 #include <uv.h>
 
-/* What a batch brought; read by the loop thread after the call of on_batch. */
-struct ct_report {
-    uint64_t rows;       /* stored */
-    uint64_t flushed_ns; /* all that returned before is stored; 0 when rows were left over */
-    bool more;           /* the batch was full: rows that could be stored were left */
-    bool backlog;        /* published calls wait, if only because they are too young */
-    char error[CT_STORE_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
-    struct ct_process *gone; /* ended or detached processes, to be closed by the loop thread */
-
-    /* Sums since the start. */
-    uint64_t rows_total, late_total, batches_total;
-    uint32_t processes, lanes;
-};
-
 struct ct_worker;
+/* The report is the loop thread's to read during the call. */
 typedef void ct_worker_on_batch(const struct ct_report *report, void *data);
 
 /* Starts the thread. `store` stays the caller's and must outlive the worker. 0 or a libuv error. */

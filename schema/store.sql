@@ -116,3 +116,6 @@ INSERT OR REPLACE INTO open_call (thread_id, depth, function_id, start_ns) VALUE
 
 -- name: set_meta
 INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2);
+
+-- name: running
+SELECT process_id, pid, start_ticks FROM process WHERE state = 'running';

@@ -1,0 +1,113 @@
+#include "batch.h"
+
+#include "lane.h"
+
+#include <string.h>
+#include <time.h>
+
+enum {
+    ROWS_MAX = 250000, /* a batch's: about a tenth of a second */
+    META_INTERVAL_NS = 1000000000,
+};
+
+#define EACH_PROCESS(p) for (struct ct_process *p = collection->processes; p; p = p->next)
+
+static int write_meta(struct ct_collection *collection, const struct ct_batch *batch)
+{
+    if (batch->now_ns - collection->meta_written_ns < META_INTERVAL_NS)
+        return 0;
+    collection->meta_written_ns = batch->now_ns;
+    struct timespec real;
+    clock_gettime(CLOCK_REALTIME, &real);
+    const int64_t now = (int64_t)ct_monotonic_ns();
+    return ct_store_set_meta(collection->store, "realtime_offset_ns",
+                             (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
+}
+
+/* All between begin and commit; 0 or -1. */
+static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, struct ct_report *report)
+{
+    EACH_PROCESS(p)
+    {
+        if (ct_process_sync(p, batch) != 0)
+            return -1;
+    }
+    EACH_PROCESS(p) ct_process_watermark(p, batch);
+    ct_merge_begin(&collection->merge, batch->until_ns);
+    EACH_PROCESS(p)
+    {
+        if (ct_process_add(p, &collection->merge) != 0)
+            return -1;
+    }
+    if (collection->merge.count > 0 && ct_store_calls(collection->store, &collection->merge, ROWS_MAX, &report->rows) != 0)
+        return -1;
+    report->more = collection->merge.count > 0;
+    report->flushed_ns = report->more ? 0 : batch->until_ns;
+    EACH_PROCESS(p)
+    {
+        if (ct_process_save(p, batch) != 0)
+            return -1;
+        if (p->final && !ct_process_has_backlog(p) && ct_process_end(p, batch) != 0)
+            return -1;
+    }
+    return report->rows > 0 ? write_meta(collection, batch) : 0;
+}
+
+/* Takes the processes out that are at their end, or broke a rule. */
+static void sort_out(struct ct_collection *collection, struct ct_report *report)
+{
+    for (struct ct_process **link = &collection->processes; *link;) {
+        struct ct_process *p = *link;
+        if (p->broken)
+            ct_process_detach(p);
+        if (p->broken || (p->final && !ct_process_has_backlog(p))) {
+            *link = p->next;
+            p->next = report->gone;
+            report->gone = p;
+        } else {
+            link = &p->next;
+        }
+    }
+}
+
+void ct_batch_make(struct ct_collection *collection, const struct ct_request *request, struct ct_report *report)
+{
+    atomic_store_explicit(&collection->control->sleeping, 0, memory_order_relaxed);
+    if (request->detach)
+        EACH_PROCESS(p) ct_process_detach(p);
+    if (request->flush_ns)
+        /* The watermark lies a slack in the past, and has to reach the moment that was asked for. */
+        nanosleep(&(struct timespec){ .tv_nsec = 2 * CT_PUBLISH_SLACK_NS }, NULL);
+    ct_timeline_anchor(&collection->timeline);
+    struct ct_batch batch = {
+        .store = collection->store,
+        .timeline = &collection->timeline,
+        .now_ns = ct_monotonic_ns(),
+        .snapshot_open = request->snapshot_open || request->flush_ns,
+    };
+    batch.until_ns = batch.now_ns - CT_PUBLISH_SLACK_NS;
+
+    if (ct_store_begin(collection->store) != 0 || fill_batch(collection, &batch, report) != 0 ||
+        ct_store_commit(collection->store) != 0) {
+        memcpy(report->error, ct_store_error(collection->store), sizeof(report->error));
+        ct_store_rollback(collection->store);
+        EACH_PROCESS(p) ct_process_revert(p);
+        report->rows = 0;
+        report->flushed_ns = 0;
+    } else {
+        EACH_PROCESS(p) ct_process_publish(p, report->rows == 0);
+        sort_out(collection, report);
+    }
+    report->processes = report->lanes = 0;
+    EACH_PROCESS(p)
+    {
+        report->backlog |= ct_process_has_backlog(p);
+        report->processes++;
+        report->lanes += p->lane_count;
+    }
+    report->rows_total += report->rows;
+    report->late_total = ct_store_late_rows(collection->store);
+    report->batches_total++;
+    /* From here on a lane that passes its mark rings. */
+    atomic_store_explicit(&collection->control->sleeping, 1, memory_order_seq_cst);
+}

@@ -1,0 +1,41 @@
+/* Making a batch: from the lanes of all processes to one transaction. Called by the worker's thread, and by the
+ * benchmark, which has no threads. */
+#ifndef CT_BATCH_H
+#define CT_BATCH_H
+
+#include "process.h"
+
+/* What is collected from, and where to. The members are the owner's to set; `merge` and what follows start as zero. */
+struct ct_collection {
+    struct ct_store *store;
+    struct ct_control *control; /* its `sleeping` is set between batches */
+    struct ct_timeline timeline;
+    struct ct_process *processes;
+    struct ct_merge merge;
+    uint64_t meta_written_ns;
+};
+
+struct ct_request {
+    bool snapshot_open; /* open calls are to be saved */
+    bool detach;        /* the hooks are to let go of their segments */
+    uint64_t flush_ns;  /* what returned up to then must be in it; 0 for no matter */
+};
+
+/* What a batch brought. */
+struct ct_report {
+    uint64_t rows;       /* stored */
+    uint64_t flushed_ns; /* all that returned before is stored; 0 when rows were left over */
+    bool more;           /* the batch was full: rows that could be stored were left */
+    bool backlog;        /* published calls wait, if only because they are too young */
+    char error[CT_STORE_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
+    struct ct_process *gone; /* ended or detached processes: no longer in the collection */
+
+    /* Sums since the start. */
+    uint64_t rows_total, late_total, batches_total;
+    uint32_t processes, lanes;
+};
+
+/* Makes a batch and adds to *report, whose sums go on. */
+void ct_batch_make(struct ct_collection *collection, const struct ct_request *request, struct ct_report *report);
+
+#endif

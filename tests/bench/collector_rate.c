@@ -1,0 +1,312 @@
+/* Rings to committed rows: segments as the hook writes them, filled with the mix of a PyTorch training loop,
+ * read, merged and stored by the collector's own code on one thread; beside it, in turn, the bare
+ * INSERT … SELECT of the same rows from an array. Prints `variant round value`: rows a second, and the bytes a
+ * call takes in the collector's database. */
+#include "batch.h"
+#include "category.h"
+#include "schema_sql.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ROUNDS = 5, LANES = 16, CALLS_PER_LANE = 120000, CALLS = LANES * CALLS_PER_LANE };
+#define RING_BYTES (UINT64_C(8) * 1024 * 1024)
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(EXIT_FAILURE);
+}
+
+/* Calls in 1000, from the driver calls of 205 PyTorch training steps: see docs/performance.md. */
+static const struct {
+    const char *name;
+    uint32_t category, share;
+    uint8_t kind;
+} mix[] = {
+    { "cuCtxGetDevice_v2", CT_CATEGORY_context, 632, CT_KIND_CALL },
+    { "cuDevicePrimaryCtxGetState", CT_CATEGORY_context, 192, CT_KIND_CALL },
+    { "cuLaunchKernel", CT_CATEGORY_launch, 65, CT_KIND_LAUNCH },
+    { "cuKernelGetName", CT_CATEGORY_module, 51, CT_KIND_CALL },
+    { "cuCtxGetCurrent", CT_CATEGORY_context, 29, CT_KIND_CALL },
+    { "cuDeviceGetAttribute", CT_CATEGORY_device, 9, CT_KIND_CALL },
+    { "cuStreamIsCapturing", CT_CATEGORY_graph, 7, CT_KIND_CALL },
+    { "cuMemsetD8Async", CT_CATEGORY_set, 6, CT_KIND_TRANSFER },
+    { "cuMemcpyHtoDAsync_v2", CT_CATEGORY_copy, 4, CT_KIND_TRANSFER },
+    { "cuOccupancyMaxActiveClusters", CT_CATEGORY_query, 5, CT_KIND_CALL },
+};
+enum { MIX = sizeof(mix) / sizeof(mix[0]) };
+
+static uint64_t random_state = 88172645463325252;
+static uint32_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 32);
+}
+
+static uint32_t pick_function(void)
+{
+    uint32_t at = next_random() % 1000;
+    for (uint32_t i = 0; i < MIX; i++) {
+        if (at < mix[i].share)
+            return i;
+        at -= mix[i].share;
+    }
+    return 0;
+}
+
+/* A segment of one process with LANES full lanes whose calls lie in the last seconds before now. */
+static void write_segment(const char *path, uint64_t first_ns)
+{
+    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    const uint64_t bytes = CT_LANE_OFFSET + LANES * (CT_LANE_HEADER_BYTES + RING_BYTES);
+    if (fd < 0 || posix_fallocate(fd, 0, (off_t)bytes) != 0)
+        die(path);
+    uint8_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        die("mmap");
+    close(fd);
+    struct ct_segment *segment = (struct ct_segment *)(void *)map;
+    *segment = (struct ct_segment){
+        .magic = CT_SEGMENT_MAGIC,
+        .version = CT_PROTO_VERSION,
+        .header_bytes = sizeof(*segment),
+        .function_slots = CT_FUNCTIONS_MAX,
+        .lane_slots = CT_LANES_MAX,
+        .lane_offset = CT_LANE_OFFSET,
+        .lane_stride = CT_LANE_HEADER_BYTES + RING_BYTES,
+        .ring_bytes = RING_BYTES,
+        .pid = getpid(),
+        .image_ns = first_ns,
+        .clock = CT_CLOCK_MONOTONIC,
+        .anchor = { first_ns, first_ns, 0 },
+        .exe = "benchmark",
+        .ready = 1,
+        .lanes = LANES,
+        .functions = MIX + 1,
+    };
+    struct ct_function *directory = (struct ct_function *)(void *)(map + CT_DIRECTORY_OFFSET);
+    for (uint32_t i = 0; i < MIX; i++) {
+        strncpy(directory[i + 1].name, mix[i].name, CT_FUNCTION_NAME_MAX);
+        directory[i + 1].category = mix[i].category;
+    }
+    for (uint32_t l = 0; l < LANES; l++) {
+        struct ct_lane *lane = (struct ct_lane *)(void *)(map + ct_segment_lane_offset(segment, l));
+        uint8_t *ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
+        uint64_t position = 0, end = first_ns + l;
+        lane->tid = 1000 + l;
+        for (uint32_t c = 0; c < CALLS_PER_LANE; c++) {
+            const uint32_t f = pick_function();
+            struct ct_record record = { .kind = mix[f].kind, .function = (uint16_t)(f + 1), .slots = 1 };
+            end += 200 + next_random() % 4000;
+            record.end = end;
+            record.span = ct_span(50 + next_random() % 150, 0, 0);
+            struct ct_launch launch = { 0, { 1 + next_random() % 64, 1, 1 }, { 256, 1, 1 }, 0 };
+            struct ct_transfer transfer = { .transfer = mix[f].category == CT_CATEGORY_set ? CT_TRANSFER_SET
+                                                                                           : CT_TRANSFER_HTOD,
+                                            .async = 1,
+                                            .destination = UINT64_C(0x7f0000000000) + next_random() };
+            const void *payload = mix[f].kind == CT_KIND_LAUNCH ? (void *)&launch : (void *)&transfer;
+            if (mix[f].kind != CT_KIND_CALL)
+                record.slots = 2;
+            if (mix[f].kind == CT_KIND_TRANSFER)
+                record.value = 4096U << next_random() % 8;
+            memcpy(ring + position * CT_SLOT_BYTES, &record, sizeof(record));
+            if (record.slots == 2)
+                memcpy(ring + (position + 1) * CT_SLOT_BYTES, payload, CT_SLOT_BYTES);
+            position += record.slots;
+        }
+        if (position > RING_BYTES / CT_SLOT_BYTES)
+            die("the ring is too small for its calls");
+        lane->state = position << 1;
+    }
+    munmap(map, bytes);
+}
+
+static double seconds_since(uint64_t start_ns) { return (double)(ct_monotonic_ns() - start_ns) / 1e9; }
+
+static void run_collector(const char *folder, int round)
+{
+    char path[4096], segment[64], message[CT_STORE_MESSAGE_BYTES];
+    snprintf(path, sizeof(path), "%s/collector.%d.db", folder, round);
+    snprintf(segment, sizeof(segment), CT_SHM_DIR "/cudatrace-bench.%d", getpid());
+    /* Late enough to lie behind the watermark when the batches begin. */
+    write_segment(segment, ct_monotonic_ns() - UINT64_C(3000000000));
+
+    static struct ct_control control;
+    control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
+    struct ct_collection collection = { .control = &control };
+    const char *reason;
+    if (ct_store_open(path, "bench", &collection.store, message) != 0 ||
+        ct_process_open(segment, &collection.processes, &reason) != 0)
+        die("open");
+    ct_timeline_begin(&collection.timeline, &control);
+
+    struct ct_report report = { 0 };
+    const uint64_t start_ns = ct_monotonic_ns();
+    do {
+        report = (struct ct_report){ .rows_total = report.rows_total };
+        ct_batch_make(&collection, &(struct ct_request){ 0 }, &report);
+    } while (report.more && !report.error[0]);
+    const double seconds = seconds_since(start_ns);
+    if (report.error[0] || report.rows_total != CALLS) {
+        fprintf(stderr, "%s: %llu rows of %d\n", report.error, (unsigned long long)report.rows_total, CALLS);
+        exit(EXIT_FAILURE);
+    }
+    ct_process_close(report.gone ? report.gone : collection.processes, true);
+    ct_store_close(collection.store);
+    ct_merge_finish(&collection.merge);
+    struct stat status;
+    if (stat(path, &status) != 0)
+        die(path);
+    printf("collector %d %.0f\nbytes_per_call %d %.2f\n", round, CALLS / seconds, round, (double)status.st_size / CALLS);
+}
+
+/* ---- the floor: an array as a table, and nothing else ---- */
+
+struct plain_row {
+    int64_t end_ns, duration_ns, site_id;
+};
+static struct plain_row *plain;
+static int64_t plain_from, plain_to;
+
+struct plain_cursor {
+    sqlite3_vtab_cursor base;
+    int64_t at;
+};
+
+static int plain_connect(sqlite3 *c, void *client, int argc, const char *const *argv, sqlite3_vtab **table, char **error)
+{
+    (void)client, (void)argc, (void)argv, (void)error;
+    *table = sqlite3_malloc(sizeof(**table));
+    memset(*table, 0, sizeof(**table));
+    return sqlite3_declare_vtab(c, "CREATE TABLE x (end_ns, duration_ns, site_id, bytes)");
+}
+static int plain_disconnect(sqlite3_vtab *table)
+{
+    sqlite3_free(table);
+    return SQLITE_OK;
+}
+static int plain_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+    (void)table, (void)info;
+    return SQLITE_OK;
+}
+static int plain_open(sqlite3_vtab *table, sqlite3_vtab_cursor **cursor)
+{
+    (void)table;
+    *cursor = sqlite3_malloc(sizeof(struct plain_cursor));
+    memset(*cursor, 0, sizeof(struct plain_cursor));
+    return SQLITE_OK;
+}
+static int plain_close(sqlite3_vtab_cursor *cursor)
+{
+    sqlite3_free(cursor);
+    return SQLITE_OK;
+}
+static int plain_filter(sqlite3_vtab_cursor *cursor, int i, const char *s, int argc, sqlite3_value **argv)
+{
+    (void)i, (void)s, (void)argc, (void)argv;
+    ((struct plain_cursor *)cursor)->at = plain_from;
+    return SQLITE_OK;
+}
+static int plain_next(sqlite3_vtab_cursor *cursor)
+{
+    ((struct plain_cursor *)cursor)->at++;
+    return SQLITE_OK;
+}
+static int plain_eof(sqlite3_vtab_cursor *cursor) { return ((struct plain_cursor *)cursor)->at >= plain_to; }
+static int plain_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column)
+{
+    const struct plain_row *row = &plain[((struct plain_cursor *)cursor)->at];
+    if (column < 3)
+        sqlite3_result_int64(context, column == 0 ? row->end_ns : column == 1 ? row->duration_ns : row->site_id);
+    return SQLITE_OK;
+}
+static int plain_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
+{
+    *rowid = ((struct plain_cursor *)cursor)->at;
+    return SQLITE_OK;
+}
+static const sqlite3_module plain_module = { .xConnect = plain_connect,
+                                             .xBestIndex = plain_best_index,
+                                             .xDisconnect = plain_disconnect,
+                                             .xOpen = plain_open,
+                                             .xClose = plain_close,
+                                             .xFilter = plain_filter,
+                                             .xNext = plain_next,
+                                             .xEof = plain_eof,
+                                             .xColumn = plain_column,
+                                             .xRowid = plain_rowid };
+
+static void load_plain(const char *folder)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/collector.0.db", folder);
+    sqlite3 *connection;
+    sqlite3_stmt *statement;
+    plain = calloc(CALLS, sizeof(*plain));
+    if (!plain || sqlite3_open(path, &connection) != SQLITE_OK ||
+        sqlite3_prepare_v2(connection, "SELECT end_ns, duration_ns, site_id FROM call ORDER BY end_ns", -1, &statement,
+                           NULL) != SQLITE_OK)
+        die("the rows to compare with");
+    for (int64_t i = 0; i < CALLS && sqlite3_step(statement) == SQLITE_ROW; i++)
+        plain[i] = (struct plain_row){ sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1),
+                                       sqlite3_column_int64(statement, 2) };
+    sqlite3_finalize(statement);
+    sqlite3_close(connection);
+}
+
+static void run_bare(const char *folder, int round)
+{
+    enum { BATCH = 250000 };
+    char path[4096], message[CT_STORE_MESSAGE_BYTES];
+    snprintf(path, sizeof(path), "%s/bare.%d.db", folder, round);
+    /* The same tables and settings: made by the store, then used by a connection that is set alike. */
+    struct ct_store *store;
+    if (ct_store_open(path, "bench", &store, message) != 0)
+        die(message);
+    ct_store_close(store);
+    sqlite3 *connection;
+    if (sqlite3_open(path, &connection) != SQLITE_OK ||
+        sqlite3_create_module(connection, "plain", &plain_module, NULL) != SQLITE_OK ||
+        sqlite3_exec(connection, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192",
+                     NULL, NULL, NULL) != SQLITE_OK)
+        die("open");
+    const uint64_t start_ns = ct_monotonic_ns();
+    for (plain_from = 0; plain_from < CALLS; plain_from = plain_to) {
+        plain_to = plain_from + BATCH < CALLS ? plain_from + BATCH : CALLS;
+        if (sqlite3_exec(connection,
+                         "BEGIN; INSERT INTO call (end_ns, duration_ns, site_id, bytes) SELECT end_ns, duration_ns, site_id, "
+                         "bytes FROM plain; COMMIT",
+                         NULL, NULL, NULL) != SQLITE_OK)
+            die(sqlite3_errmsg(connection));
+    }
+    printf("bare %d %.0f\n", round, CALLS / seconds_since(start_ns));
+    sqlite3_close(connection);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fputs("Usage: collector_rate FOLDER\n", stderr);
+        return 2;
+    }
+    ct_guard_install();
+    for (int round = 0; round < ROUNDS; round++) {
+        run_collector(argv[1], round);
+        if (round == 0)
+            load_plain(argv[1]);
+        run_bare(argv[1], round);
+    }
+    free(plain);
+    return EXIT_SUCCESS;
+}
