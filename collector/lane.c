@@ -206,7 +206,7 @@ static void take(struct ct_source *base, struct ct_row *row)
                                  record->status);
     row->has_bytes = record->kind == CT_KIND_TRANSFER || record->kind == CT_KIND_ALLOC ||
                      (record->kind == CT_KIND_CALL && ct_span_flags(record->span) & CT_FLAG_BYTES);
-    row->bytes = record->value;
+    row->bytes = record->value < INT64_MAX ? record->value : INT64_MAX;
     if (record->kind != CT_KIND_CALL || ct_span_flags(record->span) & CT_FLAG_HANDLE)
         ct_detail_store(source, row);
 
@@ -214,7 +214,9 @@ static void take(struct ct_source *base, struct ct_row *row)
     total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
     total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
     total->total_ns += row->duration_ns;
-    total->bytes += row->has_bytes ? row->bytes : 0;
+    /* What was asked for and refused moved nothing. */
+    if (row->has_bytes && record->status == 0)
+        total->bytes = row->bytes < INT64_MAX - total->bytes ? total->bytes + row->bytes : INT64_MAX;
     total->calls++;
 
     source->last_start = record->end - ticks;

@@ -1,14 +1,23 @@
 /* What arguments mean. Each function here reads one shape of argument list; hook/driver_api.def says which
  * functions have it. Structures of the driver are declared as far as they are read, from cuda.h 13.0.
  *
- * A decoder runs after the real call, on the application's thread: pointers that the driver accepted are
- * readable, so whatever is behind a pointer is only read when the call succeeded or the structure is input. */
+ * A decoder runs after the real call, on the application's thread: what the driver wrote is read when the call
+ * succeeded, what it read when it came to read it. */
 #include "decoders.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
 static bool succeeded(const struct ct_frame *frame) { return (ct_status)frame->result == 0; }
+
+/* Whether the driver came to read its input: with these errors it may have returned before, and a pointer may be anything. */
+static bool inspected(const struct ct_frame *frame)
+{
+    enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, INVALID_CONTEXT = 201, CONTEXT_IS_DESTROYED = 709 };
+    const ct_status status = (ct_status)frame->result;
+    return status != NOT_INITIALIZED && status != DEINITIALIZED && status != INVALID_CONTEXT &&
+           status != CONTEXT_IS_DESTROYED;
+}
 
 /* The null stream means the legacy one, or the thread's own in the _ptsz forms: CU_STREAM_PER_THREAD. */
 static uint64_t stream_of(const struct ct_frame *frame, uint64_t stream)
@@ -350,7 +359,7 @@ static_assert(sizeof(struct memcpy_3d_v1) == 144, "CUDA_MEMCPY3D_v1");
     void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                           \
     {                                                                                                         \
         const struct type *copy = (const struct type *)frame->args[0];                                        \
-        if (copy)                                                                                             \
+        if (copy && inspected(frame))                                                                                          \
             copied_block(frame, decoded, (struct copy_side)SIDE(copy, source),                                \
                          (struct copy_side)SIDE(copy, destination), volume, async, peer);                     \
     }
@@ -498,7 +507,7 @@ struct launch_config {
 void ct_decode_launch_ex(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const struct launch_config *config = (const struct launch_config *)frame->args[0];
-    if (!config)
+    if (!config || !inspected(frame))
         return;
     struct ct_launch launch = { .shared_bytes = config->shared_bytes };
     memcpy(launch.grid, config->grid, sizeof(launch.grid));

@@ -180,8 +180,8 @@ void ct_leave_slow(struct ct_frame *frame)
     if (room) {
         ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
     } else {
-        const bool has_bytes = decoded.kind == CT_KIND_TRANSFER || decoded.kind == CT_KIND_ALLOC ||
-                               (decoded.kind == CT_KIND_CALL && decoded.flags & CT_FLAG_BYTES);
+        const bool has_bytes = record.status == 0 && (decoded.kind == CT_KIND_TRANSFER || decoded.kind == CT_KIND_ALLOC ||
+                               (decoded.kind == CT_KIND_CALL && decoded.flags & CT_FLAG_BYTES));
         const bool no_memory = self->allocated_slots <= self->mask && self->position >= self->allocated_slots;
         ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, row->id, frame->start, end,
                        has_bytes ? decoded.value : 0);

@@ -71,7 +71,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
     ON CONFLICT (process_id, function_id)
     DO UPDATE SET calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns,
                   min_ns = min(min_ns, excluded.min_ns), max_ns = max(max_ns, excluded.max_ns),
-                  bytes = bytes + excluded.bytes;
+                  bytes = min(CAST(bytes + excluded.bytes AS INTEGER), 9223372036854775807);
 
 -- name: insert_name
 INSERT INTO name (mangled, demangled) VALUES (?1, ?2)

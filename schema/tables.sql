@@ -1,16 +1,21 @@
 -- The tables of a trace. People read the views (views.sql); the tables are shaped for writing: a call's
 -- identity is the time at which it returned, so rows of all processes arrive in order, time windows are
 -- ranges of the primary key, and no index is needed. Times are CLOCK_MONOTONIC nanoseconds of one boot.
+--
+-- Each explanation stands inside its statement, since SQLite keeps what begins with CREATE and `.schema`
+-- shows no more.
 
--- What is known of the trace as a whole: schema_version, host, boot_id, realtime_offset_ns, session, …
 CREATE TABLE meta (
+    -- What is known of the trace as a whole: host, boot_id, session, cudatrace_version, created_unix_s,
+    -- realtime_offset_ns. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns
+    -- added to one gives nanoseconds since 1970.
     key   TEXT PRIMARY KEY,
     value
 ) WITHOUT ROWID;
 
--- One row for each program image that made a traced call. A fork's child is a process of its own, and so
--- is what comes after an exec.
 CREATE TABLE process (
+    -- One row for each program image that made a traced call. A fork's child is a process of its own, and
+    -- so is what comes after an exec.
     process_id  INTEGER PRIMARY KEY,
     pid         INTEGER NOT NULL,
     start_ticks INTEGER NOT NULL,          -- field 22 of /proc/PID/stat: tells reused pids apart
@@ -24,8 +29,8 @@ CREATE TABLE process (
     UNIQUE (pid, start_ticks, image_ns)
 );
 
--- One row for each thread that made a traced call; a tid that the kernel reused is a new row.
 CREATE TABLE thread (
+    -- One row for each thread that made a traced call; a tid that the kernel reused is a new row.
     thread_id  INTEGER PRIMARY KEY,
     process_id INTEGER NOT NULL REFERENCES process,
     tid        INTEGER NOT NULL,
@@ -33,6 +38,7 @@ CREATE TABLE thread (
 );
 
 CREATE TABLE function (
+    -- One row for each function that was called.
     function_id INTEGER PRIMARY KEY,
     layer       TEXT NOT NULL,             -- driver, runtime, ioctl, nvtx
     name        TEXT NOT NULL,
@@ -40,17 +46,17 @@ CREATE TABLE function (
     UNIQUE (layer, name)
 );
 
--- What a status means, by layer (status.sql).
 CREATE TABLE status (
+    -- What a status means, by layer (status.sql).
     layer  TEXT NOT NULL,
     status INTEGER NOT NULL,
     name   TEXT NOT NULL,
     PRIMARY KEY (layer, status)
 ) WITHOUT ROWID;
 
--- Where calls come from: the combinations of thread, function, depth and status that occur. Few of them,
--- many calls.
 CREATE TABLE site (
+    -- Where calls come from: the combinations of thread, function, depth and status that occur. Few of
+    -- them, many calls.
     site_id     INTEGER PRIMARY KEY,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -58,35 +64,38 @@ CREATE TABLE site (
     status      INTEGER NOT NULL           -- what the call returned
 );
 
--- The calls. end_ns is the time of return, moved by a nanosecond where two calls returned in the same one.
 CREATE TABLE call (
+    -- The calls. end_ns is the time of return, moved by a nanosecond where two calls returned in the same
+    -- one; other tables name a call by it, as call_id.
     end_ns      INTEGER PRIMARY KEY,
     duration_ns INTEGER NOT NULL,
     site_id     INTEGER NOT NULL REFERENCES site,
     bytes       INTEGER                    -- of calls that move, set or allocate memory
 );
 
--- Calls that reached the collector after later ones were stored: they are in `call` at their place, and here.
 CREATE TABLE late_call (
+    -- Calls that reached the collector after later ones were stored: they are in `call` at their place,
+    -- and here.
     call_id   INTEGER PRIMARY KEY REFERENCES call,
     behind_ns INTEGER NOT NULL             -- how far the order of storing had gone past it
 );
 
--- Names that processes used, and which number each process gave them.
 CREATE TABLE name (
+    -- Names of kernels that processes used, each once.
     name_id   INTEGER PRIMARY KEY,
     mangled   TEXT NOT NULL UNIQUE,
     demangled TEXT NOT NULL
 );
 CREATE TABLE kernel (
+    -- Which number each process gave to a name.
     process_id INTEGER NOT NULL REFERENCES process,
     number     INTEGER NOT NULL,
     name_id    INTEGER NOT NULL REFERENCES name,
     PRIMARY KEY (process_id, number)
 ) WITHOUT ROWID;
 
--- Launches: each is a call and a shape, the combination of kernel, grid, block, shared memory and stream.
 CREATE TABLE shape (
+    -- The combinations of kernel, grid, block, shared memory and stream that were launched.
     shape_id     INTEGER PRIMARY KEY,
     process_id   INTEGER NOT NULL REFERENCES process,
     kernel       INTEGER NOT NULL,         -- kernel.number, 0 when the name is unknown
@@ -101,36 +110,39 @@ CREATE TABLE shape (
     captured     INTEGER NOT NULL          -- 1: recorded into a graph, nothing was run
 );
 CREATE TABLE launch (
+    -- Kernel launches: each is a call and a shape.
     call_id  INTEGER PRIMARY KEY REFERENCES call,
     shape_id INTEGER NOT NULL REFERENCES shape
 );
 CREATE TABLE graph_launch (
+    -- Launches of whole graphs.
     call_id      INTEGER PRIMARY KEY REFERENCES call,
     process_id   INTEGER NOT NULL REFERENCES process,
     graph_exec   INTEGER NOT NULL,
     kernel_nodes INTEGER NOT NULL,         -- kernels that this launch replays
     stream       INTEGER NOT NULL,
-    captured     INTEGER NOT NULL
+    captured     INTEGER NOT NULL          -- 1: recorded into another graph, nothing was run
 );
 
--- Copies and sets of memory: each is a call and a route.
 CREATE TABLE route (
+    -- The combinations of process, kind and stream by which memory was copied or set.
     route_id   INTEGER PRIMARY KEY,
     process_id INTEGER NOT NULL REFERENCES process,
     kind       TEXT NOT NULL,              -- HtoD, DtoH, DtoD, HtoH, PtoP, unknown; set for memory sets
     async      INTEGER NOT NULL,
     stream     INTEGER NOT NULL,
-    captured   INTEGER NOT NULL
+    captured   INTEGER NOT NULL            -- 1: recorded into a graph, nothing was moved
 );
 CREATE TABLE transfer (
+    -- Copies and sets of memory: each is a call and a route.
     call_id     INTEGER PRIMARY KEY REFERENCES call,
     route_id    INTEGER NOT NULL REFERENCES route,
     source      INTEGER,                   -- addresses, NULL for arrays
     destination INTEGER
 );
 
--- Memory that was got, and when it was given back.
 CREATE TABLE allocation (
+    -- Memory that was got, and when it was given back.
     call_id    INTEGER PRIMARY KEY REFERENCES call,
     process_id INTEGER NOT NULL REFERENCES process,
     kind       TEXT NOT NULL,              -- device, managed, host, registered, pool
@@ -140,14 +152,14 @@ CREATE TABLE allocation (
 );
 CREATE INDEX allocation_held ON allocation (process_id, address) WHERE freed_ns IS NULL;
 
--- The stream, event, context or address that a call was about, where its function takes one.
 CREATE TABLE subject (
+    -- The stream, event, context or address that a call was about, where its function takes one.
     call_id INTEGER PRIMARY KEY REFERENCES call,
     handle  INTEGER NOT NULL
 );
 
--- Calls entered and not yet returned.
 CREATE TABLE open_call (
+    -- Calls entered and not yet returned.
     thread_id   INTEGER NOT NULL REFERENCES thread,
     depth       INTEGER NOT NULL,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -155,8 +167,8 @@ CREATE TABLE open_call (
     PRIMARY KEY (thread_id, depth)
 ) WITHOUT ROWID;
 
--- Sums of what is in `call`, kept while writing.
 CREATE TABLE total (
+    -- Sums of what is in `call`, kept while writing.
     process_id  INTEGER NOT NULL REFERENCES process,
     function_id INTEGER NOT NULL REFERENCES function,
     calls       INTEGER NOT NULL,
@@ -167,14 +179,15 @@ CREATE TABLE total (
     PRIMARY KEY (process_id, function_id)
 ) WITHOUT ROWID;
 
--- How far each lane of shared memory has been read: committed with the rows, so that a killed daemon
--- neither loses nor repeats one.
 CREATE TABLE segment (
+    -- The pieces of shared memory that processes wrote to, one for each process.
     segment_id INTEGER PRIMARY KEY,
     process_id INTEGER NOT NULL REFERENCES process,
     name       TEXT NOT NULL UNIQUE
 );
 CREATE TABLE lane (
+    -- How far each lane of a segment has been read: committed with the rows, so that a killed daemon
+    -- neither loses nor repeats one.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     position   INTEGER NOT NULL,
@@ -182,8 +195,8 @@ CREATE TABLE lane (
     PRIMARY KEY (segment_id, lane)
 ) WITHOUT ROWID;
 
--- What the hook saw and did not send, by function: lost for want of room, or left out on request.
 CREATE TABLE unsent (
+    -- What the hook saw and did not send, by function: lost for want of room, or left out on request.
     segment_id    INTEGER NOT NULL REFERENCES segment,
     function_id   INTEGER NOT NULL REFERENCES function,
     lost          INTEGER NOT NULL,
@@ -195,8 +208,8 @@ CREATE TABLE unsent (
     PRIMARY KEY (segment_id, function_id)
 ) WITHOUT ROWID;
 
--- The same losses by thread and cause.
 CREATE TABLE loss (
+    -- The same losses by thread and cause.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     tenancy    INTEGER NOT NULL,           -- counts the lane's owners

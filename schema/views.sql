@@ -1,35 +1,40 @@
 -- The views: the interface of a trace. Read them with any SQLite client, while the daemon writes.
 -- Times are CLOCK_MONOTONIC nanoseconds; meta.realtime_offset_ns added to one gives nanoseconds since 1970.
+-- Each explanation stands inside its statement, since SQLite keeps what begins with CREATE and `.schema`
+-- shows no more.
 
--- The processes of the trace.
 CREATE VIEW processes AS
+-- The processes of the trace, one row for each program image: a fork's child and what comes after an exec
+-- have their own.
 SELECT process_id,
        pid,
        uid,
        (SELECT value FROM meta WHERE key = 'host') AS host,
        exe,
        cmdline,
-       started_ns,
+       started_ns,            -- just before the first traced call
        ended_ns,              -- NULL while it runs
        state                  -- running, exited, killed
   FROM process;
 
--- Their threads.
 CREATE VIEW threads AS
+-- The threads that made a traced call; a tid that the kernel reused is a new row.
 SELECT thread_id, process_id, tid, name
   FROM thread;
 
--- The functions that were called.
 CREATE VIEW functions AS
+-- The functions that were called.
 SELECT function_id,
        layer,                 -- driver, runtime, ioctl, nvtx
        name,
        category               -- memory, copy, set, launch, sync, module, …
   FROM function;
 
--- Every call, in order of return when sorted by call_id. A time window is a range of call_id, e.g.
---   WHERE call_id BETWEEN :from_ns AND :to_ns
 CREATE VIEW calls AS
+-- Every call, in order of return when sorted by call_id, which is its return time: a time window is a range
+-- of call_id, e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index. Sums of all calls are in
+-- `totals` and cost nothing. Times are CLOCK_MONOTONIC nanoseconds; add meta.realtime_offset_ns for those
+-- since 1970.
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
        process.pid                    AS pid,
@@ -42,7 +47,7 @@ SELECT call.end_ns                    AS call_id,
        call.end_ns                    AS end_ns,
        call.duration_ns               AS duration_ns,
        site.status                    AS status,       -- 0 is success
-       status.name                    AS status_name,
+       status.name                    AS status_name,  -- CUDA_SUCCESS, …; NULL for a code not known
        call.bytes                     AS bytes         -- of calls that move, set or allocate memory
   FROM call
   JOIN site     ON site.site_id = call.site_id
@@ -51,12 +56,12 @@ SELECT call.end_ns                    AS call_id,
   JOIN function ON function.function_id = site.function_id
   LEFT JOIN status ON status.layer = function.layer AND status.status = site.status;
 
--- Kernel launches, failed ones too. captured = 1: recorded into a graph, nothing was run. The duration is
--- the call's on the CPU, not the kernel's on the GPU.
 CREATE VIEW launches AS
+-- Kernel launches, failed ones too (calls.status by the same call_id). captured = 1: recorded into a graph,
+-- nothing was run. The duration is the call's on the CPU, not the kernel's on the GPU.
 SELECT launch.call_id,
        shape.process_id,
-       name.demangled                 AS kernel,
+       name.demangled                 AS kernel,       -- NULL when the name is unknown
        name.mangled                   AS mangled,
        shape.grid_x, shape.grid_y, shape.grid_z,
        shape.block_x, shape.block_y, shape.block_z,
@@ -71,8 +76,9 @@ SELECT launch.call_id,
   LEFT JOIN kernel ON kernel.process_id = shape.process_id AND kernel.number = shape.kernel
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
--- Launches of whole graphs: each replays kernel_nodes kernels.
 CREATE VIEW graph_launches AS
+-- Launches of whole graphs: each replays kernel_nodes kernels. captured = 1: recorded into another graph,
+-- nothing was run.
 SELECT graph_launch.call_id,
        graph_launch.process_id,
        graph_launch.graph_exec,
@@ -84,8 +90,9 @@ SELECT graph_launch.call_id,
   FROM graph_launch
   JOIN call ON call.end_ns = graph_launch.call_id;
 
--- Copies. For async ones the duration is that of handing the copy over, and gb_per_s says nothing about the bus.
 CREATE VIEW copies AS
+-- Copies. For async ones the duration is that of handing the copy over, and gb_per_s says nothing about the
+-- bus. captured = 1: recorded into a graph, nothing was moved.
 SELECT transfer.call_id,
        route.process_id,
        route.kind,            -- HtoD, DtoH, DtoD, HtoH, PtoP, unknown
@@ -103,8 +110,8 @@ SELECT transfer.call_id,
   JOIN call  ON call.end_ns = transfer.call_id
  WHERE route.kind <> 'set';
 
--- Memory sets.
 CREATE VIEW memsets AS
+-- Memory sets.
 SELECT transfer.call_id,
        route.process_id,
        call.bytes                     AS bytes,
@@ -119,8 +126,8 @@ SELECT transfer.call_id,
   JOIN call  ON call.end_ns = transfer.call_id
  WHERE route.kind = 'set';
 
--- Memory that was got. freed_ns is NULL while it is held, and for good when the process died with it.
 CREATE VIEW allocations AS
+-- Memory that was got. freed_ns is NULL while it is held, and for good when the process ended with it.
 SELECT call_id,
        process_id,
        kind,                  -- device, managed, host, registered, pool
@@ -130,8 +137,8 @@ SELECT call_id,
        freed_ns
   FROM allocation;
 
--- Calls in which the host waits for the GPU, with the stream or event waited for (NULL: all of the context).
 CREATE VIEW waits AS
+-- Calls in which the host waits for the GPU, with the stream or event waited for (NULL: all of the context).
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
        thread.tid                     AS tid,
@@ -146,8 +153,8 @@ SELECT call.end_ns                    AS call_id,
   LEFT JOIN subject ON subject.call_id = call.end_ns
  WHERE function.category = 'sync';
 
--- Which context a thread worked in from when on.
 CREATE VIEW context_switches AS
+-- Which context a thread worked in from when on.
 SELECT subject.call_id,
        thread.process_id,
        thread.tid,
@@ -161,9 +168,9 @@ SELECT subject.call_id,
   JOIN function ON function.function_id = site.function_id
  WHERE function.category = 'context' AND site.status = 0;
 
+CREATE VIEW open_calls AS
 -- Calls entered and not yet returned; kept for a process that died inside. As of the last second, or the last
 -- `cudatrace flush`.
-CREATE VIEW open_calls AS
 SELECT thread.process_id,
        thread.tid,
        function.name,
@@ -173,9 +180,9 @@ SELECT thread.process_id,
   JOIN thread   ON thread.thread_id = open_call.thread_id
   JOIN function ON function.function_id = open_call.function_id;
 
--- Sums by process and function: calls = stored + lost + skipped, exactly. The time and the bytes are those of all
--- three; min_ns and max_ns those of the stored.
 CREATE VIEW totals AS
+-- Sums by process and function: calls = stored + lost + skipped, exactly. The time and the bytes (of calls that
+-- succeeded) are those of all three; min_ns and max_ns those of the stored.
 WITH kept_back AS (
     SELECT segment.process_id,
            unsent.function_id,
@@ -209,9 +216,9 @@ SELECT seen.process_id,
   LEFT JOIN total     ON total.process_id = seen.process_id AND total.function_id = seen.function_id
   LEFT JOIN kept_back ON kept_back.process_id = seen.process_id AND kept_back.function_id = seen.function_id;
 
+CREATE VIEW losses AS
 -- Calls that happened and are not in `calls`, by thread and cause: full (the ring had no room), signal (made
 -- by a signal handler while its thread was writing a record), memory (shared memory was refused).
-CREATE VIEW losses AS
 SELECT segment.process_id,
        loss.tid,
        loss.cause,

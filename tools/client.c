@@ -44,14 +44,11 @@ bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes)
 
 void ct_client_copy(int fd, FILE *to)
 {
-    char text[4096];
-    ssize_t got;
-    while ((got = read(fd, text, sizeof(text))) > 0) {
-        /* An empty line ends the answer. */
-        const char *end = got >= 2 && text[got - 1] == '\n' && text[got - 2] == '\n' ? text + got - 1 : NULL;
-        fwrite(text, 1, end ? (size_t)(end - text) : (size_t)got, to);
-        if (end)
-            return;
+    char c, before = '\n';
+    /* An empty line ends the answer, as the connection's end does. */
+    while (read(fd, &c, 1) == 1 && !(c == '\n' && before == '\n')) {
+        fputc(c, to);
+        before = c;
     }
 }
 

@@ -108,6 +108,12 @@ static bool is_number(sqlite3_stmt *statement, int column)
     return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
 }
 
+/* Numbers that a query formatted as text stand to the right as well. */
+static bool looks_like_number(const char *text)
+{
+    return *text && strspn(text, "+-.0123456789") == strlen(text);
+}
+
 /* Characters, not bytes: UTF-8's continuation bytes take no room. */
 static int width_of(const char *text)
 {
@@ -146,23 +152,26 @@ static int print_table(sqlite3_stmt *statement, FILE *to)
 {
     const int columns = sqlite3_column_count(statement);
     int *width = calloc((size_t)columns, sizeof(*width));
-    bool *right = calloc((size_t)columns, sizeof(*right));
+    bool *right = calloc((size_t)columns, sizeof(*right)), *words = calloc((size_t)columns, sizeof(*words));
     char **text = calloc((size_t)columns * ROWS_MEASURED, sizeof(*text));
     int rows = 0, rc = SQLITE_NOMEM;
-    if (!width || !right || !text)
+    if (!width || !right || !words || !text)
         goto out;
     for (int c = 0; c < columns; c++)
         width[c] = width_of(sqlite3_column_name(statement, c));
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW && rows < ROWS_MEASURED) {
         for (int c = 0; c < columns; c++) {
             char *copy = strdup(text_of(statement, c));
-            right[c] |= is_number(statement, c);
+            right[c] |= copy && looks_like_number(copy);
+            words[c] |= copy && *copy && !looks_like_number(copy);
             if (copy && width_of(copy) > width[c])
                 width[c] = width_of(copy);
             text[rows * columns + c] = copy;
         }
         rows++;
     }
+    for (int c = 0; c < columns; c++)
+        right[c] &= !words[c];
     if (columns > 0)
         print_header(statement, columns, width, right, to);
     for (int r = 0; r < rows; r++) {
@@ -180,6 +189,7 @@ out:
         free(text[i]);
     free(text);
     free(right);
+    free(words);
     free(width);
     return rc;
 }

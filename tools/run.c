@@ -4,6 +4,7 @@
 #include "session_names.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -77,13 +78,17 @@ struct run_options {
     const char *ring;
 };
 
-/* Starts a daemon and waits until it serves; its own message says what went wrong. */
-static int start_daemon(const struct run_options *options, bool quiet)
+enum { SAID_BYTES = 8192 };
+
+/* Starts a daemon and waits until it serves; what it says goes to `said`. */
+static int start_daemon(const struct run_options *options, char said[SAID_BYTES])
 {
     char path[PATH_MAX];
+    int ends[2];
+    said[0] = '\0';
     if (!find_daemon(path))
         return ct_fail(EXIT_FAILURE, "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
-    const pid_t child = fork();
+    const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
     if (child == 0) {
@@ -96,12 +101,19 @@ static int start_daemon(const struct run_options *options, bool quiet)
                                      "--ring",
                                      options->ring ? options->ring : "1M",
                                      NULL };
-        if (quiet && !freopen("/dev/null", "w", stderr))
-            _exit(EXIT_FAILURE);
+        dup2(ends[1], STDERR_FILENO);
         execv(path, (char *const *)(uintptr_t)argv);
         fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", path, strerror(errno));
         _exit(EXIT_FAILURE);
     }
+    close(ends[1]);
+    /* The daemon lets go of its standard error once it serves. */
+    size_t n = 0;
+    ssize_t got;
+    while (n < SAID_BYTES - 1 && ((got = read(ends[0], said + n, SAID_BYTES - 1 - n)) > 0 || (got < 0 && errno == EINTR)))
+        n += got > 0 ? (size_t)got : 0;
+    said[n] = '\0';
+    close(ends[0]);
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
@@ -122,27 +134,34 @@ static int try_hold(const struct run_options *options, char *database, size_t by
     return -1;
 }
 
-/* A connection that keeps the daemon; the one found, or one started. Two runs that start at once race for the
- * session, and the one that loses finds the other's daemon; a daemon that is leaving is waited for. */
+static bool session_is_taken(const struct run_options *options)
+{
+    char path[CT_NAME_BYTES];
+    ct_session_control_path(path, (uint32_t)geteuid(), options->common.session);
+    return access(path, F_OK) == 0;
+}
+
+/* A connection that keeps the daemon; the one found, or one started. Two runs that start at once race for the session and
+ * its database, and the one that loses finds the other's daemon; a daemon that is leaving is waited for. -1 after
+ * reporting, with *status. */
 static int hold_daemon(const struct run_options *options, char *database, size_t bytes, int *status)
 {
     enum { ATTEMPTS = 200, PAUSE_NS = 50000000 };
+    char said[SAID_BYTES] = "";
+    int refusals = 0;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         const int fd = try_hold(options, database, bytes);
         if (fd >= 0)
             return fd;
-        /* The first word about a failure may be about a moment; the last one is what is wrong. */
-        *status = start_daemon(options, attempt + 1 < ATTEMPTS && attempt > 0);
-        if (*status == EXIT_USAGE)
-            return -1;
-        if (*status != EXIT_SUCCESS) {
-            char path[CT_NAME_BYTES];
-            ct_session_control_path(path, (uint32_t)geteuid(), options->common.session);
-            if (access(path, F_OK) != 0 && ct_client_connect(options->common.session) < 0)
-                return -1; /* not a matter of another daemon */
-            nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
-        }
+        *status = start_daemon(options, said);
+        if (*status == EXIT_SUCCESS)
+            continue;
+        /* A refusal may be about a moment: that of another daemon's coming or going. */
+        if (*status == EXIT_USAGE || (!session_is_taken(options) && !strstr(said, "another cudatraced") && ++refusals > 1))
+            break;
+        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
     }
+    fputs(said, stderr);
     return -1;
 }
 

@@ -7,9 +7,9 @@ WITH chosen AS (
 )
 SELECT category,
        sum(calls)                                                    AS calls,
-       round(sum(total_ns) / 1e6, 3)                                 AS total_ms,
-       round(100.0 * sum(total_ns) / (SELECT sum(total_ns) FROM chosen), 1) AS "%",
-       round(1.0 * sum(total_ns) / sum(calls) / 1e3, 3)              AS mean_us,
+       printf('%.3f', sum(total_ns) / 1e6)                           AS total_ms,
+       printf('%.1f', 100.0 * sum(total_ns) / (SELECT sum(total_ns) FROM chosen)) AS "%",
+       printf('%.3f', 1.0 * sum(total_ns) / sum(calls) / 1e3)        AS mean_us,
        sum(bytes)                                                    AS bytes
   FROM chosen
  GROUP BY category

@@ -8,11 +8,11 @@ WITH chosen AS (
 SELECT name                                                          AS function,
        category,
        sum(calls)                                                    AS calls,
-       round(sum(total_ns) / 1e6, 3)                                 AS total_ms,
-       round(100.0 * sum(total_ns) / (SELECT sum(total_ns) FROM chosen), 1) AS "%",
-       round(1.0 * sum(total_ns) / sum(calls) / 1e3, 3)              AS mean_us,
-       round(min(min_ns) / 1e3, 3)                                   AS min_us,
-       round(max(max_ns) / 1e3, 3)                                   AS max_us,
+       printf('%.3f', sum(total_ns) / 1e6)                           AS total_ms,
+       printf('%.1f', 100.0 * sum(total_ns) / (SELECT sum(total_ns) FROM chosen)) AS "%",
+       printf('%.3f', 1.0 * sum(total_ns) / sum(calls) / 1e3)        AS mean_us,
+       printf('%.3f', min(min_ns) / 1e3)                             AS min_us,
+       printf('%.3f', max(max_ns) / 1e3)                             AS max_us,
        sum(bytes)                                                    AS bytes,
        sum(lost)                                                     AS lost
   FROM chosen

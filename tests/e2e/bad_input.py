@@ -1,0 +1,62 @@
+"""Wrong usage and failures: one line that says what and what to do, 2 or 1, and nothing is touched."""
+import os
+
+from cudatrace_test import CUDATRACE, DAEMON, Session, check, equal
+
+with Session() as s:
+    def refuses(status, *command, says):
+        done = s.run(*command, preload=False, status=status)
+        equal(done.stdout, "", f"standard output of {command}")
+        equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
+        check(says in done.stderr, command, "said", done.stderr)
+        return done
+
+    equal(s.run(CUDATRACE, preload=False, status=2).stdout, "", "no command at all")
+    refuses(2, CUDATRACE, "frobnicate", says="unknown command 'frobnicate'")
+    for command in ("run", "sql", "report", "flush", "status", "stop"):
+        refuses(2, CUDATRACE, command, "--frobnicate", says="--frobnicate")
+        refuses(2, CUDATRACE, command, "--session", "a/b", "x", says="session 'a/b'")
+        refuses(2, CUDATRACE, command, "--session", says="wants a value")
+        check("Usage: cudatrace " + command in s.run(CUDATRACE, command, "--help", preload=False).stdout, "help")
+    refuses(2, CUDATRACE, "run", says="no command")
+    refuses(2, CUDATRACE, "run", "--", says="no command")
+    refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--ring", "0", "--", "true", says="--ring 0")
+    refuses(2, CUDATRACE, "sql", says="wants one query")
+    refuses(2, CUDATRACE, "sql", "--format", "xml", "SELECT 1", says="--format xml")
+    refuses(2, CUDATRACE, "report", "--pid", "many", says="--pid many")
+    refuses(2, CUDATRACE, "report", "nosuch", says="no section 'nosuch'")
+    refuses(1, CUDATRACE, "sql", "--db", s.dir / "none.db", "SELECT 1", says="no trace at")
+    refuses(1, CUDATRACE, "report", "--db", s.dir, says="cannot read")
+    for command in ("flush", "status", "stop"):
+        refuses(1, CUDATRACE, command, "--session", s.name, says=f"no cudatraced serves session '{s.name}'")
+
+    here = ["--session", s.name, "--db", s.db]
+    for size in ("0", "-1", "65", "63K", "3M", "1G", "huge", ""):
+        refuses(2, DAEMON, *here, "--ring", size, says="--ring")
+    refuses(2, DAEMON, *here, "--frobnicate", says="--frobnicate")
+    refuses(2, DAEMON, *here, "surplus", says="'surplus'")
+    refuses(2, DAEMON, "--db", s.db, "--session", "a/b", says="'a/b'")
+    refuses(2, DAEMON, "--db", s.db, "--session", "", says="--session")
+    refuses(2, DAEMON, "--session", s.name, "--db", "", says="--db")
+    refuses(1, DAEMON, "--session", s.name, "--db", "/nowhere/trace.db", says="/nowhere/trace.db")
+    refuses(1, DAEMON, "--session", s.name, "--db", s.dir, says="is a directory")
+    equal(sorted(os.listdir(s.dir)), ["counts"], "files after all that")
+
+    # Two daemons on a session, two on a database, a run that names another database.
+    s.start_daemon()
+    refuses(1, DAEMON, "--session", s.name, "--db", s.dir / "other.db", says=f"process {s.daemon.pid}")
+    refuses(1, DAEMON, "--session", s.name + "x", "--db", s.db, says="written by another cudatraced")
+    refuses(1, CUDATRACE, "run", "--session", s.name, "--db", s.dir / "other.db", "--", "true", says="leave --db away")
+    refuses(1, CUDATRACE, "flush", "--session", s.name, "--db", s.dir / "other.db", says="not")
+    check(not (s.dir / "other.db").exists(), "the other database was made")
+    s.run(CUDATRACE, "run", "--session", s.name, "--", "true", preload=False)
+
+    # Questions that fail, and questions that would write.
+    for query in ("SELECT nothing FROM nowhere", "SELECT 1 +"):
+        refuses(1, CUDATRACE, "sql", "--db", s.db, query, says="sql: ")
+    for query in ("DELETE FROM call", "DROP VIEW calls", "ATTACH '/tmp/x.db' AS x", "PRAGMA user_version = 9",
+                  "CREATE TABLE x (a)", "VACUUM"):
+        s.run(CUDATRACE, "sql", "--db", s.db, query, preload=False, status=None)
+        equal(s.value("PRAGMA user_version"), 1, "the schema version after " + query)
+        equal(s.value("SELECT count(*) FROM sqlite_master WHERE name IN ('calls', 'call')"), 2, query)
+    refuses(1, CUDATRACE, "report", "--db", s.db, "--pid", "1", says="no process 1")

@@ -1,0 +1,11 @@
+"""Children of fork are processes of their own, however they end."""
+from cudatrace_test import Session, WORKLOADS, check, equal
+
+with Session() as s:
+    s.start_daemon()
+    s.run(WORKLOADS / "forks")
+    s.flush()
+    check(s.value("SELECT count(*) FROM processes") >= 4, "processes", s.rows("SELECT pid, state FROM processes"))
+    equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "children that did not exit")
+    s.check_identity()
+    s.check_truth()

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Bash completion offers what the help texts say, and no more: commands, options, formats, report sections; and the
+# sessions, files, processes and commands that there are. Completions are asked for as bash asks, by calling the function
+# that `complete` registered.
+set -euo pipefail
+
+build=$(realpath "${CUDATRACE_BUILD:-build}")
+source=$(realpath "$(dirname "$0")/../..")
+PATH=$build/tools:$build/collector:$PATH
+failures=0
+dir=$(mktemp -d)
+session=completion-$$
+cleanup()
+{
+    cudatrace stop --session "$session" >/dev/null 2>&1 || true
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+
+# Files are named as they are; bash-completion, if this shell had it, would complete commands by itself.
+unset -f _command_offset _comp_command_offset 2>/dev/null || true
+. "$source/tools/completions/cudatrace.bash"
+cd "$dir"
+
+# offered WORD…: what is offered for the last word, one a line, sorted. `--db=x` comes as bash gives it: `--db` `=` `x`.
+offered()
+{
+    local function
+    function=$(complete -p "$1")
+    function=${function#*-F }
+    COMP_WORDS=("$@")
+    COMP_CWORD=$(($# - 1))
+    COMP_LINE="$*"
+    COMP_POINT=${#COMP_LINE}
+    COMPREPLY=()
+    "${function%% *}" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+    printf '%s\n' "${COMPREPLY[@]}" | sed '/^$/d' | LC_ALL=C sort -u
+}
+
+fail()
+{
+    echo "completion: $*" >&2
+    failures=$((failures + 1))
+}
+
+# same WHAT WANTED OFFERED: two lists of lines that must be the same, and not empty.
+same()
+{
+    [ -n "$2" ] || fail "$1: nothing was expected, so nothing was tested"
+    [ "$2" = "$3" ] || fail "$1: offered" "${3:-nothing}" "and should be" "$2"
+}
+
+# has WHAT WORD OFFERED: a line that must be there.
+has()
+{
+    grep -qxF -e "$2" <<<"$3" || fail "$1: '$2' is not offered; offered:" "${3:-nothing}"
+}
+
+has_not()
+{
+    ! grep -qxF -e "$2" <<<"$3" || fail "$1: '$2' is offered"
+}
+
+sorted() { sed '/^$/d' | LC_ALL=C sort -u; }
+options_of() { { grep -oE -e '--[a-z]+' <<<"$1"; echo --help; } | sorted; }
+
+# ---- against the help texts ----
+
+help=$(cudatrace --help)
+commands=$(sed -nE 's/^  ([a-z]+) +[a-z].*/\1/p' <<<"$help" | grep -vx cudatrace | sorted)
+same 'cudatrace' "$(printf '%s\n' $commands help --help --version | sorted)" "$(offered cudatrace '')"
+for command in $commands; do
+    wanted=$(options_of "$(cudatrace "$command" --help)")
+    same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
+    has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
+    # What help does not name, the command does not know.
+    for option in $(offered cudatrace "$command" --); do
+        ! cudatrace "$command" "$option" 2>&1 </dev/null | grep -q 'unknown option' ||
+            fail "cudatrace $command: $option is offered and unknown"
+    done
+done
+same 'cudatraced -' "$(options_of "$(cudatraced --help)")" "$(offered cudatraced -)"
+
+for command in sql report; do
+    formats=$(cudatrace "$command" --help | sed -nE 's/.*--format ([a-z|]+)\].*/\1/p' | tr '|' '\n' | sorted)
+    same "cudatrace $command --format" "$formats" "$(offered cudatrace "$command" --format '')"
+    same "cudatrace $command --format=" "$formats" "$(offered cudatrace "$command" --format =)"
+done
+same 'cudatrace sql --format=c' csv "$(offered cudatrace sql --format = c)"
+
+sections=$(cudatrace report --help | sed -nE '/^Where/,/^  --/s/^  ([a-z]+) +.*/\1/p' | sorted)
+same 'cudatrace report' "$sections" "$(offered cudatrace report '')"
+same 'cudatrace report functions' "$sections" "$(offered cudatrace report functions '')"
+for section in $sections; do
+    ! cudatrace report --db nothing.db "$section" 2>&1 | grep -q 'no section' ||
+        fail "report does not know its section $section"
+done
+for size in $(offered cudatraced --ring ''); do
+    ! cudatraced --ring "$size" --db /dev/null/x 2>&1 | grep -q -e '--ring' || fail "--ring $size is offered and refused"
+done
+
+# ---- what there is ----
+
+cudatraced --session "$session" --db "$dir/a trace.db"
+for command in run flush status stop; do
+    has "cudatrace $command --session" "$session" "$(offered cudatrace "$command" --session '')"
+done
+same 'a session once' "$session" "$(offered cudatrace stop --session "$session")"
+has 'cudatrace stop --session=' "$session" "$(offered cudatrace stop --session = completion)"
+has 'cudatraced --session' "$session" "$(offered cudatraced --session '')"
+
+has 'cudatrace sql --db' 'a trace.db' "$(offered cudatrace sql --db '')"
+has 'cudatrace report --db=' 'a trace.db' "$(offered cudatrace report --db = a)"
+has 'cudatraced --db' 'a trace.db' "$(offered cudatraced --db a)"
+
+demo=$build/tests/workloads/demo
+if [ -x "$demo" ]; then
+    LD_LIBRARY_PATH=$build/tests/simcuda cudatrace run --session "$session" -- "$demo" --rounds 1 >/dev/null
+    pid=$(cudatrace sql --db 'a trace.db' --format csv 'SELECT pid FROM processes' | tail -n 1)
+    has 'cudatrace report --pid' "$pid" "$(offered cudatrace report --db 'a trace.db' --pid '')"
+    has 'cudatrace report --db= --pid' "$pid" "$(offered cudatrace report --db = 'a trace.db' --pid '')"
+fi
+
+cudatrace stop --session "$session" >/dev/null
+has_not 'a session that is gone' "$session" "$(offered cudatrace stop --session '')"
+
+# ---- the command of run ----
+
+mkdir bin
+printf '#!/bin/sh\n' >bin/traced-program
+chmod +x bin/traced-program
+PATH=$dir/bin:$PATH
+has 'cudatrace run --' traced-program "$(offered cudatrace run -- traced-p)"
+has 'cudatrace run' traced-program "$(offered cudatrace run traced-p)"
+has 'cudatrace run --db x --' traced-program "$(offered cudatrace run --db x.db -- traced-p)"
+has 'cudatrace run --db=x' traced-program "$(offered cudatrace run --db = x.db traced-p)"
+has 'its arguments' 'a trace.db' "$(offered cudatrace run --session x -- cat 'a ')"
+has_not 'its arguments' --session "$(offered cudatrace run -- cat --s)"
+has_not 'its arguments' --session "$(offered cudatrace run cat --s)"
+has_not 'its option --format' table "$(offered cudatrace run -- cat --format '')"
+has 'cudatrace run -' -- "$(offered cudatrace run -)"
+
+# ---- where bash-completion is there, the command completes itself ----
+
+_command_offset() { COMPREPLY=("offset-$1"); }
+same 'cudatrace run -- with bash-completion' offset-3 "$(offered cudatrace run -- git '')"
+same 'cudatrace run --db x with bash-completion' offset-4 "$(offered cudatrace run --db x git '')"
+
+[ "$failures" -eq 0 ] || exit 1
+echo 'completion: all as the help texts say'

@@ -1,0 +1,19 @@
+"""64 concurrent processes of 4 threads: every call is stored, in order, none lost, and the counts are the driver's."""
+from cudatrace_test import Session, WORKLOADS, check, equal
+
+PROCESSES, THREADS, CALLS = 64, 4, 20000
+
+with Session() as s:
+    s.start_daemon()
+    s.run(WORKLOADS / "calls", "--processes", PROCESSES, "--threads", THREADS, "--calls", CALLS, "--mix", "training")
+    s.flush()
+    equal(s.value("SELECT count(DISTINCT pid) FROM processes WHERE process_id IN (SELECT process_id FROM totals)"),
+          PROCESSES + s.value("SELECT count(*) FROM processes WHERE pid NOT IN "
+                              "(SELECT pid FROM calls GROUP BY pid HAVING count(*) > ?)", CALLS), "processes")
+    check(s.value("SELECT count(*) FROM calls") >= PROCESSES * THREADS * CALLS, "all calls are there")
+    s.check_identity(lost=0)
+    s.check_truth()
+    # In the order of rowid, which is that of the file, return times rise.
+    equal(s.value("SELECT count(*) FROM (SELECT end_ns, lag(end_ns) OVER (ORDER BY call_id) AS before FROM calls) "
+                  "WHERE end_ns <= before"), 0, "rows out of order")
+    print(s.value("SELECT count(*) FROM calls"), "calls,", s.value("SELECT count(*) FROM late_call"), "late")

@@ -1,0 +1,29 @@
+"""The daemon is killed and comes back: nothing lost, nothing twice, and the programs do not notice."""
+import signal
+
+from cudatrace_test import Session, WORKLOADS, equal, fifo
+
+with Session() as s, fifo(s.dir, "hold") as hold:
+    s.start_daemon()
+    held = s.start(WORKLOADS / "calls", "--calls", 3000, "--threads", 3, "--hold", hold)
+    for _ in range(8):
+        busy = s.start(WORKLOADS / "calls", "--calls", 15000, "--threads", 2, "--processes", 2)
+        s.daemon.kill()
+        s.daemon.wait()
+        equal(busy.wait(120), 0, "a program's status while the daemon is dead")
+        s.start_daemon()
+        s.flush()
+        s.check_identity(lost=0)
+    # A clean stop lets the held program go on untraced; a new daemon on the same file goes on with the rest.
+    s.stop_daemon()
+    s.run(WORKLOADS / "calls", "--calls", 10)
+    s.start_daemon()
+    with open(hold, "wb") as go:
+        go.write(b"\n")
+    equal(held.wait(120), 0, "the held program's status")
+    s.flush()
+    s.check_identity(lost=0)
+    equal(s.value("SELECT count(*) FROM processes WHERE state = 'running'"), 0, "processes that still run")
+    s.daemon.send_signal(signal.SIGINT)
+    equal(s.daemon.wait(60), 0, "the status after SIGINT")
+    s.daemon = None

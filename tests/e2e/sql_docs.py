@@ -1,0 +1,135 @@
+"""docs/sql.md and .schema tell the truth: every query of the document runs on a trace, and every table and view
+explains itself in what SQLite keeps of its statement.
+
+With a database as argument the queries run on that one, read-only; without, on a trace made here of several processes,
+one of which was killed in a call.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import sqlite3
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENT = SOURCE / "docs/sql.md"
+RETURNS_NOTHING = {"Is every call accounted for?"}
+QUERIES_MIN = 12
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(w) for w in what))
+
+
+def queries(text):
+    """[(line, heading, query)] of the ```sql fences."""
+    found, heading, fence, start = [], "", None, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if fence is not None:
+            if line.strip() == "```":
+                found.append((start, heading, "\n".join(fence)))
+                fence = None
+            else:
+                fence.append(line)
+        elif line.strip() == "```sql":
+            fence, start = [], number + 1
+        elif line.startswith("## "):
+            heading = line[3:].strip()
+    check(fence is None, f"{DOCUMENT}: the fence of line {start - 1} does not end")
+    return found
+
+
+def check_queries(database, found, with_rows):
+    """Runs each; returns a list of what is wrong. with_rows: headings that must return a row."""
+    wrong = []
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
+    with contextlib.closing(connection):
+        connection.execute("PRAGMA query_only = 1")
+        for line, heading, query in found:
+            try:
+                rows = connection.execute(query).fetchall()
+            except (sqlite3.Error, sqlite3.Warning) as error:
+                wrong.append(f"{DOCUMENT}:{line}: {heading}: {error}")
+                continue
+            if heading in RETURNS_NOTHING and rows:
+                wrong.append(f"{DOCUMENT}:{line}: {heading}: returned {rows[:3]} and should return nothing")
+            if heading in with_rows and not rows:
+                wrong.append(f"{DOCUMENT}:{line}: {heading}: returned nothing")
+    return wrong
+
+
+def check_schema(database, text):
+    """Every table and view has a comment inside its statement, and every view a query that shows its use."""
+    wrong = []
+    with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
+        objects = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view') "
+                                     "AND name NOT LIKE 'sqlite_%'").fetchall()
+    check(len(objects) > 20, "the schema has only", len(objects), "tables and views")
+    for kind, name, sql in objects:
+        # The explanation is what comes right behind "CREATE VIEW x AS" or "CREATE TABLE x (".
+        if not re.match(r"CREATE (TABLE \w+ \(|VIEW \w+ AS)\s*\n\s*-- \S", sql):
+            wrong.append(f"schema: {kind} {name}: no comment inside its statement; .schema shows: {sql[:80]!r}")
+        if kind == "view" and not re.search(rf"\b(FROM|JOIN)\s+{name}\b", text):
+            wrong.append(f"{DOCUMENT}: no query reads the view {name}")
+    return wrong
+
+
+def check_database(database, with_rows=()):
+    text = DOCUMENT.read_text()
+    found = queries(text)
+    check(len(found) >= QUERIES_MIN, DOCUMENT, "has only", len(found), "queries")
+    check({h for h in with_rows} <= {h for _, h, _ in found}, "headings that went:",
+          {h for h in with_rows} - {h for _, h, _ in found})
+    wrong = check_queries(database, found, with_rows) + check_schema(database, "\n".join(q for _, _, q in found))
+    for line in wrong:
+        print(line, file=sys.stderr)
+    check(not wrong, len(wrong), "things are wrong")
+    print(len(found), "queries ran")
+
+
+def check_on_new_trace():
+    from cudatrace_test import Session, WORKLOADS, equal, fifo
+
+    with Session() as s, fifo(s.dir, "blocked") as blocked:
+        s.start_daemon()
+        victim = s.start(WORKLOADS / "hang", "--calls", 100,
+                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+        others = [s.start(WORKLOADS / "calls", "--calls", 3000, "--threads", 2, "--mix", "training"),
+                  s.start(WORKLOADS / "calls", "--calls", 3000, "--mix", "alloc"),
+                  s.start(WORKLOADS / "graph"),
+                  s.start(WORKLOADS / "demo", stdout=-3)]
+        with open(blocked, "rb") as inside:
+            inside.read(1)
+        equal([p.wait(120) for p in others], [0] * len(others), "statuses")
+        s.flush()
+        check_database(s.db)  # while the daemon writes
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.wait()
+        s.flush()
+        check_database(s.db, with_rows={
+            "Who is in the trace, and when was that?",
+            "Where does each process spend its time?",
+            "Who allocates most, and who holds most at its peak?",
+            "When did all of them together hold most, and who held it?",
+            "Which process waits longest in synchronising calls?",
+            "How much is copied in which direction, and how fast?",
+            "How many launches a second does each process make?",
+            "Which kernels are launched most?",
+            "How many kernels ran, graph replays counted?",
+            "What is a hung process in, and what was a killed one in?",
+            "How long were two processes in the driver at the same time?",
+            "How does a process start?",
+            "Which threads do the work?",
+        })
+
+
+if len(sys.argv) > 2 or sys.argv[1:2] == ["--help"]:
+    print("Usage: sql_docs.py [DATABASE]", file=sys.stderr)
+    sys.exit(0 if sys.argv[1:2] == ["--help"] else 2)
+if len(sys.argv) == 2:
+    check(pathlib.Path(sys.argv[1]).exists(), "no database", sys.argv[1])
+    check_database(sys.argv[1])
+else:
+    check_on_new_trace()

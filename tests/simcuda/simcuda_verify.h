@@ -1,0 +1,60 @@
+/*
+ * simcuda_verify.h: what libcuda.so.1 of this folder exports beside the driver's own functions, for tests
+ * which check that a call's arguments and result travel unharmed.
+ *
+ * Under SIMCUDA_VERIFY=checksum no function does its work. Each computes a checksum over its arguments, as
+ * wide as they are declared in tests/signatures.def, remembers it for its thread, and returns a result
+ * derived from it, which is never CUDA_SUCCESS, so that no caller takes an out parameter for written. The
+ * test computes the same checksum with the functions below.
+ */
+#ifndef SIMCUDA_VERIFY_H
+#define SIMCUDA_VERIFY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SIMCUDA_VECTORS = 8, SIMCUDA_PAST_CALLS = 16 };
+
+/* The calling thread's latest call. misaligned is 1 if the stack was not 16-byte aligned at the call; its
+ * arguments are then not looked at and the checksum is 0.
+ * Returns 0, or -1 if the thread made none. Any pointer may be NULL. */
+int simcuda_last_call(const char **name, uint64_t *checksum, int *misaligned);
+
+/* The same of an earlier call: back is 0 for the latest, and below SIMCUDA_PAST_CALLS. */
+int simcuda_past_call(unsigned back, const char **name, uint64_t *checksum, int *misaligned);
+
+/* The low 64 bits of the vector argument registers, xmm0 first, as the calling thread's latest call to a
+ * function with a float parameter found them. Of a register that carries a float the upper 32 bits read 0. */
+void simcuda_last_vectors(uint64_t vectors[SIMCUDA_VECTORS]);
+
+static inline uint64_t simcuda_checksum_start(const char *function_name)
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (const char *at = function_name; *at; at++)
+        sum = (sum ^ (unsigned char)*at) * 0x100000001b3u;
+    return sum;
+}
+
+/* One argument: a pointer or 64-bit integer as it is, a narrower integer zero-extended, a float as its 32
+ * bits. */
+static inline uint64_t simcuda_checksum_word(uint64_t sum, uint64_t word)
+{
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+    return sum ^ (sum >> 29);
+}
+
+/* An argument passed by value as a struct: 8-byte words in memory order. */
+static inline uint64_t simcuda_checksum_words(uint64_t sum, const uint64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sum = simcuda_checksum_word(sum, words[i]);
+    return sum;
+}
+
+/* What the function returns: 1 to 998. */
+static inline int32_t simcuda_checksum_result(uint64_t sum)
+{
+    return (int32_t)(1 + sum % 998);
+}
+
+#endif

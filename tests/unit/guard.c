@@ -1,0 +1,45 @@
+/* A file that is cut short under the reader gives zeros and a mark, and no SIGBUS. */
+#include "guard.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { BYTES = 4 * 4096 };
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(EXIT_FAILURE);
+}
+
+int main(void)
+{
+    const int fd = memfd_create("guarded", 0);
+    if (fd < 0 || ftruncate(fd, BYTES) != 0)
+        fail("memfd_create");
+    char *map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        fail("mmap");
+    memset(map, 'x', BYTES);
+    struct ct_guard guard, other;
+    ct_guard_install();
+    ct_guard_add(&guard, map, BYTES);
+    ct_guard_add(&other, &other, 1);
+    if (((volatile char *)map)[BYTES - 1] != 'x' || guard.poisoned)
+        fail("an intact file");
+    if (ftruncate(fd, 4096) != 0)
+        fail("ftruncate");
+    char copy[BYTES];
+    memcpy(copy, map, BYTES);
+    if (copy[0] != 'x' || copy[4095] != 'x' || copy[4096] != 0 || copy[BYTES - 1] != 0)
+        fail("what is read of a file that was cut");
+    if (!guard.poisoned || other.poisoned)
+        fail("the mark");
+    ct_guard_remove(&other);
+    ct_guard_remove(&guard);
+    return EXIT_SUCCESS;
+}

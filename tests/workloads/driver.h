@@ -1,0 +1,27 @@
+/*
+ * driver.h: how a workload reaches the driver: by linking, by dlsym, or by cuGetProcAddress, as real programs
+ * do.
+ */
+#ifndef WORKLOAD_DRIVER_H
+#define WORKLOAD_DRIVER_H
+
+#include "cuda_min.h"
+
+/* Not in cuda_min.h, whose cuGraphInstantiate is the newest. */
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
+                               size_t log_bytes);
+
+struct driver {
+#define DRIVER(name, version, export) __typeof__(&export) name;
+#include "driver.def"
+#undef DRIVER
+};
+
+extern struct driver cu;
+
+enum via { VIA_LINKED, VIA_DLSYM, VIA_PROCADDRESS };
+
+/* Fills cu, or says on stderr what is missing and ends the process with 1. */
+void driver_open(enum via via);
+
+#endif

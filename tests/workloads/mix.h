@@ -1,0 +1,49 @@
+/* mix.h: the mixes of calls that the workload "calls" makes, one call a step. */
+#ifndef WORKLOAD_MIX_H
+#define WORKLOAD_MIX_H
+
+#include "workload.h"
+
+enum mix { MIX_GETCTX, MIX_TRAINING, MIX_ALLOC, MIX_COPY, MIX_LAUNCH };
+extern const char *const mix_words[]; /* in the order of enum mix, ended by NULL */
+
+enum { BUFFER_BYTES = 65536, STREAM_ROOM = 8, BLOCK_ROOM = 16 };
+
+/* What all threads of a process share. */
+struct shared {
+    CUcontext context;
+    CUlibrary library;
+    CUmodule module;
+    CUkernel fill, *kernels;
+};
+
+/* A thread's own objects, and what it knows about them. */
+struct worker {
+    const struct shared *shared;
+    uint64_t random;
+    uint64_t calls, failed; /* failed: calls that failed as they must */
+
+    CUstream stream;
+    CUdeviceptr buffer, second;           /* device memory */
+    unsigned char expected[BUFFER_BYTES]; /* what buffer holds */
+    unsigned char read[BUFFER_BYTES];
+    size_t read_bytes; /* a read of that many bytes ends at the next synchronisation */
+    bool copied;       /* second holds what buffer held at the last copy */
+    unsigned char copy[BUFFER_BYTES];
+
+    CUstream streams[STREAM_ROOM];
+    size_t stream_count;
+    CUdeviceptr blocks[BLOCK_ROOM];
+    bool block_is_async[BLOCK_ROOM];
+    size_t block_count;
+    void *host;
+    CUevent event;
+};
+
+void mix_start_process(struct shared *shared);
+void mix_start_thread(struct worker *worker, const struct shared *shared, uint64_t seed);
+
+/* Makes exactly one driver call and ends the process if anything is not as it must be. */
+void mix_step(struct worker *worker, enum mix mix);
+
+#endif

@@ -1,0 +1,69 @@
+/* workload.h: what the workloads share: options, and ending when a result is not the expected one. */
+#ifndef WORKLOAD_H
+#define WORKLOAD_H
+
+#include "driver.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Ends the process with 1, after one line on stderr, unless a call returns what it must. */
+#define EXPECT(expected, call)                                                                               \
+    do {                                                                                                     \
+        const int result_ = (int)(call);                                                                     \
+        if (result_ != (int)(expected)) {                                                                    \
+            fprintf(stderr, "%s:%d: %s is %d and not %d\n", __FILE__, __LINE__, #call, result_,              \
+                    (int)(expected));                                                                        \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+#define OK(call) EXPECT(CUDA_SUCCESS, call)
+
+#define ENSURE(condition)                                                                                    \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                          \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+/* An option takes a number, a text, or one of a list of words, of which it stores the index. */
+struct option_row {
+    const char *name, *argument, *help;
+    long long *number; /* from low to high */
+    long long low, high;
+    const char **text;
+    const char *const *words; /* ended by NULL; the index goes to *number */
+};
+
+/* Reads argv, answers --help, and ends the process with 2 for what is not in rows. Rows end with a NULL name.
+ */
+void options_read(int argc, char **argv, const char *summary, const struct option_row *rows);
+
+#define NUMBER_OPTION(name_, help_, number_, low_, high_)                                                    \
+    {                                                                                                        \
+        .name = (name_), .argument = "N", .help = (help_), .number = (number_), .low = (low_),               \
+        .high = (high_)                                                                                      \
+    }
+#define TEXT_OPTION(name_, argument_, help_, text_)                                                          \
+    {                                                                                                        \
+        .name = (name_), .argument = (argument_), .help = (help_), .text = (text_)                           \
+    }
+#define WORD_OPTION(name_, argument_, help_, index_, words_)                                                 \
+    {                                                                                                        \
+        .name = (name_), .argument = (argument_), .help = (help_), .number = (index_), .words = (words_)     \
+    }
+
+extern const char *const via_words[]; /* in the order of enum via */
+#define VIA_OPTION(variable)                                                                                 \
+    WORD_OPTION("via", "WAY", "how to reach the driver: linked, dlsym or procaddress", variable, via_words)
+
+/* cuInit, device 0, its primary context retained and current. */
+CUcontext driver_start(void);
+
+/* fill_u32, the kernel that the simulated driver really runs. */
+CUresult launch_fill(CUfunction function, CUdeviceptr at, uint32_t value, uint32_t count, CUstream stream);
+
+#endif

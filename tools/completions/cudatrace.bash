@@ -1,0 +1,152 @@
+# Bash completion for cudatrace and cudatraced. Source it, or install it where bash-completion looks.
+# tests/e2e/completion.sh holds it against the help texts.
+
+# The words of $1 that begin as the current word does.
+_cudatrace_words()
+{
+    mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+}
+
+_cudatrace_files()
+{
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+}
+
+# Sessions are the names behind the user in /dev/shm/cudatrace.UID.SESSION, and have no dot.
+_cudatrace_sessions()
+{
+    local path names=()
+    for path in /dev/shm/cudatrace."$EUID".*; do
+        [[ -e $path ]] || continue
+        path=${path#/dev/shm/cudatrace."$EUID".}
+        names+=("${path%%.*}")
+    done
+    mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$cur" | sort -u)
+}
+
+# The processes of the trace that the command line names.
+_cudatrace_pids()
+{
+    local i database=trace.db
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        if [[ ${COMP_WORDS[i]} == --db ]]; then
+            database=${COMP_WORDS[i + 1]}
+            [[ $database != = ]] || database=${COMP_WORDS[i + 2]-}
+        fi
+    done
+    _cudatrace_words "$("${COMP_WORDS[0]}" sql --db "${database//\\/}" --format csv \
+        'SELECT DISTINCT pid FROM processes' 2>/dev/null | tail -n +2)"
+}
+
+# The value of option $1; false when it takes none.
+_cudatrace_value()
+{
+    case $1 in
+    --db) _cudatrace_files ;;
+    --session) _cudatrace_sessions ;;
+    --format) _cudatrace_words 'table csv json' ;;
+    --pid) _cudatrace_pids ;;
+    --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
+    *) return 1 ;;
+    esac
+}
+
+# Sets `first` to the place of the first argument if the options end before the current word, else to 0.
+_cudatrace_first_argument()
+{
+    local i=2
+    first=0
+    while ((i < COMP_CWORD)); do
+        case ${COMP_WORDS[i]} in
+        --)
+            first=$((i + 1))
+            return
+            ;;
+        --db | --session | --format | --pid | --ring)
+            [[ ${COMP_WORDS[i + 1]} == = ]] && i=$((i + 3)) || i=$((i + 2))
+            ;;
+        -*) i=$((i + 1)) ;;
+        *)
+            first=$i
+            return
+            ;;
+        esac
+    done
+}
+
+# A command that begins at place $1, completed as it completes itself where bash-completion is there.
+_cudatrace_command()
+{
+    local offset
+    for offset in _comp_command_offset _command_offset; do
+        if declare -F "$offset" >/dev/null; then
+            "$offset" "$1"
+            return
+        fi
+    done
+    _cudatrace_files
+    if ((COMP_CWORD == $1)); then
+        mapfile -t COMPREPLY < <(compgen -c -- "$cur" | sort -u; printf '%s\n' "${COMPREPLY[@]}")
+    fi
+}
+
+# Bash parts --db=FILE into three words: sets `cur` to what is being typed and `prev` to the option before it.
+_cudatrace_current()
+{
+    cur=${COMP_WORDS[COMP_CWORD]}
+    prev=${COMP_WORDS[COMP_CWORD - 1]}
+    if [[ $cur == = ]]; then
+        cur=
+    elif [[ $prev == = ]] && ((COMP_CWORD > 1)); then
+        prev=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+}
+
+_cudatrace()
+{
+    local cur prev first
+    COMPREPLY=()
+    _cudatrace_current
+    if ((COMP_CWORD == 1)); then
+        _cudatrace_words 'run sql report flush status stop help --help --version'
+        return
+    fi
+    _cudatrace_first_argument
+    if [[ ${COMP_WORDS[1]} == run ]] && ((first > 0)); then
+        _cudatrace_command "$first"
+        return
+    fi
+    if _cudatrace_value "$prev"; then
+        return
+    fi
+    case ${COMP_WORDS[1]} in
+    run)
+        if [[ $cur == -* ]]; then
+            _cudatrace_words '--db --session --ring --help --'
+        else
+            _cudatrace_command "$COMP_CWORD"
+        fi
+        ;;
+    sql) _cudatrace_words '--db --format --help' ;;
+    report)
+        if [[ $cur == -* ]]; then
+            _cudatrace_words '--db --pid --format --help'
+        else
+            _cudatrace_words 'processes categories functions'
+        fi
+        ;;
+    flush | status | stop) _cudatrace_words '--session --db --help' ;;
+    esac
+}
+
+_cudatraced()
+{
+    local cur prev
+    COMPREPLY=()
+    _cudatrace_current
+    _cudatrace_value "$prev" || _cudatrace_words '--db --session --foreground --ring --auto --help --version'
+}
+
+complete -F _cudatrace cudatrace
+complete -F _cudatraced cudatraced
