@@ -42,7 +42,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     if (collection->merge.count > 0 && ct_store_calls(collection->store, &collection->merge, ROWS_MAX, &report->rows) != 0)
         return -1;
     report->more = collection->merge.count > 0;
-    report->flushed_ns = report->more ? 0 : batch->until_ns;
+    /* What returned before the earliest call that was left is stored. */
+    report->flushed_ns = report->more ? collection->merge.heap[0]->end_ns - 1 : batch->until_ns;
     EACH_PROCESS(p)
     {
         if (ct_process_save(p, batch) != 0)
@@ -51,6 +52,16 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
             return -1;
     }
     return report->rows > 0 ? write_meta(collection, batch) : 0;
+}
+
+/* Calls of segments that are not yet read may be as old as the last moment at which all were known: a hook counts its segment before
+ * its first call. */
+static uint64_t watermark(struct ct_collection *collection, uint64_t now_ns)
+{
+    const uint32_t segments = atomic_load_explicit(&collection->control->segments, memory_order_acquire);
+    if (segments == collection->segments_known)
+        collection->all_known_ns = now_ns;
+    return collection->all_known_ns > CT_PUBLISH_SLACK_NS ? collection->all_known_ns - CT_PUBLISH_SLACK_NS : 0;
 }
 
 /* Takes the processes out that are at their end, or broke a rule. */
@@ -82,13 +93,14 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     struct ct_batch batch = {
         .store = collection->store,
         .timeline = &collection->timeline,
-        .now_ns = ct_monotonic_ns(),
         .snapshot_open = request->snapshot_open || request->flush_ns,
     };
-    batch.until_ns = batch.now_ns - CT_PUBLISH_SLACK_NS;
+    /* Beginning may wait for somebody else's lock; time is taken behind it. */
+    const int begun = ct_store_begin(collection->store);
+    batch.now_ns = ct_monotonic_ns();
+    batch.until_ns = watermark(collection, batch.now_ns);
 
-    if (ct_store_begin(collection->store) != 0 || fill_batch(collection, &batch, report) != 0 ||
-        ct_store_commit(collection->store) != 0) {
+    if (begun != 0 || fill_batch(collection, &batch, report) != 0 || ct_store_commit(collection->store) != 0) {
         memcpy(report->error, ct_store_error(collection->store), sizeof(report->error));
         ct_store_rollback(collection->store);
         EACH_PROCESS(p) ct_process_revert(p);
@@ -98,6 +110,8 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         EACH_PROCESS(p) ct_process_publish(p, report->rows == 0);
         sort_out(collection, report);
     }
+    /* From here on a lane that passes its mark rings; what it passed before is seen as backlog. */
+    atomic_store_explicit(&collection->control->sleeping, 1, memory_order_seq_cst);
     report->processes = report->lanes = 0;
     EACH_PROCESS(p)
     {
@@ -108,6 +122,4 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     report->rows_total += report->rows;
     report->late_total = ct_store_late_rows(collection->store);
     report->batches_total++;
-    /* From here on a lane that passes its mark rings. */
-    atomic_store_explicit(&collection->control->sleeping, 1, memory_order_seq_cst);
 }

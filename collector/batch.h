@@ -11,6 +11,8 @@ struct ct_collection {
     struct ct_control *control; /* its `sleeping` is set between batches */
     struct ct_timeline timeline;
     struct ct_process *processes;
+    uint32_t segments_known; /* control->segments as it was before the last look for new ones, all of which are in `processes` */
+    uint64_t all_known_ns;   /* when that was last all there were */
     struct ct_merge merge;
     uint64_t meta_written_ns;
 };

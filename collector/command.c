@@ -23,6 +23,7 @@ struct client {
 struct ct_commands {
     uv_pipe_t listener;
     char path[128];
+    ino_t inode; /* of the socket, which a successor may have replaced */
     struct ct_command_handler handler;
     struct client *clients;
     size_t holders;
@@ -81,9 +82,9 @@ static void do_flush(struct client *client)
 static void do_status(struct client *client)
 {
     char text[ANSWER_BYTES];
-    client->commands->handler.status(text, sizeof(text), client->commands->handler.data);
+    client->commands->handler.status(text, sizeof(text) - 1, client->commands->handler.data);
+    strcat(text, "\n"); /* an empty line ends the answer */
     answer(client, text);
-    answer(client, "\n");
 }
 
 static void do_stop(struct client *client)
@@ -95,6 +96,10 @@ static void do_stop(struct client *client)
 static void do_hold(struct client *client)
 {
     char text[ANSWER_BYTES];
+    if (!client->commands->handler.may_hold(client->commands->handler.data)) {
+        answer(client, "error the daemon is leaving\n");
+        return;
+    }
     snprintf(text, sizeof(text), "ok %s\n", client->commands->handler.database);
     if (!client->holds) {
         client->holds = true;
@@ -204,6 +209,9 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
     const mode_t mask = umask(0177);
     int error = uv_pipe_bind(&commands->listener, path);
     umask(mask);
+    struct stat status;
+    if (!error && stat(path, &status) == 0)
+        commands->inode = status.st_ino;
     if (!error)
         error = uv_listen((uv_stream_t *)&commands->listener, 64, on_connection);
     *result = commands;
@@ -236,7 +244,9 @@ void ct_commands_destroy(struct ct_commands *commands)
 {
     if (!commands)
         return;
-    unlink(commands->path);
+    struct stat status;
+    if (stat(commands->path, &status) == 0 && status.st_ino == commands->inode)
+        unlink(commands->path);
     ct_commands_flushed(commands, UINT64_MAX, NULL);
     while (commands->clients) {
         struct client *client = commands->clients;

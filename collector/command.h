@@ -23,6 +23,8 @@ struct ct_command_handler {
     void (*stop)(void *data);
     /* Writes the answer to `status`. */
     void (*status)(char *text, size_t bytes, void *data);
+    /* Whether the daemon may still be held. */
+    bool (*may_hold)(void *data);
     /* The number of holders changed; true when the daemon leaves for it. */
     bool (*holders)(size_t count, void *data);
     const char *database;

@@ -80,9 +80,23 @@ static void on_end(uv_poll_t *poll, int status, int events)
     batch_in(followed->daemon, 0);
 }
 
+/* A process that has become another program: the image before it is at its end. */
+static void end_earlier_images(struct daemon *daemon, const struct ct_process *process)
+{
+    for (struct followed *f = daemon->followed; f; f = f->next) {
+        const struct ct_segment *facts = &f->process->facts;
+        if (facts->pid == process->facts.pid && facts->process_start == process->facts.process_start &&
+            facts->image_ns < process->facts.image_ns) {
+            atomic_store(&f->process->replaced, true);
+            note_end(f);
+        }
+    }
+}
+
 static void on_process(struct ct_process *process, void *data)
 {
     struct daemon *daemon = data;
+    end_earlier_images(daemon, process);
     struct followed *followed = process->pidfd >= 0 ? calloc(1, sizeof(*followed)) : NULL;
     if (followed) {
         followed->daemon = daemon;
@@ -121,10 +135,25 @@ static void close_process(struct daemon *daemon, struct ct_process *process)
     ct_watch_forget(daemon->watch, path);
 }
 
+/* Looks for new segments; what the hooks have counted before the look is known after it. */
+static void find_segments(struct daemon *daemon)
+{
+    const uint32_t segments = atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire);
+    ct_watch_scan(daemon->watch);
+    ct_worker_adopted(daemon->worker, segments);
+    daemon->segments_seen = segments;
+}
+
+static void find_new_segments(struct daemon *daemon)
+{
+    if (atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire) != daemon->segments_seen)
+        find_segments(daemon);
+}
+
 /* What a flush must not miss: segments that were just made, processes that just ended. */
 static void look_around(struct daemon *daemon)
 {
-    ct_watch_scan(daemon->watch);
+    find_segments(daemon);
     for (struct followed *f = daemon->followed; f; f = f->next) {
         struct pollfd end = { .fd = f->process->pidfd, .events = POLLIN };
         if (!f->ended && poll(&end, 1, 0) == 1)
@@ -145,6 +174,7 @@ static void on_batch(const struct ct_report *report, void *data)
         next = p->next;
         close_process(daemon, p);
     }
+    find_new_segments(daemon);
     const bool failed = report->error[0] != '\0';
     if (failed != daemon->failing) {
         if (failed)
@@ -183,11 +213,7 @@ static void on_batch(const struct ct_report *report, void *data)
 static void on_doorbell(void *data)
 {
     struct daemon *daemon = data;
-    const uint32_t segments = atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire);
-    if (segments != daemon->segments_seen) {
-        daemon->segments_seen = segments;
-        ct_watch_scan(daemon->watch);
-    }
+    find_new_segments(daemon);
     if (daemon->failing)
         return;
     daemon->empty_batches = 0;
@@ -232,7 +258,7 @@ static void begin_stop(struct daemon *daemon)
         return;
     daemon->stopping = true;
     ct_session_hide(&daemon->session);
-    ct_watch_scan(daemon->watch);
+    find_segments(daemon);
     ct_worker_detach_all(daemon->worker);
     ct_worker_request_flush(daemon->worker, ct_monotonic_ns());
 }
@@ -245,6 +271,9 @@ static void on_signal(uv_signal_t *signal, int number)
 }
 
 static void on_unused(uv_timer_t *timer) { begin_stop(timer->data); }
+
+/* A daemon that is leaving is no more to be held. */
+static bool may_hold(void *data) { return !((struct daemon *)data)->stopping; }
 
 static bool on_holders(size_t count, void *data)
 {
@@ -274,6 +303,7 @@ static void stop_loop(struct daemon *daemon)
             p->path[0] = '\0';
         close_process(daemon, p);
     }
+    ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive);
     ct_store_close(daemon->store);
     daemon->store = NULL;
     ct_session_close(&daemon->session);
@@ -304,6 +334,7 @@ static int start(struct daemon *daemon, char *message)
     const struct ct_command_handler handler = { .flush = on_flush,
                                                 .stop = on_stop,
                                                 .status = on_status,
+                                                .may_hold = may_hold,
                                                 .holders = on_holders,
                                                 .database = ct_store_path(daemon->store),
                                                 .data = daemon };
@@ -327,7 +358,7 @@ static int start(struct daemon *daemon, char *message)
     uv_timer_start(&daemon->housekeeping, on_housekeeping, HOUSEKEEPING_MS, HOUSEKEEPING_MS);
     if (options->leave_when_unused)
         uv_timer_start(&daemon->unused, on_unused, FIRST_HOLDER_MS, 0);
-    ct_watch_scan(daemon->watch);
+    find_segments(daemon);
     batch_in(daemon, 0);
     return 0;
 }

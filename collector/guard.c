@@ -2,28 +2,28 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The list is changed under the lock with SIGBUS impossible in between (no guarded memory is touched), and read
- * by the handler of the thread that touched it. Guards are only added and removed by the worker thread, which
- * is also the one that reads guarded memory; the lock serves the tests. */
-static struct ct_guard *guards;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* The handler walks this list while other threads add and remove: entries are only ever put in front, are used again and
+ * never freed, so what it meets is always an entry. */
+static struct ct_guard *_Atomic guards;
+static struct ct_guard *unused;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `unused` and of writers to `guards` */
 
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;
     const uintptr_t fault = (uintptr_t)info->si_addr;
-    for (struct ct_guard *guard = guards; guard; guard = guard->next) {
-        const uintptr_t begin = (uintptr_t)guard->map;
-        if (fault < begin || fault >= begin + guard->bytes)
+    for (struct ct_guard *guard = atomic_load(&guards); guard; guard = guard->next) {
+        const uintptr_t begin = atomic_load(&guard->begin);
+        if (begin == 0 || fault < begin || fault >= begin + atomic_load(&guard->bytes))
             continue;
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
         if (mmap((void *)(fault & ~(page - 1)), page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                  -1, 0) != MAP_FAILED) {
-            guard->poisoned = true;
+            atomic_store(&guard->poisoned, true);
             return;
         }
     }
@@ -39,23 +39,32 @@ void ct_guard_install(void)
     sigaction(SIGBUS, &action, NULL);
 }
 
-void ct_guard_add(struct ct_guard *guard, void *map, size_t bytes)
+struct ct_guard *ct_guard_add(void *map, size_t bytes)
 {
-    *guard = (struct ct_guard){ .map = map, .bytes = bytes };
     pthread_mutex_lock(&lock);
-    guard->next = guards;
-    guards = guard;
+    struct ct_guard *guard = unused;
+    if (guard) {
+        unused = guard->next_free;
+    } else if ((guard = calloc(1, sizeof(*guard))) != NULL) {
+        guard->next = atomic_load(&guards);
+        atomic_store(&guards, guard);
+    }
+    if (guard) {
+        atomic_store(&guard->poisoned, false);
+        atomic_store(&guard->bytes, bytes);
+        atomic_store(&guard->begin, (uintptr_t)map);
+    }
     pthread_mutex_unlock(&lock);
+    return guard;
 }
 
 void ct_guard_remove(struct ct_guard *guard)
 {
+    if (!guard)
+        return;
     pthread_mutex_lock(&lock);
-    for (struct ct_guard **link = &guards; *link; link = &(*link)->next) {
-        if (*link == guard) {
-            *link = guard->next;
-            break;
-        }
-    }
+    atomic_store(&guard->begin, 0);
+    guard->next_free = unused;
+    unused = guard;
     pthread_mutex_unlock(&lock);
 }

@@ -30,7 +30,10 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
     void *map = MAP_FAILED;
     if (source && buffer)
         map = mmap(NULL, process->facts.lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, (off_t)offset);
-    if (map == MAP_FAILED) {
+    struct ct_guard *guard = map == MAP_FAILED ? NULL : ct_guard_add(map, process->facts.lane_stride);
+    if (!guard) {
+        if (map != MAP_FAILED)
+            munmap(map, process->facts.lane_stride);
         free(source);
         free(buffer);
         return -ENOMEM;
@@ -42,9 +45,9 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
         .shared = map,
         .index = index,
         .ring_slots = process->facts.ring_bytes / CT_SLOT_BYTES,
+        .guard = guard,
         .buffer = buffer,
     };
-    ct_guard_add(&source->guard, map, process->facts.lane_stride);
     *result = source;
     return 0;
 }
@@ -53,7 +56,7 @@ void ct_lane_source_destroy(struct ct_lane_source *source)
 {
     if (!source)
         return;
-    ct_guard_remove(&source->guard);
+    ct_guard_remove(source->guard);
     munmap(source->shared, source->process->facts.lane_stride);
     free(source->buffer);
     free(source);
@@ -134,7 +137,6 @@ static void absorb(struct ct_lane_source *source, const struct ct_record *record
         name.name[sizeof(name.name) - 1] = '\0';
         source->place.tid = (uint32_t)record->value;
         source->place.thread_id = ct_store_thread(store, process->process_id, source->place.tid, name.name);
-        source->thread_is_new = true;
     } else if (record->kind == CT_KIND_STRING && payload_bytes > 0 &&
                memchr(payload, '\0', payload_bytes) != NULL) {
         ct_store_defer(store, CT_DEFINE_KERNEL, 2, (const int64_t[]){ process->process_id, (int64_t)record->value },
@@ -175,7 +177,8 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
             continue;
         }
         const uint64_t end_ns = ct_timeline_ns(source->batch->timeline, record.end, &source->clock_hint);
-        if (end_ns > source->batch->now_ns + FUTURE_NS) {
+        /* The batch's time lies behind: heads are read later than it. */
+        if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
             break_rule(source, "a record says that it will return in the future");
             return false;
         }
@@ -196,7 +199,6 @@ static void take(struct ct_source *base, struct ct_row *row)
     if (source->place.thread_id == 0) {
         source->place.tid = atomic_load_explicit(&source->shared->tid, memory_order_relaxed);
         source->place.thread_id = ct_store_thread(store, process->process_id, source->place.tid, "");
-        source->thread_is_new = true;
     }
     const uint64_t ticks = ct_span_ticks(record->span);
     const uint64_t start_ns = ct_timeline_ns(source->batch->timeline, record->end - ticks, &source->clock_hint);
@@ -220,7 +222,6 @@ static void take(struct ct_source *base, struct ct_row *row)
     total->calls++;
 
     source->last_start = record->end - ticks;
-    source->last_end_ns = row->end_ns;
     source->place.position += record->slots;
     source->peeked = false;
 }
@@ -244,7 +245,9 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
     }
     for (uint32_t cause = 0; cause < CT_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
-        if (calls == source->loss_saved[cause] || calls <= source->loss_base[cause])
+        if (calls <= source->loss_base[cause])
+            source->loss_saved[cause] = calls; /* all of earlier owners */
+        if (calls == source->loss_saved[cause])
             continue;
         size_t hint = 0;
         const struct ct_loss_facts facts = {
@@ -279,7 +282,6 @@ void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
 {
     struct ct_lane *lane = source->shared;
     source->committed = source->place;
-    source->thread_is_new = false;
     ct_lane_consume(lane, source->place.position);
     uint64_t seen = 0;
     for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
@@ -288,13 +290,13 @@ void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that goes to
      * sleep wants to hear of the next record. */
     const uint64_t wake = source->place.position + (idle ? 1 : source->ring_slots / 2);
-    atomic_store_explicit(&lane->wake, wake, memory_order_relaxed);
+    /* A hook that is to let go hears of it at its next call. */
+    atomic_store_explicit(&lane->wake, source->process->detached ? 0 : wake, memory_order_relaxed);
 }
 
 void ct_lane_source_revert(struct ct_lane_source *source)
 {
     source->place = source->committed;
-    source->thread_is_new = false;
     source->peeked = false;
     source->buffer_slots = 0;
     memset(source->loss_saved, 0, sizeof(source->loss_saved));

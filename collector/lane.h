@@ -9,14 +9,13 @@ struct ct_lane_source {
     struct ct_process *process;
     struct ct_batch *batch; /* while one is made */
     struct ct_lane *shared;
-    struct ct_guard guard;
+    struct ct_guard *guard;
     uint32_t index;
     uint64_t ring_slots;
 
     struct ct_lane_place place;     /* the next record to take, and whose it is */
     struct ct_lane_place committed; /* the same, as the database has it */
     uint64_t head;                  /* published: records before it may be read */
-    bool thread_is_new;             /* place.thread_id was made in this batch */
 
     /* Private copies of the slots from `buffer_at` on. */
     uint8_t *buffer;
@@ -25,7 +24,7 @@ struct ct_lane_source {
     bool peeked;
     size_t clock_hint;
 
-    uint64_t last_start, last_end_ns; /* of the last call taken; ticks and nanoseconds */
+    uint64_t last_start;      /* ticks, of the last call taken */
     uint64_t silent_ns;       /* no record older than this is to come */
     uint64_t announced_at;    /* position at which the lane was found announcing */
     uint64_t announced_since_ns;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,12 +18,14 @@ enum { EXIT_USAGE = 2 };
 
 static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
+    "                   [--auto]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
     "belongs to the session, and stores them in a SQLite database while they run.\n"
     "\n"
     "  --db FILE         the database; made if it is not there (default: ./trace.db)\n"
-    "  --session NAME    letters, digits, '-' and '_' (default: default)\n"
+    "  --session NAME    letters, digits, '-' and '_' (default:\n"
+    "                    $CUDATRACE_SESSION, or default)\n"
     "  --foreground      stay in the foreground, log to standard error\n"
     "  --ring SIZE       shared memory for each traced thread: a power of two from 64K\n"
     "                    to 256M, taken piece by piece as it is used (default: 1M)\n"
@@ -93,6 +96,8 @@ static int run(const struct ct_daemon_options *options, const struct readiness *
 
 static int run_in_background(const struct ct_daemon_options *options, struct readiness *readiness)
 {
+    /* What the caller had open is not the daemon's to keep: a lock, a pipe that somebody waits on. */
+    syscall(SYS_close_range, 3U, ~0U, 0U);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
         perror("cudatraced: pipe");
@@ -141,6 +146,9 @@ int main(int argc, char **argv)
     };
     const char *database = "trace.db";
     struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT, .ring_bytes = CT_RING_BYTES_DEFAULT };
+    const char *session = getenv(CT_SESSION_ENV);
+    if (session && *session)
+        options.session = session;
     bool foreground = false;
     for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
         switch (option) {

@@ -61,17 +61,19 @@ static uint64_t start_of(int32_t pid)
 
 bool ct_process_alive(int32_t pid, uint64_t start_ticks) { return start_of(pid) == start_ticks; }
 
-/* The pid may have been reused, so the start time decides, read once the pidfd holds the process. */
+/* The pid may have been reused, so the start time decides, read once the pidfd holds the process. A descriptor, -ESRCH
+ * when the process is gone, or another -errno when that cannot be told. */
 static int open_pidfd(const struct ct_segment *facts)
 {
     const int pidfd = (int)syscall(SYS_pidfd_open, facts->pid, 0);
     if (pidfd < 0)
-        return -1;
+        return -errno;
     fcntl(pidfd, F_SETFD, FD_CLOEXEC);
-    if (start_of(facts->pid) == facts->process_start)
+    const uint64_t start = start_of(facts->pid);
+    if (start == facts->process_start || facts->process_start == 0)
         return pidfd;
     close(pidfd);
-    return -1;
+    return start == 0 && access("/proc/self/stat", R_OK) != 0 ? -EAGAIN : -ESRCH;
 }
 
 static uint64_t own_pid_namespace(void)
@@ -90,7 +92,7 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     int error = -ENOMEM;
     process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (process->fd < 0) {
-        error = -errno;
+        error = errno == EMFILE || errno == ENFILE ? -EAGAIN : -errno;
         *reason = "it cannot be opened";
         goto fail;
     }
@@ -123,15 +125,20 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     void *map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, 0);
     if (map != MAP_FAILED) {
         process->shared = map;
-        ct_guard_add(&process->guard, map, CT_LANE_OFFSET);
+        process->guard = ct_guard_add(map, CT_LANE_OFFSET);
     }
-    if (!process->functions || map == MAP_FAILED)
+    if (!process->functions || map == MAP_FAILED || !process->guard)
         goto fail;
     snprintf(process->path, sizeof(process->path), "%s", path);
-    process->pidfd = open_pidfd(&process->facts);
     /* A pid of another namespace means nothing here: such a process is followed until the daemon stops. */
     const uint64_t namespace = process->facts.pid_namespace;
-    atomic_store(&process->dead, process->pidfd < 0 && (namespace == 0 || namespace == own_pid_namespace()));
+    if (namespace == 0 || namespace == own_pid_namespace()) {
+        process->pidfd = open_pidfd(&process->facts);
+        atomic_store(&process->dead, process->pidfd == -ESRCH);
+        error = -EAGAIN; /* out of descriptors: the next look tries again */
+        if (process->pidfd < 0 && process->pidfd != -ESRCH)
+            goto fail;
+    }
     *result = process;
     return 0;
 
@@ -148,7 +155,7 @@ void ct_process_close(struct ct_process *process, bool remove)
         ct_lane_source_destroy(process->lanes[i]);
     free(process->lanes);
     if (process->shared) {
-        ct_guard_remove(&process->guard);
+        ct_guard_remove(process->guard);
         munmap(process->shared, CT_LANE_OFFSET);
     }
     if (remove)
@@ -223,7 +230,7 @@ static int save_unsent(struct ct_process *process, struct ct_batch *batch, uint3
     };
 #undef SPAN_NS
 #undef READ
-    if (ct_store_save_unsent(batch->store, process->segment_id, function->function_id, &facts) != 0)
+    if (ct_store_save_unsent(batch->store, process->segment_id, i, function->function_id, &facts) != 0)
         return -1;
     function->unsent_now = facts;
     return 0;
@@ -252,11 +259,14 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
         if (error)
             return 0;
         /* A lane that an earlier daemon read goes on from where the database says. */
-        lane->place.position = ct_lane_tail(lane->shared);
+        const uint64_t tail = ct_lane_tail(lane->shared);
+        lane->place.position = tail;
         if (ct_store_find_lane(batch->store, process->segment_id, lane->index, &lane->place) != 0) {
             ct_lane_source_destroy(lane);
             return -1;
         }
+        if (lane->place.position < tail)
+            lane->place.position = tail; /* another database has the rows before it, and their slots are gone */
         lane->committed = lane->place;
         process->lanes[process->lane_count++] = lane;
     }
@@ -344,17 +354,43 @@ static int save_open_calls(struct ct_process *process, struct ct_batch *batch)
     for (uint32_t i = 0; i < process->lane_count; i++) {
         struct ct_lane_source *lane = process->lanes[i];
         const size_t depth = read_open(lane, open);
-        if (depth > 0 && lane->place.thread_id == 0)
-            continue; /* its first record is still to come */
+        if (depth > 0 && lane->place.thread_id == 0) {
+            signature = 0; /* its first record is still to come: again next time */
+            continue;
+        }
         for (size_t d = 0; d < depth; d++) {
-            const uint32_t function = open[d].function < process->function_count ? open[d].function : 0;
+            uint32_t function = open[d].function;
+            if (function >= process->function_count)
+                function = 0, signature = 0; /* called first since the directory was read */
             const uint64_t start_ns = ct_timeline_ns(batch->timeline, open[d].start, &lane->clock_hint);
-            if (ct_store_open_call(batch->store, lane->place.thread_id, (uint32_t)d,
+            if (ct_store_open_call(batch->store, process->process_id, lane->place.thread_id, (uint32_t)d,
                                    process->functions[function].function_id, start_ns) != 0)
                 return -1;
         }
     }
     process->open_signature = signature;
+    return 0;
+}
+
+/* Losses of threads without a lane, as those of lane UINT32_MAX and thread 0. */
+static int save_unlaned(struct ct_process *process, struct ct_batch *batch)
+{
+    struct ct_loss *loss = &process->shared->unlaned;
+    const uint64_t calls = atomic_load_explicit(&loss->calls, memory_order_acquire);
+    if (calls == process->unlaned_saved)
+        return 0;
+    size_t hint = 0;
+    const struct ct_loss_facts facts = {
+        .segment_id = process->segment_id,
+        .lane = UINT32_MAX,
+        .cause = CT_LOSS_MEMORY,
+        .calls = calls,
+        .first_ns = ct_timeline_ns(batch->timeline, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
+        .last_ns = ct_timeline_ns(batch->timeline, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
+    };
+    if (ct_store_save_loss(batch->store, &facts) != 0)
+        return -1;
+    process->unlaned_saved = calls;
     return 0;
 }
 
@@ -365,7 +401,6 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch)
         if (function->total.calls > 0 &&
             ct_store_add_total(batch->store, process->process_id, function->function_id, &function->total) != 0)
             return -1;
-        process->calls += function->total.calls;
         function->total = (struct ct_total_facts){ 0 };
         if (save_unsent(process, batch, i) != 0)
             return -1;
@@ -374,6 +409,8 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch)
         if (ct_lane_source_save(process->lanes[i], batch) != 0)
             return -1;
     }
+    if (save_unlaned(process, batch) != 0)
+        return -1;
     return batch->snapshot_open || process->final ? save_open_calls(process, batch) : 0;
 }
 
@@ -385,10 +422,10 @@ void ct_process_publish(struct ct_process *process, bool idle)
     }
     for (uint32_t i = 0; i < process->lane_count; i++)
         ct_lane_source_publish(process->lanes[i], idle);
-    if (process->guard.poisoned)
+    if (atomic_load(&process->guard->poisoned))
         process->broken = "its file was cut short";
     for (uint32_t i = 0; i < process->lane_count; i++) {
-        if (process->lanes[i]->guard.poisoned)
+        if (atomic_load(&process->lanes[i]->guard->poisoned))
             process->broken = "its file was cut short";
     }
 }
@@ -402,6 +439,7 @@ void ct_process_revert(struct ct_process *process)
     for (uint32_t i = 0; i < process->lane_count; i++)
         ct_lane_source_revert(process->lanes[i]);
     process->open_signature = 0;
+    process->unlaned_saved = 0;
 }
 
 bool ct_process_has_backlog(const struct ct_process *process)
@@ -417,12 +455,13 @@ bool ct_process_has_backlog(const struct ct_process *process)
 int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
-    return ct_store_end_process(batch->store, process->process_id, batch->now_ns,
-                                flags & CT_SEGMENT_EXITING ? "exited" : "killed");
+    const bool exited = flags & CT_SEGMENT_EXITING || atomic_load(&process->replaced);
+    return ct_store_end_process(batch->store, process->process_id, batch->now_ns, exited ? "exited" : "killed");
 }
 
 void ct_process_detach(struct ct_process *process)
 {
+    process->detached = true;
     atomic_fetch_or_explicit(&process->shared->flags, CT_SEGMENT_DETACHED, memory_order_release);
     for (uint32_t i = 0; i < process->lane_count; i++)
         atomic_store_explicit(&process->lanes[i]->shared->wake, 0, memory_order_release);

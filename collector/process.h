@@ -31,14 +31,16 @@ struct ct_process {
     int fd;
     int pidfd;           /* -1 when the process was gone already */
     _Atomic bool dead;   /* set by the loop thread when pidfd says so */
+    _Atomic bool replaced; /* set with it: the process lives on as another image */
     bool final;          /* it was dead when this batch began: what is there now is all there will be */
+    bool detached;       /* its hook was told to let go */
     bool registered;     /* has rows in the database */
     const char *broken;  /* what rule it broke, NULL for none */
     uint32_t generation; /* of the store's numbers */
 
     struct ct_segment facts; /* copied at open and checked */
     struct ct_segment *shared;
-    struct ct_guard guard;
+    struct ct_guard *guard;
 
     int64_t process_id, segment_id;
     struct ct_process_function *functions; /* facts.function_slots of them */
@@ -46,7 +48,7 @@ struct ct_process {
     struct ct_lane_source **lanes;
     uint32_t lane_count;
     uint64_t open_signature; /* of the open calls saved last */
-    uint64_t calls;          /* stored since the daemon saw it first */
+    uint64_t unlaned_saved;  /* calls of segment->unlaned */
 
     struct ct_process *next; /* the worker's list */
     void *loop_data;         /* the loop thread's */

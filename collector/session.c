@@ -36,6 +36,7 @@ static void initialise(struct ct_control *control, uint64_t ring_bytes)
     }
     control->ring_bytes = ring_bytes;
     control->daemon_pid = getpid();
+    atomic_store(&control->closing, 0);
     control->version = CT_PROTO_VERSION;
     control->bytes = sizeof(*control);
     control->magic = CT_CONTROL_MAGIC;
@@ -123,7 +124,7 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
     return error;
 }
 
-void ct_session_hide(struct ct_session *session) { unlink(session->path); }
+void ct_session_hide(struct ct_session *session) { atomic_store(&session->control->closing, 1); }
 
 void ct_session_close(struct ct_session *session)
 {
@@ -135,7 +136,8 @@ void ct_session_close(struct ct_session *session)
         uv_thread_join(&session->doorbell_thread);
         uv_close((uv_handle_t *)&session->doorbell, NULL);
     }
-    unlink(session->path);
+    if (still_named(session))
+        unlink(session->path);
     munmap(session->control, sizeof(*session->control));
     close(session->fd);
     session->fd = -1;

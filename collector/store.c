@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <libiberty/demangle.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,7 @@ enum {
     SITES_MAX = 1 << 18,
     SHAPES_MAX = 1 << 16,
     ROUTES_MAX = 1 << 16,
+    DEMANGLED_MAX = 64 * 1024,
 };
 
 
@@ -104,10 +106,10 @@ struct ct_store {
     uint64_t last_id;    /* call_id of the last row in order */
     uint64_t call_id;    /* of the row being taken */
     struct ct_row row;
-    uint64_t *late; /* call_ids of the late rows of this batch */
-    size_t late_count, late_capacity;
+    struct ct_intern late; /* call_ids of the late rows of this batch */
     uint64_t late_rows;
 
+    struct demangled *demangled;
     char error[CT_STORE_MESSAGE_BYTES];
 };
 
@@ -210,15 +212,13 @@ static int cursor_close(sqlite3_vtab_cursor *cursor)
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 {
     for (;; wanted--) {
-        bool taken = false;
-        for (size_t i = 0; !taken && i < store->late_count; i++)
-            taken = store->late[i] == wanted;
-        if (taken)
-            continue;
         sqlite3_stmt *statement = bind(store, FIND_CALL, VALUES((int64_t)wanted));
-        taken = sqlite3_step(statement) == SQLITE_ROW;
+        const bool stored = sqlite3_step(statement) == SQLITE_ROW;
         sqlite3_reset(statement);
-        if (!taken)
+        bool is_new = false;
+        if (!stored && ct_intern_get(&store->late, &wanted, &is_new) == 0)
+            store->out_of_memory = true;
+        if (is_new || store->out_of_memory)
             return wanted;
     }
 }
@@ -226,17 +226,6 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 static void defer_late(struct ct_store *store)
 {
     const struct ct_row *row = &store->row;
-    if (store->late_count == store->late_capacity) {
-        const size_t capacity = store->late_capacity ? store->late_capacity * 2 : 64;
-        uint64_t *late = realloc(store->late, capacity * sizeof(*late));
-        if (!late) {
-            store->out_of_memory = true;
-            return;
-        }
-        store->late = late;
-        store->late_capacity = capacity;
-    }
-    store->late[store->late_count++] = store->call_id;
     ct_store_defer(store, CT_INSERT_LATE_CALL,
                    VALUES((int64_t)store->call_id, (int64_t)row->duration_ns, row->site_id,
                           row->has_bytes ? (int64_t)row->bytes : CT_NULL),
@@ -358,19 +347,42 @@ void ct_store_defer(struct ct_store *store, enum ct_deferred statement, size_t v
     store->deferred_bytes += wanted;
 }
 
+/* Demangled text as it comes. A short name can stand for gigabytes; past the limit the demangler is left by a jump, which leaks
+ * nothing, since it allocates on the stack alone. */
+struct demangled {
+    jmp_buf enough;
+    size_t bytes;
+    char text[DEMANGLED_MAX + 1];
+};
+
+static void on_demangled(const char *piece, size_t bytes, void *data)
+{
+    struct demangled *out = data;
+    if (bytes > DEMANGLED_MAX - out->bytes)
+        longjmp(out->enough, 1);
+    memcpy(out->text + out->bytes, piece, bytes);
+    out->bytes += bytes;
+}
+
 /* The demangled form of an Itanium C++ name; others stand for themselves. The demangler's own limit would refuse names
  * of 1 KiB, which CUTLASS has; the worker's stack has room for the recursion of the longest string. */
+static const char *demangle(const char *mangled, struct demangled *out)
+{
+    out->bytes = 0;
+    if (strncmp(mangled, "_Z", 2) != 0 || setjmp(out->enough) != 0 ||
+        !cplus_demangle_v3_callback(mangled, DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT, on_demangled, out))
+        return mangled;
+    out->text[out->bytes] = '\0';
+    return out->text;
+}
+
 static int define_kernel(struct ct_store *store, int64_t process_id, int64_t number, const char *mangled)
 {
-    char *demangled = NULL;
-    if (strncmp(mangled, "_Z", 2) == 0)
-        demangled = cplus_demangle(mangled, DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT);
     sqlite3_stmt *statement = store->statement[INSERT_NAME];
     int64_t name_id = 0;
     bind_text(statement, 1, mangled);
-    bind_text(statement, 2, demangled ? demangled : mangled);
+    bind_text(statement, 2, demangle(mangled, store->demangled));
     const int error = run(store, statement, &name_id);
-    free(demangled);
     return error ? error
                  : run(store, bind(store, INSERT_KERNEL, VALUES(process_id, number, name_id)), NULL);
 }
@@ -423,7 +435,7 @@ static void forget_numbers(struct ct_store *store)
     store->last_id = (uint64_t)first_free(store, "SELECT max(end_ns) FROM call") - 1;
     store->ordered_ns = store->last_id;
     store->deferred_bytes = 0;
-    store->late_count = 0;
+    ct_intern_reset(&store->late, 1);
     store->out_of_memory = false;
     store->generation++;
 }
@@ -491,8 +503,10 @@ int ct_store_commit(struct ct_store *store)
 {
     if (run_deferred(store) != 0)
         return -1;
-    store->late_rows += store->late_count;
-    store->late_count = 0;
+    if (store->late.count > 0) {
+        store->late_rows += store->late.count;
+        ct_intern_reset(&store->late, 1);
+    }
     return run(store, store->statement[COMMIT], NULL);
 }
 
@@ -600,12 +614,12 @@ int ct_store_save_loss(struct ct_store *store, const struct ct_loss_facts *facts
     return run(store, statement, NULL);
 }
 
-int ct_store_save_unsent(struct ct_store *store, int64_t segment_id, int64_t function_id,
+int ct_store_save_unsent(struct ct_store *store, int64_t segment_id, uint32_t entry, int64_t function_id,
                          const struct ct_unsent_facts *facts)
 {
     return run(store,
                bind(store, SAVE_UNSENT,
-                    VALUES(segment_id, function_id, (int64_t)facts->lost, (int64_t)facts->lost_ns,
+                    VALUES(segment_id, entry, function_id, (int64_t)facts->lost, (int64_t)facts->lost_ns,
                            (int64_t)facts->lost_bytes, (int64_t)facts->skipped, (int64_t)facts->skipped_ns,
                            (int64_t)facts->skipped_bytes)),
                NULL);
@@ -626,10 +640,10 @@ int ct_store_clear_open_calls(struct ct_store *store, int64_t process_id)
     return run(store, bind(store, CLEAR_OPEN_CALLS, VALUES(process_id)), NULL);
 }
 
-int ct_store_open_call(struct ct_store *store, int64_t thread_id, uint32_t depth, int64_t function_id,
-                       uint64_t start_ns)
+int ct_store_open_call(struct ct_store *store, int64_t process_id, int64_t thread_id, uint32_t depth,
+                       int64_t function_id, uint64_t start_ns)
 {
-    return run(store, bind(store, INSERT_OPEN_CALL, VALUES(thread_id, depth, function_id, (int64_t)start_ns)), NULL);
+    return run(store, bind(store, INSERT_OPEN_CALL, VALUES(process_id, thread_id, depth, function_id, (int64_t)start_ns)), NULL);
 }
 
 int ct_store_set_meta(struct ct_store *store, const char *key, int64_t value)
@@ -650,7 +664,9 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
         snprintf(message, CT_STORE_MESSAGE_BYTES, "out of memory");
         return -1;
     }
-    if (ct_database_open(&store->database, path, session, message) != 0) {
+    store->demangled = malloc(sizeof(*store->demangled));
+    if (!store->demangled || ct_database_open(&store->database, path, session, message) != 0) {
+        free(store->demangled);
         free(store);
         return -1;
     }
@@ -670,6 +686,7 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
     ct_intern_init(&store->sites, 3 * sizeof(int64_t), SITES_MAX, 1);
     ct_intern_init(&store->shapes, CT_SHAPE_VALUES * sizeof(int64_t), SHAPES_MAX, 1);
     ct_intern_init(&store->routes, CT_ROUTE_VALUES * sizeof(int64_t), ROUTES_MAX, 1);
+    ct_intern_init(&store->late, sizeof(uint64_t), SIZE_MAX, 1);
     forget_numbers(store);
     *result = store;
     return 0;
@@ -686,7 +703,8 @@ void ct_store_close(struct ct_store *store)
     ct_intern_finish(&store->sites);
     ct_intern_finish(&store->shapes);
     ct_intern_finish(&store->routes);
+    ct_intern_finish(&store->late);
     free(store->deferred);
-    free(store->late);
+    free(store->demangled);
     free(store);
 }

@@ -109,7 +109,8 @@ int ct_store_save_loss(struct ct_store *store, const struct ct_loss_facts *facts
 struct ct_unsent_facts {
     uint64_t lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes;
 };
-int ct_store_save_unsent(struct ct_store *store, int64_t segment_id, int64_t function_id,
+/* `entry` is the function's in the segment's directory: two may have one name. */
+int ct_store_save_unsent(struct ct_store *store, int64_t segment_id, uint32_t entry, int64_t function_id,
                          const struct ct_unsent_facts *facts);
 
 struct ct_total_facts {
@@ -119,8 +120,8 @@ int ct_store_add_total(struct ct_store *store, int64_t process_id, int64_t funct
                        const struct ct_total_facts *facts);
 
 int ct_store_clear_open_calls(struct ct_store *store, int64_t process_id);
-int ct_store_open_call(struct ct_store *store, int64_t thread_id, uint32_t depth, int64_t function_id,
-                       uint64_t start_ns);
+int ct_store_open_call(struct ct_store *store, int64_t process_id, int64_t thread_id, uint32_t depth,
+                       int64_t function_id, uint64_t start_ns);
 int ct_store_set_meta(struct ct_store *store, const char *key, int64_t value);
 
 /* Names of enum ct_loss_cause. */

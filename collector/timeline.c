@@ -33,21 +33,28 @@ enum ct_clock_kind ct_timeline_choose(void)
 #endif
 }
 
+/* Nanoseconds a tick, 32.32. */
+static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
+{
+    return (uint64_t)(((unsigned __int128)(to->monotonic_ns - from->monotonic_ns) << 32) / (to->ticks - from->ticks));
+}
+
 static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
 {
     if (timeline->count == CT_ANCHORS) {
-        /* The older half goes: records that old were stored long ago. */
-        const size_t half = CT_ANCHORS / 2;
-        memmove(timeline->anchor, timeline->anchor + half, half * sizeof(timeline->anchor[0]));
-        memmove(timeline->line, timeline->line + half, half * sizeof(timeline->line[0]));
-        timeline->count = half;
+        /* Of the older half every second one goes: the past gets coarser, and is never forgotten. */
+        const size_t half = CT_ANCHORS / 2, kept = half / 2;
+        for (size_t i = 0; i < kept; i++)
+            timeline->anchor[i] = timeline->anchor[2 * i];
+        memmove(timeline->anchor + kept, timeline->anchor + half, half * sizeof(timeline->anchor[0]));
+        timeline->count = kept + half;
+        for (size_t i = 0; i + 1 < timeline->count; i++)
+            timeline->line[i] = slope(&timeline->anchor[i], &timeline->anchor[i + 1]);
     }
     const size_t n = timeline->count;
     timeline->anchor[n] = anchor;
     if (n > 0) {
-        const struct ct_anchor *before = &timeline->anchor[n - 1];
-        timeline->line[n - 1] = (uint64_t)(((unsigned __int128)(anchor.monotonic_ns - before->monotonic_ns) << 32) /
-                                           (anchor.ticks - before->ticks));
+        timeline->line[n - 1] = slope(&timeline->anchor[n - 1], &anchor);
         timeline->line[n] = timeline->line[n - 1];
     }
     timeline->count = n + 1;

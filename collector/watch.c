@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A segment that was seen: being read, or refused for good. */
 struct seen {
@@ -70,8 +72,13 @@ static void consider(struct ct_watch *watch, const char *path)
     struct ct_process *process;
     const char *reason;
     const int error = ct_process_open(path, &process, &reason);
-    if (error == -EAGAIN || error == -ENOENT || error == -ENOMEM)
-        return; /* not complete yet, or gone again: the hook rings when it is done */
+    if (error == -EAGAIN || error == -ENOENT || error == -ENOMEM) {
+        /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never will. */
+        const char *pid = strrchr(path, '/') + 1 + strlen(watch->prefix);
+        if (error == -EAGAIN && kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH)
+            unlink(path);
+        return;
+    }
     if (!remember(watch, path)) {
         if (!error)
             ct_process_close(process, false);

@@ -18,6 +18,7 @@ struct ct_worker {
     bool wanted;
     struct ct_request request;
     struct ct_process *incoming;
+    uint32_t segments_known;
     struct ct_report report;
     bool busy, stop;
 
@@ -29,6 +30,7 @@ struct ct_worker {
 
 static void adopt_incoming(struct ct_worker *worker)
 {
+    worker->collection.segments_known = worker->segments_known;
     while (worker->incoming) {
         struct ct_process *p = worker->incoming;
         worker->incoming = p->next;
@@ -130,7 +132,11 @@ struct ct_process *ct_worker_destroy(struct ct_worker *worker)
     uv_mutex_unlock(&worker->mutex);
     uv_thread_join(&worker->thread);
     adopt_incoming(worker);
-    struct ct_process *all = worker->collection.processes;
+    /* With those of a report that the loop did not hear of any more. */
+    struct ct_process *all = worker->collection.processes, **end = &all;
+    while (*end)
+        end = &(*end)->next;
+    *end = worker->report.gone;
     ct_merge_finish(&worker->collection.merge);
     uv_close((uv_handle_t *)&worker->done, free_worker);
     return all;
@@ -153,6 +159,13 @@ void ct_worker_adopt(struct ct_worker *worker, struct ct_process *process)
     uv_mutex_lock(&worker->mutex);
     process->next = worker->incoming;
     worker->incoming = process;
+    uv_mutex_unlock(&worker->mutex);
+}
+
+void ct_worker_adopted(struct ct_worker *worker, uint32_t segments)
+{
+    uv_mutex_lock(&worker->mutex);
+    worker->segments_known = segments;
     uv_mutex_unlock(&worker->mutex);
 }
 

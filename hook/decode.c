@@ -484,7 +484,8 @@ static void launched(const struct ct_frame *frame, struct ct_decoded *decoded, u
     decoded->value = stream_of(frame, stream);
     decoded->flags = captured(frame, stream);
     decoded->payload.launch = launch;
-    decoded->payload.launch.kernel = ct_names_kernel(function, frame->producer);
+    /* The handle of a launch that failed may be none: the driver is not asked about it. */
+    decoded->payload.launch.kernel = ct_names_kernel(function, frame->producer, succeeded(frame));
 }
 
 void ct_decode_launch(const struct ct_frame *frame, struct ct_decoded *decoded)

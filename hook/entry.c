@@ -10,19 +10,11 @@ struct ct_target ct_enter(struct ct_frame *frame)
     const struct ct_row *row = &ct_rows[frame->row];
     struct ct_producer *self = ct_self;
     struct ct_lane *lane = self->lane;
-    const uint32_t id = row->enter_id;
+    const uint32_t id = atomic_load_explicit(&row->enter_id, memory_order_acquire);
     if (CT_UNLIKELY(!lane || !id))
         return (struct ct_target){ NULL, CT_MODE_SLOW };
 
-    /* A frame below ours was left by longjmp, an exception or cancellation: its call is not open any more. */
-    uint32_t depth = self->depth;
-    while (CT_UNLIKELY(depth > 0 && depth <= CT_OPEN_MAX && self->frames[depth - 1] < (uintptr_t)frame))
-        depth--;
-    if (CT_LIKELY(depth < CT_OPEN_MAX))
-        self->frames[depth] = (uintptr_t)frame;
-    self->depth = depth + 1;
-    frame->depth = depth;
-    frame->producer = self;
+    const uint32_t depth = ct_depth_enter(self, frame);
 
     const uint64_t start = ct_counter_read();
     frame->start = start;
@@ -36,7 +28,7 @@ void ct_leave(struct ct_frame *frame)
 {
     const struct ct_row *row = &ct_rows[frame->row];
     struct ct_producer *self = frame->producer;
-    const uint16_t id = row->leave_id;
+    const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
     /* Not ours any more: the thread gave its lane back, or this is a fork's child. */
     if (CT_UNLIKELY(self != ct_self || !id || !self->idle || self->position >= self->limit)) {
         ct_leave_slow(frame);

@@ -45,6 +45,7 @@ static size_t address_slot(const void *real)
 }
 
 void *ct_driver_symbol(const char *name); /* lookup.c */
+void *ct_next_symbol(const char *name);
 
 /* A function exported at two addresses' worth of names keeps the first: the driver has none such. */
 static void remember(const void *real, uint32_t row)
@@ -58,23 +59,31 @@ static void remember(const void *real, uint32_t row)
     }
 }
 
+/* The look-ups may wait for the loader's lock, whose holder may be waiting for ours: they come before ours is taken. Threads that
+ * race here write the same. */
+static bool look_all_up(void)
+{
+    if (!ct_driver_symbol("cuInit"))
+        return false;
+    for (uint32_t row = 0; row < CT_ROW_COUNT; row++)
+        ct_rows[row].real = ct_driver_symbol(names[row]);
+    /* A function that this driver lacks has left a dlerror(); a look-up that succeeds takes it away. */
+    return ct_driver_symbol("cuInit") != NULL;
+}
+
 bool ct_functions_resolve(void)
 {
     if (atomic_load_explicit(&resolved, memory_order_acquire))
         return true;
-    if (!ct_driver_symbol("cuInit"))
-        return false;
-    if (!ct_process_lock())
+    if (!look_all_up() || !ct_process_lock())
         return false;
     if (!atomic_load_explicit(&resolved, memory_order_relaxed)) {
         for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-            void *real = ct_driver_symbol(names[row]);
-            ct_rows[row].real = real;
             const char *suffix = strrchr(names[row], '_');
             if (suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0))
                 ct_rows[row].flags |= CT_ROW_PER_THREAD;
-            if (real)
-                remember(real, row);
+            if (ct_rows[row].real)
+                remember(ct_rows[row].real, row);
         }
         /* Pairs with the acquire above. */
         atomic_store_explicit(&resolved, true, memory_order_release);
@@ -125,6 +134,36 @@ void *ct_functions_spare(void *real, const char *name)
     return stub;
 }
 
+void *ct_functions_fallback(uint32_t row)
+{
+    static void *_Atomic fallbacks[CT_ROW_COUNT];
+    if (row >= CT_ROW_COUNT)
+        return NULL;
+    void *fallback = atomic_load_explicit(&fallbacks[row], memory_order_relaxed);
+    if (!fallback) {
+        fallback = ct_next_symbol(names[row]);
+        atomic_store_explicit(&fallbacks[row], fallback, memory_order_relaxed);
+    }
+    return fallback;
+}
+
+bool ct_functions_known(const char *name)
+{
+    /* The table is sorted as strcmp sorts. */
+    uint32_t low = 0, high = CT_ROW_COUNT;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const int order = strcmp(name, names[middle]);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return false;
+}
+
 const char *ct_functions_name(uint32_t row)
 {
     return row < CT_ROW_COUNT ? names[row] : spare_names[row - CT_ROW_COUNT];
@@ -132,6 +171,9 @@ const char *ct_functions_name(uint32_t row)
 
 void ct_functions_forget_ids(void)
 {
-    for (uint32_t row = 0; row < CT_STUB_COUNT; row++)
-        ct_rows[row].id = ct_rows[row].enter_id = ct_rows[row].leave_id = 0;
+    for (uint32_t row = 0; row < CT_STUB_COUNT; row++) {
+        atomic_store_explicit(&ct_rows[row].enter_id, 0, memory_order_relaxed);
+        atomic_store_explicit(&ct_rows[row].leave_id, 0, memory_order_relaxed);
+        atomic_store_explicit(&ct_rows[row].id, 0, memory_order_relaxed);
+    }
 }

@@ -17,6 +17,7 @@ CT_GLIBC_PIN(dladdr);
 CT_GLIBC_PIN(dlopen);
 CT_GLIBC_PIN(dlvsym);
 CT_GLIBC_PIN(pthread_key_create);
+CT_GLIBC_PIN(pthread_setcancelstate);
 CT_GLIBC_PIN(pthread_setspecific);
 CT_GLIBC_PIN(sem_post);
 

@@ -103,9 +103,10 @@ enum ct_row_flags {
 struct ct_row {
     void *real;          /* NULL when the driver lacks it */
     ct_decoder *decode;  /* NULL for a plain call */
-    uint16_t id;         /* index in the segment's directory, 0 while the process has not called it */
-    uint16_t enter_id;   /* 0 unless the counter is the clock */
-    uint16_t leave_id;   /* 0 unless, besides, there is no decoder */
+    /* Stored with release when the directory entry is there, loaded with acquire by ct_enter(). */
+    _Atomic uint16_t id;       /* index in the segment's directory, 0 while the process has not called it */
+    _Atomic uint16_t enter_id; /* 0 unless the counter is the clock */
+    _Atomic uint16_t leave_id; /* 0 unless, besides, there is no decoder */
     uint8_t stack_words;
     uint8_t flags; /* enum ct_row_flags */
     uint8_t category;
@@ -127,6 +128,11 @@ void *ct_functions_spare(void *real, const char *name);
 const char *ct_functions_name(uint32_t row);
 /* Gives every row its number back to zero: a new segment numbers anew. */
 void ct_functions_forget_ids(void);
+/* What the program would have got for `row` without the hook, when the driver is not loaded or lacks the function: another
+ * library's, or NULL. */
+void *ct_functions_fallback(uint32_t row);
+/* Whether the table has a function of that name. */
+bool ct_functions_known(const char *name);
 /* The real function of a row, for the hook's own calls; NULL when the driver lacks it. */
 static inline void *ct_real(uint32_t row) { return ct_rows[row].real; }
 
@@ -152,6 +158,8 @@ uint16_t ct_process_define(uint32_t row);
 void ct_process_detach(void);
 /* Wakes the collector if it sleeps. */
 void ct_process_ring_doorbell(void);
+/* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
+bool ct_process_may_allocate(void);
 /* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a signal handler
  * that interrupted its own thread). */
 bool ct_process_lock(void);
@@ -172,20 +180,42 @@ struct ct_producer {
     uint32_t depth;
     uint32_t index; /* of the lane */
     uint32_t epoch; /* of the process when the lane was mapped */
-    uint64_t retry; /* ticks: no sooner ask for memory again */
     uintptr_t frames[CT_OPEN_MAX]; /* where the open calls' frames lie */
     struct ct_segment *segment;
 };
 
 extern __thread struct ct_producer *ct_self; /* never NULL: &ct_dormant when nothing is recorded */
 extern struct ct_producer ct_dormant;
+extern struct ct_producer ct_unlaned; /* a frame's producer when the process records and its thread has no lane */
+
+/* Puts a call on the thread's stack of open calls; its depth. A frame that lies at or below ours was left by longjmp, an
+ * exception or cancellation: its call is not open any more. */
+static inline uint32_t ct_depth_enter(struct ct_producer *self, struct ct_frame *frame)
+{
+    uint32_t depth = self->depth;
+    while (CT_UNLIKELY(depth > 0)) {
+        const uint32_t top = depth < CT_OPEN_MAX ? depth : CT_OPEN_MAX;
+        if (self->frames[top - 1] > (uintptr_t)frame)
+            break;
+        depth = top - 1;
+    }
+    if (CT_LIKELY(depth < CT_OPEN_MAX))
+        self->frames[depth] = (uintptr_t)frame;
+    self->depth = depth + 1;
+    frame->depth = depth;
+    frame->producer = self;
+    return depth;
+}
 
 /* Takes a lane for the calling thread if the process has a segment; true when it holds one. */
 bool ct_thread_attach(void);
 /* Gives the calling thread's lane up without giving it back (the segment is gone, or belongs to a parent). */
 void ct_thread_forget(void);
-/* Private memory for the lanes of a new segment. */
-struct ct_producer *ct_thread_producers_create(void);
+/* Private memory for the lanes of a new segment; false without memory. */
+bool ct_thread_producers_create(void);
+/* Puts private memory in the place of the lanes of a segment that was given up: what is still written there harms
+ * nobody, and the shared memory is free. */
+void ct_thread_producers_abandon(void);
 
 /* ---- record.c ---- */
 
@@ -197,6 +227,8 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
 /* Counts a call that is not in the ring. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end, uint64_t bytes);
+/* The same for a thread without a lane. */
+void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 /* The producer's position has reached `wake`: ring, or let go. */
 void ct_record_wake(struct ct_producer *producer);
 
@@ -205,8 +237,9 @@ ct_decoder ct_decode_proc_address;
 
 /* ---- names.c ---- */
 
-/* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is busy. */
-uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer);
+/* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is busy. A handle
+ * that is `alive` may be asked about. */
+uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive);
 void ct_names_learn(uint64_t handle, const char *name);
 void ct_names_alias(uint64_t handle, uint64_t of);
 void ct_names_erase(uint64_t handle);

@@ -38,6 +38,9 @@ void *ct_driver_symbol(const char *name)
     return libcuda ? real_dlsym(libcuda, name) : NULL;
 }
 
+/* What comes behind the hook in the order of look-up. */
+void *ct_next_symbol(const char *name) { return real_dlsym(RTLD_NEXT, name); }
+
 static bool is_own_stub(const void *pointer)
 {
     Dl_info theirs, ours;
@@ -56,9 +59,9 @@ struct ct_dlsym_result ct_dlsym(void *handle, const char *name)
         void *stub = ct_functions_stub(of_driver);
         if (stub)
             return (struct ct_dlsym_result){ stub, 0 };
-        /* The real dlsym would find our stub of a function that is not there. */
-        void *pointer = real_dlsym(RTLD_NEXT, name);
-        return (struct ct_dlsym_result){ pointer, pointer != NULL };
+        /* The real dlsym would find our stub of a function that is not the driver's here, or not there at all. */
+        return ct_functions_known(name) ? (struct ct_dlsym_result){ ct_next_symbol(name), 0 }
+                                        : (struct ct_dlsym_result){ NULL, 1 };
     }
 
     void *pointer = real_dlsym(handle, name);
@@ -69,7 +72,7 @@ struct ct_dlsym_result ct_dlsym(void *handle, const char *name)
         return (struct ct_dlsym_result){ stub ? stub : of_driver, 0 };
     }
     if (pointer && !of_driver && is_own_stub(pointer))
-        pointer = real_dlsym(RTLD_NEXT, name); /* fails, and says so in dlerror() */
+        pointer = ct_next_symbol(name); /* another library's, or a failure that dlerror() tells */
     return (struct ct_dlsym_result){ pointer, 0 };
 }
 

@@ -237,12 +237,12 @@ static void define(struct ct_producer *producer, uint32_t number, struct string 
     atomic_store_explicit(&string->epoch, producer->epoch, memory_order_relaxed);
 }
 
-uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer)
+uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive)
 {
     uint32_t number = get(&by_handle, handle);
-    if (CT_UNLIKELY(!number))
+    if (CT_UNLIKELY(!number && alive))
         number = ask_driver(handle);
-    if (!number || !producer)
+    if (!number || !producer || !producer->lane)
         return number;
     struct string *string = string_at(number);
     if (CT_UNLIKELY(atomic_load_explicit(&string->epoch, memory_order_relaxed) != producer->epoch))

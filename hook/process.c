@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@ static struct {
     struct ct_segment *_Atomic segment; /* NULL: dormant */
     _Atomic uint32_t epoch;
     int32_t pid;
-    _Atomic uint64_t next_look_ns; /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon again */
+    /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon, or ask for shared memory, again. */
+    _Atomic uint64_t next_look_ns, next_allocation_ns;
     _Atomic int32_t lock_owner;    /* tid, 0 when free */
     uint64_t image_ns;
     uint64_t inode, device;
@@ -31,7 +33,14 @@ static struct {
     char control_path[CT_NAME_BYTES];
 } process;
 
-enum { LOOK_INTERVAL_NS = 1000000000 };
+enum { LOOK_INTERVAL_NS = 1000000000, REFUSAL_INTERVAL_NS = 1000000000 };
+
+static uint64_t coarse_ns(void)
+{
+    struct timespec coarse;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &coarse);
+    return (uint64_t)coarse.tv_sec * 1000000000 + (uint64_t)coarse.tv_nsec;
+}
 
 static int32_t gettid_now(void) { return (int32_t)syscall(SYS_gettid); }
 
@@ -67,11 +76,15 @@ static void start_anew(void)
     atomic_store(&process.segment, NULL);
     atomic_fetch_add(&process.epoch, 1);
     atomic_store(&process.next_look_ns, 0);
+    atomic_store(&process.next_allocation_ns, 0);
     atomic_store(&process.lock_owner, 0);
     process.pid = (int32_t)syscall(SYS_getpid);
     ct_functions_forget_ids();
     ct_thread_forget();
 }
+
+void *ct_next_symbol(const char *name); /* lookup.c */
+static void (*next_exit)(int status);
 
 /* Also called by hand when a call comes before the constructors. */
 __attribute__((constructor)) static void begin(void)
@@ -80,6 +93,7 @@ __attribute__((constructor)) static void begin(void)
         return;
     process.image_ns = ct_monotonic_ns();
     process.pid = (int32_t)syscall(SYS_getpid);
+    next_exit = (void (*)(int))(uintptr_t)ct_next_symbol("_exit");
     pthread_atfork(NULL, NULL, start_anew);
 }
 
@@ -94,11 +108,13 @@ static void mark_exiting(void)
 /* Nothing is unmapped or freed: exit handlers and destructors that run later may still call the driver. */
 __attribute__((destructor)) static void end(void) { mark_exiting(); }
 
-/* _exit() runs no destructor, and is how forked children of Python end: without this they would count as
- * killed. The system call is all that the C library's own does. */
+/* _exit() runs no destructor, and is how forked children of Python end: without this they would count as killed. Whoever else
+ * interposes it (the sanitizers do) comes next; the system call is all that the C library's own does. */
 __attribute__((noreturn, visibility("default"))) void _exit(int status)
 {
     mark_exiting();
+    if (next_exit)
+        next_exit(status);
     for (;;)
         syscall(SYS_exit_group, status);
 }
@@ -124,7 +140,7 @@ static struct ct_control *find_daemon(const char *session)
         control = map == MAP_FAILED ? NULL : map;
     }
     close(fd);
-    if (control && (control->magic != CT_CONTROL_MAGIC || control->version != CT_PROTO_VERSION ||
+    if (control && (atomic_load(&control->closing) || control->magic != CT_CONTROL_MAGIC || control->version != CT_PROTO_VERSION ||
                     control->bytes != sizeof(*control))) {
         munmap(control, sizeof(*control));
         return NULL;
@@ -142,13 +158,24 @@ void ct_process_ring_doorbell(void)
 
 /* ---- the segment ---- */
 
-/* posix_fallocate's range becomes touchable; 0 or -errno. */
+bool ct_process_may_allocate(void)
+{
+    return coarse_ns() >= atomic_load_explicit(&process.next_allocation_ns, memory_order_relaxed);
+}
+
+/* Makes a range touchable; 0 or -errno. A limit on the size of files is asked about first: passing it raises SIGXFSZ. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes)
 {
-    int error;
-    do
-        error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
-    while (error == EINTR);
+    struct rlimit limit;
+    int error = 0;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + bytes > limit.rlim_cur)
+        error = EFBIG;
+    else
+        do
+            error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
+        while (error == EINTR);
+    if (error)
+        atomic_store_explicit(&process.next_allocation_ns, coarse_ns() + REFUSAL_INTERVAL_NS, memory_order_relaxed);
     return -error;
 }
 
@@ -223,9 +250,8 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes)
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
 }
 
-static struct ct_segment *create_segment(const char *session)
+static struct ct_segment *create_segment(const char *session, uint64_t ring_bytes)
 {
-    const uint64_t ring_bytes = ct_control->ring_bytes;
     if (ring_bytes < CT_RING_BYTES_MIN || ring_bytes > CT_RING_BYTES_MAX || ring_bytes & (ring_bytes - 1))
         return NULL;
     ct_session_segment_path(process.path, (uint32_t)geteuid(), session, process.pid, ct_monotonic_ns());
@@ -234,8 +260,8 @@ static struct ct_segment *create_segment(const char *session)
         return NULL;
     struct stat status;
     void *map = MAP_FAILED;
-    /* The header and the directory's first page. */
-    if (file_status(fd, &status) == 0 && ftruncate(fd, (off_t)CT_LANE_OFFSET) == 0 &&
+    /* The header and the directory's first page; first, since it knows about limits. */
+    if (file_status(fd, &status) == 0 && allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 &&
         allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0)
         map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
@@ -252,9 +278,7 @@ static struct ct_segment *create_segment(const char *session)
 /* Once a second at most, one thread looks for the daemon; the others go on without. */
 static struct ct_segment *look(void)
 {
-    struct timespec coarse;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &coarse);
-    const uint64_t now = (uint64_t)coarse.tv_sec * 1000000000 + (uint64_t)coarse.tv_nsec;
+    const uint64_t now = coarse_ns();
     if (now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed))
         return NULL;
     begin();
@@ -272,17 +296,24 @@ static struct ct_segment *look(void)
         session = CT_SESSION_DEFAULT;
     struct ct_control *control = ct_session_valid(session) ? find_daemon(session) : NULL;
     if (control) {
+        ct_clock_is_counter = control->clock == CT_CLOCK_COUNTER;
+        segment = create_segment(session, control->ring_bytes);
+        atomic_fetch_add(&process.epoch, 1);
+        if (segment && !ct_thread_producers_create()) {
+            unlink(process.path);
+            munmap(segment, CT_LANE_OFFSET);
+            segment = NULL;
+        }
+    }
+    if (segment) {
         /* An earlier daemon's mapping may still be in a thread's hands: it stays. */
         ct_control = control;
-        ct_clock_is_counter = control->clock == CT_CLOCK_COUNTER;
-        atomic_fetch_add(&process.epoch, 1);
         ct_functions_forget_ids();
-        segment = ct_thread_producers_create() ? create_segment(session) : NULL;
-        if (segment) {
-            atomic_store_explicit(&process.segment, segment, memory_order_release);
-            atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
-            ct_process_ring_doorbell();
-        }
+        atomic_store_explicit(&process.segment, segment, memory_order_release);
+        atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
+        ct_process_ring_doorbell();
+    } else if (control) {
+        munmap(control, sizeof(*control));
     }
     if (!segment)
         atomic_store_explicit(&process.next_look_ns, now + LOOK_INTERVAL_NS, memory_order_relaxed);
@@ -350,10 +381,10 @@ int ct_process_grow_ring(uint32_t index, uint64_t bytes)
 uint16_t ct_process_define(uint32_t row_index)
 {
     struct ct_row *row = &ct_rows[row_index];
-    if (!ct_process_lock())
-        return row->id;
     struct ct_segment *segment = ct_process_current();
-    if (row->id || !segment) {
+    if (!segment || !ct_process_may_allocate() || !ct_process_lock())
+        return atomic_load_explicit(&row->id, memory_order_relaxed);
+    if (row->id || segment != ct_process_current()) {
         ct_process_unlock();
         return row->id;
     }
@@ -364,12 +395,13 @@ uint16_t ct_process_define(uint32_t row_index)
         strncpy(entry->name, ct_functions_name(row_index), CT_FUNCTION_NAME_MAX);
         entry->layer = CT_LAYER_DRIVER;
         entry->category = row->category;
-        /* Pairs with the collector's acquire; records naming it are published later still. */
+        /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function in a record has
+         * seen its entry. */
         atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
-        row->id = (uint16_t)id;
+        atomic_store_explicit(&row->id, (uint16_t)id, memory_order_release);
         if (ct_clock_is_counter) {
-            row->leave_id = row->decode ? 0 : row->id;
-            row->enter_id = row->id;
+            atomic_store_explicit(&row->leave_id, (uint16_t)(row->decode ? 0 : id), memory_order_release);
+            atomic_store_explicit(&row->enter_id, (uint16_t)id, memory_order_release);
         }
     }
     ct_process_unlock();
@@ -381,5 +413,5 @@ void ct_process_detach(void)
     struct ct_segment *segment = ct_self->segment;
     ct_thread_forget();
     if (segment && atomic_compare_exchange_strong(&process.segment, &segment, NULL))
-        atomic_store(&process.next_look_ns, 0);
+        ct_thread_producers_abandon();
 }

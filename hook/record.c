@@ -3,6 +3,7 @@
 #include "hook.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 struct ct_target ct_enter_slow(struct ct_frame *frame);
@@ -12,54 +13,94 @@ void ct_leave_slow(struct ct_frame *frame);
  * been linked at all. CUDA_ERROR_NOT_FOUND. */
 static ct_status missing_function(void) { return 500; }
 
+/* What the hook does on the slow ways opens files: it must not make CUDA calls points of cancellation, nor be cancelled while it
+ * holds the process's lock. */
+struct quiet {
+    int saved_errno, cancel_state;
+};
+
+static struct quiet quiet_begin(void)
+{
+    struct quiet quiet = { .saved_errno = errno };
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &quiet.cancel_state);
+    return quiet;
+}
+
+static void quiet_end(struct quiet quiet)
+{
+    pthread_setcancelstate(quiet.cancel_state, NULL);
+    errno = quiet.saved_errno;
+}
+
+/* Begins the record of a call, if there is somewhere to write it. */
+static void begin(struct ct_frame *frame, const struct ct_row *row)
+{
+    const bool attached = ct_thread_attach();
+    if (!attached && !ct_process_current())
+        return;
+    uint16_t id = atomic_load_explicit(&row->id, memory_order_acquire);
+    if (!id)
+        id = ct_process_define(frame->row);
+    if (attached) {
+        const uint32_t depth = ct_depth_enter(ct_self, frame);
+        frame->start = ct_now();
+        ct_lane_enter(ct_self->lane, depth, id, frame->start);
+    } else {
+        frame->producer = &ct_unlaned;
+        frame->start = ct_now();
+    }
+}
+
 struct ct_target ct_enter_slow(struct ct_frame *frame)
 {
-    const int saved_errno = errno;
-    struct ct_row *row = &ct_rows[frame->row];
+    const struct quiet quiet = quiet_begin();
+    const struct ct_row *row = &ct_rows[frame->row];
     struct ct_target target = { row->real, CT_MODE_STRAIGHT };
     frame->producer = NULL;
 
     if (!row->real && (!ct_functions_resolve() || !row->real)) {
-        target.function = (void *)(uintptr_t)missing_function;
+        target.function = ct_functions_fallback(frame->row);
+        if (!target.function)
+            target.function = (void *)(uintptr_t)missing_function;
     } else {
         target.function = row->real;
-        if (ct_thread_attach()) {
-            struct ct_producer *self = ct_self;
-            const uint16_t id = row->id ? row->id : ct_process_define(frame->row);
-            frame->producer = self;
-            frame->depth = self->depth;
-            while (frame->depth > 0 && frame->depth <= CT_OPEN_MAX &&
-                   self->frames[frame->depth - 1] < (uintptr_t)frame)
-                frame->depth--;
-            if (frame->depth < CT_OPEN_MAX)
-                self->frames[frame->depth] = (uintptr_t)frame;
-            self->depth = frame->depth + 1;
-            frame->start = ct_now();
-            ct_lane_enter(self->lane, frame->depth, id, frame->start);
-        }
+        begin(frame, row);
         if (frame->producer || row->flags & CT_ROW_ALWAYS)
             target.mode = row->stack_words;
     }
-    errno = saved_errno;
+    quiet_end(quiet);
     return target;
+}
+
+static void lose_function(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes)
+{
+    struct ct_function *directory = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
+    struct ct_function *entry = &directory[function];
+    atomic_fetch_add_explicit(&entry->lost_ticks, ticks, memory_order_relaxed);
+    atomic_fetch_add_explicit(&entry->lost_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&entry->lost_calls, 1, memory_order_release);
+}
+
+static void lose_by_cause(struct ct_loss *loss, uint64_t end)
+{
+    /* `first` is 0 for an owner that lost nothing yet, see introduce() in thread.c. */
+    uint64_t none = 0;
+    atomic_compare_exchange_strong_explicit(&loss->first, &none, end, memory_order_relaxed, memory_order_relaxed);
+    atomic_store_explicit(&loss->last, end, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loss->calls, 1, memory_order_release);
+}
+
+void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end)
+{
+    lose_function(segment, function, end - start, 0);
+    lose_by_cause(&segment->unlaned, end);
 }
 
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end, uint64_t bytes)
 {
-    struct ct_function *directory =
-        (struct ct_function *)(void *)((uint8_t *)producer->segment + CT_DIRECTORY_OFFSET);
-    struct ct_function *entry = &directory[function];
-    atomic_fetch_add_explicit(&entry->lost_ticks, end - start, memory_order_relaxed);
-    atomic_fetch_add_explicit(&entry->lost_bytes, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&entry->lost_calls, 1, memory_order_release);
-
-    struct ct_loss *loss = &producer->lane->loss[cause];
-    const uint64_t calls = atomic_load_explicit(&loss->calls, memory_order_relaxed);
-    if (calls == 0)
-        atomic_store_explicit(&loss->first, end, memory_order_relaxed);
-    atomic_store_explicit(&loss->last, end, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loss->calls, 1, memory_order_release);
+    lose_function(producer->segment, function, end - start, bytes);
+    lose_by_cause(&producer->lane->loss[cause], end);
 }
 
 void ct_record_wake(struct ct_producer *producer)
@@ -75,15 +116,11 @@ void ct_record_wake(struct ct_producer *producer)
 /* Gives the ring its next piece of memory, or refuses for a second. */
 static bool grow(struct ct_producer *producer)
 {
-    const uint64_t now = ct_now();
-    if (now < producer->retry)
+    if (producer->epoch != ct_process_epoch() || !ct_process_may_allocate())
         return false;
     const uint64_t slots = producer->allocated_slots + CT_CHUNK_BYTES / CT_SLOT_BYTES;
-    if (ct_process_grow_ring(producer->index, slots * CT_SLOT_BYTES) != 0) {
-        /* About a second: counters run at 1 to 5 GHz, or at 1 for a clock in nanoseconds. */
-        producer->retry = now + UINT64_C(2000000000);
+    if (ct_process_grow_ring(producer->index, slots * CT_SLOT_BYTES) != 0)
         return false;
-    }
     producer->allocated_slots = slots;
     return true;
 }
@@ -139,24 +176,27 @@ static void leave_unrecorded(const struct ct_frame *frame)
     }
 }
 
-void ct_leave_slow(struct ct_frame *frame)
+static void leave(struct ct_frame *frame)
 {
-    const int saved_errno = errno;
     const struct ct_row *row = &ct_rows[frame->row];
+    const uint16_t id = atomic_load_explicit(&row->id, memory_order_relaxed);
     struct ct_producer *self = frame->producer;
+    if (self == &ct_unlaned) {
+        struct ct_segment *segment = ct_process_current();
+        if (segment)
+            ct_record_lose_unlaned(segment, id, frame->start, ct_now());
+    }
     if (!self || self != ct_self || !self->lane) {
         leave_unrecorded(frame);
-        errno = saved_errno;
         return;
     }
     struct ct_lane *lane = self->lane;
-    if (!self->idle || !row->id) {
+    if (!self->idle || !id) {
         /* A signal handler's call, made while its thread was writing a record; or no room in the directory. */
-        ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, row->id, frame->start, ct_now(), 0);
+        ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, id, frame->start, ct_now(), 0);
         leave_unrecorded(frame);
         self->depth = frame->depth;
         ct_lane_leave(lane, frame->depth);
-        errno = saved_errno;
         return;
     }
     self->idle = 0;
@@ -170,7 +210,7 @@ void ct_leave_slow(struct ct_frame *frame)
     const struct ct_record record = {
         .end = end,
         .span = ct_span(end - frame->start, frame->depth, decoded.flags),
-        .function = row->id,
+        .function = id,
         .kind = decoded.kind,
         .slots = (uint8_t)(1 + decoded.payload_slots),
         .status = (int32_t)frame->result,
@@ -183,7 +223,7 @@ void ct_leave_slow(struct ct_frame *frame)
         const bool has_bytes = record.status == 0 && (decoded.kind == CT_KIND_TRANSFER || decoded.kind == CT_KIND_ALLOC ||
                                (decoded.kind == CT_KIND_CALL && decoded.flags & CT_FLAG_BYTES));
         const bool no_memory = self->allocated_slots <= self->mask && self->position >= self->allocated_slots;
-        ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, row->id, frame->start, end,
+        ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, id, frame->start, end,
                        has_bytes ? decoded.value : 0);
         ct_lane_publish(lane, self->position); /* takes the announcement back */
     }
@@ -193,5 +233,11 @@ void ct_leave_slow(struct ct_frame *frame)
     self->idle = 1;
     if (!room || ct_lane_wants_doorbell(lane, self->position))
         ct_record_wake(self);
-    errno = saved_errno;
+}
+
+void ct_leave_slow(struct ct_frame *frame)
+{
+    const struct quiet quiet = quiet_begin();
+    leave(frame);
+    quiet_end(quiet);
 }

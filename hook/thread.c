@@ -9,10 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct ct_producer ct_dormant;
+struct ct_producer ct_dormant, ct_unlaned;
 __thread struct ct_producer *ct_self = &ct_dormant;
 
 static struct ct_producer *producers; /* of the current segment, CT_LANES_MAX of them */
+enum { PRODUCERS_BYTES = sizeof(struct ct_producer) * CT_LANES_MAX };
 static uint32_t producers_epoch;
 static pthread_key_t exit_key;
 static _Atomic uint32_t exit_key_state; /* 0 none, 1 being made, 2 ready, 3 not to be had */
@@ -41,19 +42,30 @@ static void arm_exit(void)
         pthread_setspecific(exit_key, &exit_key);
 }
 
-struct ct_producer *ct_thread_producers_create(void)
+bool ct_thread_producers_create(void)
 {
-    const size_t bytes = sizeof(struct ct_producer) * CT_LANES_MAX;
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory =
+        mmap(NULL, PRODUCERS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-        return NULL;
+        return false;
 #ifdef MADV_WIPEONFORK
     /* Linux 4.14; before it the atfork handler in process.c is all there is. */
-    madvise(memory, bytes, MADV_WIPEONFORK);
+    madvise(memory, PRODUCERS_BYTES, MADV_WIPEONFORK);
 #endif
     producers = memory;
     producers_epoch = ct_process_epoch();
-    return producers;
+    return true;
+}
+
+void ct_thread_producers_abandon(void)
+{
+    if (producers_epoch != ct_process_epoch())
+        return;
+    for (uint32_t i = 0; i < CT_LANES_MAX && producers[i].lane; i++) {
+        const size_t bytes = CT_LANE_HEADER_BYTES + (producers[i].mask + 1) * CT_SLOT_BYTES;
+        mmap(producers[i].lane, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0);
+    }
 }
 
 void ct_thread_forget(void) { ct_self = &ct_dormant; }
@@ -87,7 +99,7 @@ static struct ct_producer *take_free(struct ct_segment *segment)
 
 static struct ct_producer *take_new(struct ct_segment *segment)
 {
-    if (!ct_process_lock())
+    if (!ct_process_may_allocate() || !ct_process_lock())
         return NULL;
     struct ct_producer *producer = NULL;
     const uint32_t index = atomic_load_explicit(&segment->lanes, memory_order_relaxed);
@@ -115,25 +127,29 @@ static struct ct_producer *take_new(struct ct_segment *segment)
     return producer;
 }
 
-/* The first record of every owner: whose calls follow. */
-static void introduce(struct ct_producer *self)
+/* The first record of every owner: whose calls follow. False when there is no room for it. */
+static bool introduce(struct ct_producer *self)
 {
     const uint32_t tid = (uint32_t)syscall(SYS_gettid);
     struct ct_thread_name name = { .name = "" };
     prctl(PR_GET_NAME, name.name, 0, 0, 0);
     atomic_store_explicit(&self->lane->tid, tid, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->lane->tenancy, 1, memory_order_relaxed);
+    for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+        atomic_store_explicit(&self->lane->loss[cause].first, 0, memory_order_relaxed);
 
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     ct_lane_announce(self->lane, self->position);
     const struct ct_record record = { .end = ct_now(), .kind = CT_KIND_THREAD, .slots = 2, .value = tid };
-    if (ct_record_room(self, record.slots))
+    const bool room = ct_record_room(self, record.slots);
+    if (room)
         ct_record_write(self, &record, &name, sizeof(name));
     else
         ct_lane_publish(self->lane, self->position);
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
+    return room;
 }
 
 bool ct_thread_attach(void)
@@ -149,7 +165,10 @@ bool ct_thread_attach(void)
     if (!self)
         return false;
     self->depth = 0;
-    introduce(self);
+    if (!introduce(self)) {
+        atomic_store_explicit(&self->lane->owner, CT_LANE_FREE, memory_order_release);
+        return false;
+    }
     arm_exit();
     ct_self = self;
     if (ct_lane_wants_doorbell(self->lane, self->position))

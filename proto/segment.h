@@ -79,6 +79,7 @@ struct ct_segment {
     _Atomic uint32_t flags;     /* enum ct_segment_flags */
     _Atomic uint32_t lanes;     /* lanes whose header is allocated and set up (release) */
     _Atomic uint32_t functions; /* directory entries in use (release) */
+    struct ct_loss unlaned;     /* calls of threads for which there was no memory for a lane */
 };
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 

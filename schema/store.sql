@@ -58,9 +58,9 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     DO UPDATE SET calls = excluded.calls, last_ns = excluded.last_ns;
 
 -- name: save_unsent
-INSERT INTO unsent (segment_id, function_id, lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-    ON CONFLICT (segment_id, function_id)
+INSERT INTO unsent (segment_id, entry, function_id, lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+    ON CONFLICT (segment_id, entry)
     DO UPDATE SET lost = excluded.lost, lost_ns = excluded.lost_ns, lost_bytes = excluded.lost_bytes,
                   skipped = excluded.skipped, skipped_ns = excluded.skipped_ns,
                   skipped_bytes = excluded.skipped_bytes;
@@ -109,10 +109,10 @@ UPDATE allocation SET freed_ns = ?3 WHERE process_id = ?1 AND address = ?2 AND f
 INSERT INTO subject (call_id, handle) VALUES (?1, ?2);
 
 -- name: clear_open_calls
-DELETE FROM open_call WHERE thread_id IN (SELECT thread_id FROM thread WHERE process_id = ?1);
+DELETE FROM open_call WHERE process_id = ?1;
 
 -- name: insert_open_call
-INSERT OR REPLACE INTO open_call (thread_id, depth, function_id, start_ns) VALUES (?1, ?2, ?3, ?4);
+INSERT OR REPLACE INTO open_call (process_id, thread_id, depth, function_id, start_ns) VALUES (?1, ?2, ?3, ?4, ?5);
 
 -- name: set_meta
 INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2);

@@ -160,11 +160,12 @@ CREATE TABLE subject (
 
 CREATE TABLE open_call (
     -- Calls entered and not yet returned.
+    process_id  INTEGER NOT NULL REFERENCES process,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     depth       INTEGER NOT NULL,
     function_id INTEGER NOT NULL REFERENCES function,
     start_ns    INTEGER NOT NULL,
-    PRIMARY KEY (thread_id, depth)
+    PRIMARY KEY (process_id, thread_id, depth)
 ) WITHOUT ROWID;
 
 CREATE TABLE total (
@@ -198,6 +199,7 @@ CREATE TABLE lane (
 CREATE TABLE unsent (
     -- What the hook saw and did not send, by function: lost for want of room, or left out on request.
     segment_id    INTEGER NOT NULL REFERENCES segment,
+    entry         INTEGER NOT NULL,        -- in the segment's directory of functions
     function_id   INTEGER NOT NULL REFERENCES function,
     lost          INTEGER NOT NULL,
     lost_ns       INTEGER NOT NULL,
@@ -205,7 +207,7 @@ CREATE TABLE unsent (
     skipped       INTEGER NOT NULL,
     skipped_ns    INTEGER NOT NULL,
     skipped_bytes INTEGER NOT NULL,
-    PRIMARY KEY (segment_id, function_id)
+    PRIMARY KEY (segment_id, entry)
 ) WITHOUT ROWID;
 
 CREATE TABLE loss (

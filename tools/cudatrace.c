@@ -57,6 +57,7 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
             break;
         case OPTION_SESSION:
             options->session = optarg;
+            options->session_given = true;
             break;
         case OPTION_HELP:
         case 'h':
@@ -115,6 +116,12 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     const char *name = argv[1];
+    if (strcmp(name, "help") == 0 && argc == 3) {
+        /* help COMMAND is COMMAND --help. */
+        argv[1] = argv[2];
+        argv[2] = (char *)(uintptr_t)"--help";
+        name = argv[1];
+    }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         usage(stdout);
         return EXIT_SUCCESS;

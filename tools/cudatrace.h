@@ -13,6 +13,7 @@ enum { EXIT_USAGE = 2 };
 struct ct_options {
     const char *database; /* NULL: not given */
     const char *session;  /* valid */
+    bool session_given;   /* by --session */
 };
 
 /* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */

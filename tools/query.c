@@ -29,27 +29,48 @@ static int64_t pragma(sqlite3 *connection, const char *sql)
     return value;
 }
 
-/* A trace in a place that cannot be written, with no daemon at work, is read as a file that does not change. */
+/* A trace without a write-ahead log has no daemon at work and is read as a file that does not change: SQLite would else leave
+ * files beside it that a reader may not remove, or fail in a folder that cannot be written. */
 static int open_file(const char *path, sqlite3 **connection)
 {
-    int rc = sqlite3_open_v2(path, connection, SQLITE_OPEN_READONLY, NULL);
-    sqlite3_busy_timeout(*connection, 10000);
-    if (rc == SQLITE_OK && pragma(*connection, "SELECT count(*) FROM sqlite_master") >= 0)
-        return SQLITE_OK;
-    rc = sqlite3_errcode(*connection);
-    char wal[4200];
+    char wal[4400], uri[4400];
     snprintf(wal, sizeof(wal), "%s-wal", path);
-    if (rc != SQLITE_CANTOPEN || access(wal, F_OK) == 0 || strpbrk(path, "?#%"))
-        return rc;
-    char uri[4300];
+    const bool closed = access(wal, F_OK) != 0 && !strpbrk(path, "?#%");
     snprintf(uri, sizeof(uri), "file:%s?immutable=1", path);
-    sqlite3_close(*connection);
-    return sqlite3_open_v2(uri, connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+    int rc = sqlite3_open_v2(closed ? uri : path, connection, SQLITE_OPEN_READONLY | (closed ? SQLITE_OPEN_URI : 0), NULL);
+    sqlite3_busy_timeout(*connection, 10000);
+    if (rc == SQLITE_OK && pragma(*connection, "SELECT count(*) FROM sqlite_master") < 0)
+        rc = sqlite3_errcode(*connection);
+    return rc;
+}
+
+/* At another boot the daemon begins the next numbered file: whoever names the first one should know. */
+static void note_successor(const char *path)
+{
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    const int stem = (int)(dot && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path));
+    char next[4300], newest[4300] = "";
+    for (int number = 2; number < 10000; number++) {
+        snprintf(next, sizeof(next), "%.*s.%d%s", stem, path, number, path + stem);
+        if (access(next, F_OK) != 0)
+            break;
+        memcpy(newest, next, sizeof(newest));
+    }
+    if (newest[0])
+        ct_fail(0, "%s is the trace of an earlier boot; the newest one is %s", path, newest);
 }
 
 sqlite3 *ct_trace_open(const struct ct_options *options)
 {
+    char served[4096];
     const char *path = options->database ? options->database : "trace.db";
+    if (!options->database && options->session_given) {
+        const int daemon = ct_client_connect(options->session);
+        if (daemon >= 0 && ct_client_ask(daemon, "database", served, sizeof(served)))
+            path = served;
+        if (daemon >= 0)
+            close(daemon);
+    }
     struct stat status;
     if (stat(path, &status) != 0) {
         ct_fail(EXIT_FAILURE, "no trace at '%s': name one with --db, or make it with `cudatrace run -- COMMAND`", path);
@@ -75,6 +96,7 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
         sqlite3_close(connection);
         return NULL;
     }
+    note_successor(path);
     sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(connection, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_set_authorizer(connection, authorize, NULL);
@@ -317,6 +339,7 @@ int ct_sql(int argc, char **argv)
         "dozen questions with their queries. Times are CLOCK_MONOTONIC nanoseconds.\n"
         "\n"
         "  --db FILE      the trace (default: ./trace.db)\n"
+        "  --session NAME the trace of that session's daemon\n"
         "  --format F     table (aligned columns), csv or json (default: table)\n";
     static const struct option known[] = { { "format", required_argument, NULL, 'f' }, { 0 } };
     struct ct_options options;

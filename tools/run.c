@@ -17,11 +17,12 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: cudatrace run [--db FILE] [--session NAME] [--] COMMAND [ARGUMENT…]\n"
+    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--] COMMAND [ARGUMENT…]\n"
     "\n"
     "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
     "every call that it made is in the database. A daemon is started when none serves\n"
-    "the session, and goes when no `cudatrace run` needs it any more.\n"
+    "the session, and goes when no `cudatrace run` needs it any more. Runs into the same\n"
+    "database add to it.\n"
     "\n"
     "  --db FILE       the database (default: ./trace.db, or what the session's daemon\n"
     "                  writes)\n"
@@ -201,6 +202,12 @@ static int preload(const char *session)
         setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, session, 1) != 0)
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     free(value);
+    /* AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go on. */
+    const char *asan = getenv("ASAN_OPTIONS");
+    if (asprintf(&value, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") < 0 ||
+        setenv("ASAN_OPTIONS", value, 1) != 0)
+        return ct_fail(EXIT_FAILURE, "run: out of memory");
+    free(value);
     return EXIT_SUCCESS;
 }
 
@@ -228,9 +235,35 @@ static int die_of(int number)
     return 128 + number;
 }
 
-static void tell(const char *database)
+/* Calls that the daemon has stored since it started, -1 when it does not say. */
+static long long stored_calls(const char *session)
 {
-    if (isatty(STDERR_FILENO))
+    const int fd = ct_client_connect(session);
+    char answer[256], *text = NULL;
+    size_t bytes = 0;
+    long long stored = -1;
+    FILE *rest = open_memstream(&text, &bytes);
+    if (rest && fd >= 0 && ct_client_ask(fd, "status", answer, sizeof(answer)))
+        ct_client_copy(fd, rest);
+    if (rest)
+        fclose(rest);
+    const char *line = text ? strstr(text, "\nstored ") : NULL;
+    if (line)
+        stored = strtoll(line + strlen("\nstored "), NULL, 10);
+    free(text);
+    if (fd >= 0)
+        close(fd);
+    return stored;
+}
+
+/* Silence would look like a trace. */
+static void tell(const char *database, bool nothing)
+{
+    if (nothing)
+        fprintf(stderr,
+                "cudatrace: run: no CUDA driver call was traced: the command made none, or was linked statically, is "
+                "set-user-ID, or clears LD_PRELOAD\n");
+    else if (isatty(STDERR_FILENO))
         fprintf(stderr, "cudatrace: traced into %s\n", database);
 }
 
@@ -277,6 +310,7 @@ int ct_run(int argc, char **argv)
                        "run: session '%s' is served by a daemon that writes %s: leave --db away, or choose another --session",
                        options.common.session, database);
 
+    const long long before_calls = stored_calls(options.common.session);
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* until the child is known and the handlers are there */
@@ -296,7 +330,7 @@ int ct_run(int argc, char **argv)
     else if (strcmp(answer, "ok") != 0)
         ct_fail(0, "run: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
     else
-        tell(database);
+        tell(database, before_calls >= 0 && stored_calls(options.common.session) == before_calls);
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then. */
     ct_client_ask(daemon, "release", answer, sizeof(answer));
     close(daemon);

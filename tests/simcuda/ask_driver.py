@@ -91,8 +91,8 @@ def main():
 
     rows = list(globals()["ask_" + options.table](ctypes.CDLL(options.libcuda)))
     if not options.check:
-        print("/*", COMMENTS[options.table], " *", " * Printed by ask_driver.py under driver 580.159.04, one H200.",
-              " */", "", *rows, sep="\n")
+        origin = " * Printed by ask_driver.py under driver 580.159.04, one H200."
+        print("/*", COMMENTS[options.table], " *", origin, " */", "", *rows, sep="\n")
         return 0
     table = HERE / f"{options.table}.def"
     expected = [line for line in table.read_text().splitlines() if re.match(r"[A-Z]+\(", line)]

@@ -52,7 +52,7 @@ static CUresult add_tips(CUstream stream, const CUgraphNode *nodes, size_t count
     return CUDA_SUCCESS;
 }
 
-CUresult capture_add(CUstream stream, const struct op *op, CUgraphNode *node)
+CUresult capture_add(CUstream stream, const struct op *op)
 {
     CUgraphNode added;
     if (stream->capture->invalidated)
@@ -62,8 +62,6 @@ CUresult capture_add(CUstream stream, const struct op *op, CUgraphNode *node)
     CUresult result = graph_add(&added, stream->capture->graph, op, stream->tips, stream->tip_count);
     if (result == CUDA_SUCCESS)
         result = set_tips(&stream->tips, &stream->tip_count, &added, 1);
-    if (node)
-        *node = added;
     return result;
 }
 

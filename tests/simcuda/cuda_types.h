@@ -13,24 +13,17 @@ typedef unsigned int CUdeviceptr_v1; /* before CUDA 3.2 */
 typedef unsigned long long CUtexObject;
 typedef unsigned long long CUsurfObject;
 typedef struct CUlinkState_st *CUlinkState;
-typedef struct CUuserObject_st *CUuserObject;
 typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
 enum {
-    CU_CTX_SCHED_MASK = 0x07,
     CU_CTX_FLAGS_MASK = 0xff,
 
-    CU_ARRAY_LAYERED = 0x01,
-    CU_ARRAY_CUBEMAP = 0x04,
-
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
-    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
     CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
     CU_FUNC_ATTRIBUTE_COUNT = 16,
 
-    CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
     CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
 
     CU_MEMPOOL_ATTR_COUNT = 9,

@@ -21,7 +21,7 @@ C_TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c"
 # The letters of the types that models take by value and whose names do not tell.
 VALUE_TYPES = {
     "p": "CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUgraph CUgraphNode CUgraphExec "
-         "CUarray CUmemoryPool CUlinkState CUhostFn CUstreamCallback CUoccupancyB2DSize CUuserObject",
+         "CUarray CUmemoryPool CUlinkState CUhostFn CUstreamCallback CUoccupancyB2DSize",
     "l": "size_t uint64_t CUdeviceptr CUtexObject CUsurfObject",
     "i": "int unsigned CUdevice CUresult uint32_t CUmemorytype CUstreamCaptureMode CUdeviceptr_v1",
     "h": "uint16_t",
@@ -144,7 +144,7 @@ def main():
     returning_nothing = set(re.findall(r"^ \*   (cu\w+)$", comment, re.M))
     models = models_in(sources)
 
-    wrong = [f"{path.name}: sim_{name}: parameters are '{letters}', the driver's '{letters_by_name.get(name)}'"
+    wrong = [f"{path.name}: sim_{name} has parameters '{letters}', not '{letters_by_name.get(name)}'"
              for name, (letters, path) in models.items()
              if letters_by_name.get(name) != letters or name not in rows]
     if wrong:

@@ -17,7 +17,6 @@ CUresult launch_prepare(struct launch *launch, CUcontext context, void *function
     if (params && extra)
         return CUDA_ERROR_INVALID_VALUE;
     launch->function_generation = launch->function->handle.generation;
-    launch->params = params;
     const struct kernel_code *code = kernel_code_named(launch->function->name);
     return code ? kernel_copy_params(code, launch->values, params, extra) : CUDA_SUCCESS;
 }

@@ -203,7 +203,7 @@ CUresult op_submit(CUstream stream, const struct op *op)
     if (result != CUDA_SUCCESS)
         return capture_spoil(stream, result);
     if (stream->capture)
-        return capture_add(stream, op, NULL);
+        return capture_add(stream, op);
     result = capture_forbids_legacy(stream);
     if (result != CUDA_SUCCESS)
         return result;

@@ -7,11 +7,6 @@ static struct {
     unsigned flags;
 } primaries[SIM_MAX_DEVICES];
 
-CUcontext context_of_device(CUdevice device)
-{
-    return primaries[device].retains > 0 ? primaries[device].context : NULL;
-}
-
 CUresult sim_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     if (!context)

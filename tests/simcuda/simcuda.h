@@ -95,7 +95,6 @@ CUresult context_current(CUcontext *current);
 bool context_alive(CUcontext context);
 CUresult context_new(CUcontext *context, CUdevice device, unsigned flags, unsigned api_version);
 void context_end(CUcontext context); /* with all that it owns; context_wait() first */
-CUcontext context_of_device(CUdevice device);
 uint64_t context_next_id(void); /* contexts, streams and captures draw from one sequence, as in the driver */
 
 /* Set in the driver's thread while it runs a program's callback, which may make no call. */
@@ -154,7 +153,6 @@ struct CUmemPoolHandle_st {
     uint64_t attributes[CU_MEMPOOL_ATTR_COUNT];
 };
 void pool_count(CUmemoryPool pool, int64_t change_bytes);
-CUmemoryPool pool_of_device(CUdevice device);
 
 /* ---- launch.c, kernel.c */
 enum { KERNEL_MAX_PARAMS = 3 };
@@ -164,7 +162,6 @@ struct launch {
     uint64_t function_generation;
     unsigned grid[3], block[3], shared_bytes;
     bool cooperative;
-    void **params; /* as the program gave them: meaningful in its own GetParams calls alone */
     CUkernel kernel;
     uint64_t values[KERNEL_MAX_PARAMS]; /* copied, of kernels whose code is known */
 };
@@ -294,7 +291,7 @@ struct capture {
     uint64_t id;
     pthread_t thread;
 };
-CUresult capture_add(CUstream stream, const struct op *op, CUgraphNode *node);
+CUresult capture_add(CUstream stream, const struct op *op);
 CUresult capture_spoil(CUstream stream, CUresult result); /* an error on a captured stream ends its capture */
 CUresult capture_forbids_unsafe(void); /* CUDA_SUCCESS unless some capture forbids the call */
 CUresult capture_forbids_context_sync(CUcontext context);

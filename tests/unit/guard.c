@@ -25,11 +25,10 @@ int main(void)
     if (map == MAP_FAILED)
         fail("mmap");
     memset(map, 'x', BYTES);
-    struct ct_guard guard, other;
+    static char elsewhere;
     ct_guard_install();
-    ct_guard_add(&guard, map, BYTES);
-    ct_guard_add(&other, &other, 1);
-    if (((volatile char *)map)[BYTES - 1] != 'x' || guard.poisoned)
+    struct ct_guard *guard = ct_guard_add(map, BYTES), *other = ct_guard_add(&elsewhere, 1);
+    if (!guard || !other || ((volatile char *)map)[BYTES - 1] != 'x' || guard->poisoned)
         fail("an intact file");
     if (ftruncate(fd, 4096) != 0)
         fail("ftruncate");
@@ -37,9 +36,12 @@ int main(void)
     memcpy(copy, map, BYTES);
     if (copy[0] != 'x' || copy[4095] != 'x' || copy[4096] != 0 || copy[BYTES - 1] != 0)
         fail("what is read of a file that was cut");
-    if (!guard.poisoned || other.poisoned)
+    if (!guard->poisoned || other->poisoned)
         fail("the mark");
-    ct_guard_remove(&other);
-    ct_guard_remove(&guard);
+    ct_guard_remove(other);
+    ct_guard_remove(guard);
+    guard = ct_guard_add(&elsewhere, 1);
+    if (!guard || guard->poisoned)
+        fail("a guard that is used again");
     return EXIT_SUCCESS;
 }

@@ -13,7 +13,7 @@ static const char *const kernel_names[] = {
     ("_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastINS0_15CUDAFunctor_addIfEEEE"
      "vRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_"),
     "_ZN7cutlass7Kernel2I50cutlass_80_tensorop_s1688gemm_64x64_16x6_nn_align4EEvNT_6ParamsE",
-    "_Z17conv2d_grouped_nhwI6__halfLi3ELi3EEvPKT_S3_PS1_iiii",
+    "_Z18conv2d_grouped_nhwI6__halfLi3ELi3EEvPKT_S3_PS1_iiii",
     "_Z9normalizeILi256EEvPKfPfi",
     "ampere_sgemm_128x64_tn",
     "triton_poi_fused_add_relu_0",
