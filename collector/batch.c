@@ -24,6 +24,15 @@ static int write_meta(struct ct_collection *collection, const struct ct_batch *b
                              (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
 }
 
+static int end_orphans(struct ct_collection *collection, const struct ct_batch *batch)
+{
+    uint64_t running;
+    if (ct_store_end_orphans(collection->store, batch->now_ns, ct_process_alive, &running) != 0)
+        return -1;
+    collection->orphans = running > 0;
+    return 0;
+}
+
 /* All between begin and commit; 0 or -1. */
 static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, struct ct_report *report)
 {
@@ -51,6 +60,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
         if (p->final && !ct_process_has_backlog(p) && ct_process_end(p, batch) != 0)
             return -1;
     }
+    if (batch->snapshot_open && collection->orphans && end_orphans(collection, batch) != 0)
+        return -1;
     return report->rows > 0 ? write_meta(collection, batch) : 0;
 }
 

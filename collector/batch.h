@@ -13,6 +13,8 @@ struct ct_collection {
     struct ct_process *processes;
     uint32_t segments_known; /* control->segments as it was before the last look for new ones, all of which are in `processes` */
     uint64_t all_known_ns;   /* when that was last all there were */
+    /* Processes of an earlier daemon may still run and never call again: they are looked for until none is left. */
+    bool orphans;
     struct ct_merge merge;
     uint64_t meta_written_ns;
 };

@@ -303,7 +303,7 @@ static void stop_loop(struct daemon *daemon)
             p->path[0] = '\0';
         close_process(daemon, p);
     }
-    ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive);
+    ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive, NULL);
     ct_store_close(daemon->store);
     daemon->store = NULL;
     ct_session_close(&daemon->session);
@@ -320,8 +320,6 @@ static int start(struct daemon *daemon, char *message)
         ct_session_close(&daemon->session);
         return 1;
     }
-    if (ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive) != 0)
-        ct_log("%s", ct_store_error(daemon->store));
     uv_loop_init(&daemon->loop);
     uv_timer_init(&daemon->loop, &daemon->pace);
     uv_timer_init(&daemon->loop, &daemon->housekeeping);

@@ -101,6 +101,7 @@ int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control 
     if (!worker)
         return UV_ENOMEM;
     worker->collection.store = store;
+    worker->collection.orphans = true;
     worker->collection.control = control;
     worker->on_batch = on_batch;
     worker->data = data;

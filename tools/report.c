@@ -18,6 +18,7 @@ static const char help[] =
     "  functions   calls by total time\n"
     "\n"
     "  --db FILE   the trace (default: ./trace.db)\n"
+    "  --session NAME  the trace of that session's daemon\n"
     "  --pid PID   of this process alone (default: all)\n"
     "  --format F  table (aligned columns), csv or json (default: table)\n"
     "\n"

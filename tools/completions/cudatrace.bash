@@ -128,10 +128,10 @@ _cudatrace()
             _cudatrace_command "$COMP_CWORD"
         fi
         ;;
-    sql) _cudatrace_words '--db --format --help' ;;
+    sql) _cudatrace_words '--db --session --format --help' ;;
     report)
         if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --pid --format --help'
+            _cudatrace_words '--db --session --pid --format --help'
         else
             _cudatrace_words 'processes categories functions'
         fi
