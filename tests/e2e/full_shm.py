@@ -1,0 +1,28 @@
+"""/dev/shm runs full: the program goes on at its own speed with its own results, and every call is stored or counted."""
+import os
+import subprocess
+import sys
+
+from cudatrace_test import Session, WORKLOADS, check, equal, skip
+
+INSIDE = "CUDATRACE_TEST_FULL_SHM"
+if INSIDE not in os.environ:
+    # A /dev/shm of our own, which is small, in a mount namespace.
+    mount = 'mount -t tmpfs -o size=2560k none /dev/shm && exec "$0" "$@"'
+    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
+        if subprocess.run([*unshare, "sh", "-c", "mount -t tmpfs none /dev/shm"], capture_output=True).returncode == 0:
+            done = subprocess.run([*unshare, "sh", "-c", mount, sys.executable, __file__], env=dict(os.environ, **{INSIDE: "1"}))
+            sys.exit(done.returncode)
+    skip("no mount namespace to be had")
+
+with Session() as s:
+    s.start_daemon()
+    done = s.run(WORKLOADS / "calls", "--threads", 60, "--calls", 20000, "--mix", "getctx")
+    s.flush()
+    s.check_identity(lost=None)
+    s.check_truth()
+    lost = s.value("SELECT sum(lost) FROM totals")
+    check(lost > 0, "nothing was refused", s.rows("SELECT count(*) FROM lane"))
+    check(s.value("SELECT sum(calls) FROM losses WHERE cause = 'memory'") > 0, "causes",
+          s.rows("SELECT cause, sum(calls) FROM losses GROUP BY cause"))
+    print(lost, "of", s.value("SELECT sum(calls) FROM totals"), "lost")
