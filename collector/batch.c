@@ -48,7 +48,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
         if (ct_process_add(p, &collection->merge) != 0)
             return -1;
     }
-    if (collection->merge.count > 0 && ct_store_calls(collection->store, &collection->merge, ROWS_MAX, &report->rows) != 0)
+    if (collection->merge.count > 0 &&
+        ct_store_calls(collection->store, &collection->merge, ROWS_MAX, &report->rows) != 0)
         return -1;
     report->more = collection->merge.count > 0;
     /* What returned before the earliest call that was left is stored. */
@@ -65,14 +66,15 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     return report->rows > 0 ? write_meta(collection, batch) : 0;
 }
 
-/* Calls of segments that are not yet read may be as old as the last moment at which all were known: a hook counts its segment before
- * its first call. */
+/* Calls of segments that are not yet read may be as old as the last moment at which all were known: a hook
+ * counts its segment before its first call. */
 static uint64_t watermark(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint32_t segments = atomic_load_explicit(&collection->control->segments, memory_order_acquire);
     if (segments == collection->segments_known)
         collection->all_known_ns = now_ns;
-    return collection->all_known_ns > CT_PUBLISH_SLACK_NS ? collection->all_known_ns - CT_PUBLISH_SLACK_NS : 0;
+    return collection->all_known_ns > CT_PUBLISH_SLACK_NS ? collection->all_known_ns - CT_PUBLISH_SLACK_NS
+                                                          : 0;
 }
 
 /* Takes the processes out that are at their end, or broke a rule. */
@@ -92,7 +94,8 @@ static void sort_out(struct ct_collection *collection, struct ct_report *report)
     }
 }
 
-void ct_batch_make(struct ct_collection *collection, const struct ct_request *request, struct ct_report *report)
+void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
+                   struct ct_report *report)
 {
     atomic_store_explicit(&collection->control->sleeping, 0, memory_order_relaxed);
     if (request->detach)
@@ -111,7 +114,8 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     batch.now_ns = ct_monotonic_ns();
     batch.until_ns = watermark(collection, batch.now_ns);
 
-    if (begun != 0 || fill_batch(collection, &batch, report) != 0 || ct_store_commit(collection->store) != 0) {
+    if (begun != 0 || fill_batch(collection, &batch, report) != 0 ||
+        ct_store_commit(collection->store) != 0) {
         memcpy(report->error, ct_store_error(collection->store), sizeof(report->error));
         ct_store_rollback(collection->store);
         EACH_PROCESS(p) ct_process_revert(p);

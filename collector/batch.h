@@ -1,19 +1,22 @@
-/* Making a batch: from the lanes of all processes to one transaction. Called by the worker's thread, and by the
- * benchmark, which has no threads. */
+/* Making a batch: from the lanes of all processes to one transaction. Called by the worker's thread, and by
+ * the benchmark, which has no threads. */
 #ifndef CT_BATCH_H
 #define CT_BATCH_H
 
 #include "process.h"
 
-/* What is collected from, and where to. The members are the owner's to set; `merge` and what follows start as zero. */
+/* What is collected from, and where to. The members are the owner's to set; `merge` and what follows start as
+ * zero. */
 struct ct_collection {
     struct ct_store *store;
     struct ct_control *control; /* its `sleeping` is set between batches */
     struct ct_timeline timeline;
     struct ct_process *processes;
-    uint32_t segments_known; /* control->segments as it was before the last look for new ones, all of which are in `processes` */
+    uint32_t segments_known; /* control->segments as it was before the last look for new ones, all of which
+                                are in `processes` */
     uint64_t all_known_ns;   /* when that was last all there were */
-    /* Processes of an earlier daemon may still run and never call again: they are looked for until none is left. */
+    /* Processes of an earlier daemon may still run and never call again: they are looked for until none is
+     * left. */
     bool orphans;
     struct ct_merge merge;
     uint64_t meta_written_ns;
@@ -27,12 +30,12 @@ struct ct_request {
 
 /* What a batch brought. */
 struct ct_report {
-    uint64_t rows;       /* stored */
-    uint64_t flushed_ns; /* all that returned before is stored; 0 when rows were left over */
-    bool more;           /* the batch was full: rows that could be stored were left */
-    bool backlog;        /* published calls wait, if only because they are too young */
+    uint64_t rows;                      /* stored */
+    uint64_t flushed_ns;                /* all that returned before is stored; 0 when rows were left over */
+    bool more;                          /* the batch was full: rows that could be stored were left */
+    bool backlog;                       /* published calls wait, if only because they are too young */
     char error[CT_STORE_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
-    struct ct_process *gone; /* ended or detached processes: no longer in the collection */
+    struct ct_process *gone;            /* ended or detached processes: no longer in the collection */
 
     /* Sums since the start. */
     uint64_t rows_total, late_total, batches_total;
@@ -40,6 +43,7 @@ struct ct_report {
 };
 
 /* Makes a batch and adds to *report, whose sums go on. */
-void ct_batch_make(struct ct_collection *collection, const struct ct_request *request, struct ct_report *report);
+void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
+                   struct ct_report *report);
 
 #endif

@@ -34,7 +34,10 @@ struct answer {
     char text[];
 };
 
-static void on_closed(uv_handle_t *handle) { free(handle->data); }
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
 
 static void drop(struct client *client)
 {
@@ -130,12 +133,8 @@ static const struct {
     const char *name;
     void (*run)(struct client *client);
 } commands_known[] = {
-    { "flush", do_flush },
-    { "status", do_status },
-    { "stop", do_stop },
-    { "hold", do_hold },
-    { "release", do_release },
-    { "database", do_database },
+    { "flush", do_flush }, { "status", do_status },   { "stop", do_stop },
+    { "hold", do_hold },   { "release", do_release }, { "database", do_database },
 };
 
 static void run_line(struct client *client)
@@ -155,7 +154,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     (void)suggested;
     struct client *client = handle->data;
-    *buffer = uv_buf_init(client->line + client->length, (unsigned int)(sizeof(client->line) - client->length));
+    *buffer =
+        uv_buf_init(client->line + client->length, (unsigned int)(sizeof(client->line) - client->length));
 }
 
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)

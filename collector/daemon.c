@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 
 /* When batches are made: one right after the other while they are full, every PACE_MS while calls come,
- * none until the doorbell rings once two in a row found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and
- * whatever a doorbell may have missed. */
+ * none until the doorbell rings once two in a row found nothing. Every HOUSEKEEPING_MS the open calls are
+ * looked at, and whatever a doorbell may have missed. */
 enum { GATHER_MS = 10, PACE_MS = 50, HOUSEKEEPING_MS = 1000, RETRY_MS = 1000, FIRST_HOLDER_MS = 10000 };
 
 struct daemon {
@@ -112,7 +112,10 @@ static void on_process(struct ct_process *process, void *data)
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
 }
 
-static void free_followed(uv_handle_t *handle) { free(handle->data); }
+static void free_followed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
 
 static void close_process(struct daemon *daemon, struct ct_process *process)
 {
@@ -146,7 +149,8 @@ static void find_segments(struct daemon *daemon)
 
 static void find_new_segments(struct daemon *daemon)
 {
-    if (atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire) != daemon->segments_seen)
+    if (atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire) !=
+        daemon->segments_seen)
         find_segments(daemon);
 }
 
@@ -178,8 +182,9 @@ static void on_batch(const struct ct_report *report, void *data)
     const bool failed = report->error[0] != '\0';
     if (failed != daemon->failing) {
         if (failed)
-            ct_log("%s; calls stay in shared memory, and are counted once it is full; trying again every second",
-                   report->error);
+            ct_log(
+                "%s; calls stay in shared memory, and are counted once it is full; trying again every second",
+                report->error);
         else
             ct_log("the database can be written again");
         daemon->failing = failed;
@@ -241,14 +246,15 @@ static void on_status(char *text, size_t bytes, void *data)
 {
     const struct daemon *daemon = data;
     const struct ct_report *last = &daemon->last;
-    snprintf(text, bytes,
-             "session %s\ndatabase %s\ndaemon %d\nprocesses %u\nthreads %u\nstored %llu\nlate %llu\nbatches %llu\n"
-             "clock %s\nstate %s\n",
-             daemon->session.name, ct_store_path(daemon->store), (int)getpid(), last->processes, last->lanes,
-             (unsigned long long)last->rows_total, (unsigned long long)last->late_total,
-             (unsigned long long)last->batches_total,
-             daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime",
-             daemon->failing ? last->error : "ok");
+    snprintf(
+        text, bytes,
+        "session %s\ndatabase %s\ndaemon %d\nprocesses %u\nthreads %u\nstored %llu\nlate %llu\nbatches %llu\n"
+        "clock %s\nstate %s\n",
+        daemon->session.name, ct_store_path(daemon->store), (int)getpid(), last->processes, last->lanes,
+        (unsigned long long)last->rows_total, (unsigned long long)last->late_total,
+        (unsigned long long)last->batches_total,
+        daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime",
+        daemon->failing ? last->error : "ok");
 }
 
 /* The hooks are told to let go, then what they have published is stored. */
@@ -263,17 +269,26 @@ static void begin_stop(struct daemon *daemon)
     ct_worker_request_flush(daemon->worker, ct_monotonic_ns());
 }
 
-static void on_stop(void *data) { begin_stop(data); }
+static void on_stop(void *data)
+{
+    begin_stop(data);
+}
 static void on_signal(uv_signal_t *signal, int number)
 {
     (void)number;
     begin_stop(signal->data);
 }
 
-static void on_unused(uv_timer_t *timer) { begin_stop(timer->data); }
+static void on_unused(uv_timer_t *timer)
+{
+    begin_stop(timer->data);
+}
 
 /* A daemon that is leaving is no more to be held. */
-static bool may_hold(void *data) { return !((struct daemon *)data)->stopping; }
+static bool may_hold(void *data)
+{
+    return !((struct daemon *)data)->stopping;
+}
 
 static bool on_holders(size_t count, void *data)
 {

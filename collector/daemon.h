@@ -14,8 +14,8 @@ struct ct_daemon_options {
     bool leave_when_unused; /* goes when its last holder goes: started by `cudatrace run` */
 };
 
-/* Runs until it is stopped. `on_ready` is called once the session is served; before that, a return of 1 comes with a
- * sentence in `message`. The exit status. */
+/* Runs until it is stopped. `on_ready` is called once the session is served; before that, a return of 1 comes
+ * with a sentence in `message`. The exit status. */
 int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
                   char message[CT_STORE_MESSAGE_BYTES]);
 

@@ -58,8 +58,9 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
 {
     struct stat status;
     if (stat(path, &status) != 0)
-        return errno == ENOENT ? EMPTY
-                               : (enum verdict)fail(message, "cannot open database '%s': %s", path, strerror(errno));
+        return errno == ENOENT
+                   ? EMPTY
+                   : (enum verdict)fail(message, "cannot open database '%s': %s", path, strerror(errno));
     if (S_ISDIR(status.st_mode))
         return (enum verdict)fail(message, "'%s' is a directory: name a file with --db", path);
     if (!S_ISREG(status.st_mode))
@@ -77,22 +78,25 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
         rc = query_text(connection, "SELECT count(*) FROM sqlite_master", objects, sizeof(objects));
     enum verdict verdict = OURS;
     if (rc != SQLITE_OK) {
-        verdict = (enum verdict)fail(message, "'%s' is no readable database (%s): name another file with --db", path,
-                                     sqlite3_errmsg(connection));
+        verdict =
+            (enum verdict)fail(message, "'%s' is no readable database (%s): name another file with --db",
+                               path, sqlite3_errmsg(connection));
     } else if (query_text(connection, "PRAGMA application_id", application, sizeof(application)) != 0 ||
                query_text(connection, "PRAGMA user_version", version, sizeof(version)) != 0) {
         verdict = (enum verdict)fail(message, "cannot read '%s': %s", path, sqlite3_errmsg(connection));
     } else if (strtol(application, NULL, 10) != APPLICATION_ID) {
-        verdict = strcmp(objects, "0") == 0
-                      ? EMPTY
-                      : (enum verdict)fail(message, "'%s' is a database of another program: name another file with --db",
-                                           path);
+        verdict =
+            strcmp(objects, "0") == 0
+                ? EMPTY
+                : (enum verdict)fail(
+                      message, "'%s' is a database of another program: name another file with --db", path);
     } else if (strtol(version, NULL, 10) > CT_SCHEMA_VERSION) {
         verdict = (enum verdict)fail(message,
                                      "'%s' was written by a newer cudatrace (schema %s, this one knows %d): "
                                      "update cudatrace, or name another file with --db",
                                      path, version, CT_SCHEMA_VERSION);
-    } else if (query_text(connection, "SELECT value FROM meta WHERE key = 'boot_id'", boot, sizeof(boot)) != 0) {
+    } else if (query_text(connection, "SELECT value FROM meta WHERE key = 'boot_id'", boot, sizeof(boot)) !=
+               0) {
         verdict = (enum verdict)fail(message, "'%s' is damaged (%s): name another file with --db", path,
                                      sqlite3_errmsg(connection));
     } else if (strcmp(boot, boot_id) != 0) {
@@ -131,7 +135,8 @@ static int lock(struct ct_database *database, bool *created, char *message)
         const int error = errno;
         close(fd);
         return error == EWOULDBLOCK
-                   ? fail(message, "database '%s' is being written by another cudatraced: name another file with --db",
+                   ? fail(message,
+                          "database '%s' is being written by another cudatraced: name another file with --db",
                           path)
                    : fail(message, "cannot lock database '%s': %s", path, strerror(error));
     }
@@ -166,10 +171,8 @@ static int create(sqlite3 *connection, const char *session, const char *boot_id)
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(scripts) / sizeof(scripts[0]); i++)
         rc = sqlite3_exec(connection, scripts[i], NULL, NULL, NULL);
     const char *const meta[][2] = {
-        { "host", host },
-        { "boot_id", boot_id },
-        { "session", session },
-        { "cudatrace_version", CUDATRACE_VERSION },
+        { "host", host },          { "boot_id", boot_id },
+        { "session", session },    { "cudatrace_version", CUDATRACE_VERSION },
         { "created_unix_s", now },
     };
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(meta) / sizeof(meta[0]); i++)
@@ -196,9 +199,9 @@ static int open_connection(struct ct_database *database, enum verdict verdict, c
         rc = create(*connection, session, boot_id);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(*connection, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL);
-    return rc == SQLITE_OK ? 0
-                           : fail(message, "cannot write database '%s': %s", database->path,
-                                  sqlite3_errmsg(*connection));
+    return rc == SQLITE_OK
+               ? 0
+               : fail(message, "cannot write database '%s': %s", database->path, sqlite3_errmsg(*connection));
 }
 
 int ct_database_open(struct ct_database *database, const char *path, const char *session,
@@ -216,7 +219,8 @@ int ct_database_open(struct ct_database *database, const char *path, const char 
         verdict = inspect(database->path, boot_id, message);
     }
     if (verdict == OTHER_BOOT)
-        return fail(message, "'%s' and its numbered successors belong to earlier boots: name another file with --db",
+        return fail(message,
+                    "'%s' and its numbered successors belong to earlier boots: name another file with --db",
                     path);
     bool created = false;
     if (verdict == REFUSED || lock(database, &created, message) != 0)

@@ -33,13 +33,14 @@ static void store_launch(const struct context *c, const struct ct_launch *launch
 static void store_transfer(const struct context *c, const struct ct_transfer *transfer)
 {
     const int64_t kind = transfer->transfer < CT_TRANSFER_COUNT ? transfer->transfer : CT_TRANSFER_UNKNOWN;
-    const int64_t route = ct_store_route(c->store,
-                                         (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
-                                                                           (int64_t)transfer->stream,
-                                                                           (c->flags & CT_FLAG_CAPTURED) != 0 },
-                                         transfer_names[kind]);
+    const int64_t route = ct_store_route(
+        c->store,
+        (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
+                                          (int64_t)transfer->stream, (c->flags & CT_FLAG_CAPTURED) != 0 },
+        transfer_names[kind]);
     ct_store_defer(c->store, CT_INSERT_TRANSFER, 4,
-                   (const int64_t[]){ c->call_id, route, transfer->source ? (int64_t)transfer->source : CT_NULL,
+                   (const int64_t[]){ c->call_id, route,
+                                      transfer->source ? (int64_t)transfer->source : CT_NULL,
                                       transfer->destination ? (int64_t)transfer->destination : CT_NULL },
                    NULL);
 }
@@ -50,9 +51,10 @@ static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
     if (c->record->status != 0 || alloc->address == 0)
         return;
     const char *kind = alloc_names[alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE];
-    ct_store_defer(c->store, CT_INSERT_ALLOCATION, 4,
-                   (const int64_t[]){ c->call_id, c->process_id, (int64_t)alloc->address, (int64_t)c->record->value },
-                   kind);
+    ct_store_defer(
+        c->store, CT_INSERT_ALLOCATION, 4,
+        (const int64_t[]){ c->call_id, c->process_id, (int64_t)alloc->address, (int64_t)c->record->value },
+        kind);
 }
 
 static void store_graph(const struct context *c, const struct ct_graph_launch *graph)
@@ -69,7 +71,8 @@ static void store_handle(const struct context *c)
     if (!(c->flags & CT_FLAG_FREE))
         ct_store_defer(c->store, CT_INSERT_SUBJECT, 2, (const int64_t[]){ c->call_id, handle }, NULL);
     else if (c->record->status == 0 && handle != 0)
-        ct_store_defer(c->store, CT_FREE_ALLOCATION, 3, (const int64_t[]){ c->process_id, handle, c->call_id }, NULL);
+        ct_store_defer(c->store, CT_FREE_ALLOCATION, 3,
+                       (const int64_t[]){ c->process_id, handle, c->call_id }, NULL);
 }
 
 void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row)

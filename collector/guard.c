@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The handler walks this list while other threads add and remove: entries are only ever put in front, are used again and
- * never freed, so what it meets is always an entry. */
+/* The handler walks this list while other threads add and remove: entries are only ever put in front, are
+ * used again and never freed, so what it meets is always an entry. */
 static struct ct_guard *_Atomic guards;
 static struct ct_guard *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `unused` and of writers to `guards` */
@@ -21,8 +21,8 @@ static void handle(int number, siginfo_t *info, void *context)
         if (begin == 0 || fault < begin || fault >= begin + atomic_load(&guard->bytes))
             continue;
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-        if (mmap((void *)(fault & ~(page - 1)), page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                 -1, 0) != MAP_FAILED) {
+        if (mmap((void *)(fault & ~(page - 1)), page, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
             atomic_store(&guard->poisoned, true);
             return;
         }

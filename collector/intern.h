@@ -1,5 +1,6 @@
 /* Numbers for combinations: the same key gives the same number. Open addressing, keys of a fixed size. When a
- * table has grown to its limit it starts anew, which costs duplicate rows in the database and nothing else. */
+ * table has grown to its limit it starts anew, which costs duplicate rows in the database and nothing else.
+ */
 #ifndef CT_INTERN_H
 #define CT_INTERN_H
 

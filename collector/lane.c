@@ -10,7 +10,8 @@
 
 enum {
     BUFFER_SLOTS = 256, /* holds the longest record: CT_SLOTS_MAX */
-    /* A thread that was stopped between announcing and publishing is waited for this long; its row is late then. */
+    /* A thread that was stopped between announcing and publishing is waited for this long; its row is late
+       then. */
     ANNOUNCE_PATIENCE_NS = 100000000,
 };
 
@@ -29,7 +30,8 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
     uint8_t *buffer = malloc((size_t)BUFFER_SLOTS * CT_SLOT_BYTES);
     void *map = MAP_FAILED;
     if (source && buffer)
-        map = mmap(NULL, process->facts.lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, (off_t)offset);
+        map = mmap(NULL, process->facts.lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd,
+                   (off_t)offset);
     struct ct_guard *guard = map == MAP_FAILED ? NULL : ct_guard_add(map, process->facts.lane_stride);
     if (!guard) {
         if (map != MAP_FAILED)
@@ -74,7 +76,8 @@ static void break_rule(struct ct_lane_source *source, const char *rule)
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch)
 {
     const struct ct_lane_state state = ct_lane_state(source->shared);
-    if (state.position < source->place.position || state.position - source->place.position > source->ring_slots) {
+    if (state.position < source->place.position ||
+        state.position - source->place.position > source->ring_slots) {
         break_rule(source, "a lane's position is out of its ring");
         return;
     }
@@ -84,13 +87,14 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         source->announced_since_ns = 0;
         return;
     }
-    /* It may have read an end time that it has not published. What it published before is in order, and it was
-     * silent at silent_ns: nothing older than either is to come. */
+    /* It may have read an end time that it has not published. What it published before is in order, and it
+     * was silent at silent_ns: nothing older than either is to come. */
     if (source->announced_since_ns == 0 || source->announced_at != state.position) {
         source->announced_at = state.position;
         source->announced_since_ns = batch->now_ns;
     }
-    if (batch->now_ns - source->announced_since_ns < ANNOUNCE_PATIENCE_NS && source->silent_ns < batch->until_ns)
+    if (batch->now_ns - source->announced_since_ns < ANNOUNCE_PATIENCE_NS &&
+        source->silent_ns < batch->until_ns)
         batch->until_ns = source->silent_ns;
 }
 
@@ -122,7 +126,10 @@ static const uint8_t *slot_at(const struct ct_lane_source *source)
     return source->buffer + (source->place.position - source->buffer_at) * CT_SLOT_BYTES;
 }
 
-const void *ct_lane_source_payload(const struct ct_lane_source *source) { return slot_at(source) + CT_SLOT_BYTES; }
+const void *ct_lane_source_payload(const struct ct_lane_source *source)
+{
+    return slot_at(source) + CT_SLOT_BYTES;
+}
 
 /* A record that is no call: it takes effect where it stands. */
 static void absorb(struct ct_lane_source *source, const struct ct_record *record)
@@ -139,7 +146,8 @@ static void absorb(struct ct_lane_source *source, const struct ct_record *record
         source->place.thread_id = ct_store_thread(store, process->process_id, source->place.tid, name.name);
     } else if (record->kind == CT_KIND_STRING && payload_bytes > 0 &&
                memchr(payload, '\0', payload_bytes) != NULL) {
-        ct_store_defer(store, CT_DEFINE_KERNEL, 2, (const int64_t[]){ process->process_id, (int64_t)record->value },
+        ct_store_defer(store, CT_DEFINE_KERNEL, 2,
+                       (const int64_t[]){ process->process_id, (int64_t)record->value },
                        (const char *)payload);
     }
     source->place.position += record->slots;
@@ -201,11 +209,12 @@ static void take(struct ct_source *base, struct ct_row *row)
         source->place.thread_id = ct_store_thread(store, process->process_id, source->place.tid, "");
     }
     const uint64_t ticks = ct_span_ticks(record->span);
-    const uint64_t start_ns = ct_timeline_ns(source->batch->timeline, record->end - ticks, &source->clock_hint);
+    const uint64_t start_ns =
+        ct_timeline_ns(source->batch->timeline, record->end - ticks, &source->clock_hint);
     row->end_ns = source->source.end_ns;
     row->duration_ns = start_ns < row->end_ns ? row->end_ns - start_ns : 0;
-    row->site_id = ct_store_site(store, source->place.thread_id, function->function_id, ct_span_depth(record->span),
-                                 record->status);
+    row->site_id = ct_store_site(store, source->place.thread_id, function->function_id,
+                                 ct_span_depth(record->span), record->status);
     row->has_bytes = record->kind == CT_KIND_TRANSFER || record->kind == CT_KIND_ALLOC ||
                      (record->kind == CT_KIND_CALL && ct_span_flags(record->span) & CT_FLAG_BYTES);
     row->bytes = record->value < INT64_MAX ? record->value : INT64_MAX;
@@ -239,7 +248,8 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
     const uint32_t tenancy = atomic_load_explicit(&lane->tenancy, memory_order_acquire);
     if (tenancy != source->tenancy) {
         memset(source->loss_base, 0, sizeof(source->loss_base));
-        if (ct_store_find_losses(batch->store, process->segment_id, source->index, tenancy, source->loss_base) != 0)
+        if (ct_store_find_losses(batch->store, process->segment_id, source->index, tenancy,
+                                 source->loss_base) != 0)
             return -1;
         source->tenancy = tenancy;
     }
@@ -257,10 +267,10 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
             .tid = atomic_load_explicit(&lane->tid, memory_order_relaxed),
             .cause = cause,
             .calls = calls - source->loss_base[cause],
-            .first_ns = ct_timeline_ns(batch->timeline,
-                                       atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
-            .last_ns = ct_timeline_ns(batch->timeline,
-                                      atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
+            .first_ns = ct_timeline_ns(
+                batch->timeline, atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
+            .last_ns = ct_timeline_ns(
+                batch->timeline, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
         };
         if (ct_store_save_loss(batch->store, &facts) != 0)
             return -1;
@@ -273,7 +283,8 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
 {
     if (save_losses(source, batch) != 0)
         return -1;
-    if (source->place.position == source->committed.position && source->place.thread_id == source->committed.thread_id)
+    if (source->place.position == source->committed.position &&
+        source->place.thread_id == source->committed.thread_id)
         return 0;
     return ct_store_save_lane(batch->store, source->process->segment_id, source->index, &source->place);
 }
@@ -287,8 +298,8 @@ void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
         seen += source->loss_saved[cause];
     atomic_store_explicit(&lane->loss_seen, seen, memory_order_release);
-    /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that goes to
-     * sleep wants to hear of the next record. */
+    /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that
+     * goes to sleep wants to hear of the next record. */
     const uint64_t wake = source->place.position + (idle ? 1 : source->ring_slots / 2);
     /* A hook that is to let go hears of it at its next call. */
     atomic_store_explicit(&lane->wake, source->process->detached ? 0 : wake, memory_order_relaxed);

@@ -24,9 +24,9 @@ struct ct_lane_source {
     bool peeked;
     size_t clock_hint;
 
-    uint64_t last_start;      /* ticks, of the last call taken */
-    uint64_t silent_ns;       /* no record older than this is to come */
-    uint64_t announced_at;    /* position at which the lane was found announcing */
+    uint64_t last_start;   /* ticks, of the last call taken */
+    uint64_t silent_ns;    /* no record older than this is to come */
+    uint64_t announced_at; /* position at which the lane was found announcing */
     uint64_t announced_since_ns;
 
     uint32_t tenancy;

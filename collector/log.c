@@ -8,7 +8,10 @@
 
 static const char *log_path;
 
-void ct_log_to(const char *path) { log_path = path; }
+void ct_log_to(const char *path)
+{
+    log_path = path;
+}
 
 void ct_log(const char *format, ...)
 {

@@ -1,4 +1,5 @@
-/* The daemon's log: lines with the time, on standard error, or in a file that is made at the first line. Any thread. */
+/* The daemon's log: lines with the time, on standard error, or in a file that is made at the first line. Any
+ * thread. */
 #ifndef CT_LOG_H
 #define CT_LOG_H
 

@@ -62,7 +62,8 @@ static uint64_t parse_size(const char *text)
     return number * unit;
 }
 
-/* The parent of a background daemon waits for one byte: 0 for ready; else the exit status, and the sentence was printed. */
+/* The parent of a background daemon waits for one byte: 0 for ready; else the exit status, and the sentence
+ * was printed. */
 struct readiness {
     int fd; /* -1 in the foreground */
     const char *log_path;
@@ -139,10 +140,14 @@ int main(int argc, char **argv)
 {
     enum { DB = 1, SESSION, FOREGROUND, RING, AUTO, HELP, VERSION };
     static const struct option known[] = {
-        { "db", required_argument, NULL, DB },         { "session", required_argument, NULL, SESSION },
-        { "foreground", no_argument, NULL, FOREGROUND }, { "ring", required_argument, NULL, RING },
-        { "auto", no_argument, NULL, AUTO },           { "help", no_argument, NULL, HELP },
-        { "version", no_argument, NULL, VERSION },     { 0 },
+        { "db", required_argument, NULL, DB },
+        { "session", required_argument, NULL, SESSION },
+        { "foreground", no_argument, NULL, FOREGROUND },
+        { "ring", required_argument, NULL, RING },
+        { "auto", no_argument, NULL, AUTO },
+        { "help", no_argument, NULL, HELP },
+        { "version", no_argument, NULL, VERSION },
+        { 0 },
     };
     const char *database = "trace.db";
     struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT, .ring_bytes = CT_RING_BYTES_DEFAULT };

@@ -12,9 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char *const layer_names[CT_LAYER_COUNT] = {
-    [CT_LAYER_DRIVER] = "driver", [CT_LAYER_RUNTIME] = "runtime", [CT_LAYER_IOCTL] = "ioctl", [CT_LAYER_NVTX] = "nvtx"
-};
+static const char *const layer_names[CT_LAYER_COUNT] = { [CT_LAYER_DRIVER] = "driver",
+                                                         [CT_LAYER_RUNTIME] = "runtime",
+                                                         [CT_LAYER_IOCTL] = "ioctl",
+                                                         [CT_LAYER_NVTX] = "nvtx" };
 
 static const char *const category_names[CT_CATEGORY_COUNT] = {
 #define CATEGORY(name) #name,
@@ -59,10 +60,13 @@ static uint64_t start_of(int32_t pid)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
-bool ct_process_alive(int32_t pid, uint64_t start_ticks) { return start_of(pid) == start_ticks; }
+bool ct_process_alive(int32_t pid, uint64_t start_ticks)
+{
+    return start_of(pid) == start_ticks;
+}
 
-/* The pid may have been reused, so the start time decides, read once the pidfd holds the process. A descriptor, -ESRCH
- * when the process is gone, or another -errno when that cannot be told. */
+/* The pid may have been reused, so the start time decides, read once the pidfd holds the process. A
+ * descriptor, -ESRCH when the process is gone, or another -errno when that cannot be told. */
 static int open_pidfd(const struct ct_segment *facts)
 {
     const int pidfd = (int)syscall(SYS_pidfd_open, facts->pid, 0);
@@ -107,7 +111,8 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
         goto fail;
     /* The header by read, since a sparse file's pages may not be there to be touched. */
     const ssize_t got = pread(process->fd, &process->facts, sizeof(process->facts), 0);
-    if (got != (ssize_t)sizeof(process->facts) || atomic_load_explicit(&process->facts.ready, memory_order_relaxed) != 1)
+    if (got != (ssize_t)sizeof(process->facts) ||
+        atomic_load_explicit(&process->facts.ready, memory_order_relaxed) != 1)
         goto fail;
     atomic_thread_fence(memory_order_acquire); /* pairs with the hook's release of `ready` */
     if (pread(process->fd, &process->facts, sizeof(process->facts), 0) != (ssize_t)sizeof(process->facts))
@@ -206,8 +211,8 @@ static int sync_functions(struct ct_process *process, struct ct_batch *batch)
     return 0;
 }
 
-/* The counters of one function, read once each. They only grow, and calls are counted last: what is read here is never more
- * than has happened. */
+/* The counters of one function, read once each. They only grow, and calls are counted last: what is read here
+ * is never more than has happened. */
 static int save_unsent(struct ct_process *process, struct ct_batch *batch, uint32_t i)
 {
     struct ct_function *entry = &directory(process)[i];
@@ -266,7 +271,8 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
             return -1;
         }
         if (lane->place.position < tail)
-            lane->place.position = tail; /* another database has the rows before it, and their slots are gone */
+            lane->place.position =
+                tail; /* another database has the rows before it, and their slots are gone */
         lane->committed = lane->place;
         process->lanes[process->lane_count++] = lane;
     }
@@ -320,8 +326,8 @@ int ct_process_add(struct ct_process *process, struct ct_merge *merge)
     return 0;
 }
 
-/* Calls that a thread is inside of. A live thread's stack changes while it is read, so it is taken only when nothing was
- * published meanwhile: calls that are worth showing stand still. */
+/* Calls that a thread is inside of. A live thread's stack changes while it is read, so it is taken only when
+ * nothing was published meanwhile: calls that are worth showing stand still. */
 static size_t read_open(struct ct_lane_source *lane, struct ct_open open[CT_OPEN_MAX])
 {
     const struct ct_lane_state before = ct_lane_state(lane->shared);
@@ -385,8 +391,10 @@ static int save_unlaned(struct ct_process *process, struct ct_batch *batch)
         .lane = UINT32_MAX,
         .cause = CT_LOSS_MEMORY,
         .calls = calls,
-        .first_ns = ct_timeline_ns(batch->timeline, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
-        .last_ns = ct_timeline_ns(batch->timeline, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
+        .first_ns =
+            ct_timeline_ns(batch->timeline, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
+        .last_ns =
+            ct_timeline_ns(batch->timeline, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
     };
     if (ct_store_save_loss(batch->store, &facts) != 0)
         return -1;
@@ -398,8 +406,8 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch)
 {
     for (uint32_t i = 0; i < process->function_count; i++) {
         struct ct_process_function *function = &process->functions[i];
-        if (function->total.calls > 0 &&
-            ct_store_add_total(batch->store, process->process_id, function->function_id, &function->total) != 0)
+        if (function->total.calls > 0 && ct_store_add_total(batch->store, process->process_id,
+                                                            function->function_id, &function->total) != 0)
             return -1;
         function->total = (struct ct_total_facts){ 0 };
         if (save_unsent(process, batch, i) != 0)
@@ -456,7 +464,8 @@ int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
     const bool exited = flags & CT_SEGMENT_EXITING || atomic_load(&process->replaced);
-    return ct_store_end_process(batch->store, process->process_id, batch->now_ns, exited ? "exited" : "killed");
+    return ct_store_end_process(batch->store, process->process_id, batch->now_ns,
+                                exited ? "exited" : "killed");
 }
 
 void ct_process_detach(struct ct_process *process)

@@ -1,6 +1,6 @@
-/* A traced process as the collector sees it: its segment, opened, checked and mapped, and its lanes. Nothing that
- * the segment says is believed: geometry is read once, checked and copied; every index and length is checked
- * at each use; a process that breaks the rules is detached.
+/* A traced process as the collector sees it: its segment, opened, checked and mapped, and its lanes. Nothing
+ * that the segment says is believed: geometry is read once, checked and copied; every index and length is
+ * checked at each use; a process that breaks the rules is detached.
  *
  * Opened by the loop thread and then handed over: everything after ct_process_open() runs on the worker
  * thread, but for the members marked otherwise. */
@@ -20,23 +20,23 @@ struct ct_lane_source;
 
 /* What the collector knows of an entry of the directory. */
 struct ct_process_function {
-    int64_t function_id; /* 0: not looked up since the store's last generation */
-    struct ct_total_facts total; /* of the rows of this batch */
-    struct ct_unsent_facts unsent; /* as saved last */
+    int64_t function_id;               /* 0: not looked up since the store's last generation */
+    struct ct_total_facts total;       /* of the rows of this batch */
+    struct ct_unsent_facts unsent;     /* as saved last */
     struct ct_unsent_facts unsent_now; /* being saved */
 };
 
 struct ct_process {
     char path[CT_NAME_BYTES];
     int fd;
-    int pidfd;           /* -1 when the process was gone already */
-    _Atomic bool dead;   /* set by the loop thread when pidfd says so */
+    int pidfd;             /* -1 when the process was gone already */
+    _Atomic bool dead;     /* set by the loop thread when pidfd says so */
     _Atomic bool replaced; /* set with it: the process lives on as another image */
-    bool final;          /* it was dead when this batch began: what is there now is all there will be */
-    bool detached;       /* its hook was told to let go */
-    bool registered;     /* has rows in the database */
-    const char *broken;  /* what rule it broke, NULL for none */
-    uint32_t generation; /* of the store's numbers */
+    bool final;            /* it was dead when this batch began: what is there now is all there will be */
+    bool detached;         /* its hook was told to let go */
+    bool registered;       /* has rows in the database */
+    const char *broken;    /* what rule it broke, NULL for none */
+    uint32_t generation;   /* of the store's numbers */
 
     struct ct_segment facts; /* copied at open and checked */
     struct ct_segment *shared;
@@ -63,8 +63,8 @@ struct ct_batch {
     bool snapshot_open; /* open calls are to be saved */
 };
 
-/* Opens the segment file at `path`. 0 and a process that the caller owns; -EAGAIN when its header is not complete yet;
- * -errno otherwise, with *reason a short text. */
+/* Opens the segment file at `path`. 0 and a process that the caller owns; -EAGAIN when its header is not
+ * complete yet; -errno otherwise, with *reason a short text. */
 int ct_process_open(const char *path, struct ct_process **process, const char **reason);
 /* Whether process `pid` runs and is the one that started then. */
 bool ct_process_alive(int32_t pid, uint64_t start_ticks);
@@ -73,8 +73,8 @@ void ct_process_close(struct ct_process *process, bool remove);
 
 /* Makes the rows of the process, and of functions and lanes that are new. 0 or -1 for the store's error. */
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch);
-/* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions. Bounded waits
- * only. */
+/* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions.
+ * Bounded waits only. */
 void ct_process_watermark(struct ct_process *process, struct ct_batch *batch);
 /* Adds the lanes to the merge. */
 int ct_process_add(struct ct_process *process, struct ct_merge *merge);

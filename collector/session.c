@@ -52,13 +52,13 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
         session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         struct stat status;
         if (session->fd < 0 || fstat(session->fd, &status) != 0) {
-            snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s", session->path,
-                     strerror(errno));
+            snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s",
+                     session->path, strerror(errno));
             goto fail;
         }
         if (status.st_uid != session->uid || !S_ISREG(status.st_mode)) {
-            snprintf(message, CT_STORE_MESSAGE_BYTES, "%s is not this user's: remove it, or choose another --session",
-                     session->path);
+            snprintf(message, CT_STORE_MESSAGE_BYTES,
+                     "%s is not this user's: remove it, or choose another --session", session->path);
             goto fail;
         }
         if (lock(session->fd) != 0) {
@@ -66,7 +66,8 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
             if (pread(session->fd, &held, offsetof(struct ct_control, pad0), 0) < 0)
                 held.daemon_pid = 0;
             snprintf(message, CT_STORE_MESSAGE_BYTES,
-                     "session '%s' is served by another cudatraced (process %d): stop it with `cudatrace stop`, or choose "
+                     "session '%s' is served by another cudatraced (process %d): stop it with `cudatrace "
+                     "stop`, or choose "
                      "another --session",
                      name, held.daemon_pid);
             goto fail;
@@ -113,7 +114,8 @@ static void on_async(uv_async_t *async)
         session->on_doorbell(session->data);
 }
 
-int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data), void *data)
+int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
+                      void *data)
 {
     session->on_doorbell = on_doorbell;
     session->data = data;
@@ -124,7 +126,10 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
     return error;
 }
 
-void ct_session_hide(struct ct_session *session) { atomic_store(&session->control->closing, 1); }
+void ct_session_hide(struct ct_session *session)
+{
+    atomic_store(&session->control->closing, 1);
+}
 
 void ct_session_close(struct ct_session *session)
 {

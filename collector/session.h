@@ -25,7 +25,8 @@ struct ct_session {
 int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_bytes,
                     char message[CT_STORE_MESSAGE_BYTES]);
 /* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */
-int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data), void *data);
+int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
+                      void *data);
 /* No hook takes the session up from here on; it stays ours until it is closed. */
 void ct_session_hide(struct ct_session *session);
 void ct_session_close(struct ct_session *session);

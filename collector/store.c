@@ -85,7 +85,6 @@ enum {
     DEMANGLED_MAX = 64 * 1024,
 };
 
-
 struct ct_store {
     struct ct_database database;
     sqlite3_stmt *statement[STATEMENT_COUNT];
@@ -132,7 +131,11 @@ static sqlite3_stmt *bind(struct ct_store *store, int which, size_t values, cons
     }
     return statement;
 }
-#define VALUES(...) sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (const int64_t[]){ __VA_ARGS__ }
+#define VALUES(...)                                                                                          \
+    sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (const int64_t[])                            \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
 
 static void bind_text(sqlite3_stmt *statement, size_t place, const char *text)
 {
@@ -165,8 +168,8 @@ struct merged_cursor {
     bool end;
 };
 
-static int table_connect(sqlite3 *connection, void *client, int argc, const char *const *argv, sqlite3_vtab **table,
-                         char **error)
+static int table_connect(sqlite3 *connection, void *client, int argc, const char *const *argv,
+                         sqlite3_vtab **table, char **error)
 {
     (void)argc, (void)argv, (void)error;
     struct merged_table *merged = sqlite3_malloc(sizeof(*merged));
@@ -234,8 +237,8 @@ static void defer_late(struct ct_store *store)
                    VALUES((int64_t)store->call_id, (int64_t)(store->ordered_ns - row->end_ns)), NULL);
 }
 
-/* Decides the call_id of the row on top of the merge before it is taken, since its details will name it. Returns
- * false for a late row, which does not go through the table. */
+/* Decides the call_id of the row on top of the merge before it is taken, since its details will name it.
+ * Returns false for a late row, which does not go through the table. */
 static bool place_row(struct ct_store *store, uint64_t end_ns)
 {
     if (end_ns < store->ordered_ns) {
@@ -264,14 +267,18 @@ static int cursor_next(sqlite3_vtab_cursor *cursor)
     return SQLITE_OK;
 }
 
-static int cursor_filter(sqlite3_vtab_cursor *cursor, int index, const char *name, int argc, sqlite3_value **argv)
+static int cursor_filter(sqlite3_vtab_cursor *cursor, int index, const char *name, int argc,
+                         sqlite3_value **argv)
 {
     (void)index, (void)name, (void)argc, (void)argv;
     ((struct merged_cursor *)cursor)->end = false;
     return cursor_next(cursor);
 }
 
-static int cursor_eof(sqlite3_vtab_cursor *cursor) { return ((struct merged_cursor *)cursor)->end; }
+static int cursor_eof(sqlite3_vtab_cursor *cursor)
+{
+    return ((struct merged_cursor *)cursor)->end;
+}
 
 static int cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column)
 {
@@ -347,8 +354,8 @@ void ct_store_defer(struct ct_store *store, enum ct_deferred statement, size_t v
     store->deferred_bytes += wanted;
 }
 
-/* Demangled text as it comes. A short name can stand for gigabytes; past the limit the demangler is left by a jump, which leaks
- * nothing, since it allocates on the stack alone. */
+/* Demangled text as it comes. A short name can stand for gigabytes; past the limit the demangler is left by a
+ * jump, which leaks nothing, since it allocates on the stack alone. */
 struct demangled {
     jmp_buf enough;
     size_t bytes;
@@ -364,13 +371,15 @@ static void on_demangled(const char *piece, size_t bytes, void *data)
     out->bytes += bytes;
 }
 
-/* The demangled form of an Itanium C++ name; others stand for themselves. The demangler's own limit would refuse names
- * of 1 KiB, which CUTLASS has; the worker's stack has room for the recursion of the longest string. */
+/* The demangled form of an Itanium C++ name; others stand for themselves. The demangler's own limit would
+ * refuse names of 1 KiB, which CUTLASS has; the worker's stack has room for the recursion of the longest
+ * string. */
 static const char *demangle(const char *mangled, struct demangled *out)
 {
     out->bytes = 0;
     if (strncmp(mangled, "_Z", 2) != 0 || setjmp(out->enough) != 0 ||
-        !cplus_demangle_v3_callback(mangled, DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT, on_demangled, out))
+        !cplus_demangle_v3_callback(mangled, DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT, on_demangled,
+                                    out))
         return mangled;
     out->text[out->bytes] = '\0';
     return out->text;
@@ -383,8 +392,7 @@ static int define_kernel(struct ct_store *store, int64_t process_id, int64_t num
     bind_text(statement, 1, mangled);
     bind_text(statement, 2, demangle(mangled, store->demangled));
     const int error = run(store, statement, &name_id);
-    return error ? error
-                 : run(store, bind(store, INSERT_KERNEL, VALUES(process_id, number, name_id)), NULL);
+    return error ? error : run(store, bind(store, INSERT_KERNEL, VALUES(process_id, number, name_id)), NULL);
 }
 
 static int run_deferred(struct ct_store *store)
@@ -440,7 +448,8 @@ static void forget_numbers(struct ct_store *store)
     store->generation++;
 }
 
-int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t function_id, uint32_t depth, int32_t status)
+int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t function_id, uint32_t depth,
+                      int32_t status)
 {
     const int64_t key[] = { thread_id, function_id, (int64_t)((uint64_t)depth << 32 | (uint32_t)status) };
     bool is_new;
@@ -483,7 +492,10 @@ int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALU
 
 /* ---- batches ---- */
 
-int ct_store_begin(struct ct_store *store) { return run(store, store->statement[BEGIN], NULL); }
+int ct_store_begin(struct ct_store *store)
+{
+    return run(store, store->statement[BEGIN], NULL);
+}
 
 int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows_max, uint64_t *rows)
 {
@@ -517,11 +529,26 @@ void ct_store_rollback(struct ct_store *store)
     forget_numbers(store);
 }
 
-uint32_t ct_store_generation(const struct ct_store *store) { return store->generation; }
-uint64_t ct_store_call_id(const struct ct_store *store) { return store->call_id; }
-uint64_t ct_store_late_rows(const struct ct_store *store) { return store->late_rows; }
-const char *ct_store_path(const struct ct_store *store) { return store->database.path; }
-const char *ct_store_error(const struct ct_store *store) { return store->error; }
+uint32_t ct_store_generation(const struct ct_store *store)
+{
+    return store->generation;
+}
+uint64_t ct_store_call_id(const struct ct_store *store)
+{
+    return store->call_id;
+}
+uint64_t ct_store_late_rows(const struct ct_store *store)
+{
+    return store->late_rows;
+}
+const char *ct_store_path(const struct ct_store *store)
+{
+    return store->database.path;
+}
+const char *ct_store_error(const struct ct_store *store)
+{
+    return store->error;
+}
 
 /* ---- rows about processes ---- */
 
@@ -529,8 +556,8 @@ int ct_store_process(struct ct_store *store, const struct ct_process_facts *fact
                      int64_t *segment_id)
 {
     sqlite3_stmt *statement = bind(store, INSERT_PROCESS,
-                                   VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns, facts->uid,
-                                          (int64_t)facts->started_ns));
+                                   VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns,
+                                          facts->uid, (int64_t)facts->started_ns));
     bind_text(statement, 6, facts->exe);
     bind_text(statement, 7, facts->cmdline);
     if (run(store, statement, process_id) != 0)
@@ -547,8 +574,8 @@ int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t en
     return run(store, statement, NULL);
 }
 
-int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns, bool (*alive)(int32_t pid, uint64_t start_ticks),
-                         uint64_t *alive_too)
+int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
+                         bool (*alive)(int32_t pid, uint64_t start_ticks), uint64_t *alive_too)
 {
     uint64_t running = 0;
     sqlite3_stmt *statement = store->statement[RUNNING];
@@ -588,13 +615,16 @@ int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : failed(store);
 }
 
-int ct_store_save_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, const struct ct_lane_place *place)
+int ct_store_save_lane(struct ct_store *store, int64_t segment_id, uint32_t lane,
+                       const struct ct_lane_place *place)
 {
     const int64_t thread_id = place->thread_id ? place->thread_id : CT_NULL;
-    return run(store, bind(store, SAVE_LANE, VALUES(segment_id, lane, (int64_t)place->position, thread_id)), NULL);
+    return run(store, bind(store, SAVE_LANE, VALUES(segment_id, lane, (int64_t)place->position, thread_id)),
+               NULL);
 }
 
-int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy, uint64_t *lost)
+int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
+                         uint64_t *lost)
 {
     sqlite3_stmt *statement = bind(store, FIND_LOSSES, VALUES(segment_id, lane, tenancy));
     int rc;
@@ -649,7 +679,10 @@ int ct_store_clear_open_calls(struct ct_store *store, int64_t process_id)
 int ct_store_open_call(struct ct_store *store, int64_t process_id, int64_t thread_id, uint32_t depth,
                        int64_t function_id, uint64_t start_ns)
 {
-    return run(store, bind(store, INSERT_OPEN_CALL, VALUES(process_id, thread_id, depth, function_id, (int64_t)start_ns)), NULL);
+    return run(
+        store,
+        bind(store, INSERT_OPEN_CALL, VALUES(process_id, thread_id, depth, function_id, (int64_t)start_ns)),
+        NULL);
 }
 
 int ct_store_set_meta(struct ct_store *store, const char *key, int64_t value)
@@ -680,11 +713,12 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
     int rc = sqlite3_create_module(connection, "merged_calls", &merged_calls, store);
     for (int i = 0; rc == SQLITE_OK && i < STATEMENT_COUNT; i++) {
         if (statement_sql[i])
-            rc = sqlite3_prepare_v3(connection, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statement[i],
-                                    NULL);
+            rc = sqlite3_prepare_v3(connection, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                    &store->statement[i], NULL);
     }
     if (rc != SQLITE_OK) {
-        snprintf(message, CT_STORE_MESSAGE_BYTES, "'%s' lacks what this cudatrace writes (%s): name another file with --db",
+        snprintf(message, CT_STORE_MESSAGE_BYTES,
+                 "'%s' lacks what this cudatrace writes (%s): name another file with --db",
                  store->database.path, sqlite3_errmsg(connection));
         ct_store_close(store);
         return -1;

@@ -12,8 +12,8 @@ struct ct_store;
 
 enum { CT_SCHEMA_VERSION = 1, CT_STORE_MESSAGE_BYTES = 4096 + 512 };
 
-/* Opens or creates the database at `path`, or, where that one belongs to another boot, the next numbered file beside it.
- * 0, or -1 with a sentence for the user in `message`; then nothing was written. */
+/* Opens or creates the database at `path`, or, where that one belongs to another boot, the next numbered file
+ * beside it. 0, or -1 with a sentence for the user in `message`; then nothing was written. */
 int ct_store_open(const char *path, const char *session, struct ct_store **store,
                   char message[CT_STORE_MESSAGE_BYTES]);
 /* Checkpoints and closes; NULL is fine. */
@@ -38,8 +38,8 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
 uint64_t ct_store_call_id(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
 
-/* Statements that are deferred to the end of the batch, in their order, since they come up while rows are being
- * stored. Integers first, then a text where the statement has one. */
+/* Statements that are deferred to the end of the batch, in their order, since they come up while rows are
+ * being stored. Integers first, then a text where the statement has one. */
 enum ct_deferred {
     CT_INSERT_SITE,
     CT_INSERT_THREAD,
@@ -82,10 +82,10 @@ struct ct_process_facts {
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id);
 int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t ended_ns, const char *state);
-/* Ends the processes that the database has as running and that are not `alive`: how they went is not known. *alive_too says how
- * many run; NULL is fine. */
-int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns, bool (*alive)(int32_t pid, uint64_t start_ticks),
-                         uint64_t *alive_too);
+/* Ends the processes that the database has as running and that are not `alive`: how they went is not known.
+ * *alive_too says how many run; NULL is fine. */
+int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
+                         bool (*alive)(int32_t pid, uint64_t start_ticks), uint64_t *alive_too);
 int ct_store_function(struct ct_store *store, const char *layer, const char *name, const char *category,
                       int64_t *function_id);
 
@@ -95,8 +95,10 @@ struct ct_lane_place {
     uint32_t tid;
 };
 /* Leaves *place alone when the lane is new. */
-int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, struct ct_lane_place *place);
-int ct_store_save_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, const struct ct_lane_place *place);
+int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane,
+                       struct ct_lane_place *place);
+int ct_store_save_lane(struct ct_store *store, int64_t segment_id, uint32_t lane,
+                       const struct ct_lane_place *place);
 /* Calls lost by earlier owners of the lane, added to lost[cause]. */
 int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
                          uint64_t *lost);

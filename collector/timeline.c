@@ -23,10 +23,9 @@ enum ct_clock_kind ct_timeline_choose(void)
 {
 #if defined(__x86_64__)
 #define SOURCE "/sys/devices/system/clocksource/clocksource0/"
-    const bool trusted =
-        file_mentions(SOURCE "current_clocksource", "tsc", true) ||
-        (file_mentions(SOURCE "current_clocksource", "kvm-clock", true) &&
-         file_mentions(SOURCE "available_clocksource", "tsc", false));
+    const bool trusted = file_mentions(SOURCE "current_clocksource", "tsc", true) ||
+                         (file_mentions(SOURCE "current_clocksource", "kvm-clock", true) &&
+                          file_mentions(SOURCE "available_clocksource", "tsc", false));
     return trusted ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
 #else
     return CT_CLOCK_COUNTER; /* cntvct_el0 is the kernel's own clock source */
@@ -36,7 +35,8 @@ enum ct_clock_kind ct_timeline_choose(void)
 /* Nanoseconds a tick, 32.32. */
 static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 {
-    return (uint64_t)(((unsigned __int128)(to->monotonic_ns - from->monotonic_ns) << 32) / (to->ticks - from->ticks));
+    return (uint64_t)(((unsigned __int128)(to->monotonic_ns - from->monotonic_ns) << 32) /
+                      (to->ticks - from->ticks));
 }
 
 static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
@@ -77,7 +77,8 @@ void ct_timeline_anchor(struct ct_timeline *timeline)
         return;
     if (timeline->count > 1) {
         const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
-        const uint64_t error_ns = (uint64_t)(((unsigned __int128)anchor.error_ticks * timeline->line[0]) >> 32);
+        const uint64_t error_ns =
+            (uint64_t)(((unsigned __int128)anchor.error_ticks * timeline->line[0]) >> 32);
         if (anchor.monotonic_ns - last->monotonic_ns < ANCHOR_INTERVAL_NS || error_ns > 1000)
             return;
     }
@@ -121,6 +122,7 @@ uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size
         return anchor->monotonic_ns +
                (uint64_t)(((unsigned __int128)(ticks - anchor->ticks) * timeline->line[i]) >> 32);
     /* Before the first anchor: its line, backwards. */
-    const uint64_t before = (uint64_t)(((unsigned __int128)(anchor->ticks - ticks) * timeline->line[i]) >> 32);
+    const uint64_t before =
+        (uint64_t)(((unsigned __int128)(anchor->ticks - ticks) * timeline->line[i]) >> 32);
     return before < anchor->monotonic_ns ? anchor->monotonic_ns - before : 0;
 }

@@ -73,7 +73,8 @@ static void consider(struct ct_watch *watch, const char *path)
     const char *reason;
     const int error = ct_process_open(path, &process, &reason);
     if (error == -EAGAIN || error == -ENOENT || error == -ENOMEM) {
-        /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never will. */
+        /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never
+         * will. */
         const char *pid = strrchr(path, '/') + 1 + strlen(watch->prefix);
         if (error == -EAGAIN && kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH)
             unlink(path);
@@ -117,7 +118,8 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
 }
 
 int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
-                    void (*on_process)(struct ct_process *process, void *data), void *data, struct ct_watch **result)
+                    void (*on_process)(struct ct_process *process, void *data), void *data,
+                    struct ct_watch **result)
 {
     struct ct_watch *watch = calloc(1, sizeof(*watch));
     if (!watch)

@@ -109,7 +109,8 @@ int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control 
     uv_cond_init(&worker->cond);
     uv_async_init(loop, &worker->done, on_done);
     worker->done.data = worker;
-    const uv_thread_options_t options = { .flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = WORKER_STACK_BYTES };
+    const uv_thread_options_t options = { .flags = UV_THREAD_HAS_STACK_SIZE,
+                                          .stack_size = WORKER_STACK_BYTES };
     const int error = uv_thread_create_ex(&worker->thread, &options, thread_main, worker);
     if (error)
         return error;
@@ -170,9 +171,18 @@ void ct_worker_adopted(struct ct_worker *worker, uint32_t segments)
     uv_mutex_unlock(&worker->mutex);
 }
 
-void ct_worker_request(struct ct_worker *worker, bool snapshot_open) { ask(worker, snapshot_open, false, 0); }
-void ct_worker_request_flush(struct ct_worker *worker, uint64_t flush_ns) { ask(worker, true, false, flush_ns); }
-void ct_worker_detach_all(struct ct_worker *worker) { ask(worker, false, true, 0); }
+void ct_worker_request(struct ct_worker *worker, bool snapshot_open)
+{
+    ask(worker, snapshot_open, false, 0);
+}
+void ct_worker_request_flush(struct ct_worker *worker, uint64_t flush_ns)
+{
+    ask(worker, true, false, flush_ns);
+}
+void ct_worker_detach_all(struct ct_worker *worker)
+{
+    ask(worker, false, true, 0);
+}
 
 bool ct_worker_busy(struct ct_worker *worker)
 {

@@ -1,16 +1,20 @@
 /* What arguments mean. Each function here reads one shape of argument list; hook/driver_api.def says which
  * functions have it. Structures of the driver are declared as far as they are read, from cuda.h 13.0.
  *
- * A decoder runs after the real call, on the application's thread: what the driver wrote is read when the call
- * succeeded, what it read when it came to read it. */
+ * A decoder runs after the real call, on the application's thread: what the driver wrote is read when the
+ * call succeeded, what it read when it came to read it. */
 #include "decoders.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-static bool succeeded(const struct ct_frame *frame) { return (ct_status)frame->result == 0; }
+static bool succeeded(const struct ct_frame *frame)
+{
+    return (ct_status)frame->result == 0;
+}
 
-/* Whether the driver came to read its input: with these errors it may have returned before, and a pointer may be anything. */
+/* Whether the driver came to read its input: with these errors it may have returned before, and a pointer may
+ * be anything. */
 static bool inspected(const struct ct_frame *frame)
 {
     enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, INVALID_CONTEXT = 201, CONTEXT_IS_DESTROYED = 709 };
@@ -37,9 +41,8 @@ static uint8_t captured(const struct ct_frame *frame, uint64_t stream)
     if (CT_LIKELY(atomic_load_explicit(&captures, memory_order_relaxed) <= 0))
         return 0;
     const bool per_thread = ct_rows[frame->row].flags & CT_ROW_PER_THREAD;
-    ct_status (*is_capturing)(uint64_t, int32_t *) =
-        (ct_status(*)(uint64_t, int32_t *))(uintptr_t)ct_real(per_thread ? CT_ROW_cuStreamIsCapturing_ptsz
-                                                                         : CT_ROW_cuStreamIsCapturing);
+    ct_status (*is_capturing)(uint64_t, int32_t *) = (ct_status(*)(uint64_t, int32_t *))(uintptr_t)ct_real(
+        per_thread ? CT_ROW_cuStreamIsCapturing_ptsz : CT_ROW_cuStreamIsCapturing);
     int32_t status = 0;
     return is_capturing && is_capturing(stream, &status) == 0 && status == 1 ? CT_FLAG_CAPTURED : 0;
 }
@@ -108,10 +111,10 @@ static uint64_t out32(const struct ct_frame *frame)
     return succeeded(frame) && pointer ? *pointer : 0;
 }
 
-#define ALLOC(name, kind, address, bytes)                                                                     \
-    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                           \
-    {                                                                                                         \
-        allocated(decoded, kind, address, bytes);                                                             \
+#define ALLOC(name, kind, address, bytes)                                                                    \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        allocated(decoded, kind, address, bytes);                                                            \
     }
 
 ALLOC(alloc, CT_ALLOC_DEVICE, out64(frame), frame->args[1])
@@ -235,35 +238,35 @@ enum { NO = -1 };
 #define ARGUMENT(i)   ((i) == NO ? 0 : frame->args[(i) == NO ? 0 : (i)])
 #define ARGUMENT32(i) ((uint32_t)ARGUMENT(i))
 
-#define COPY(name, kind, destination_at, source_at, bytes_at, stream_at)                                      \
-    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                           \
-    {                                                                                                         \
-        transferred(frame, decoded, kind,                                                                     \
-                    (struct transfer){ .destination = ARGUMENT(destination_at),                               \
-                                       .source = ARGUMENT(source_at),                                         \
-                                       .bytes = ARGUMENT(bytes_at),                                           \
-                                       .stream = ARGUMENT(stream_at),                                         \
-                                       .async = (stream_at) != NO });                                         \
+#define COPY(name, kind, destination_at, source_at, bytes_at, stream_at)                                     \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        transferred(frame, decoded, kind,                                                                    \
+                    (struct transfer){ .destination = ARGUMENT(destination_at),                              \
+                                       .source = ARGUMENT(source_at),                                        \
+                                       .bytes = ARGUMENT(bytes_at),                                          \
+                                       .stream = ARGUMENT(stream_at),                                        \
+                                       .async = (stream_at) != NO });                                        \
     }
 /* The first versions: device addresses and sizes of 32 bits, whose upper halves are not the caller's. */
-#define COPY_V1(name, kind, destination_at, source_at, bytes_at, stream_at)                                   \
-    void ct_decode_##name##_v1(const struct ct_frame *frame, struct ct_decoded *decoded)                      \
-    {                                                                                                         \
-        const bool from_host = (kind) == CT_TRANSFER_HTOD, to_host = (kind) == CT_TRANSFER_DTOH;              \
-        transferred(frame, decoded, kind,                                                                     \
-                    (struct transfer){                                                                        \
-                        .destination = to_host ? ARGUMENT(destination_at) : ARGUMENT32(destination_at),       \
-                        .source = from_host ? ARGUMENT(source_at) : ARGUMENT32(source_at),                    \
-                        .bytes = ARGUMENT32(bytes_at),                                                        \
-                        .stream = ARGUMENT(stream_at),                                                        \
-                        .async = (stream_at) != NO });                                                        \
+#define COPY_V1(name, kind, destination_at, source_at, bytes_at, stream_at)                                  \
+    void ct_decode_##name##_v1(const struct ct_frame *frame, struct ct_decoded *decoded)                     \
+    {                                                                                                        \
+        const bool from_host = (kind) == CT_TRANSFER_HTOD, to_host = (kind) == CT_TRANSFER_DTOH;             \
+        transferred(frame, decoded, kind,                                                                    \
+                    (struct transfer){ .destination =                                                        \
+                                           to_host ? ARGUMENT(destination_at) : ARGUMENT32(destination_at),  \
+                                       .source = from_host ? ARGUMENT(source_at) : ARGUMENT32(source_at),    \
+                                       .bytes = ARGUMENT32(bytes_at),                                        \
+                                       .stream = ARGUMENT(stream_at),                                        \
+                                       .async = (stream_at) != NO });                                        \
     }
-#define COPIES(name, kind, destination_at, source_at, bytes_at)                                               \
-    COPY(name, kind, destination_at, source_at, bytes_at, NO)                                                 \
+#define COPIES(name, kind, destination_at, source_at, bytes_at)                                              \
+    COPY(name, kind, destination_at, source_at, bytes_at, NO)                                                \
     COPY_V1(name, kind, destination_at, source_at, bytes_at, NO)
-#define COPIES_ASYNC(name, kind, destination_at, source_at, bytes_at, stream_at)                              \
-    COPIES(name, kind, destination_at, source_at, bytes_at)                                                   \
-    COPY(name##_async, kind, destination_at, source_at, bytes_at, stream_at)                                  \
+#define COPIES_ASYNC(name, kind, destination_at, source_at, bytes_at, stream_at)                             \
+    COPIES(name, kind, destination_at, source_at, bytes_at)                                                  \
+    COPY(name##_async, kind, destination_at, source_at, bytes_at, stream_at)                                 \
     COPY_V1(name##_async, kind, destination_at, source_at, bytes_at, stream_at)
 
 COPY(copy, kind_of(side_of(frame->args[1]), side_of(frame->args[0])), 0, 1, 2, NO)
@@ -354,14 +357,17 @@ struct memcpy_3d_v1 {
 };
 static_assert(sizeof(struct memcpy_3d_v1) == 144, "CUDA_MEMCPY3D_v1");
 
-#define SIDE(copy, side) { (copy)->side##_type, (copy)->side##_host, (copy)->side##_device }
-#define COPY_BLOCK(name, type, volume, async, peer)                                                           \
-    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                           \
-    {                                                                                                         \
-        const struct type *copy = (const struct type *)frame->args[0];                                        \
-        if (copy && inspected(frame))                                                                                          \
-            copied_block(frame, decoded, (struct copy_side)SIDE(copy, source),                                \
-                         (struct copy_side)SIDE(copy, destination), volume, async, peer);                     \
+#define SIDE(copy, side)                                                                                     \
+    {                                                                                                        \
+        (copy)->side##_type, (copy)->side##_host, (copy)->side##_device                                      \
+    }
+#define COPY_BLOCK(name, type, volume, async, peer)                                                          \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        const struct type *copy = (const struct type *)frame->args[0];                                       \
+        if (copy && inspected(frame))                                                                        \
+            copied_block(frame, decoded, (struct copy_side)SIDE(copy, source),                               \
+                         (struct copy_side)SIDE(copy, destination), volume, async, peer);                    \
     }
 #define AREA   ((uint64_t)copy->width * copy->height)
 #define VOLUME ((uint64_t)copy->width * copy->height * copy->depth)
@@ -386,7 +392,9 @@ static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decode
     const uint64_t count = frame->args[3];
     if (!succeeded(frame) || count == 0 || !destinations || !sources || !sizes)
         return;
-    struct transfer t = { .destination = destinations[0], .source = sources[0], .stream = stream, .async = true };
+    struct transfer t = {
+        .destination = destinations[0], .source = sources[0], .stream = stream, .async = true
+    };
     for (uint64_t i = 0; i < count; i++)
         t.bytes += sizes[i];
     transferred(frame, decoded, kind_of(side_of(t.source), side_of(t.destination)), t);
@@ -452,22 +460,22 @@ void ct_decode_copy_3d_batch_v2(const struct ct_frame *frame, struct ct_decoded 
 
 /* ---- sets ---- */
 
-#define SET(name, pointer, bytes_set, stream_at)                                                              \
-    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                           \
-    {                                                                                                         \
-        transferred(frame, decoded, CT_TRANSFER_SET,                                                          \
-                    (struct transfer){ .destination = pointer,                                                \
-                                       .bytes = bytes_set,                                                    \
-                                       .stream = ARGUMENT(stream_at),                                         \
-                                       .async = (stream_at) != NO });                                         \
+#define SET(name, pointer, bytes_set, stream_at)                                                             \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        transferred(frame, decoded, CT_TRANSFER_SET,                                                         \
+                    (struct transfer){ .destination = pointer,                                               \
+                                       .bytes = bytes_set,                                                   \
+                                       .stream = ARGUMENT(stream_at),                                        \
+                                       .async = (stream_at) != NO });                                        \
     }
-#define SETS(bits, element)                                                                                   \
-    SET(set_d##bits, frame->args[0], frame->args[2] * (element), NO)                                          \
-    SET(set_d##bits##_async, frame->args[0], frame->args[2] * (element), 3)                                   \
-    SET(set_d##bits##_v1, (uint32_t)frame->args[0], (uint64_t)(uint32_t)frame->args[2] * (element), NO)       \
-    SET(set_2d##bits, frame->args[0], frame->args[3] * frame->args[4] * (element), NO)                        \
-    SET(set_2d##bits##_async, frame->args[0], frame->args[3] * frame->args[4] * (element), 5)                 \
-    SET(set_2d##bits##_v1, (uint32_t)frame->args[0],                                                          \
+#define SETS(bits, element)                                                                                  \
+    SET(set_d##bits, frame->args[0], frame->args[2] * (element), NO)                                         \
+    SET(set_d##bits##_async, frame->args[0], frame->args[2] * (element), 3)                                  \
+    SET(set_d##bits##_v1, (uint32_t)frame->args[0], (uint64_t)(uint32_t)frame->args[2] * (element), NO)      \
+    SET(set_2d##bits, frame->args[0], frame->args[3] * frame->args[4] * (element), NO)                       \
+    SET(set_2d##bits##_async, frame->args[0], frame->args[3] * frame->args[4] * (element), 5)                \
+    SET(set_2d##bits##_v1, (uint32_t)frame->args[0],                                                         \
         (uint64_t)(uint32_t)frame->args[3] * (uint32_t)frame->args[4] * (element), NO)
 
 SETS(8, 1)
@@ -571,16 +579,18 @@ enum { NODE_KERNEL = 0, NODE_GRAPH = 4, GRAPH_DEPTH_MAX = 16 }; /* CUgraphNodeTy
 static uint32_t count_kernel_nodes(uint64_t graph, int depth)
 {
     typedef ct_status get_nodes_function(uint64_t graph, uint64_t * nodes, uint64_t * count);
-    typedef ct_status get_type_function(uint64_t node, int32_t *type);
+    typedef ct_status get_type_function(uint64_t node, int32_t * type);
     typedef ct_status get_child_function(uint64_t node, uint64_t * graph);
     get_nodes_function *get_nodes = (get_nodes_function *)(uintptr_t)ct_real(CT_ROW_cuGraphGetNodes);
     get_type_function *get_type = (get_type_function *)(uintptr_t)ct_real(CT_ROW_cuGraphNodeGetType);
-    get_child_function *get_child = (get_child_function *)(uintptr_t)ct_real(CT_ROW_cuGraphChildGraphNodeGetGraph);
+    get_child_function *get_child =
+        (get_child_function *)(uintptr_t)ct_real(CT_ROW_cuGraphChildGraphNodeGetGraph);
     uint64_t count = 0;
-    if (depth > GRAPH_DEPTH_MAX || !get_nodes || !get_type || !get_child || get_nodes(graph, NULL, &count) != 0 ||
-        count == 0)
+    if (depth > GRAPH_DEPTH_MAX || !get_nodes || !get_type || !get_child ||
+        get_nodes(graph, NULL, &count) != 0 || count == 0)
         return 0;
-    uint64_t *nodes = mmap(NULL, count * sizeof(*nodes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t *nodes =
+        mmap(NULL, count * sizeof(*nodes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (nodes == MAP_FAILED)
         return 0;
     uint32_t kernels = 0;

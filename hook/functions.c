@@ -9,12 +9,12 @@
 #include "decoders.h"
 
 struct ct_row ct_rows[CT_STUB_COUNT] = {
-#define ROW(function, group, words, decoder)                                                                  \
-    [CT_ROW_##function] = {                                                                                   \
-        .decode = ct_decode_##decoder,                                                                        \
-        .stack_words = words,                                                                                 \
-        .flags = CT_DECODER_FLAGS_##decoder,                                                                  \
-        .category = CT_CATEGORY_##group,                                                                      \
+#define ROW(function, group, words, decoder)                                                                 \
+    [CT_ROW_##function] = {                                                                                  \
+        .decode = ct_decode_##decoder,                                                                       \
+        .stack_words = words,                                                                                \
+        .flags = CT_DECODER_FLAGS_##decoder,                                                                 \
+        .category = CT_CATEGORY_##group,                                                                     \
     },
 #include "driver_api.def"
 #undef ROW
@@ -59,8 +59,8 @@ static void remember(const void *real, uint32_t row)
     }
 }
 
-/* The look-ups may wait for the loader's lock, whose holder may be waiting for ours: they come before ours is taken. Threads that
- * race here write the same. */
+/* The look-ups may wait for the loader's lock, whose holder may be waiting for ours: they come before ours is
+ * taken. Threads that race here write the same. */
 static bool look_all_up(void)
 {
     if (!ct_driver_symbol("cuInit"))

@@ -1,7 +1,7 @@
 /* Pins the versions of the C library's symbols that the hook needs to glibc 2.17 or older, so that one file
- * serves every distribution since 2013. Included first by every file of hook/ (meson passes -include). Symbols
- * that glibc 2.34 moved from libdl, libpthread and librt into libc exist there under their old versions too.
- * A new need shows up in the test `hook-symbols`. */
+ * serves every distribution since 2013. Included first by every file of hook/ (meson passes -include).
+ * Symbols that glibc 2.34 moved from libdl, libpthread and librt into libc exist there under their old
+ * versions too. A new need shows up in the test `hook-symbols`. */
 #if !defined(CT_HOOK_GLIBC_H) && !defined(__ASSEMBLER__)
 #define CT_HOOK_GLIBC_H
 

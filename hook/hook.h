@@ -8,8 +8,9 @@
  *   decode.c     what arguments mean
  *   names.c      kernels' names and graphs' sizes by handle
  *
- * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit, no abort,
- * no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked instruction. */
+ * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
+ * no abort, no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked
+ * instruction. */
 #ifndef CT_HOOK_H
 #define CT_HOOK_H
 
@@ -25,8 +26,8 @@
 /* Nothing of this is for others; known to be local, it needs no look-up through the global offset table. */
 #pragma GCC visibility push(hidden)
 
-#define CT_LIKELY(x)   __builtin_expect(!!(x), 1)
-#define CT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define CT_LIKELY(x)       __builtin_expect(!!(x), 1)
+#define CT_UNLIKELY(x)     __builtin_expect(!!(x), 0)
 #define CT_ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Numbers of rows: the table's functions in order, then the spare stubs. */
@@ -94,15 +95,15 @@ struct ct_decoded {
 typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded);
 
 enum ct_row_flags {
-    CT_ROW_ALWAYS = 1, /* the decoder is wanted even while nothing is recorded: it learns or hands out */
+    CT_ROW_ALWAYS = 1,     /* the decoder is wanted even while nothing is recorded: it learns or hands out */
     CT_ROW_PER_THREAD = 2, /* a _ptsz or _ptds form: the null stream is the thread's own */
 };
 
 /* A row: one cache line holds two. `enter_id` and `leave_id` are `id` where the short way in entry.c may be
  * taken, else 0. */
 struct ct_row {
-    void *real;          /* NULL when the driver lacks it */
-    ct_decoder *decode;  /* NULL for a plain call */
+    void *real;         /* NULL when the driver lacks it */
+    ct_decoder *decode; /* NULL for a plain call */
     /* Stored with release when the directory entry is there, loaded with acquire by ct_enter(). */
     _Atomic uint16_t id;       /* index in the segment's directory, 0 while the process has not called it */
     _Atomic uint16_t enter_id; /* 0 unless the counter is the clock */
@@ -128,19 +129,25 @@ void *ct_functions_spare(void *real, const char *name);
 const char *ct_functions_name(uint32_t row);
 /* Gives every row its number back to zero: a new segment numbers anew. */
 void ct_functions_forget_ids(void);
-/* What the program would have got for `row` without the hook, when the driver is not loaded or lacks the function: another
- * library's, or NULL. */
+/* What the program would have got for `row` without the hook, when the driver is not loaded or lacks the
+ * function: another library's, or NULL. */
 void *ct_functions_fallback(uint32_t row);
 /* Whether the table has a function of that name. */
 bool ct_functions_known(const char *name);
 /* The real function of a row, for the hook's own calls; NULL when the driver lacks it. */
-static inline void *ct_real(uint32_t row) { return ct_rows[row].real; }
+static inline void *ct_real(uint32_t row)
+{
+    return ct_rows[row].real;
+}
 
 /* ---- process.c ---- */
 extern struct ct_control *ct_control; /* of the session in use; NULL before the first attachment */
 extern bool ct_clock_is_counter;
 
-static inline uint64_t ct_now(void) { return ct_clock_is_counter ? ct_counter_read() : ct_monotonic_ns(); }
+static inline uint64_t ct_now(void)
+{
+    return ct_clock_is_counter ? ct_counter_read() : ct_monotonic_ns();
+}
 
 /* The process's segment, looking for a daemon and creating it where needed; NULL while dormant. */
 struct ct_segment *ct_process_segment(void);
@@ -148,7 +155,8 @@ struct ct_segment *ct_process_segment(void);
 struct ct_segment *ct_process_current(void);
 /* Counts segments of this process: what was defined in an earlier one must be defined again. */
 uint32_t ct_process_epoch(void);
-/* Maps lane `index`, which gets memory for its header and first piece of ring. NULL when memory is refused. */
+/* Maps lane `index`, which gets memory for its header and first piece of ring. NULL when memory is refused.
+ */
 struct ct_lane *ct_process_map_lane(uint32_t index);
 /* Allocates the ring of lane `index` up to `bytes`. 0 or -errno. */
 int ct_process_grow_ring(uint32_t index, uint64_t bytes);
@@ -168,8 +176,12 @@ void ct_process_unlock(void);
 /* ---- thread.c ---- */
 
 /* A lane as its owner sees it: private to the process, one for each lane, in memory that the kernel wipes in
- * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine". */
+ * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine".
+ */
 struct ct_producer {
+    /* A lane begins on a page, and so does the first of these: without a distance the loads from here would
+     * have the low twelve bits of the stores there, and processors let them wait. */
+    uint8_t apart[192];
     struct ct_lane *lane; /* NULL: nothing is recorded */
     uint8_t *ring;
     uint64_t mask;     /* slots - 1 */
@@ -178,18 +190,19 @@ struct ct_producer {
     uint64_t allocated_slots;
     uint32_t idle; /* 1 except while a record is being written: a signal handler then finds 0 */
     uint32_t depth;
-    uint32_t index; /* of the lane */
-    uint32_t epoch; /* of the process when the lane was mapped */
+    uint32_t index;                /* of the lane */
+    uint32_t epoch;                /* of the process when the lane was mapped */
     uintptr_t frames[CT_OPEN_MAX]; /* where the open calls' frames lie */
     struct ct_segment *segment;
 };
 
 extern __thread struct ct_producer *ct_self; /* never NULL: &ct_dormant when nothing is recorded */
 extern struct ct_producer ct_dormant;
-extern struct ct_producer ct_unlaned; /* a frame's producer when the process records and its thread has no lane */
+extern struct ct_producer
+    ct_unlaned; /* a frame's producer when the process records and its thread has no lane */
 
-/* Puts a call on the thread's stack of open calls; its depth. A frame that lies at or below ours was left by longjmp, an
- * exception or cancellation: its call is not open any more. */
+/* Puts a call on the thread's stack of open calls; its depth. A frame that lies at or below ours was left by
+ * longjmp, an exception or cancellation: its call is not open any more. */
 static inline uint32_t ct_depth_enter(struct ct_producer *self, struct ct_frame *frame)
 {
     uint32_t depth = self->depth;
@@ -213,14 +226,14 @@ bool ct_thread_attach(void);
 void ct_thread_forget(void);
 /* Private memory for the lanes of a new segment; false without memory. */
 bool ct_thread_producers_create(void);
-/* Puts private memory in the place of the lanes of a segment that was given up: what is still written there harms
- * nobody, and the shared memory is free. */
+/* Puts private memory in the place of the lanes of a segment that was given up: what is still written there
+ * harms nobody, and the shared memory is free. */
 void ct_thread_producers_abandon(void);
 
 /* ---- record.c ---- */
 
-/* Writes a record of 1 + payload_slots slots at the producer's position. The caller holds the lane (idle is 0) and has
- * announced. False when there is no room. */
+/* Writes a record of 1 + payload_slots slots at the producer's position. The caller holds the lane (idle is
+ * 0) and has announced. False when there is no room. */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,
                      size_t payload_bytes);
@@ -237,8 +250,8 @@ ct_decoder ct_decode_proc_address;
 
 /* ---- names.c ---- */
 
-/* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is busy. A handle
- * that is `alive` may be asked about. */
+/* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is
+ * busy. A handle that is `alive` may be asked about. */
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive);
 void ct_names_learn(uint64_t handle, const char *name);
 void ct_names_alias(uint64_t handle, uint64_t of);

@@ -28,7 +28,10 @@ dlsym_function *ct_dlsym_find(void)
     return ct_real_dlsym;
 }
 
-static void *real_dlsym(void *handle, const char *name) { return ct_dlsym_find()(handle, name); }
+static void *real_dlsym(void *handle, const char *name)
+{
+    return ct_dlsym_find()(handle, name);
+}
 
 /* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name)
@@ -39,7 +42,10 @@ void *ct_driver_symbol(const char *name)
 }
 
 /* What comes behind the hook in the order of look-up. */
-void *ct_next_symbol(const char *name) { return real_dlsym(RTLD_NEXT, name); }
+void *ct_next_symbol(const char *name)
+{
+    return real_dlsym(RTLD_NEXT, name);
+}
 
 static bool is_own_stub(const void *pointer)
 {
@@ -59,7 +65,8 @@ struct ct_dlsym_result ct_dlsym(void *handle, const char *name)
         void *stub = ct_functions_stub(of_driver);
         if (stub)
             return (struct ct_dlsym_result){ stub, 0 };
-        /* The real dlsym would find our stub of a function that is not the driver's here, or not there at all. */
+        /* The real dlsym would find our stub of a function that is not the driver's here, or not there at
+         * all. */
         return ct_functions_known(name) ? (struct ct_dlsym_result){ ct_next_symbol(name), 0 }
                                         : (struct ct_dlsym_result){ NULL, 1 };
     }
@@ -76,8 +83,8 @@ struct ct_dlsym_result ct_dlsym(void *handle, const char *name)
     return (struct ct_dlsym_result){ pointer, 0 };
 }
 
-/* CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), and _v2 with a
- * status pointer more. The result, the status and a pointer that is not the driver's stay as they are. */
+/* CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), and _v2 with
+ * a status pointer more. The result, the status and a pointer that is not the driver's stay as they are. */
 void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;

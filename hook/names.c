@@ -37,7 +37,10 @@ typedef struct table *_Atomic table_pointer;
 
 enum { TABLE_ENTRIES_FIRST = 255 }; /* with its header a page and a bit */
 
-static uint64_t hash(uint64_t key) { return (key ^ key >> 29) * UINT64_C(0x9e3779b97f4a7c15) >> 7; }
+static uint64_t hash(uint64_t key)
+{
+    return (key ^ key >> 29) * UINT64_C(0x9e3779b97f4a7c15) >> 7;
+}
 
 static struct entry *find(struct table *table, uint64_t key)
 {
@@ -258,4 +261,7 @@ void ct_graphs_learn(uint64_t exec, uint32_t kernel_nodes)
     ct_process_unlock();
 }
 
-uint32_t ct_graphs_kernel_nodes(uint64_t exec) { return get(&graphs, exec); }
+uint32_t ct_graphs_kernel_nodes(uint64_t exec)
+{
+    return get(&graphs, exec);
+}

@@ -26,7 +26,7 @@ static struct {
     int32_t pid;
     /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon, or ask for shared memory, again. */
     _Atomic uint64_t next_look_ns, next_allocation_ns;
-    _Atomic int32_t lock_owner;    /* tid, 0 when free */
+    _Atomic int32_t lock_owner; /* tid, 0 when free */
     uint64_t image_ns;
     uint64_t inode, device;
     char path[CT_NAME_BYTES];
@@ -42,7 +42,10 @@ static uint64_t coarse_ns(void)
     return (uint64_t)coarse.tv_sec * 1000000000 + (uint64_t)coarse.tv_nsec;
 }
 
-static int32_t gettid_now(void) { return (int32_t)syscall(SYS_gettid); }
+static int32_t gettid_now(void)
+{
+    return (int32_t)syscall(SYS_gettid);
+}
 
 bool ct_process_lock(void)
 {
@@ -58,14 +61,20 @@ bool ct_process_lock(void)
     return true;
 }
 
-void ct_process_unlock(void) { atomic_store_explicit(&process.lock_owner, 0, memory_order_release); }
+void ct_process_unlock(void)
+{
+    atomic_store_explicit(&process.lock_owner, 0, memory_order_release);
+}
 
 struct ct_segment *ct_process_current(void)
 {
     return atomic_load_explicit(&process.segment, memory_order_acquire);
 }
 
-uint32_t ct_process_epoch(void) { return atomic_load_explicit(&process.epoch, memory_order_acquire); }
+uint32_t ct_process_epoch(void)
+{
+    return atomic_load_explicit(&process.epoch, memory_order_acquire);
+}
 
 /* ---- forks and exits ---- */
 
@@ -106,10 +115,14 @@ static void mark_exiting(void)
 }
 
 /* Nothing is unmapped or freed: exit handlers and destructors that run later may still call the driver. */
-__attribute__((destructor)) static void end(void) { mark_exiting(); }
+__attribute__((destructor)) static void end(void)
+{
+    mark_exiting();
+}
 
-/* _exit() runs no destructor, and is how forked children of Python end: without this they would count as killed. Whoever else
- * interposes it (the sanitizers do) comes next; the system call is all that the C library's own does. */
+/* _exit() runs no destructor, and is how forked children of Python end: without this they would count as
+ * killed. Whoever else interposes it (the sanitizers do) comes next; the system call is all that the C
+ * library's own does. */
 __attribute__((noreturn, visibility("default"))) void _exit(int status)
 {
     mark_exiting();
@@ -122,7 +135,10 @@ __attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int 
 
 /* ---- the daemon ---- */
 
-static int file_status(int fd, struct stat *status) { return (int)syscall(SYS_fstat, fd, status); }
+static int file_status(int fd, struct stat *status)
+{
+    return (int)syscall(SYS_fstat, fd, status);
+}
 
 /* Maps the session's control segment if a daemon holds its lock. */
 static struct ct_control *find_daemon(const char *session)
@@ -135,13 +151,14 @@ static struct ct_control *find_daemon(const char *session)
     struct stat status;
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        status.st_size >= (off_t)sizeof(*control) && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) {
+        status.st_size >= (off_t)sizeof(*control) && fcntl(fd, F_GETLK, &lock) == 0 &&
+        lock.l_type != F_UNLCK) {
         void *map = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         control = map == MAP_FAILED ? NULL : map;
     }
     close(fd);
-    if (control && (atomic_load(&control->closing) || control->magic != CT_CONTROL_MAGIC || control->version != CT_PROTO_VERSION ||
-                    control->bytes != sizeof(*control))) {
+    if (control && (atomic_load(&control->closing) || control->magic != CT_CONTROL_MAGIC ||
+                    control->version != CT_PROTO_VERSION || control->bytes != sizeof(*control))) {
         munmap(control, sizeof(*control));
         return NULL;
     }
@@ -163,19 +180,22 @@ bool ct_process_may_allocate(void)
     return coarse_ns() >= atomic_load_explicit(&process.next_allocation_ns, memory_order_relaxed);
 }
 
-/* Makes a range touchable; 0 or -errno. A limit on the size of files is asked about first: passing it raises SIGXFSZ. */
+/* Makes a range touchable; 0 or -errno. A limit on the size of files is asked about first: passing it raises
+ * SIGXFSZ. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes)
 {
     struct rlimit limit;
     int error = 0;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + bytes > limit.rlim_cur)
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        offset + bytes > limit.rlim_cur)
         error = EFBIG;
     else
         do
             error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
         while (error == EINTR);
     if (error)
-        atomic_store_explicit(&process.next_allocation_ns, coarse_ns() + REFUSAL_INTERVAL_NS, memory_order_relaxed);
+        atomic_store_explicit(&process.next_allocation_ns, coarse_ns() + REFUSAL_INTERVAL_NS,
+                              memory_order_relaxed);
     return -error;
 }
 
@@ -395,8 +415,8 @@ uint16_t ct_process_define(uint32_t row_index)
         strncpy(entry->name, ct_functions_name(row_index), CT_FUNCTION_NAME_MAX);
         entry->layer = CT_LAYER_DRIVER;
         entry->category = row->category;
-        /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function in a record has
-         * seen its entry. */
+        /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function
+         * in a record has seen its entry. */
         atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
         atomic_store_explicit(&row->id, (uint16_t)id, memory_order_release);
         if (ct_clock_is_counter) {

@@ -11,10 +11,13 @@ void ct_leave_slow(struct ct_frame *frame);
 
 /* What a stub answers when the driver has no such function: with the hook away, the program would not have
  * been linked at all. CUDA_ERROR_NOT_FOUND. */
-static ct_status missing_function(void) { return 500; }
+static ct_status missing_function(void)
+{
+    return 500;
+}
 
-/* What the hook does on the slow ways opens files: it must not make CUDA calls points of cancellation, nor be cancelled while it
- * holds the process's lock. */
+/* What the hook does on the slow ways opens files: it must not make CUDA calls points of cancellation, nor be
+ * cancelled while it holds the process's lock. */
 struct quiet {
     int saved_errno, cancel_state;
 };
@@ -85,7 +88,8 @@ static void lose_by_cause(struct ct_loss *loss, uint64_t end)
 {
     /* `first` is 0 for an owner that lost nothing yet, see introduce() in thread.c. */
     uint64_t none = 0;
-    atomic_compare_exchange_strong_explicit(&loss->first, &none, end, memory_order_relaxed, memory_order_relaxed);
+    atomic_compare_exchange_strong_explicit(&loss->first, &none, end, memory_order_relaxed,
+                                            memory_order_relaxed);
     atomic_store_explicit(&loss->last, end, memory_order_relaxed);
     atomic_fetch_add_explicit(&loss->calls, 1, memory_order_release);
 }
@@ -192,7 +196,8 @@ static void leave(struct ct_frame *frame)
     }
     struct ct_lane *lane = self->lane;
     if (!self->idle || !id) {
-        /* A signal handler's call, made while its thread was writing a record; or no room in the directory. */
+        /* A signal handler's call, made while its thread was writing a record; or no room in the directory.
+         */
         ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, id, frame->start, ct_now(), 0);
         leave_unrecorded(frame);
         self->depth = frame->depth;
@@ -220,8 +225,9 @@ static void leave(struct ct_frame *frame)
     if (room) {
         ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
     } else {
-        const bool has_bytes = record.status == 0 && (decoded.kind == CT_KIND_TRANSFER || decoded.kind == CT_KIND_ALLOC ||
-                               (decoded.kind == CT_KIND_CALL && decoded.flags & CT_FLAG_BYTES));
+        const bool has_bytes =
+            record.status == 0 && (decoded.kind == CT_KIND_TRANSFER || decoded.kind == CT_KIND_ALLOC ||
+                                   (decoded.kind == CT_KIND_CALL && decoded.flags & CT_FLAG_BYTES));
         const bool no_memory = self->allocated_slots <= self->mask && self->position >= self->allocated_slots;
         ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, id, frame->start, end,
                        has_bytes ? decoded.value : 0);

@@ -44,8 +44,8 @@ static void arm_exit(void)
 
 bool ct_thread_producers_create(void)
 {
-    void *memory =
-        mmap(NULL, PRODUCERS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, PRODUCERS_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return false;
 #ifdef MADV_WIPEONFORK
@@ -63,12 +63,15 @@ void ct_thread_producers_abandon(void)
         return;
     for (uint32_t i = 0; i < CT_LANES_MAX && producers[i].lane; i++) {
         const size_t bytes = CT_LANE_HEADER_BYTES + (producers[i].mask + 1) * CT_SLOT_BYTES;
-        mmap(producers[i].lane, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-             0);
+        mmap(producers[i].lane, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     }
 }
 
-void ct_thread_forget(void) { ct_self = &ct_dormant; }
+void ct_thread_forget(void)
+{
+    ct_self = &ct_dormant;
+}
 
 /* A lane that its thread gave back: with half its ring free, and no loss that the collector has not seen,
  * since that would pass to the new owner. */
@@ -82,8 +85,8 @@ static struct ct_producer *take_free(struct ct_segment *segment)
             continue;
         uint32_t owner = CT_LANE_FREE;
         /* Pairs with the release in give_back(): the last owner's private words are ours to read. */
-        if (!atomic_compare_exchange_strong_explicit(&lane->owner, &owner, CT_LANE_OWNED, memory_order_acquire,
-                                                     memory_order_relaxed))
+        if (!atomic_compare_exchange_strong_explicit(&lane->owner, &owner, CT_LANE_OWNED,
+                                                     memory_order_acquire, memory_order_relaxed))
             continue;
         uint64_t lost = 0;
         for (int cause = 0; cause < CT_LOSS_COUNT; cause++)

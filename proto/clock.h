@@ -2,8 +2,8 @@
  * CLOCK_MONOTONIC nanoseconds with anchors, pairs of both clocks read together.
  *
  * The processor's counter costs 10 ns where a vDSO clock costs 25, and is used where the kernel itself trusts
- * it: the current clock source is `tsc`, or it is `kvm-clock` and `tsc` is still offered beside it (the kernel
- * withdraws a counter that it found unstable from the list). */
+ * it: the current clock source is `tsc`, or it is `kvm-clock` and `tsc` is still offered beside it (the
+ * kernel withdraws a counter that it found unstable from the list). */
 #ifndef CT_PROTO_CLOCK_H
 #define CT_PROTO_CLOCK_H
 

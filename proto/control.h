@@ -24,7 +24,8 @@ struct ct_control {
     uint64_t ring_bytes;
     uint32_t clock; /* enum ct_clock_kind: decided once for the session */
     int32_t daemon_pid;
-    _Atomic uint32_t closing; /* the daemon is leaving: hooks take it for gone, while it still holds the lock */
+    _Atomic uint32_t
+        closing; /* the daemon is leaving: hooks take it for gone, while it still holds the lock */
     uint8_t pad0[28];
 
     /* The doorbell. A producer that finds `sleeping` set takes it back to 0 and posts: one post a sleep. */

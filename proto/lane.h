@@ -71,8 +71,8 @@ struct ct_lane {
     uint8_t pad1[48];
 
     /* Cold: the producer's, except loss_seen. */
-    _Atomic uint32_t owner;    /* enum ct_lane_owner, taken by compare-and-swap */
-    _Atomic uint32_t tenancy;  /* counts owners */
+    _Atomic uint32_t owner;   /* enum ct_lane_owner, taken by compare-and-swap */
+    _Atomic uint32_t tenancy; /* counts owners */
     struct ct_loss loss[CT_LOSS_COUNT];
     _Atomic uint64_t loss_seen; /* consumer: sum of loss[].calls that is in the database */
 };
@@ -112,7 +112,8 @@ static inline bool ct_lane_wants_doorbell(struct ct_lane *lane, uint64_t positio
     return position >= atomic_load_explicit(&lane->wake, memory_order_relaxed);
 }
 
-/* The open call stands before the counter of open calls says so: pairs with the acquire in ct_lane_depth(). */
+/* The open call stands before the counter of open calls says so: pairs with the acquire in ct_lane_depth().
+ */
 static inline void ct_lane_enter(struct ct_lane *lane, uint32_t depth, uint32_t function, uint64_t start)
 {
     if (depth < CT_OPEN_MAX) {

@@ -55,9 +55,18 @@ static inline uint64_t ct_span(uint64_t ticks, uint32_t depth, uint32_t flags)
     const uint64_t d = depth < CT_SPAN_DEPTH_MAX ? depth : CT_SPAN_DEPTH_MAX;
     return (ticks & CT_SPAN_TICKS_MAX) | d << 56 | (uint64_t)flags << 60;
 }
-static inline uint64_t ct_span_ticks(uint64_t span) { return span & CT_SPAN_TICKS_MAX; }
-static inline uint32_t ct_span_depth(uint64_t span) { return (uint32_t)(span >> 56) & 15U; }
-static inline uint32_t ct_span_flags(uint64_t span) { return (uint32_t)(span >> 60); }
+static inline uint64_t ct_span_ticks(uint64_t span)
+{
+    return span & CT_SPAN_TICKS_MAX;
+}
+static inline uint32_t ct_span_depth(uint64_t span)
+{
+    return (uint32_t)(span >> 56) & 15U;
+}
+static inline uint32_t ct_span_flags(uint64_t span)
+{
+    return (uint32_t)(span >> 60);
+}
 
 struct ct_launch {
     uint32_t kernel; /* string number of the mangled name, 0 when unknown */

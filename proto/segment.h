@@ -30,13 +30,19 @@ enum {
 };
 
 /* The layer a function belongs to. The collector knows the names by schema/, not by number alone. */
-enum ct_layer { CT_LAYER_DRIVER = 0, CT_LAYER_RUNTIME = 1, CT_LAYER_IOCTL = 2, CT_LAYER_NVTX = 3, CT_LAYER_COUNT };
+enum ct_layer {
+    CT_LAYER_DRIVER = 0,
+    CT_LAYER_RUNTIME = 1,
+    CT_LAYER_IOCTL = 2,
+    CT_LAYER_NVTX = 3,
+    CT_LAYER_COUNT
+};
 
 /* A directory entry. Written by the hook before the first record that names its index; of the counters only
  * `lost_*` and `skipped_*` change afterwards, by atomic addition. Entry 0 stands for "no more room". */
 struct ct_function {
     char name[CT_FUNCTION_NAME_MAX + 1];
-    uint8_t layer;    /* enum ct_layer */
+    uint8_t layer; /* enum ct_layer */
     uint8_t reserved[3];
     uint32_t category; /* enum ct_category */
     _Atomic uint64_t lost_calls, lost_ticks, lost_bytes;
@@ -69,7 +75,8 @@ struct ct_segment {
     uint64_t image_ns;      /* CLOCK_MONOTONIC when this program image loaded the hook: tells execs apart */
     uint32_t clock;         /* enum ct_clock_kind of every tick in the segment */
     uint32_t reserved0;
-    uint64_t pid_namespace; /* inode of /proc/self/ns/pid, 0 when unknown: whether `pid` means anything here */
+    uint64_t
+        pid_namespace; /* inode of /proc/self/ns/pid, 0 when unknown: whether `pid` means anything here */
     struct ct_anchor anchor; /* taken at creation */
     char exe[256];
     char cmdline[1024]; /* arguments separated by spaces, cut to fit */

@@ -46,8 +46,8 @@ static inline void ct_session_socket_path(char path[CT_NAME_BYTES], uint32_t uid
 static inline void ct_session_segment_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session,
                                            int32_t pid, uint64_t created_ns)
 {
-    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.%" PRId32 ".%" PRIx64, uid, session, pid,
-             created_ns);
+    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.%" PRId32 ".%" PRIx64, uid, session,
+             pid, created_ns);
 }
 
 #endif

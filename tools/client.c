@@ -1,4 +1,5 @@
-/* The daemon's command socket (collector/command.h), and the commands that are no more than a question to it. */
+/* The daemon's command socket (collector/command.h), and the commands that are no more than a question to it.
+ */
 #include "cudatrace.h"
 
 #include "session_names.h"
@@ -66,13 +67,14 @@ static bool same_database(const struct ct_options *options, int fd)
     free(wanted);
     free(served);
     if (!same)
-        ct_fail(EXIT_FAILURE, "session '%s' is served by a daemon that writes %s, not %s", options->session, answer,
-                options->database);
+        ct_fail(EXIT_FAILURE, "session '%s' is served by a daemon that writes %s, not %s", options->session,
+                answer, options->database);
     return same;
 }
 
 /* Parses, connects, asks; the answer to `line` is left to the caller. -1 after reporting, with *status. */
-static int ask(int argc, char **argv, const char *help, const char *line, char *answer, size_t bytes, int *status)
+static int ask(int argc, char **argv, const char *help, const char *line, char *answer, size_t bytes,
+               int *status)
 {
     struct ct_options options;
     bool done;
@@ -80,8 +82,8 @@ static int ask(int argc, char **argv, const char *help, const char *line, char *
     if (done)
         return -1;
     if (first < argc) {
-        *status = ct_fail(EXIT_USAGE, "%s: unexpected argument '%s' (see cudatrace %s --help)", argv[0], argv[first],
-                          argv[0]);
+        *status = ct_fail(EXIT_USAGE, "%s: unexpected argument '%s' (see cudatrace %s --help)", argv[0],
+                          argv[first], argv[0]);
         return -1;
     }
     *status = EXIT_FAILURE;
@@ -100,8 +102,8 @@ static int ask(int argc, char **argv, const char *help, const char *line, char *
     return -1;
 }
 
-#define COMMON_OPTIONS                                                                                        \
-    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"                              \
+#define COMMON_OPTIONS                                                                                       \
+    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"                             \
     "  --db FILE       fail unless the daemon writes this database\n"
 
 int ct_flush(int argc, char **argv)
@@ -123,11 +125,12 @@ int ct_flush(int argc, char **argv)
 
 int ct_stop(int argc, char **argv)
 {
-    static const char help[] = "Usage: cudatrace stop [--session NAME] [--db FILE]\n"
-                               "\n"
-                               "Stops the session's daemon: it stores what was recorded, lets the traced processes\n"
-                               "go on untraced, and leaves. Returns when it has.\n"
-                               "\n" COMMON_OPTIONS;
+    static const char help[] =
+        "Usage: cudatrace stop [--session NAME] [--db FILE]\n"
+        "\n"
+        "Stops the session's daemon: it stores what was recorded, lets the traced processes\n"
+        "go on untraced, and leaves. Returns when it has.\n"
+        "\n" COMMON_OPTIONS;
     char answer[4800];
     int status;
     const int fd = ask(argc, argv, help, "stop", answer, sizeof(answer), &status);
@@ -140,12 +143,13 @@ int ct_stop(int argc, char **argv)
 
 int ct_status(int argc, char **argv)
 {
-    static const char help[] = "Usage: cudatrace status [--session NAME] [--db FILE]\n"
-                               "\n"
-                               "Prints what the session's daemon does, a word and its value on each line: session,\n"
-                               "database, daemon (its pid), processes and threads that it follows now, calls stored\n"
-                               "since it started, late ones among them, batches, clock, state (ok, or what is wrong).\n"
-                               "\n" COMMON_OPTIONS;
+    static const char help[] =
+        "Usage: cudatrace status [--session NAME] [--db FILE]\n"
+        "\n"
+        "Prints what the session's daemon does, a word and its value on each line: session,\n"
+        "database, daemon (its pid), processes and threads that it follows now, calls stored\n"
+        "since it started, late ones among them, batches, clock, state (ok, or what is wrong).\n"
+        "\n" COMMON_OPTIONS;
     char answer[4800];
     int status;
     const int fd = ask(argc, argv, help, "status", answer, sizeof(answer), &status);

@@ -35,8 +35,9 @@ int ct_fail(int status, const char *format, ...)
 
 enum { OPTION_DB = 1000, OPTION_SESSION, OPTION_HELP, OPTIONS_MAX = 16 };
 
-int ct_options_parse(int argc, char **argv, const struct option *known, const char *help, struct ct_options *options,
-                     bool (*on_option)(int option, const char *value, void *data), void *data, bool *done, int *status)
+int ct_options_parse(int argc, char **argv, const struct option *known, const char *help,
+                     struct ct_options *options, bool (*on_option)(int option, const char *value, void *data),
+                     void *data, bool *done, int *status)
 {
     struct option all[OPTIONS_MAX] = {
         { "db", required_argument, NULL, OPTION_DB },
@@ -65,10 +66,12 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
             *status = EXIT_SUCCESS;
             return optind;
         case ':':
-            ct_fail(EXIT_USAGE, "%s: %s wants a value (see cudatrace %s --help)", argv[0], argv[optind - 1], argv[0]);
+            ct_fail(EXIT_USAGE, "%s: %s wants a value (see cudatrace %s --help)", argv[0], argv[optind - 1],
+                    argv[0]);
             return optind;
         case '?':
-            ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], argv[optind - 1], argv[0]);
+            ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], argv[optind - 1],
+                    argv[0]);
             return optind;
         default:
             if (!on_option || !on_option(option, optarg, data))
@@ -119,7 +122,7 @@ int main(int argc, char **argv)
     if (strcmp(name, "help") == 0 && argc == 3) {
         /* help COMMAND is COMMAND --help. */
         argv[1] = argv[2];
-        argv[2] = (char *)(uintptr_t)"--help";
+        argv[2] = (char *)(uintptr_t) "--help";
         name = argv[1];
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {

@@ -23,19 +23,21 @@ ct_command ct_run, ct_sql, ct_report, ct_flush, ct_status, ct_stop;
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* getopt_long over `known` (ended by {0}), to which --db, --session and --help are added. `help` goes to standard
- * output for --help, and *done is set; a wrong option is reported and gives EXIT_USAGE through *status, with *done. The
- * value of another option is given to `on_option`, which may be NULL and returns false after reporting. Returns the
- * index of the first argument. */
+/* getopt_long over `known` (ended by {0}), to which --db, --session and --help are added. `help` goes to
+ * standard output for --help, and *done is set; a wrong option is reported and gives EXIT_USAGE through
+ * *status, with *done. The value of another option is given to `on_option`, which may be NULL and returns
+ * false after reporting. Returns the index of the first argument. */
 struct option;
-int ct_options_parse(int argc, char **argv, const struct option *known, const char *help, struct ct_options *options,
-                     bool (*on_option)(int option, const char *value, void *data), void *data, bool *done, int *status);
+int ct_options_parse(int argc, char **argv, const struct option *known, const char *help,
+                     struct ct_options *options, bool (*on_option)(int option, const char *value, void *data),
+                     void *data, bool *done, int *status);
 
 /* ---- client.c: the daemon's command socket ---- */
 
 /* A connection to the daemon of `session`, or -1 when none serves it. */
 int ct_client_connect(const char *session);
-/* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went away. */
+/* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went
+ * away. */
 bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes);
 /* Copies what is left of the answer. */
 void ct_client_copy(int fd, FILE *to);

@@ -29,15 +29,17 @@ static int64_t pragma(sqlite3 *connection, const char *sql)
     return value;
 }
 
-/* A trace without a write-ahead log has no daemon at work and is read as a file that does not change: SQLite would else leave
- * files beside it that a reader may not remove, or fail in a folder that cannot be written. */
+/* A trace without a write-ahead log has no daemon at work and is read as a file that does not change: SQLite
+ * would else leave files beside it that a reader may not remove, or fail in a folder that cannot be written.
+ */
 static int open_file(const char *path, sqlite3 **connection)
 {
     char wal[4400], uri[4400];
     snprintf(wal, sizeof(wal), "%s-wal", path);
     const bool closed = access(wal, F_OK) != 0 && !strpbrk(path, "?#%");
     snprintf(uri, sizeof(uri), "file:%s?immutable=1", path);
-    int rc = sqlite3_open_v2(closed ? uri : path, connection, SQLITE_OPEN_READONLY | (closed ? SQLITE_OPEN_URI : 0), NULL);
+    int rc = sqlite3_open_v2(closed ? uri : path, connection,
+                             SQLITE_OPEN_READONLY | (closed ? SQLITE_OPEN_URI : 0), NULL);
     sqlite3_busy_timeout(*connection, 10000);
     if (rc == SQLITE_OK && pragma(*connection, "SELECT count(*) FROM sqlite_master") < 0)
         rc = sqlite3_errcode(*connection);
@@ -73,7 +75,8 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
     }
     struct stat status;
     if (stat(path, &status) != 0) {
-        ct_fail(EXIT_FAILURE, "no trace at '%s': name one with --db, or make it with `cudatrace run -- COMMAND`", path);
+        ct_fail(EXIT_FAILURE,
+                "no trace at '%s': name one with --db, or make it with `cudatrace run -- COMMAND`", path);
         return NULL;
     }
     sqlite3 *connection = NULL;
@@ -91,7 +94,8 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
         return NULL;
     }
     if (version > SCHEMA_VERSION) {
-        ct_fail(EXIT_FAILURE, "'%s' was written by a newer cudatrace (schema %lld, this one knows %d): update cudatrace",
+        ct_fail(EXIT_FAILURE,
+                "'%s' was written by a newer cudatrace (schema %lld, this one knows %d): update cudatrace",
                 path, (long long)version, SCHEMA_VERSION);
         sqlite3_close(connection);
         return NULL;
@@ -292,7 +296,8 @@ static int print_json(sqlite3_stmt *statement, FILE *to)
 
 int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, FILE *to)
 {
-    static int (*const printers[CT_FORMAT_COUNT])(sqlite3_stmt *, FILE *) = { print_table, print_csv, print_json };
+    static int (*const printers[CT_FORMAT_COUNT])(sqlite3_stmt *, FILE *) = { print_table, print_csv,
+                                                                              print_json };
     const int rc = printers[format](statement, to);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
@@ -346,7 +351,8 @@ int ct_sql(int argc, char **argv)
     enum ct_format format = CT_FORMAT_TABLE;
     bool done;
     int status;
-    const int first = ct_options_parse(argc, argv, known, help, &options, on_sql_option, &format, &done, &status);
+    const int first =
+        ct_options_parse(argc, argv, known, help, &options, on_sql_option, &format, &done, &status);
     if (done)
         return status;
     if (first + 1 != argc)

@@ -56,7 +56,8 @@ static bool pid_is_there(sqlite3 *connection, int64_t pid)
 {
     sqlite3_stmt *statement;
     bool there = false;
-    if (sqlite3_prepare_v2(connection, "SELECT 1 FROM processes WHERE pid = ?1", -1, &statement, NULL) == SQLITE_OK) {
+    if (sqlite3_prepare_v2(connection, "SELECT 1 FROM processes WHERE pid = ?1", -1, &statement, NULL) ==
+        SQLITE_OK) {
         sqlite3_bind_int64(statement, 1, pid);
         there = sqlite3_step(statement) == SQLITE_ROW;
     }
@@ -111,7 +112,8 @@ int ct_report(int argc, char **argv)
     struct report_options options = { .format = CT_FORMAT_TABLE };
     bool done;
     int status;
-    const int first = ct_options_parse(argc, argv, known, help, &options.common, on_option, &options, &done, &status);
+    const int first =
+        ct_options_parse(argc, argv, known, help, &options.common, on_option, &options, &done, &status);
     if (done)
         return status;
     if (!names_are_known(argc - first, argv + first))
@@ -120,7 +122,8 @@ int ct_report(int argc, char **argv)
     if (!connection)
         return EXIT_FAILURE;
     if (options.pid && !pid_is_there(connection, options.pid))
-        status = ct_fail(EXIT_FAILURE, "report: the trace has no process %lld: `cudatrace report processes` lists them",
+        status = ct_fail(EXIT_FAILURE,
+                         "report: the trace has no process %lld: `cudatrace report processes` lists them",
                          (long long)options.pid);
     else
         status = EXIT_SUCCESS;

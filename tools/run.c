@@ -61,8 +61,9 @@ static bool find_file(const char *variable, const char *const *places, char *out
 
 static bool find_hook(char *out)
 {
-    static const char *const places[] = { "../hook/libcudatrace.so", "libcudatrace.so", "../lib/libcudatrace.so",
-                                          "../" CUDATRACE_LIBDIR "/libcudatrace.so", NULL };
+    static const char *const places[] = { "../hook/libcudatrace.so", "libcudatrace.so",
+                                          "../lib/libcudatrace.so", "../" CUDATRACE_LIBDIR "/libcudatrace.so",
+                                          NULL };
     return find_file("CUDATRACE_HOOK", places, out);
 }
 
@@ -88,20 +89,19 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     int ends[2];
     said[0] = '\0';
     if (!find_daemon(path))
-        return ct_fail(EXIT_FAILURE, "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
+        return ct_fail(EXIT_FAILURE,
+                       "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
     if (child == 0) {
-        const char *const argv[] = { path,
-                                     "--auto",
-                                     "--session",
-                                     options->common.session,
-                                     "--db",
-                                     options->common.database ? options->common.database : "trace.db",
-                                     "--ring",
-                                     options->ring ? options->ring : "1M",
-                                     NULL };
+        const char *const argv[] = {
+            path,        "--auto",
+            "--session", options->common.session,
+            "--db",      options->common.database ? options->common.database : "trace.db",
+            "--ring",    options->ring ? options->ring : "1M",
+            NULL
+        };
         dup2(ends[1], STDERR_FILENO);
         execv(path, (char *const *)(uintptr_t)argv);
         fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", path, strerror(errno));
@@ -111,7 +111,8 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     /* The daemon lets go of its standard error once it serves. */
     size_t n = 0;
     ssize_t got;
-    while (n < SAID_BYTES - 1 && ((got = read(ends[0], said + n, SAID_BYTES - 1 - n)) > 0 || (got < 0 && errno == EINTR)))
+    while (n < SAID_BYTES - 1 &&
+           ((got = read(ends[0], said + n, SAID_BYTES - 1 - n)) > 0 || (got < 0 && errno == EINTR)))
         n += got > 0 ? (size_t)got : 0;
     said[n] = '\0';
     close(ends[0]);
@@ -142,9 +143,9 @@ static bool session_is_taken(const struct run_options *options)
     return access(path, F_OK) == 0;
 }
 
-/* A connection that keeps the daemon; the one found, or one started. Two runs that start at once race for the session and
- * its database, and the one that loses finds the other's daemon; a daemon that is leaving is waited for. -1 after
- * reporting, with *status. */
+/* A connection that keeps the daemon; the one found, or one started. Two runs that start at once race for the
+ * session and its database, and the one that loses finds the other's daemon; a daemon that is leaving is
+ * waited for. -1 after reporting, with *status. */
 static int hold_daemon(const struct run_options *options, char *database, size_t bytes, int *status)
 {
     enum { ATTEMPTS = 200, PAUSE_NS = 50000000 };
@@ -158,7 +159,8 @@ static int hold_daemon(const struct run_options *options, char *database, size_t
         if (*status == EXIT_SUCCESS)
             continue;
         /* A refusal may be about a moment: that of another daemon's coming or going. */
-        if (*status == EXIT_USAGE || (!session_is_taken(options) && !strstr(said, "another cudatraced") && ++refusals > 1))
+        if (*status == EXIT_USAGE ||
+            (!session_is_taken(options) && !strstr(said, "another cudatraced") && ++refusals > 1))
             break;
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
     }
@@ -176,7 +178,8 @@ static void forward(int number)
         kill((pid_t)child_pid, number);
 }
 
-/* Signals for the command go to the command; those that the terminal sends to both are the command's to act on. */
+/* Signals for the command go to the command; those that the terminal sends to both are the command's to act
+ * on. */
 static void pass_signals(void)
 {
     static const int forwarded[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
@@ -192,17 +195,19 @@ static int preload(const char *session)
 {
     char hook[PATH_MAX];
     if (!find_hook(hook))
-        return ct_fail(EXIT_FAILURE, "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
+        return ct_fail(EXIT_FAILURE,
+                       "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
     if (strpbrk(hook, " :"))
-        return ct_fail(EXIT_FAILURE, "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons",
-                       hook);
+        return ct_fail(EXIT_FAILURE,
+                       "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons", hook);
     const char *before = getenv("LD_PRELOAD");
     char *value;
     if (asprintf(&value, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
         setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, session, 1) != 0)
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     free(value);
-    /* AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go on. */
+    /* AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go
+     * on. */
     const char *asan = getenv("ASAN_OPTIONS");
     if (asprintf(&value, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") < 0 ||
         setenv("ASAN_OPTIONS", value, 1) != 0)
@@ -260,9 +265,9 @@ static long long stored_calls(const char *session)
 static void tell(const char *database, bool nothing)
 {
     if (nothing)
-        fprintf(stderr,
-                "cudatrace: run: no CUDA driver call was traced: the command made none, or was linked statically, is "
-                "set-user-ID, or clears LD_PRELOAD\n");
+        fprintf(stderr, "cudatrace: run: no CUDA driver call was traced: the command made none, or was "
+                        "linked statically, is "
+                        "set-user-ID, or clears LD_PRELOAD\n");
     else if (isatty(STDERR_FILENO))
         fprintf(stderr, "cudatrace: traced into %s\n", database);
 }
@@ -279,13 +284,14 @@ static bool writes_other(const struct run_options *options, const char *database
     if (!options->common.database)
         return false;
     char wanted[PATH_MAX], served[PATH_MAX];
-    /* A database of an earlier boot has numbered successors beside it: compare the folders and the beginnings. */
+    /* A database of an earlier boot has numbered successors beside it: compare the folders and the
+     * beginnings. */
     if (!realpath(options->common.database, wanted) || !realpath(database, served))
         return true;
     const char *dot = strrchr(wanted, '.');
     const size_t stem = dot && dot > strrchr(wanted, '/') ? (size_t)(dot - wanted) : strlen(wanted);
-    return strcmp(wanted, served) != 0 && (strncmp(wanted, served, stem) != 0 || strchr(served + stem, '/') ||
-                                           served[stem] != '.');
+    return strcmp(wanted, served) != 0 &&
+           (strncmp(wanted, served, stem) != 0 || strchr(served + stem, '/') || served[stem] != '.');
 }
 
 int ct_run(int argc, char **argv)
@@ -307,7 +313,8 @@ int ct_run(int argc, char **argv)
         return status;
     if (writes_other(&options, database))
         return ct_fail(EXIT_FAILURE,
-                       "run: session '%s' is served by a daemon that writes %s: leave --db away, or choose another --session",
+                       "run: session '%s' is served by a daemon that writes %s: leave --db away, or choose "
+                       "another --session",
                        options.common.session, database);
 
     const long long before_calls = stored_calls(options.common.session);
@@ -331,7 +338,8 @@ int ct_run(int argc, char **argv)
         ct_fail(0, "run: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
     else
         tell(database, before_calls >= 0 && stored_calls(options.common.session) == before_calls);
-    /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then. */
+    /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
+     */
     ct_client_ask(daemon, "release", answer, sizeof(answer));
     close(daemon);
     if (WIFSIGNALED(wait_status))

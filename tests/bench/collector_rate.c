@@ -1,7 +1,7 @@
 /* Rings to committed rows: segments as the hook writes them, filled with the mix of a PyTorch training loop,
  * read, merged and stored by the collector's own code on one thread; beside it, in turn, the bare
- * INSERT … SELECT of the same rows from an array. Prints `variant round value`: rows a second, and the bytes a
- * call takes in the collector's database. */
+ * INSERT … SELECT of the same rows from an array. Prints `variant round value`: rows a second, and the bytes
+ * a call takes in the collector's database. */
 #include "batch.h"
 #include "category.h"
 #include "schema_sql.h"
@@ -131,7 +131,10 @@ static void write_segment(const char *path, uint64_t first_ns)
     munmap(map, bytes);
 }
 
-static double seconds_since(uint64_t start_ns) { return (double)(ct_monotonic_ns() - start_ns) / 1e9; }
+static double seconds_since(uint64_t start_ns)
+{
+    return (double)(ct_monotonic_ns() - start_ns) / 1e9;
+}
 
 static void run_collector(const char *folder, int round)
 {
@@ -167,7 +170,8 @@ static void run_collector(const char *folder, int round)
     struct stat status;
     if (stat(path, &status) != 0)
         die(path);
-    printf("collector %d %.0f\nbytes_per_call %d %.2f\n", round, CALLS / seconds, round, (double)status.st_size / CALLS);
+    printf("collector %d %.0f\nbytes_per_call %d %.2f\n", round, CALLS / seconds, round,
+           (double)status.st_size / CALLS);
 }
 
 /* ---- the floor: an array as a table, and nothing else ---- */
@@ -183,7 +187,8 @@ struct plain_cursor {
     int64_t at;
 };
 
-static int plain_connect(sqlite3 *c, void *client, int argc, const char *const *argv, sqlite3_vtab **table, char **error)
+static int plain_connect(sqlite3 *c, void *client, int argc, const char *const *argv, sqlite3_vtab **table,
+                         char **error)
 {
     (void)client, (void)argc, (void)argv, (void)error;
     *table = sqlite3_malloc(sizeof(**table));
@@ -223,12 +228,17 @@ static int plain_next(sqlite3_vtab_cursor *cursor)
     ((struct plain_cursor *)cursor)->at++;
     return SQLITE_OK;
 }
-static int plain_eof(sqlite3_vtab_cursor *cursor) { return ((struct plain_cursor *)cursor)->at >= plain_to; }
+static int plain_eof(sqlite3_vtab_cursor *cursor)
+{
+    return ((struct plain_cursor *)cursor)->at >= plain_to;
+}
 static int plain_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column)
 {
     const struct plain_row *row = &plain[((struct plain_cursor *)cursor)->at];
     if (column < 3)
-        sqlite3_result_int64(context, column == 0 ? row->end_ns : column == 1 ? row->duration_ns : row->site_id);
+        sqlite3_result_int64(context, column == 0   ? row->end_ns
+                                      : column == 1 ? row->duration_ns
+                                                    : row->site_id);
     return SQLITE_OK;
 }
 static int plain_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
@@ -255,8 +265,8 @@ static void load_plain(const char *folder)
     sqlite3_stmt *statement;
     plain = calloc(CALLS, sizeof(*plain));
     if (!plain || sqlite3_open(path, &connection) != SQLITE_OK ||
-        sqlite3_prepare_v2(connection, "SELECT end_ns, duration_ns, site_id FROM call ORDER BY end_ns", -1, &statement,
-                           NULL) != SQLITE_OK)
+        sqlite3_prepare_v2(connection, "SELECT end_ns, duration_ns, site_id FROM call ORDER BY end_ns", -1,
+                           &statement, NULL) != SQLITE_OK)
         die("the rows to compare with");
     for (int64_t i = 0; i < CALLS && sqlite3_step(statement) == SQLITE_ROW; i++)
         plain[i] = (struct plain_row){ sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1),
@@ -278,14 +288,17 @@ static void run_bare(const char *folder, int round)
     sqlite3 *connection;
     if (sqlite3_open(path, &connection) != SQLITE_OK ||
         sqlite3_create_module(connection, "plain", &plain_module, NULL) != SQLITE_OK ||
-        sqlite3_exec(connection, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192",
-                     NULL, NULL, NULL) != SQLITE_OK)
+        sqlite3_exec(
+            connection,
+            "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192", NULL,
+            NULL, NULL) != SQLITE_OK)
         die("open");
     const uint64_t start_ns = ct_monotonic_ns();
     for (plain_from = 0; plain_from < CALLS; plain_from = plain_to) {
         plain_to = plain_from + BATCH < CALLS ? plain_from + BATCH : CALLS;
         if (sqlite3_exec(connection,
-                         "BEGIN; INSERT INTO call (end_ns, duration_ns, site_id, bytes) SELECT end_ns, duration_ns, site_id, "
+                         "BEGIN; INSERT INTO call (end_ns, duration_ns, site_id, bytes) SELECT end_ns, "
+                         "duration_ns, site_id, "
                          "bytes FROM plain; COMMIT",
                          NULL, NULL, NULL) != SQLITE_OK)
             die(sqlite3_errmsg(connection));

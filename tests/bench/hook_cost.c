@@ -1,6 +1,6 @@
 /* What a traced call costs more than the bare one, beside what two clock readings cost. Run under the hook by
- * bench.py, with a daemon and default settings. Rounds are interleaved: in each, every variant is timed in batches, and
- * the round's figure is the median batch. Prints `variant round ns`. */
+ * bench.py, with a daemon and default settings. Rounds are interleaved: in each, every variant is timed in
+ * batches, and the round's figure is the median batch. Prints `variant round ns`. */
 #include "clock.h"
 
 #include <stdio.h>
@@ -28,8 +28,9 @@ __attribute__((noinline)) static int clock_ring_call(void **context)
     const uint64_t start = ct_monotonic_ns();
     const int status = bare(context);
     struct clock_record *record = &ring[ring_head & (RING - 1)];
-    *record = (struct clock_record){ .start_ns = start, .end_ns = ct_monotonic_ns(), .function = 7, .thread = 1,
-                                     .status = (uint64_t)status };
+    *record = (struct clock_record){
+        .start_ns = start, .end_ns = ct_monotonic_ns(), .function = 7, .thread = 1, .status = (uint64_t)status
+    };
     __atomic_store_n(&ring_head, ring_head + 1, __ATOMIC_RELEASE);
     return status;
 }
@@ -52,15 +53,24 @@ __attribute__((noinline)) static int wrapped_call(void **context)
     return status;
 }
 
-static int traced_call(void **context) { return cuCtxGetCurrent(context); }
-static int bare_call(void **context) { return bare(context); }
+static int traced_call(void **context)
+{
+    return cuCtxGetCurrent(context);
+}
+static int bare_call(void **context)
+{
+    return bare(context);
+}
 
 static const struct {
     const char *name;
     int (*call)(void **context);
 } variants[] = {
-    { "bare", bare_call },          { "wrapper", wrapped_call },    { "two_counter_reads", counters_call },
-    { "clock_ring", clock_ring_call }, { "cudatrace", traced_call },
+    { "bare", bare_call },
+    { "wrapper", wrapped_call },
+    { "two_counter_reads", counters_call },
+    { "clock_ring", clock_ring_call },
+    { "cudatrace", traced_call },
 };
 enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 

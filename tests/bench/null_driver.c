@@ -6,7 +6,10 @@ int cuCtxGetCurrent(void **context);
 int cuCtxGetDevice(int *device);
 int (*bench_bare(void))(void **context);
 
-__attribute__((visibility("default"), noinline)) int cuInit(unsigned int flags) { return flags == 0 ? 0 : 1; }
+__attribute__((visibility("default"), noinline)) int cuInit(unsigned int flags)
+{
+    return flags == 0 ? 0 : 1;
+}
 
 __attribute__((visibility("default"), noinline)) int cuCtxGetCurrent(void **context)
 {
@@ -21,4 +24,7 @@ static int bare(void **context)
     return 0;
 }
 
-__attribute__((visibility("default"))) int (*bench_bare(void))(void **context) { return bare; }
+__attribute__((visibility("default"))) int (*bench_bare(void))(void **context)
+{
+    return bare;
+}

@@ -1,6 +1,6 @@
-/* Calls every driver function whose signature is known, twice (a first call takes the hook's slow way, a second the
- * short one), and prints what its entry point in the simulated driver saw: name, result, checksum of all arguments,
- * misaligned. arguments.py compares the output with and without the hook. */
+/* Calls every driver function whose signature is known, twice (a first call takes the hook's slow way, a
+ * second the short one), and prints what its entry point in the simulated driver saw: name, result, checksum
+ * of all arguments, misaligned. arguments.py compares the output with and without the hook. */
 #include "simcuda_verify.h"
 
 #include <stdint.h>
@@ -41,8 +41,8 @@ static void report(const char *name, int result)
 
 int main(void)
 {
-    if (mmap(buffer, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) !=
-        buffer) {
+    if (mmap(buffer, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+             -1, 0) != buffer) {
         perror("mmap");
         return EXIT_FAILURE;
     }

@@ -1,5 +1,5 @@
-/* A lane with both ends as threads: every record arrives once, whole and in order, across the ring's end and with the
- * positions starting just below a power of two. TSan watches it in the `threads` build. */
+/* A lane with both ends as threads: every record arrives once, whole and in order, across the ring's end and
+ * with the positions starting just below a power of two. TSan watches it in the `threads` build. */
 #include "lane.h"
 
 #include <pthread.h>
@@ -14,7 +14,8 @@ static struct ct_lane lane;
 static uint8_t ring[RING_SLOTS * CT_SLOT_BYTES] __attribute__((aligned(64)));
 static const uint64_t first_position = (UINT64_C(1) << 32) - 3;
 
-/* The ring's bytes are handed over by `state` and `tail`; the copies are plain, as they are in the product. */
+/* The ring's bytes are handed over by `state` and `tail`; the copies are plain, as they are in the product.
+ */
 static struct ct_record *slot(uint64_t position)
 {
     return (struct ct_record *)(void *)(ring + (position & (RING_SLOTS - 1)) * CT_SLOT_BYTES);
@@ -34,7 +35,8 @@ static void *produce(void *unused)
             *slot(position) = (struct ct_record){ .kind = CT_KIND_PAD, .slots = (uint8_t)pad };
             position += pad;
         }
-        *slot(position) = (struct ct_record){ .kind = CT_KIND_CALL, .slots = (uint8_t)slots, .end = i, .value = ~i };
+        *slot(position) =
+            (struct ct_record){ .kind = CT_KIND_CALL, .slots = (uint8_t)slots, .end = i, .value = ~i };
         for (uint64_t s = 1; s < slots; s++)
             memset(slot(position + s), (int)(i & 0xff), CT_SLOT_BYTES);
         position += slots;

@@ -1,4 +1,5 @@
-/* The merge yields the calls of all sources in the order of their return, each once, and none behind the watermark. */
+/* The merge yields the calls of all sources in the order of their return, each once, and none behind the
+ * watermark. */
 #include "merge.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Ticks become CLOCK_MONOTONIC to a microsecond, never run backwards, and a second daemon inherits the anchors. */
+/* Ticks become CLOCK_MONOTONIC to a microsecond, never run backwards, and a second daemon inherits the
+ * anchors. */
 #include "timeline.h"
 
 #include <stdio.h>

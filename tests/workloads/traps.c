@@ -1,5 +1,5 @@
-/* Things that programs do and that a preloaded library must not disturb, one for each name. Prints what it saw: the same with
- * and without the hook. */
+/* Things that programs do and that a preloaded library must not disturb, one for each name. Prints what it
+ * saw: the same with and without the hook. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>
@@ -13,9 +13,13 @@
 #include <unistd.h>
 
 static CUcontext current;
-static CUresult call(void) { return cuCtxGetCurrent(&current); }
+static CUresult call(void)
+{
+    return cuCtxGetCurrent(&current);
+}
 
-/* A thread that is to be cancelled makes its first call: a call is no point of cancellation, and what comes after it goes on. */
+/* A thread that is to be cancelled makes its first call: a call is no point of cancellation, and what comes
+ * after it goes on. */
 static void *cancelled(void *unused)
 {
     pthread_cancel(pthread_self());
@@ -64,7 +68,8 @@ static int trap_dlerror(void)
     return 0;
 }
 
-/* A jump out of a signal handler leaves the call that it interrupted, in which the simulated driver is blocked. */
+/* A jump out of a signal handler leaves the call that it interrupted, in which the simulated driver is
+ * blocked. */
 static sigjmp_buf out;
 static void jump(int number)
 {
@@ -134,8 +139,8 @@ static const struct {
     const char *name;
     int (*run)(void);
 } traps[] = {
-    { "cancel", trap_cancel },         { "dlerror", trap_dlerror },         { "longjmp", trap_longjmp },
-    { "exec", trap_exec },             { "after-exec", trap_after_exec },   { "descriptors", trap_descriptors },
+    { "cancel", trap_cancel }, { "dlerror", trap_dlerror },       { "longjmp", trap_longjmp },
+    { "exec", trap_exec },     { "after-exec", trap_after_exec }, { "descriptors", trap_descriptors },
 };
 
 int main(int argc, char **argv)
