@@ -5,7 +5,7 @@
  *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
  *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
  *   thread.c     a thread's lane: taking and giving back
- *   decode.c     what arguments mean
+ *   decode.c     what arguments mean; decode_copy.c those of copies and sets
  *   names.c      kernels' names and graphs' sizes by handle
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,

@@ -1,0 +1,79 @@
+/* What the files of the store share: store.c (batches, numbers, opening), merged.c (the merge as a table),
+ * store_process.c (rows about processes), demangle.c. Nobody else includes it. */
+#ifndef CT_STORE_PRIVATE_H
+#define CT_STORE_PRIVATE_H
+
+#include "database.h"
+#include "intern.h"
+#include "store.h"
+
+enum statement {
+    /* The deferred ones come first, in the order of enum ct_deferred. */
+    INSERT_CALLS = CT_DEFERRED_COUNT,
+    FIND_CALL,
+    INSERT_FUNCTION,
+    INSERT_PROCESS,
+    END_PROCESS,
+    INSERT_SEGMENT,
+    FIND_LANE,
+    SAVE_LANE,
+    FIND_LOSSES,
+    SAVE_LOSS,
+    SAVE_UNSENT,
+    ADD_TOTAL,
+    INSERT_NAME,
+    INSERT_KERNEL,
+    CLEAR_OPEN_CALLS,
+    INSERT_OPEN_CALL,
+    SET_META,
+    RUNNING,
+    BEGIN,
+    COMMIT,
+    STATEMENT_COUNT
+};
+
+struct ct_store {
+    struct ct_database database;
+    sqlite3_stmt *statement[STATEMENT_COUNT];
+    uint32_t generation;
+
+    struct ct_intern sites, shapes, routes;
+    int64_t next_thread_id;
+
+    /* Deferred statements, packed one behind the other: struct deferred, its values, its text. */
+    uint8_t *deferred;
+    size_t deferred_bytes, deferred_capacity;
+    bool out_of_memory;
+
+    /* The rows being stored. */
+    struct ct_merge *merge;
+    uint64_t rows, rows_max;
+    uint64_t ordered_ns; /* rows return from here on, or are late */
+    uint64_t last_id;    /* call_id of the last row in order */
+    uint64_t call_id;    /* of the row being taken */
+    struct ct_row row;
+    struct ct_intern late; /* call_ids of the late rows of this batch */
+    uint64_t late_rows;
+
+    struct ct_demangled *demangled;
+    char error[CT_STORE_MESSAGE_BYTES];
+};
+
+/* Notes what SQLite says is wrong; -1. */
+int ct_store_failed(struct ct_store *store);
+/* Binds integers to a statement, CT_NULL as NULL, and returns it. */
+sqlite3_stmt *ct_store_bind(struct ct_store *store, int which, size_t values, const int64_t *value);
+/* A list of integers as two arguments: how many, and the array. */
+/* clang-format off */
+#define VALUES(...) sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (const int64_t[]){ __VA_ARGS__ }
+/* clang-format on */
+/* Binds text that stays until the statement has run; NULL as the empty text. */
+void ct_store_bind_text(sqlite3_stmt *statement, size_t place, const char *text);
+/* Runs a statement; its first row's first column, if it returns one, goes to *result, which may be NULL. 0 or
+ * -1. */
+int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result);
+
+/* The table `merged_calls`, whose client data is the store. */
+extern const sqlite3_module ct_merged_calls;
+
+#endif

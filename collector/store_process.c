@@ -1,0 +1,152 @@
+/* Rows about processes: themselves, their segments, lanes, functions, sums, losses and open calls. Each is
+ * written at once, inside the batch's transaction. */
+#include "store_private.h"
+
+#include <string.h>
+
+const char *const ct_loss_cause_name[] = { "full", "signal", "memory", "unknown" };
+
+int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
+                     int64_t *segment_id)
+{
+    sqlite3_stmt *statement =
+        ct_store_bind(store, INSERT_PROCESS,
+                      VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns, facts->uid,
+                             (int64_t)facts->started_ns));
+    ct_store_bind_text(statement, 6, facts->exe);
+    ct_store_bind_text(statement, 7, facts->cmdline);
+    if (ct_store_run(store, statement, process_id) != 0)
+        return -1;
+    statement = ct_store_bind(store, INSERT_SEGMENT, VALUES(*process_id));
+    ct_store_bind_text(statement, 2, facts->segment);
+    return ct_store_run(store, statement, segment_id);
+}
+
+int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t ended_ns, const char *state)
+{
+    sqlite3_stmt *statement = ct_store_bind(store, END_PROCESS, VALUES(process_id, (int64_t)ended_ns));
+    ct_store_bind_text(statement, 3, state);
+    return ct_store_run(store, statement, NULL);
+}
+
+int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
+                         bool (*alive)(int32_t pid, uint64_t start_ticks), uint64_t *alive_too)
+{
+    uint64_t running = 0;
+    sqlite3_stmt *statement = store->statement[RUNNING];
+    int rc, error = 0;
+    while (!error && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (alive((int32_t)sqlite3_column_int(statement, 1), (uint64_t)sqlite3_column_int64(statement, 2)))
+            running++;
+        else
+            error = ct_store_end_process(store, sqlite3_column_int64(statement, 0), now_ns, "exited");
+    }
+    sqlite3_reset(statement);
+    if (alive_too)
+        *alive_too = running;
+    return error;
+}
+
+int ct_store_function(struct ct_store *store, const char *layer, const char *name, const char *category,
+                      int64_t *function_id)
+{
+    sqlite3_stmt *statement = store->statement[INSERT_FUNCTION];
+    ct_store_bind_text(statement, 1, layer);
+    ct_store_bind_text(statement, 2, name);
+    ct_store_bind_text(statement, 3, category);
+    return ct_store_run(store, statement, function_id);
+}
+
+int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, struct ct_lane_place *place)
+{
+    sqlite3_stmt *statement = ct_store_bind(store, FIND_LANE, VALUES(segment_id, lane));
+    const int rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) {
+        place->position = (uint64_t)sqlite3_column_int64(statement, 0);
+        place->thread_id = sqlite3_column_int64(statement, 1);
+        place->tid = (uint32_t)sqlite3_column_int64(statement, 2);
+    }
+    sqlite3_reset(statement);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : ct_store_failed(store);
+}
+
+int ct_store_save_lane(struct ct_store *store, int64_t segment_id, uint32_t lane,
+                       const struct ct_lane_place *place)
+{
+    const int64_t thread_id = place->thread_id ? place->thread_id : CT_NULL;
+    return ct_store_run(
+        store, ct_store_bind(store, SAVE_LANE, VALUES(segment_id, lane, (int64_t)place->position, thread_id)),
+        NULL);
+}
+
+int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
+                         uint64_t *lost)
+{
+    sqlite3_stmt *statement = ct_store_bind(store, FIND_LOSSES, VALUES(segment_id, lane, tenancy));
+    int rc;
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        const char *cause = (const char *)sqlite3_column_text(statement, 0);
+        for (int i = 0; cause && i < 4; i++) {
+            if (strcmp(cause, ct_loss_cause_name[i]) == 0)
+                lost[i] += (uint64_t)sqlite3_column_int64(statement, 1);
+        }
+    }
+    sqlite3_reset(statement);
+    return rc == SQLITE_DONE ? 0 : ct_store_failed(store);
+}
+
+int ct_store_save_loss(struct ct_store *store, const struct ct_loss_facts *facts)
+{
+    sqlite3_stmt *statement = store->statement[SAVE_LOSS];
+    ct_store_bind(store, SAVE_LOSS, VALUES(facts->segment_id, facts->lane, facts->tenancy, facts->tid));
+    ct_store_bind_text(statement, 5, ct_loss_cause_name[facts->cause]);
+    sqlite3_bind_int64(statement, 6, (sqlite3_int64)facts->calls);
+    sqlite3_bind_int64(statement, 7, (sqlite3_int64)facts->first_ns);
+    sqlite3_bind_int64(statement, 8, (sqlite3_int64)facts->last_ns);
+    return ct_store_run(store, statement, NULL);
+}
+
+int ct_store_save_unsent(struct ct_store *store, int64_t segment_id, uint32_t entry, int64_t function_id,
+                         const struct ct_unsent_facts *facts)
+{
+    return ct_store_run(
+        store,
+        ct_store_bind(store, SAVE_UNSENT,
+                      VALUES(segment_id, entry, function_id, (int64_t)facts->lost, (int64_t)facts->lost_ns,
+                             (int64_t)facts->lost_bytes, (int64_t)facts->skipped, (int64_t)facts->skipped_ns,
+                             (int64_t)facts->skipped_bytes)),
+        NULL);
+}
+
+int ct_store_add_total(struct ct_store *store, int64_t process_id, int64_t function_id,
+                       const struct ct_total_facts *facts)
+{
+    return ct_store_run(
+        store,
+        ct_store_bind(store, ADD_TOTAL,
+                      VALUES(process_id, function_id, (int64_t)facts->calls, (int64_t)facts->total_ns,
+                             (int64_t)facts->min_ns, (int64_t)facts->max_ns, (int64_t)facts->bytes)),
+        NULL);
+}
+
+int ct_store_clear_open_calls(struct ct_store *store, int64_t process_id)
+{
+    return ct_store_run(store, ct_store_bind(store, CLEAR_OPEN_CALLS, VALUES(process_id)), NULL);
+}
+
+int ct_store_open_call(struct ct_store *store, int64_t process_id, int64_t thread_id, uint32_t depth,
+                       int64_t function_id, uint64_t start_ns)
+{
+    return ct_store_run(store,
+                        ct_store_bind(store, INSERT_OPEN_CALL,
+                                      VALUES(process_id, thread_id, depth, function_id, (int64_t)start_ns)),
+                        NULL);
+}
+
+int ct_store_set_meta(struct ct_store *store, const char *key, int64_t value)
+{
+    sqlite3_stmt *statement = store->statement[SET_META];
+    ct_store_bind_text(statement, 1, key);
+    sqlite3_bind_int64(statement, 2, value);
+    return ct_store_run(store, statement, NULL);
+}

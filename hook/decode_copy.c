@@ -1,0 +1,318 @@
+/* Copies and sets of memory: direction, bytes, addresses and stream, from each shape of argument list. */
+#include "decode.h"
+
+/* ---- copies ---- */
+
+struct transfer {
+    uint64_t destination, source, bytes, stream;
+    bool async;
+};
+
+static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_transfer_kind kind,
+                        struct transfer t)
+{
+    decoded->kind = CT_KIND_TRANSFER;
+    decoded->payload_slots = 1;
+    decoded->value = t.bytes;
+    decoded->payload.transfer = (struct ct_transfer){
+        .stream = stream_of(frame, t.stream),
+        .source = t.source,
+        .destination = t.destination,
+        .transfer = (uint8_t)kind,
+        .async = t.async,
+    };
+    if (t.async)
+        decoded->flags = ct_decode_captured(frame, t.stream);
+}
+
+/* Which side of the bus memory is on. */
+enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
+
+static enum ct_transfer_kind kind_of(enum side source, enum side destination)
+{
+    static const uint8_t kinds[3][3] = {
+        [SIDE_HOST] = { [SIDE_HOST] = CT_TRANSFER_HTOH, [SIDE_DEVICE] = CT_TRANSFER_HTOD },
+        [SIDE_DEVICE] = { [SIDE_HOST] = CT_TRANSFER_DTOH, [SIDE_DEVICE] = CT_TRANSFER_DTOD },
+    };
+    return (enum ct_transfer_kind)kinds[source][destination];
+}
+
+/* Asks the driver, which only looks the address up. Memory it does not know is the host's. */
+static enum side side_of(uint64_t address)
+{
+    ct_status (*get_attribute)(void *, int32_t, uint64_t) =
+        (ct_status(*)(void *, int32_t, uint64_t))(uintptr_t)ct_real(CT_ROW_cuPointerGetAttribute);
+    const int32_t memory_type_attribute = 2, invalid_value = 1, host = 1, device = 2;
+    uint32_t type = 0;
+    if (!get_attribute || !address)
+        return SIDE_UNKNOWN;
+    const ct_status status = get_attribute(&type, memory_type_attribute, address);
+    if (status == invalid_value || (status == 0 && type == (uint32_t)host))
+        return SIDE_HOST;
+    return status == 0 && type == (uint32_t)device ? SIDE_DEVICE : SIDE_UNKNOWN;
+}
+
+/* CUmemorytype of a copy's descriptor: 1 host, 2 device, 3 array, 4 unified. */
+static enum side side_of_type(uint32_t type, uint64_t address)
+{
+    switch (type) {
+    case 1:
+        return SIDE_HOST;
+    case 2:
+    case 3:
+        return SIDE_DEVICE;
+    case 4:
+        return side_of(address);
+    default:
+        return SIDE_UNKNOWN;
+    }
+}
+
+/* The linear forms, as places in the argument list: destination, source, bytes, stream; NO for none. */
+enum { NO = -1 };
+#define ARGUMENT(i)   ((i) == NO ? 0 : frame->args[(i) == NO ? 0 : (i)])
+#define ARGUMENT32(i) ((uint32_t)ARGUMENT(i))
+
+#define COPY(name, kind, destination_at, source_at, bytes_at, stream_at)                                     \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        transferred(frame, decoded, kind,                                                                    \
+                    (struct transfer){ .destination = ARGUMENT(destination_at),                              \
+                                       .source = ARGUMENT(source_at),                                        \
+                                       .bytes = ARGUMENT(bytes_at),                                          \
+                                       .stream = ARGUMENT(stream_at),                                        \
+                                       .async = (stream_at) != NO });                                        \
+    }
+/* The first versions: device addresses and sizes of 32 bits, whose upper halves are not the caller's. */
+#define COPY_V1(name, kind, destination_at, source_at, bytes_at, stream_at)                                  \
+    void ct_decode_##name##_v1(const struct ct_frame *frame, struct ct_decoded *decoded)                     \
+    {                                                                                                        \
+        const bool from_host = (kind) == CT_TRANSFER_HTOD, to_host = (kind) == CT_TRANSFER_DTOH;             \
+        transferred(frame, decoded, kind,                                                                    \
+                    (struct transfer){ .destination =                                                        \
+                                           to_host ? ARGUMENT(destination_at) : ARGUMENT32(destination_at),  \
+                                       .source = from_host ? ARGUMENT(source_at) : ARGUMENT32(source_at),    \
+                                       .bytes = ARGUMENT32(bytes_at),                                        \
+                                       .stream = ARGUMENT(stream_at),                                        \
+                                       .async = (stream_at) != NO });                                        \
+    }
+#define COPIES(name, kind, destination_at, source_at, bytes_at)                                              \
+    COPY(name, kind, destination_at, source_at, bytes_at, NO)                                                \
+    COPY_V1(name, kind, destination_at, source_at, bytes_at, NO)
+#define COPIES_ASYNC(name, kind, destination_at, source_at, bytes_at, stream_at)                             \
+    COPIES(name, kind, destination_at, source_at, bytes_at)                                                  \
+    COPY(name##_async, kind, destination_at, source_at, bytes_at, stream_at)                                 \
+    COPY_V1(name##_async, kind, destination_at, source_at, bytes_at, stream_at)
+
+COPY(copy, kind_of(side_of(frame->args[1]), side_of(frame->args[0])), 0, 1, 2, NO)
+COPY(copy_async, kind_of(side_of(frame->args[1]), side_of(frame->args[0])), 0, 1, 2, 3)
+COPY(copy_peer, CT_TRANSFER_PTOP, 0, 2, 4, NO)
+COPY(copy_peer_async, CT_TRANSFER_PTOP, 0, 2, 4, 5)
+COPIES_ASYNC(copy_htod, CT_TRANSFER_HTOD, 0, 1, 2, 3)
+COPIES_ASYNC(copy_dtoh, CT_TRANSFER_DTOH, 0, 1, 2, 3)
+COPIES_ASYNC(copy_dtod, CT_TRANSFER_DTOD, 0, 1, 2, 3)
+COPIES(copy_dtoa, CT_TRANSFER_DTOD, NO, 2, 3)
+COPIES(copy_atod, CT_TRANSFER_DTOD, 0, NO, 3)
+COPIES_ASYNC(copy_htoa, CT_TRANSFER_HTOD, NO, 2, 3, 4)
+COPIES_ASYNC(copy_atoh, CT_TRANSFER_DTOH, 0, NO, 3, 4)
+COPIES(copy_atoa, CT_TRANSFER_DTOD, NO, NO, 4)
+
+struct copy_side {
+    uint32_t type;
+    uint64_t host, device;
+};
+
+static uint64_t side_address(const struct copy_side *side)
+{
+    return side->type == 1 ? side->host : side->type == 3 ? 0 : side->device;
+}
+
+static void copied_block(const struct ct_frame *frame, struct ct_decoded *decoded, struct copy_side source,
+                         struct copy_side destination, uint64_t bytes, bool async, bool peer)
+{
+    const uint64_t from = side_address(&source), to = side_address(&destination);
+    transferred(frame, decoded,
+                peer ? CT_TRANSFER_PTOP
+                     : kind_of(side_of_type(source.type, from), side_of_type(destination.type, to)),
+                (struct transfer){ .destination = to,
+                                   .source = from,
+                                   .bytes = bytes,
+                                   .stream = async ? frame->args[1] : 0,
+                                   .async = async });
+}
+
+/* CUDA_MEMCPY2D_v2 and CUDA_MEMCPY3D_v2; a 3D_PEER has a context in the place of each `reserved`. */
+struct memcpy_2d {
+    uint64_t source_x, source_y;
+    uint32_t source_type;
+    uint64_t source_host, source_device, source_array, source_pitch;
+    uint64_t destination_x, destination_y;
+    uint32_t destination_type;
+    uint64_t destination_host, destination_device, destination_array, destination_pitch;
+    uint64_t width, height;
+};
+static_assert(sizeof(struct memcpy_2d) == 128, "CUDA_MEMCPY2D_v2");
+
+struct memcpy_2d_v1 {
+    uint32_t source_x, source_y, source_type;
+    uint64_t source_host;
+    uint32_t source_device;
+    uint64_t source_array;
+    uint32_t source_pitch, destination_x, destination_y, destination_type;
+    uint64_t destination_host;
+    uint32_t destination_device;
+    uint64_t destination_array;
+    uint32_t destination_pitch, width, height;
+};
+static_assert(sizeof(struct memcpy_2d_v1) == 96, "CUDA_MEMCPY2D_v1");
+
+struct memcpy_3d {
+    uint64_t source_x, source_y, source_z, source_lod;
+    uint32_t source_type;
+    uint64_t source_host, source_device, source_array, source_reserved, source_pitch, source_height;
+    uint64_t destination_x, destination_y, destination_z, destination_lod;
+    uint32_t destination_type;
+    uint64_t destination_host, destination_device, destination_array, destination_reserved, destination_pitch,
+        destination_height;
+    uint64_t width, height, depth;
+};
+static_assert(sizeof(struct memcpy_3d) == 200, "CUDA_MEMCPY3D_v2");
+
+struct memcpy_3d_v1 {
+    uint32_t source_x, source_y, source_z, source_lod, source_type;
+    uint64_t source_host;
+    uint32_t source_device;
+    uint64_t source_array, source_reserved;
+    uint32_t source_pitch, source_height, destination_x, destination_y, destination_z, destination_lod,
+        destination_type;
+    uint64_t destination_host;
+    uint32_t destination_device;
+    uint64_t destination_array, destination_reserved;
+    uint32_t destination_pitch, destination_height, width, height, depth;
+};
+static_assert(sizeof(struct memcpy_3d_v1) == 144, "CUDA_MEMCPY3D_v1");
+
+#define SIDE(copy, side)                                                                                     \
+    {                                                                                                        \
+        (copy)->side##_type, (copy)->side##_host, (copy)->side##_device                                      \
+    }
+#define COPY_BLOCK(name, type, volume, async, peer)                                                          \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        const struct type *copy = (const struct type *)frame->args[0];                                       \
+        if (copy && inspected(frame))                                                                        \
+            copied_block(frame, decoded, (struct copy_side)SIDE(copy, source),                               \
+                         (struct copy_side)SIDE(copy, destination), volume, async, peer);                    \
+    }
+#define AREA   ((uint64_t)copy->width * copy->height)
+#define VOLUME ((uint64_t)copy->width * copy->height * copy->depth)
+
+COPY_BLOCK(copy_2d, memcpy_2d, AREA, false, false)
+COPY_BLOCK(copy_2d_async, memcpy_2d, AREA, true, false)
+COPY_BLOCK(copy_2d_v1, memcpy_2d_v1, AREA, false, false)
+COPY_BLOCK(copy_2d_async_v1, memcpy_2d_v1, AREA, true, false)
+COPY_BLOCK(copy_3d, memcpy_3d, VOLUME, false, false)
+COPY_BLOCK(copy_3d_async, memcpy_3d, VOLUME, true, false)
+COPY_BLOCK(copy_3d_v1, memcpy_3d_v1, VOLUME, false, false)
+COPY_BLOCK(copy_3d_async_v1, memcpy_3d_v1, VOLUME, true, false)
+COPY_BLOCK(copy_3d_peer, memcpy_3d, VOLUME, false, true)
+COPY_BLOCK(copy_3d_peer_async, memcpy_3d, VOLUME, true, true)
+
+/* A batch is one call and one row: the bytes of all its copies, the direction and addresses of its first. */
+static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
+{
+    const uint64_t *destinations = (const uint64_t *)frame->args[0];
+    const uint64_t *sources = (const uint64_t *)frame->args[1];
+    const uint64_t *sizes = (const uint64_t *)frame->args[2];
+    const uint64_t count = frame->args[3];
+    if (!succeeded(frame) || count == 0 || !destinations || !sources || !sizes)
+        return;
+    struct transfer t = {
+        .destination = destinations[0], .source = sources[0], .stream = stream, .async = true
+    };
+    for (uint64_t i = 0; i < count; i++)
+        t.bytes += sizes[i];
+    transferred(frame, decoded, kind_of(side_of(t.source), side_of(t.destination)), t);
+}
+
+void ct_decode_copy_batch(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    copied_batch(frame, decoded, frame->stack_args[2]);
+}
+
+void ct_decode_copy_batch_v2(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    copied_batch(frame, decoded, frame->stack_args[1]);
+}
+
+/* CUDA_MEMCPY3D_BATCH_OP_v1; an operand of type 1 is a pointer, 2 an array. */
+struct batch_operand {
+    uint32_t type;
+    uint64_t pointer_or_array, words[3];
+};
+struct batch_operation {
+    struct batch_operand source, destination;
+    uint64_t width, height, depth;
+    uint32_t order, flags;
+};
+static_assert(sizeof(struct batch_operation) == 112, "CUDA_MEMCPY3D_BATCH_OP_v1");
+
+static enum side side_of_operand(const struct batch_operand *operand)
+{
+    return operand->type == 2 ? SIDE_DEVICE : side_of(operand->pointer_or_array);
+}
+
+/* Extents count elements where an array takes part and bytes elsewhere; only the latter can be told here. */
+static void copied_3d_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
+{
+    const uint64_t count = frame->args[0];
+    const struct batch_operation *operations = (const struct batch_operation *)frame->args[1];
+    if (!succeeded(frame) || count == 0 || !operations)
+        return;
+    struct transfer t = { .stream = stream, .async = true };
+    for (uint64_t i = 0; i < count; i++) {
+        const struct batch_operation *o = &operations[i];
+        if (o->source.type != 2 && o->destination.type != 2)
+            t.bytes += o->width * o->height * o->depth;
+    }
+    if (operations->source.type != 2)
+        t.source = operations->source.pointer_or_array;
+    if (operations->destination.type != 2)
+        t.destination = operations->destination.pointer_or_array;
+    transferred(frame, decoded,
+                kind_of(side_of_operand(&operations->source), side_of_operand(&operations->destination)), t);
+}
+
+void ct_decode_copy_3d_batch(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    copied_3d_batch(frame, decoded, frame->args[4]);
+}
+
+void ct_decode_copy_3d_batch_v2(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    copied_3d_batch(frame, decoded, frame->args[3]);
+}
+
+/* ---- sets ---- */
+
+#define SET(name, pointer, bytes_set, stream_at)                                                             \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        transferred(frame, decoded, CT_TRANSFER_SET,                                                         \
+                    (struct transfer){ .destination = pointer,                                               \
+                                       .bytes = bytes_set,                                                   \
+                                       .stream = ARGUMENT(stream_at),                                        \
+                                       .async = (stream_at) != NO });                                        \
+    }
+#define SETS(bits, element)                                                                                  \
+    SET(set_d##bits, frame->args[0], frame->args[2] * (element), NO)                                         \
+    SET(set_d##bits##_async, frame->args[0], frame->args[2] * (element), 3)                                  \
+    SET(set_d##bits##_v1, (uint32_t)frame->args[0], (uint64_t)(uint32_t)frame->args[2] * (element), NO)      \
+    SET(set_2d##bits, frame->args[0], frame->args[3] * frame->args[4] * (element), NO)                       \
+    SET(set_2d##bits##_async, frame->args[0], frame->args[3] * frame->args[4] * (element), 5)                \
+    SET(set_2d##bits##_v1, (uint32_t)frame->args[0],                                                         \
+        (uint64_t)(uint32_t)frame->args[3] * (uint32_t)frame->args[4] * (element), NO)
+
+SETS(8, 1)
+SETS(16, 2)
+SETS(32, 4)
