@@ -86,10 +86,8 @@ static void end_earlier_images(struct daemon *daemon, const struct ct_process *p
     for (struct followed *f = daemon->followed; f; f = f->next) {
         const struct ct_segment *facts = &f->process->facts;
         if (facts->pid == process->facts.pid && facts->process_start == process->facts.process_start &&
-            facts->image_ns < process->facts.image_ns) {
-            atomic_store(&f->process->replaced, true);
+            facts->image_ns < process->facts.image_ns)
             note_end(f);
-        }
     }
 }
 

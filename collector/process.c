@@ -463,9 +463,8 @@ bool ct_process_has_backlog(const struct ct_process *process)
 int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
-    const bool exited = flags & CT_SEGMENT_EXITING || atomic_load(&process->replaced);
     return ct_store_end_process(batch->store, process->process_id, batch->now_ns,
-                                exited ? "exited" : "killed");
+                                flags & CT_SEGMENT_EXITING ? "exited" : "killed");
 }
 
 void ct_process_detach(struct ct_process *process)

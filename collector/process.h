@@ -29,14 +29,13 @@ struct ct_process_function {
 struct ct_process {
     char path[CT_NAME_BYTES];
     int fd;
-    int pidfd;             /* -1 when the process was gone already */
-    _Atomic bool dead;     /* set by the loop thread when pidfd says so */
-    _Atomic bool replaced; /* set with it: the process lives on as another image */
-    bool final;            /* it was dead when this batch began: what is there now is all there will be */
-    bool detached;         /* its hook was told to let go */
-    bool registered;       /* has rows in the database */
-    const char *broken;    /* what rule it broke, NULL for none */
-    uint32_t generation;   /* of the store's numbers */
+    int pidfd;           /* -1 when the process was gone already */
+    _Atomic bool dead;   /* set by the loop thread when pidfd says so */
+    bool final;          /* it was dead when this batch began: what is there now is all there will be */
+    bool detached;       /* its hook was told to let go */
+    bool registered;     /* has rows in the database */
+    const char *broken;  /* what rule it broke, NULL for none */
+    uint32_t generation; /* of the store's numbers */
 
     struct ct_segment facts; /* copied at open and checked */
     struct ct_segment *shared;

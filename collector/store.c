@@ -31,6 +31,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [FIND_CALL] = ct_sql_store_find_call,
     [INSERT_FUNCTION] = ct_sql_store_insert_function,
     [INSERT_PROCESS] = ct_sql_store_insert_process,
+    [FORGIVE_EARLIER_IMAGES] = ct_sql_store_forgive_earlier_images,
     [END_PROCESS] = ct_sql_store_end_process,
     [INSERT_SEGMENT] = ct_sql_store_insert_segment,
     [FIND_LANE] = ct_sql_store_find_lane,

@@ -17,6 +17,11 @@ int ct_store_process(struct ct_store *store, const struct ct_process_facts *fact
     ct_store_bind_text(statement, 7, facts->cmdline);
     if (ct_store_run(store, statement, process_id) != 0)
         return -1;
+    if (ct_store_run(store,
+                     ct_store_bind(store, FORGIVE_EARLIER_IMAGES,
+                                   VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns)),
+                     NULL) != 0)
+        return -1;
     statement = ct_store_bind(store, INSERT_SEGMENT, VALUES(*process_id));
     ct_store_bind_text(statement, 2, facts->segment);
     return ct_store_run(store, statement, segment_id);

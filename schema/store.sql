@@ -30,8 +30,20 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
     ON CONFLICT (pid, start_ticks, image_ns) DO UPDATE SET ended_ns = NULL, state = 'running'
     RETURNING process_id;
 
+-- An image that did not say goodbye was killed, unless the process went on as another image (exec).
 -- name: end_process
-UPDATE process SET ended_ns = ?2, state = ?3 WHERE process_id = ?1;
+UPDATE process
+   SET ended_ns = ?2,
+       state = CASE WHEN ?3 = 'killed' AND EXISTS (SELECT 1 FROM process AS later
+                                                    WHERE later.pid = process.pid
+                                                      AND later.start_ticks = process.start_ticks
+                                                      AND later.image_ns > process.image_ns)
+                    THEN 'exited' ELSE ?3 END
+ WHERE process_id = ?1;
+
+-- The same for images whose end was written before the next one was found.
+-- name: forgive_earlier_images
+UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND state = 'killed';
 
 -- name: insert_segment
 INSERT INTO segment (process_id, name) VALUES (?1, ?2)
