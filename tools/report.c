@@ -13,7 +13,8 @@ static const char help[] =
     "\n"
     "Where the time went. Sections, all of them when none is named:\n"
     "\n"
-    "  processes   each process: how long it ran, its calls, time in them, failures, losses\n"
+    "  processes   each process: how long it ran, its calls, time in them, failures, losses,\n"
+    "              and the calls that it is in, or died in\n"
     "  categories  calls and time by category: launch, copy, memory, sync, …\n"
     "  functions   calls by total time\n"
     "\n"
@@ -50,6 +51,15 @@ static bool on_option(int option, const char *value, void *data)
         return true;
     ct_fail(EXIT_USAGE, "report: --pid %s: wants a process number", value);
     return false;
+}
+
+static bool has_rows(sqlite3 *connection, const char *sql)
+{
+    sqlite3_stmt *statement;
+    const bool there = sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK &&
+                       sqlite3_step(statement) == SQLITE_ROW;
+    sqlite3_finalize(statement);
+    return there;
 }
 
 static bool pid_is_there(sqlite3 *connection, int64_t pid)
@@ -127,6 +137,8 @@ int ct_report(int argc, char **argv)
                          (long long)options.pid);
     else
         status = EXIT_SUCCESS;
+    if (status == EXIT_SUCCESS && !has_rows(connection, "SELECT 1 FROM totals LIMIT 1"))
+        ct_fail(0, "report: the trace holds no call yet");
     bool another = false;
     for (size_t s = 0; s < SECTIONS && status == EXIT_SUCCESS; s++) {
         if (!wanted(s, argc - first, argv + first))

@@ -1,4 +1,4 @@
--- Each process: how long it ran, its calls and the time in them. :pid picks one, NULL takes all.
+-- Each process: how long it ran, its calls and the time in them, and the calls that it is in, or died in. :pid picks one, NULL takes all.
 SELECT processes.pid,
        processes.state,
        printf('%.3f', (ifnull(ended_ns, (SELECT max(end_ns) FROM call)) - started_ns) / 1e9) AS seconds,
@@ -10,6 +10,9 @@ SELECT processes.pid,
          WHERE thread.process_id = processes.process_id
            AND site.status <> 600)                        AS failed, -- 600 is CUDA_ERROR_NOT_READY: an answer
        ifnull(sum(totals.lost), 0)                        AS lost,
+       ifnull((SELECT group_concat(name, ', ')
+                 FROM open_calls
+                WHERE open_calls.process_id = processes.process_id), '') AS inside, -- calls not returned yet
        processes.cmdline                                  AS command
   FROM processes
   LEFT JOIN totals ON totals.process_id = processes.process_id
