@@ -82,8 +82,10 @@ static void sort_out(struct ct_collection *collection, struct ct_report *report)
 {
     for (struct ct_process **link = &collection->processes; *link;) {
         struct ct_process *p = *link;
-        if (p->broken)
+        if (p->broken) {
             ct_process_detach(p);
+            collection->orphans = true; /* nobody follows it now: its end is looked for */
+        }
         if (p->broken || (p->final && !ct_process_has_backlog(p))) {
             *link = p->next;
             p->next = report->gone;

@@ -15,8 +15,8 @@ struct ct_collection {
     uint32_t segments_known; /* control->segments as it was before the last look for new ones, all of which
                                 are in `processes` */
     uint64_t all_known_ns;   /* when that was last all there were */
-    /* Processes of an earlier daemon may still run and never call again: they are looked for until none is
-     * left. */
+    /* Processes that nobody follows may still run, an earlier daemon's and those that broke a rule: their end
+     * is looked for until none is left. */
     bool orphans;
     struct ct_merge merge;
     uint64_t meta_written_ns;

@@ -75,9 +75,8 @@ static void store_handle(const struct context *c)
                        (const int64_t[]){ c->process_id, handle, c->call_id }, NULL);
 }
 
-void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row)
+void ct_detail_store(struct ct_lane_source *source)
 {
-    (void)row;
     const struct ct_record *record = &source->record;
     const struct context c = {
         .store = source->batch->store,

@@ -5,8 +5,6 @@
 #include "lane.h"
 
 /* Defers what the record that `source` is taking says beyond time and status. */
-void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row);
-/* The payload behind that record: slots - 1 slots. */
-const void *ct_lane_source_payload(const struct ct_lane_source *source);
+void ct_detail_store(struct ct_lane_source *source);
 
 #endif

@@ -18,6 +18,8 @@ enum {
 /* A record may not claim to have returned in the future, but for the error of the anchors. */
 #define FUTURE_NS 1000000
 
+static const struct ct_source_class lane_class;
+
 int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_lane_source **result)
 {
     const uint64_t offset = ct_segment_lane_offset(&process->facts, index);
@@ -40,9 +42,8 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
         free(buffer);
         return -ENOMEM;
     }
-    extern const struct ct_source_class ct_lane_source_class;
     *source = (struct ct_lane_source){
-        .source.class = &ct_lane_source_class,
+        .source.class = &lane_class,
         .process = process,
         .shared = map,
         .index = index,
@@ -219,7 +220,7 @@ static void take(struct ct_source *base, struct ct_row *row)
                      (record->kind == CT_KIND_CALL && ct_span_flags(record->span) & CT_FLAG_BYTES);
     row->bytes = record->value < INT64_MAX ? record->value : INT64_MAX;
     if (record->kind != CT_KIND_CALL || ct_span_flags(record->span) & CT_FLAG_HANDLE)
-        ct_detail_store(source, row);
+        ct_detail_store(source);
 
     struct ct_total_facts *total = &function->total;
     total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
@@ -235,7 +236,7 @@ static void take(struct ct_source *base, struct ct_row *row)
     source->peeked = false;
 }
 
-const struct ct_source_class ct_lane_source_class = { .peek = peek, .take = take };
+static const struct ct_source_class lane_class = { .peek = peek, .take = take };
 
 /* ---- saving ---- */
 

@@ -38,6 +38,9 @@ struct ct_lane_source {
 int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_lane_source **source);
 void ct_lane_source_destroy(struct ct_lane_source *source);
 
+/* The payload behind the record that is being taken: slots - 1 slots. */
+const void *ct_lane_source_payload(const struct ct_lane_source *source);
+
 /* Takes the lane's position and lowers batch->until_ns to what is safe. */
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch);
 /* Saves position and losses. */

@@ -22,8 +22,6 @@ struct ct_target ct_enter(struct ct_frame *frame)
     return (struct ct_target){ row->real, row->stack_words };
 }
 
-void ct_leave_slow(struct ct_frame *frame);
-
 void ct_leave(struct ct_frame *frame)
 {
     const struct ct_row *row = &ct_rows[frame->row];

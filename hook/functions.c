@@ -44,9 +44,6 @@ static size_t address_slot(const void *real)
     return (size_t)(((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> 53) % ADDRESS_SLOTS;
 }
 
-void *ct_driver_symbol(const char *name); /* lookup.c */
-void *ct_next_symbol(const char *name);
-
 /* A function exported at two addresses' worth of names keeps the first: the driver has none such. */
 static void remember(const void *real, uint32_t row)
 {

@@ -72,6 +72,9 @@ struct ct_target {
 /* ---- entry.c: called by the trampoline ---- */
 struct ct_target ct_enter(struct ct_frame *frame);
 void ct_leave(struct ct_frame *frame);
+/* Their slow ways, in record.c; the trampoline saves the vector registers around the first. */
+struct ct_target ct_enter_slow(struct ct_frame *frame);
+void ct_leave_slow(struct ct_frame *frame);
 
 /* ---- functions.c ---- */
 
@@ -246,6 +249,11 @@ void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint6
 void ct_record_wake(struct ct_producer *producer);
 
 /* ---- lookup.c ---- */
+
+/* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
+void *ct_driver_symbol(const char *name);
+/* What comes behind the hook in the order of look-up. */
+void *ct_next_symbol(const char *name);
 ct_decoder ct_decode_proc_address;
 
 /* ---- names.c ---- */

@@ -33,7 +33,6 @@ static void *real_dlsym(void *handle, const char *name)
     return ct_dlsym_find()(handle, name);
 }
 
-/* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name)
 {
     if (!libcuda)
@@ -41,7 +40,6 @@ void *ct_driver_symbol(const char *name)
     return libcuda ? real_dlsym(libcuda, name) : NULL;
 }
 
-/* What comes behind the hook in the order of look-up. */
 void *ct_next_symbol(const char *name)
 {
     return real_dlsym(RTLD_NEXT, name);

@@ -92,7 +92,6 @@ static void start_anew(void)
     ct_thread_forget();
 }
 
-void *ct_next_symbol(const char *name); /* lookup.c */
 static void (*next_exit)(int status);
 
 /* Also called by hand when a call comes before the constructors. */

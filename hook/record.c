@@ -6,9 +6,6 @@
 #include <pthread.h>
 #include <string.h>
 
-struct ct_target ct_enter_slow(struct ct_frame *frame);
-void ct_leave_slow(struct ct_frame *frame);
-
 /* What a stub answers when the driver has no such function: with the hook away, the program would not have
  * been linked at all. CUDA_ERROR_NOT_FOUND. */
 static ct_status missing_function(void)
