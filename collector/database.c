@@ -1,6 +1,7 @@
 #include "database.h"
 
 #include "schema_sql.h"
+#include "schema_version.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <unistd.h>
 
 enum {
-    APPLICATION_ID = 0x43554454, /* "CUDT" */
     NUMBERED_MAX = 10000,
 };
 
@@ -84,7 +84,7 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     } else if (query_text(connection, "PRAGMA application_id", application, sizeof(application)) != 0 ||
                query_text(connection, "PRAGMA user_version", version, sizeof(version)) != 0) {
         verdict = (enum verdict)fail(message, "cannot read '%s': %s", path, sqlite3_errmsg(connection));
-    } else if (strtol(application, NULL, 10) != APPLICATION_ID) {
+    } else if (strtol(application, NULL, 10) != CT_APPLICATION_ID) {
         verdict =
             strcmp(objects, "0") == 0
                 ? EMPTY
@@ -99,7 +99,7 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
                0) {
         verdict = (enum verdict)fail(message, "'%s' is damaged (%s): name another file with --db", path,
                                      sqlite3_errmsg(connection));
-    } else if (strcmp(boot, boot_id) != 0) {
+    } else if (strcmp(boot, boot_id) != 0 || strtol(version, NULL, 10) < CT_SCHEMA_VERSION) {
         verdict = OTHER_BOOT;
     }
     sqlite3_close(connection);
@@ -157,16 +157,24 @@ static int set_meta_text(sqlite3 *connection, const char *key, const char *value
     return rc;
 }
 
+/* One row for each role, numbered in their order. */
+static const char role_rows[] =
+#define ROLE(name) "INSERT INTO role (role, name) SELECT ifnull(max(role) + 1, 0), '" #name "' FROM role;"
+#include "role.def"
+#undef ROLE
+    ;
+
 static int create(sqlite3 *connection, const char *session, const char *boot_id)
 {
     char pragmas[128], host[256] = "", now[32];
-    snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID,
-             CT_SCHEMA_VERSION);
+    snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             CT_APPLICATION_ID, CT_SCHEMA_VERSION);
     gethostname(host, sizeof(host) - 1);
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
     snprintf(now, sizeof(now), "%lld", (long long)real.tv_sec);
-    const char *const scripts[] = { "BEGIN IMMEDIATE", ct_sql_tables, ct_sql_views, ct_sql_status, pragmas };
+    const char *const scripts[] = { "BEGIN IMMEDIATE", ct_sql_tables, ct_sql_views,
+                                    ct_sql_status,     role_rows,     pragmas };
     int rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(scripts) / sizeof(scripts[0]); i++)
         rc = sqlite3_exec(connection, scripts[i], NULL, NULL, NULL);

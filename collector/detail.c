@@ -1,5 +1,7 @@
 #include "detail.h"
 
+#include "role.h"
+
 #include <string.h>
 
 static const char *const transfer_names[CT_TRANSFER_COUNT] = {
@@ -10,7 +12,9 @@ static const char *const transfer_names[CT_TRANSFER_COUNT] = {
 
 static const char *const alloc_names[CT_ALLOC_COUNT] = {
     [CT_ALLOC_DEVICE] = "device",         [CT_ALLOC_MANAGED] = "managed", [CT_ALLOC_HOST] = "host",
-    [CT_ALLOC_REGISTERED] = "registered", [CT_ALLOC_POOL] = "pool",
+    [CT_ALLOC_REGISTERED] = "registered", [CT_ALLOC_POOL] = "pool",       [CT_ALLOC_PHYSICAL] = "physical",
+    [CT_ALLOC_RESERVED] = "reserved",     [CT_ALLOC_MAPPED] = "mapped",   [CT_ALLOC_IPC] = "ipc",
+    [CT_ALLOC_ARRAY] = "array",
 };
 
 struct context {
@@ -45,16 +49,22 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
                    NULL);
 }
 
-/* A failed allocation holds nothing; its bytes stand with the call. */
+/* A failed allocation holds nothing; its bytes stand with the call. What was captured will be got when the
+ * graph is launched. An address that is got again was given back in between, by a call that was lost or by
+ * the end of its context. */
 static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
 {
-    if (c->record->status != 0 || alloc->address == 0)
+    if (c->record->status != 0 || alloc->address == 0 || c->flags & CT_FLAG_CAPTURED)
         return;
     const char *kind = alloc_names[alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE];
-    ct_store_defer(
-        c->store, CT_INSERT_ALLOCATION, 4,
-        (const int64_t[]){ c->call_id, c->process_id, (int64_t)alloc->address, (int64_t)c->record->value },
-        kind);
+    const int64_t address = (int64_t)alloc->address, bytes = (int64_t)c->record->value;
+    const bool freed = c->flags & CT_FLAG_FREE;
+    ct_store_defer(c->store, CT_FREE_ALLOCATION, 4,
+                   (const int64_t[]){ c->process_id, address, freed && bytes > 1 ? bytes : 1, c->call_id },
+                   kind);
+    if (!freed)
+        ct_store_defer(c->store, CT_INSERT_ALLOCATION, 4,
+                       (const int64_t[]){ c->call_id, c->process_id, address, bytes }, kind);
 }
 
 static void store_graph(const struct context *c, const struct ct_graph_launch *graph)
@@ -65,14 +75,16 @@ static void store_graph(const struct context *c, const struct ct_graph_launch *g
                    NULL);
 }
 
-static void store_handle(const struct context *c)
+static void store_objects(const struct context *c, const struct ct_objects *objects)
 {
-    const int64_t handle = (int64_t)c->record->value;
-    if (!(c->flags & CT_FLAG_FREE))
-        ct_store_defer(c->store, CT_INSERT_SUBJECT, 2, (const int64_t[]){ c->call_id, handle }, NULL);
-    else if (c->record->status == 0 && handle != 0)
-        ct_store_defer(c->store, CT_FREE_ALLOCATION, 3,
-                       (const int64_t[]){ c->process_id, handle, c->call_id }, NULL);
+    int64_t value[CT_SUBJECT_VALUES] = { c->process_id, (c->flags & CT_FLAG_CAPTURED) != 0 };
+    for (int i = 0; i < CT_OBJECTS_MAX; i++) {
+        const uint8_t role = objects->role[i];
+        value[2 + 2 * i] = role < CT_ROLE_COUNT ? role : CT_ROLE_none;
+        value[3 + 2 * i] = (int64_t)objects->handle[i];
+    }
+    const int64_t subject = ct_store_subject(c->store, value);
+    ct_store_defer(c->store, CT_INSERT_CALL_SUBJECT, 2, (const int64_t[]){ c->call_id, subject }, NULL);
 }
 
 void ct_detail_store(struct ct_lane_source *source)
@@ -90,6 +102,7 @@ void ct_detail_store(struct ct_lane_source *source)
         struct ct_transfer transfer;
         struct ct_alloc alloc;
         struct ct_graph_launch graph;
+        struct ct_objects objects;
     } payload = { 0 };
     /* A record too short for its kind has a payload of zeros. */
     if (record->slots >= 2)
@@ -107,8 +120,10 @@ void ct_detail_store(struct ct_lane_source *source)
     case CT_KIND_GRAPH:
         store_graph(&c, &payload.graph);
         break;
+    case CT_KIND_OBJECTS:
+        store_objects(&c, &payload.objects);
+        break;
     default:
-        store_handle(&c);
         break;
     }
 }

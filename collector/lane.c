@@ -216,10 +216,13 @@ static void take(struct ct_source *base, struct ct_row *row)
     row->duration_ns = start_ns < row->end_ns ? row->end_ns - start_ns : 0;
     row->site_id = ct_store_site(store, source->place.thread_id, function->function_id,
                                  ct_span_depth(record->span), record->status);
-    row->has_bytes = record->kind == CT_KIND_TRANSFER || record->kind == CT_KIND_ALLOC ||
-                     (record->kind == CT_KIND_CALL && ct_span_flags(record->span) & CT_FLAG_BYTES);
+    const uint32_t flags = ct_span_flags(record->span);
+    const bool plain = record->kind == CT_KIND_CALL || record->kind == CT_KIND_OBJECTS;
+    row->has_bytes = record->kind == CT_KIND_TRANSFER ||
+                     (record->kind == CT_KIND_ALLOC && !(flags & CT_FLAG_FREE)) ||
+                     (plain && flags & CT_FLAG_BYTES);
     row->bytes = record->value < INT64_MAX ? record->value : INT64_MAX;
-    if (record->kind != CT_KIND_CALL || ct_span_flags(record->span) & CT_FLAG_HANDLE)
+    if (record->kind != CT_KIND_CALL)
         ct_detail_store(source);
 
     struct ct_total_facts *total = &function->total;

@@ -11,6 +11,7 @@ enum {
     SITES_MAX = 1 << 18,
     SHAPES_MAX = 1 << 16,
     ROUTES_MAX = 1 << 16,
+    SUBJECTS_MAX = 1 << 16,
 };
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
@@ -24,6 +25,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [CT_INSERT_ALLOCATION] = ct_sql_store_insert_allocation,
     [CT_FREE_ALLOCATION] = ct_sql_store_free_allocation,
     [CT_INSERT_SUBJECT] = ct_sql_store_insert_subject,
+    [CT_INSERT_CALL_SUBJECT] = ct_sql_store_insert_call_subject,
     [CT_INSERT_LATE_CALL] = ct_sql_store_insert_late_call,
     [CT_MARK_LATE_CALL] = ct_sql_store_mark_late_call,
     [CT_DEFINE_KERNEL] = NULL, /* INSERT_NAME and INSERT_KERNEL */
@@ -176,6 +178,7 @@ static void forget_numbers(struct ct_store *store)
     ct_intern_reset(&store->sites, first_free(store, "SELECT max(site_id) FROM site"));
     ct_intern_reset(&store->shapes, first_free(store, "SELECT max(shape_id) FROM shape"));
     ct_intern_reset(&store->routes, first_free(store, "SELECT max(route_id) FROM route"));
+    ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
     store->next_thread_id = first_free(store, "SELECT max(thread_id) FROM thread");
     store->last_id = (uint64_t)first_free(store, "SELECT max(end_ns) FROM call") - 1;
     store->ordered_ns = store->last_id;
@@ -204,17 +207,30 @@ int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid
     return thread_id;
 }
 
+/* The number of a combination whose row is the number and the values. */
+static int64_t number_of(struct ct_store *store, struct ct_intern *intern, const int64_t *value,
+                         size_t values, enum ct_deferred insert)
+{
+    enum { VALUES_MAX = 16 };
+    bool is_new;
+    const int64_t number = ct_intern_get(intern, value, &is_new);
+    if (is_new) {
+        int64_t row[1 + VALUES_MAX] = { number };
+        memcpy(row + 1, value, values * sizeof(*value));
+        ct_store_defer(store, insert, 1 + values, row, NULL);
+    }
+    store->out_of_memory |= number == 0;
+    return number;
+}
+
 int64_t ct_store_shape(struct ct_store *store, const int64_t value[CT_SHAPE_VALUES])
 {
-    bool is_new;
-    const int64_t shape = ct_intern_get(&store->shapes, value, &is_new);
-    if (is_new) {
-        int64_t row[1 + CT_SHAPE_VALUES] = { shape };
-        memcpy(row + 1, value, CT_SHAPE_VALUES * sizeof(*value));
-        ct_store_defer(store, CT_INSERT_SHAPE, 1 + CT_SHAPE_VALUES, row, NULL);
-    }
-    store->out_of_memory |= shape == 0;
-    return shape;
+    return number_of(store, &store->shapes, value, CT_SHAPE_VALUES, CT_INSERT_SHAPE);
+}
+
+int64_t ct_store_subject(struct ct_store *store, const int64_t value[CT_SUBJECT_VALUES])
+{
+    return number_of(store, &store->subjects, value, CT_SUBJECT_VALUES, CT_INSERT_SUBJECT);
 }
 
 int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALUES], const char *kind)
@@ -320,6 +336,7 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
     ct_intern_init(&store->sites, 3 * sizeof(int64_t), SITES_MAX, 1);
     ct_intern_init(&store->shapes, CT_SHAPE_VALUES * sizeof(int64_t), SHAPES_MAX, 1);
     ct_intern_init(&store->routes, CT_ROUTE_VALUES * sizeof(int64_t), ROUTES_MAX, 1);
+    ct_intern_init(&store->subjects, CT_SUBJECT_VALUES * sizeof(int64_t), SUBJECTS_MAX, 1);
     ct_intern_init(&store->late, sizeof(uint64_t), SIZE_MAX, 1);
     forget_numbers(store);
     *result = store;
@@ -337,6 +354,7 @@ void ct_store_close(struct ct_store *store)
     ct_intern_finish(&store->sites);
     ct_intern_finish(&store->shapes);
     ct_intern_finish(&store->routes);
+    ct_intern_finish(&store->subjects);
     ct_intern_finish(&store->late);
     free(store->deferred);
     free(store->demangled);

@@ -10,7 +10,7 @@
 
 struct ct_store;
 
-enum { CT_SCHEMA_VERSION = 1, CT_STORE_MESSAGE_BYTES = 4096 + 512 };
+enum { CT_STORE_MESSAGE_BYTES = 4096 + 512 };
 
 /* Opens or creates the database at `path`, or, where that one belongs to another boot, the next numbered file
  * beside it. 0, or -1 with a sentence for the user in `message`; then nothing was written. */
@@ -51,6 +51,7 @@ enum ct_deferred {
     CT_INSERT_ALLOCATION,
     CT_FREE_ALLOCATION,
     CT_INSERT_SUBJECT,
+    CT_INSERT_CALL_SUBJECT,
     CT_INSERT_LATE_CALL,
     CT_MARK_LATE_CALL,
     CT_DEFINE_KERNEL, /* process_id, number; the mangled name */
@@ -65,11 +66,13 @@ int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t functio
                       int32_t status);
 int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name);
 
-enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5 };
+enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8 };
 /* process_id, kernel, grid, block, shared_bytes, stream, captured */
 int64_t ct_store_shape(struct ct_store *store, const int64_t value[CT_SHAPE_VALUES]);
 /* process_id, enum ct_transfer_kind, async, stream, captured */
 int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALUES], const char *kind);
+/* process_id, captured, then enum ct_role and handle of three objects */
+int64_t ct_store_subject(struct ct_store *store, const int64_t value[CT_SUBJECT_VALUES]);
 
 /* ---- rows about processes, written at once; 0 or -1, identifiers through pointers ---- */
 

@@ -38,7 +38,7 @@ struct ct_store {
     sqlite3_stmt *statement[STATEMENT_COUNT];
     uint32_t generation;
 
-    struct ct_intern sites, shapes, routes;
+    struct ct_intern sites, shapes, routes, subjects;
     int64_t next_thread_id;
 
     /* Deferred statements, packed one behind the other: struct deferred, its values, its text. */

@@ -5,6 +5,8 @@
  * call succeeded, what it read when it came to read it. */
 #include "decode.h"
 
+#include "role.h"
+
 #include <string.h>
 #include <sys/mman.h>
 
@@ -46,25 +48,33 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
 
 /* ---- handles ---- */
 
-void ct_decode_handle(const struct ct_frame *frame, struct ct_decoded *decoded)
+static void about(struct ct_decoded *decoded, enum ct_role role, uint64_t handle)
 {
-    decoded->flags = CT_FLAG_HANDLE;
-    decoded->value = frame->args[0];
+    decoded->kind = CT_KIND_OBJECTS;
+    decoded->payload_slots = 1;
+    decoded->payload.objects = (struct ct_objects){ .handle = { handle }, .role = { (uint8_t)role } };
+}
+
+void ct_decode_context(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    about(decoded, CT_ROLE_context, frame->args[0]);
+}
+
+void ct_decode_event(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    about(decoded, CT_ROLE_event, frame->args[0]);
 }
 
 void ct_decode_stream(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    decoded->flags = CT_FLAG_HANDLE;
-    decoded->value = stream_of(frame, frame->args[0]);
+    about(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]));
 }
 
-void ct_decode_handle_out(const struct ct_frame *frame, struct ct_decoded *decoded)
+void ct_decode_context_out(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t *handle = (const uint64_t *)frame->args[0];
-    if (succeeded(frame) && handle) {
-        decoded->flags = CT_FLAG_HANDLE;
-        decoded->value = *handle;
-    }
+    if (succeeded(frame) && handle)
+        about(decoded, CT_ROLE_context, *handle);
 }
 
 /* ---- memory ---- */
@@ -133,16 +143,32 @@ void ct_decode_alloc_from_pool(const struct ct_frame *frame, struct ct_decoded *
     decoded->flags = ct_decode_captured(frame, frame->args[3]);
 }
 
+static void freed(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address)
+{
+    allocated(decoded, kind, address, 0);
+    decoded->flags = CT_FLAG_FREE;
+}
+
 void ct_decode_free(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    decoded->flags = CT_FLAG_HANDLE | CT_FLAG_FREE;
-    decoded->value = frame->args[0];
+    freed(decoded, CT_ALLOC_DEVICE, frame->args[0]);
 }
 
 void ct_decode_free_v1(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    decoded->flags = CT_FLAG_HANDLE | CT_FLAG_FREE;
-    decoded->value = (uint32_t)frame->args[0];
+    freed(decoded, CT_ALLOC_DEVICE, (uint32_t)frame->args[0]);
+}
+
+void ct_decode_free_async(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    freed(decoded, CT_ALLOC_DEVICE, frame->args[0]);
+    decoded->payload.alloc.stream = stream_of(frame, frame->args[1]);
+    decoded->flags |= ct_decode_captured(frame, frame->args[1]);
+}
+
+void ct_decode_host_unregister(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    freed(decoded, CT_ALLOC_REGISTERED, frame->args[0]);
 }
 
 /* ---- launches ---- */

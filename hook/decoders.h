@@ -19,6 +19,8 @@
     DECODER(host_register, 0)           /* (void *, size, flags) */                                           \
     DECODER(free, 0)                    /* (address, …) */                                                    \
     DECODER(free_v1, 0)                                                                                       \
+    DECODER(free_async, 0)              /* (address, stream) */                                               \
+    DECODER(host_unregister, 0)         /* (void *) */                                                        \
     DECODER(copy, 0)                    /* (destination, source, bytes): the driver finds out the direction */\
     DECODER(copy_async, 0)              /* … and stream */                                                    \
     DECODER(copy_peer, 0)               /* (destination, context, source, context, bytes) */                  \
@@ -90,9 +92,10 @@
     DECODER(graph_instantiate, CT_ROW_ALWAYS) /* (exec *, graph, …) */                                        \
     DECODER(capture_begin, CT_ROW_ALWAYS)     /* (stream, …) */                                               \
     DECODER(capture_end, CT_ROW_ALWAYS)       /* (stream, …) */                                               \
-    DECODER(handle, 0)                  /* (stream, event or context, …) */                                   \
+    DECODER(context, 0)                 /* (context, …) */                                                    \
+    DECODER(event, 0)                   /* (event, …) */                                                      \
     DECODER(stream, 0)                  /* (stream, …), the null stream named by the form of the function */  \
-    DECODER(handle_out, 0)              /* (context *, …) */                                                  \
+    DECODER(context_out, 0)             /* (context *, …) */                                                  \
     DECODER(get_function, CT_ROW_ALWAYS)      /* (function *, module, name), (kernel *, library, name) */     \
     DECODER(kernel_function, CT_ROW_ALWAYS)   /* (function *, kernel) */                                      \
     DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, …) */                         \

@@ -8,7 +8,7 @@
 #define ct_decode_none NULL
 #include "decoders.h"
 
-struct ct_row ct_rows[CT_STUB_COUNT] = {
+struct ct_row ct_rows[CT_ROWS_ALL] = {
 #define ROW(function, group, words, decoder)                                                                 \
     [CT_ROW_##function] = {                                                                                  \
         .decode = ct_decode_##decoder,                                                                       \
@@ -26,8 +26,9 @@ static const char *const names[CT_ROW_COUNT] = {
 #undef ROW
 };
 
-static char spare_names[CT_SPARE_COUNT][CT_FUNCTION_NAME_MAX + 1];
-static _Atomic uint32_t spares; /* in use; a row's fields are written before */
+/* Names of rows that no table names: spares, then extras. */
+static char made_names[CT_ROWS_ALL - CT_ROW_COUNT][CT_FUNCTION_NAME_MAX + 1];
+static _Atomic uint32_t spares, extras; /* in use; a row's fields are written before */
 
 /* Addresses of real functions to rows: open addressing, filled once by resolve() and then only read. */
 enum { ADDRESS_SLOTS = 2048 };
@@ -119,7 +120,7 @@ void *ct_functions_spare(void *real, const char *name)
     const uint32_t used = atomic_load_explicit(&spares, memory_order_relaxed);
     if (!stub && used < CT_SPARE_COUNT) {
         struct ct_row *row = &ct_rows[CT_ROW_COUNT + used];
-        strncpy(spare_names[used], name, CT_FUNCTION_NAME_MAX);
+        strncpy(made_names[used], name, CT_FUNCTION_NAME_MAX);
         row->stack_words = CT_SPARE_STACK_WORDS;
         row->category = CT_CATEGORY_other;
         row->real = real;
@@ -129,6 +130,37 @@ void *ct_functions_spare(void *real, const char *name)
     }
     ct_process_unlock();
     return stub;
+}
+
+static uint32_t find_extra(enum ct_layer layer, const char *name)
+{
+    const uint32_t used = atomic_load_explicit(&extras, memory_order_acquire);
+    for (uint32_t row = CT_STUB_COUNT; row < CT_STUB_COUNT + used; row++) {
+        if (ct_rows[row].layer == layer && strncmp(ct_functions_name(row), name, CT_FUNCTION_NAME_MAX) == 0)
+            return row;
+    }
+    return CT_ROWS_ALL;
+}
+
+uint32_t ct_functions_extra(enum ct_layer layer, uint8_t category, const char *name, ct_decoder *decode)
+{
+    uint32_t found = find_extra(layer, name);
+    if (found != CT_ROWS_ALL || !ct_process_lock())
+        return found;
+    found = find_extra(layer, name);
+    const uint32_t used = atomic_load_explicit(&extras, memory_order_relaxed);
+    if (found == CT_ROWS_ALL && used < CT_EXTRA_COUNT) {
+        found = CT_STUB_COUNT + used;
+        struct ct_row *row = &ct_rows[found];
+        strncpy(made_names[found - CT_ROW_COUNT], name, CT_FUNCTION_NAME_MAX);
+        row->layer = (uint8_t)layer;
+        row->category = category;
+        row->decode = decode;
+        /* Pairs with the acquire in find_extra(). */
+        atomic_store_explicit(&extras, used + 1, memory_order_release);
+    }
+    ct_process_unlock();
+    return found;
 }
 
 void *ct_functions_fallback(uint32_t row)
@@ -163,12 +195,12 @@ bool ct_functions_known(const char *name)
 
 const char *ct_functions_name(uint32_t row)
 {
-    return row < CT_ROW_COUNT ? names[row] : spare_names[row - CT_ROW_COUNT];
+    return row < CT_ROW_COUNT ? names[row] : made_names[row - CT_ROW_COUNT];
 }
 
 void ct_functions_forget_ids(void)
 {
-    for (uint32_t row = 0; row < CT_STUB_COUNT; row++) {
+    for (uint32_t row = 0; row < CT_ROWS_ALL; row++) {
         atomic_store_explicit(&ct_rows[row].enter_id, 0, memory_order_relaxed);
         atomic_store_explicit(&ct_rows[row].leave_id, 0, memory_order_relaxed);
         atomic_store_explicit(&ct_rows[row].id, 0, memory_order_relaxed);

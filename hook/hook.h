@@ -7,6 +7,7 @@
  *   thread.c     a thread's lane: taking and giving back
  *   decode.c     what arguments mean; decode_copy.c those of copies and sets
  *   names.c      kernels' names and graphs' sizes by handle
+ *   table.c      what is remembered by handle or address
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
  * no abort, no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked
@@ -37,7 +38,10 @@ enum {
 #undef ROW
     CT_ROW_COUNT,
     CT_SPARE_COUNT = 128,
-    CT_STUB_COUNT = CT_ROW_COUNT + CT_SPARE_COUNT
+    CT_STUB_COUNT = CT_ROW_COUNT + CT_SPARE_COUNT,
+    /* Rows without a stub, for what is traced by other means than the trampoline. */
+    CT_EXTRA_COUNT = 768,
+    CT_ROWS_ALL = CT_STUB_COUNT + CT_EXTRA_COUNT
 };
 
 /* Stack words that are passed on for a function whose signature nobody told us. */
@@ -83,12 +87,15 @@ struct ct_decoded {
     uint8_t kind;          /* enum ct_kind; CT_KIND_CALL when nothing else fits */
     uint8_t flags;         /* CT_FLAG_… */
     uint8_t payload_slots; /* 0 or 1: the payloads of proto/record.h are one slot each */
+    int32_t status;        /* the result's lower half, unless the decoder knows better */
     uint64_t value;
     union {
         struct ct_launch launch;
         struct ct_transfer transfer;
         struct ct_alloc alloc;
         struct ct_graph_launch graph;
+        struct ct_objects objects;
+        struct ct_range range;
         uint64_t words[CT_SLOT_BYTES / 8];
     } payload;
 };
@@ -114,11 +121,12 @@ struct ct_row {
     uint8_t stack_words;
     uint8_t flags; /* enum ct_row_flags */
     uint8_t category;
-    uint8_t reserved[7];
+    uint8_t layer; /* enum ct_layer */
+    uint8_t reserved[6];
 };
 static_assert(sizeof(struct ct_row) == 32, "two rows a cache line");
 
-extern struct ct_row ct_rows[CT_STUB_COUNT];
+extern struct ct_row ct_rows[CT_ROWS_ALL];
 
 /* The stubs' addresses, in the order of the rows; defined beside the trampoline. */
 extern void *const ct_stubs[CT_STUB_COUNT];
@@ -129,6 +137,9 @@ bool ct_functions_resolve(void);
 void *ct_functions_stub(const void *real);
 /* A spare stub for `real`, named `name`; NULL when they are used up. The same for the same pointer. */
 void *ct_functions_spare(void *real, const char *name);
+/* The row of that layer and name among those without a stub, made if need be; CT_ROWS_ALL when they are used
+ * up. The caller remembers it: names are compared one by one. `name` is copied. */
+uint32_t ct_functions_extra(enum ct_layer layer, uint8_t category, const char *name, ct_decoder *decode);
 const char *ct_functions_name(uint32_t row);
 /* Gives every row its number back to zero: a new segment numbers anew. */
 void ct_functions_forget_ids(void);

@@ -412,7 +412,7 @@ uint16_t ct_process_define(uint32_t row_index)
     if (id < segment->function_slots && (place % 4096 != 0 || allocate_more(place, 4096) == 0)) {
         struct ct_function *entry = (struct ct_function *)(void *)((uint8_t *)segment + place);
         strncpy(entry->name, ct_functions_name(row_index), CT_FUNCTION_NAME_MAX);
-        entry->layer = CT_LAYER_DRIVER;
+        entry->layer = row->layer;
         entry->category = row->category;
         /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function
          * in a record has seen its entry. */

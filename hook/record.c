@@ -172,7 +172,7 @@ static void leave_unrecorded(const struct ct_frame *frame)
 {
     ct_decoder *decode = ct_rows[frame->row].decode;
     if (decode && ct_rows[frame->row].flags & CT_ROW_ALWAYS) {
-        struct ct_decoded decoded = { .kind = CT_KIND_CALL };
+        struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
         decode(frame, &decoded);
     }
 }
@@ -206,7 +206,7 @@ static void leave(struct ct_frame *frame)
 
     ct_lane_announce(lane, self->position);
     const uint64_t end = ct_now();
-    struct ct_decoded decoded = { .kind = CT_KIND_CALL };
+    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
     if (row->decode)
         row->decode(frame, &decoded);
     const struct ct_record record = {
@@ -215,7 +215,7 @@ static void leave(struct ct_frame *frame)
         .function = id,
         .kind = decoded.kind,
         .slots = (uint8_t)(1 + decoded.payload_slots),
-        .status = (int32_t)frame->result,
+        .status = decoded.status,
         .value = decoded.value,
     };
     const bool room = ct_record_room(self, record.slots);
@@ -223,8 +223,10 @@ static void leave(struct ct_frame *frame)
         ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
     } else {
         const bool has_bytes =
-            record.status == 0 && (decoded.kind == CT_KIND_TRANSFER || decoded.kind == CT_KIND_ALLOC ||
-                                   (decoded.kind == CT_KIND_CALL && decoded.flags & CT_FLAG_BYTES));
+            record.status == 0 && (decoded.kind == CT_KIND_TRANSFER ||
+                                   (decoded.kind == CT_KIND_ALLOC && !(decoded.flags & CT_FLAG_FREE)) ||
+                                   ((decoded.kind == CT_KIND_CALL || decoded.kind == CT_KIND_OBJECTS) &&
+                                    decoded.flags & CT_FLAG_BYTES));
         const bool no_memory = self->allocated_slots <= self->mask && self->position >= self->allocated_slots;
         ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, id, frame->start, end,
                        has_bytes ? decoded.value : 0);

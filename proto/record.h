@@ -18,22 +18,23 @@ enum {
 /* What a record is, and with it the type of its payload and the meaning of `value`. */
 enum ct_kind {
     CT_KIND_PAD = 0,      /* skip `slots` slots */
-    CT_KIND_CALL = 1,     /* a returned call; value: see CT_FLAG_BYTES and CT_FLAG_HANDLE */
+    CT_KIND_CALL = 1,     /* a returned call; value: see CT_FLAG_BYTES */
     CT_KIND_LAUNCH = 2,   /* a call; value: stream; struct ct_launch */
     CT_KIND_TRANSFER = 3, /* a call; value: bytes; struct ct_transfer */
-    CT_KIND_ALLOC = 4,    /* a call; value: bytes; struct ct_alloc */
+    CT_KIND_ALLOC = 4,    /* a call; value: bytes; struct ct_alloc; see CT_FLAG_FREE */
     CT_KIND_GRAPH = 5,    /* a call; value: stream; struct ct_graph_launch */
     CT_KIND_STRING = 6,   /* defines string number `value`; payload: NUL-terminated bytes */
     CT_KIND_THREAD = 7,   /* from here on the lane belongs to thread `value`; struct ct_thread_name */
+    CT_KIND_OBJECTS = 8,  /* a call; value: see CT_FLAG_BYTES; struct ct_objects */
+    CT_KIND_RANGE = 9,    /* a range or mark of NVTX; value: the application's payload; struct ct_range */
     CT_KIND_COUNT
 };
 
 /* Bits 60 to 63 of ct_record.span. */
 enum {
-    CT_FLAG_BYTES = 1,    /* CT_KIND_CALL: value is a number of bytes */
-    CT_FLAG_HANDLE = 2,   /* CT_KIND_CALL: value is the stream, event, context or pointer acted on */
+    CT_FLAG_BYTES = 1, /* CT_KIND_CALL, CT_KIND_OBJECTS: value is a number of bytes */
+    CT_FLAG_FREE = 2, /* CT_KIND_ALLOC: the memory was given back; value: bytes where the call says, else 0 */
     CT_FLAG_CAPTURED = 4, /* the call was captured into a graph: nothing ran on the GPU */
-    CT_FLAG_FREE = 8,     /* CT_KIND_CALL with CT_FLAG_HANDLE: value is an address given back */
 };
 
 struct ct_record {
@@ -103,7 +104,12 @@ enum ct_alloc_kind {
     CT_ALLOC_MANAGED = 1,
     CT_ALLOC_HOST = 2,
     CT_ALLOC_REGISTERED = 3,
-    CT_ALLOC_POOL = 4,
+    CT_ALLOC_POOL = 4,     /* stream-ordered, of a memory pool */
+    CT_ALLOC_PHYSICAL = 5, /* memory without an address: `address` is its handle */
+    CT_ALLOC_RESERVED = 6, /* addresses without memory */
+    CT_ALLOC_MAPPED = 7,   /* physical memory at a reserved address; `pool` is its handle */
+    CT_ALLOC_IPC = 8,      /* another process's memory, opened here */
+    CT_ALLOC_ARRAY = 9,    /* `address` is the array's handle */
     CT_ALLOC_COUNT
 };
 
@@ -111,7 +117,7 @@ struct ct_alloc {
     uint64_t address;
     uint64_t stream; /* of stream-ordered allocations, else 0 */
     uint64_t pool;   /* handle, 0 for the current pool or none */
-    uint8_t alloc;   /* enum ct_alloc_kind */
+    uint8_t alloc; /* enum ct_alloc_kind; of memory given back, CT_ALLOC_DEVICE stands for all plain kinds */
     uint8_t reserved[7];
 };
 static_assert(sizeof(struct ct_alloc) == 32, "ct_alloc");
@@ -122,6 +128,27 @@ struct ct_graph_launch {
     uint32_t reserved[5];
 };
 static_assert(sizeof(struct ct_graph_launch) == 32, "ct_graph_launch");
+
+/* What a call was about. An object's role tells what its handle is; unused places have CT_ROLE_none. */
+enum { CT_OBJECTS_MAX = 3 };
+struct ct_objects {
+    uint64_t handle[CT_OBJECTS_MAX];
+    uint8_t role[CT_OBJECTS_MAX]; /* enum ct_role of proto/role.h */
+    uint8_t reserved[5];
+};
+static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
+
+struct ct_range {
+    uint32_t message;  /* string number, 0 for none */
+    uint32_t domain;   /* string number of its name, 0 for the default domain */
+    uint32_t category; /* string number of its name, 0 for none */
+    uint32_t category_id;
+    uint32_t color; /* ARGB, 0 for none */
+    uint32_t
+        payload_type; /* nvtxPayloadType_t: 0 none, 1 and 4 unsigned, 2 and 5 signed, 3 double, 6 float */
+    uint64_t id;      /* of process ranges, which may end in another thread; else 0 */
+};
+static_assert(sizeof(struct ct_range) == 32, "ct_range");
 
 struct ct_thread_name {
     char name[16]; /* as prctl(PR_GET_NAME) gives it, NUL-terminated */

@@ -115,10 +115,19 @@ INSERT INTO transfer (call_id, route_id, source, destination) VALUES (?1, ?2, ?3
 INSERT INTO allocation (call_id, process_id, address, bytes, kind) VALUES (?1, ?2, ?3, ?4, ?5);
 
 -- name: free_allocation
-UPDATE allocation SET freed_ns = ?3 WHERE process_id = ?1 AND address = ?2 AND freed_ns IS NULL;
+UPDATE allocation
+   SET freed_ns = ?4
+ WHERE process_id = ?1 AND address >= ?2 AND address < ?2 + ?3 AND freed_ns IS NULL
+   AND (kind = ?5
+        OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc')
+            AND ?5 IN ('device', 'managed', 'host', 'pool', 'ipc')));
 
 -- name: insert_subject
-INSERT INTO subject (call_id, handle) VALUES (?1, ?2);
+INSERT INTO subject (subject_id, process_id, captured, role_1, handle_1, role_2, handle_2, role_3, handle_3)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
+
+-- name: insert_call_subject
+INSERT INTO call_subject (call_id, subject_id) VALUES (?1, ?2);
 
 -- name: clear_open_calls
 DELETE FROM open_call WHERE process_id = ?1;

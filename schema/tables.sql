@@ -145,17 +145,35 @@ CREATE TABLE allocation (
     -- Memory that was got, and when it was given back.
     call_id    INTEGER PRIMARY KEY REFERENCES call,
     process_id INTEGER NOT NULL REFERENCES process,
-    kind       TEXT NOT NULL,              -- device, managed, host, registered, pool
+    kind       TEXT NOT NULL,              -- device, managed, host, registered, pool, physical, reserved, …
     address    INTEGER NOT NULL,
     bytes      INTEGER NOT NULL,
     freed_ns   INTEGER                     -- return time of the call that freed it
 );
 CREATE INDEX allocation_held ON allocation (process_id, address) WHERE freed_ns IS NULL;
 
+CREATE TABLE role (
+    -- What a handle is: stream, event, context, … (proto/role.def).
+    role INTEGER PRIMARY KEY,
+    name TEXT NOT NULL
+);
 CREATE TABLE subject (
-    -- The stream, event, context or address that a call was about, where its function takes one.
-    call_id INTEGER PRIMARY KEY REFERENCES call,
-    handle  INTEGER NOT NULL
+    -- The combinations of objects that calls were about: streams, events, contexts, …; an unused place has
+    -- role 0.
+    subject_id INTEGER PRIMARY KEY,
+    process_id INTEGER NOT NULL REFERENCES process,
+    captured   INTEGER NOT NULL,           -- 1: the call was recorded into a graph, nothing was run
+    role_1     INTEGER NOT NULL,
+    handle_1   INTEGER NOT NULL,
+    role_2     INTEGER NOT NULL,
+    handle_2   INTEGER NOT NULL,
+    role_3     INTEGER NOT NULL,
+    handle_3   INTEGER NOT NULL
+);
+CREATE TABLE call_subject (
+    -- Which of them a call was about, where its function takes any.
+    call_id    INTEGER PRIMARY KEY REFERENCES call,
+    subject_id INTEGER NOT NULL REFERENCES subject
 );
 
 CREATE TABLE open_call (

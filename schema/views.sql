@@ -130,12 +130,34 @@ CREATE VIEW allocations AS
 -- Memory that was got. freed_ns is NULL while it is held, and for good when the process ended with it.
 SELECT call_id,
        process_id,
-       kind,                  -- device, managed, host, registered, pool
+       kind,                  -- device, managed, host, registered, pool (stream-ordered), ipc; of the virtual
+                              -- memory functions: physical and array (address is the handle), reserved, mapped
        address,
        bytes,
        call_id AS allocated_ns,
        freed_ns
   FROM allocation;
+
+CREATE VIEW objects AS
+-- What calls were about: one row for each stream, event, context, … that a call took or gave. captured = 1: the
+-- call was recorded into a graph, nothing was run.
+SELECT call_subject.call_id, subject.process_id, role.name AS role, subject.handle_1 AS handle, subject.captured
+  FROM call_subject
+  JOIN subject ON subject.subject_id = call_subject.subject_id
+  JOIN role    ON role.role = subject.role_1
+ WHERE subject.role_1 <> 0
+UNION ALL
+SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_2, subject.captured
+  FROM call_subject
+  JOIN subject ON subject.subject_id = call_subject.subject_id
+  JOIN role    ON role.role = subject.role_2
+ WHERE subject.role_2 <> 0
+UNION ALL
+SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, subject.captured
+  FROM call_subject
+  JOIN subject ON subject.subject_id = call_subject.subject_id
+  JOIN role    ON role.role = subject.role_3
+ WHERE subject.role_3 <> 0;
 
 CREATE VIEW waits AS
 -- Calls in which the host waits for the GPU, with the stream or event waited for (NULL: all of the context).
@@ -143,30 +165,32 @@ SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
        thread.tid                     AS tid,
        function.name                  AS name,
-       subject.handle                 AS handle,
+       subject.handle_1               AS handle,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns
   FROM call
   JOIN site     ON site.site_id = call.site_id
   JOIN thread   ON thread.thread_id = site.thread_id
   JOIN function ON function.function_id = site.function_id
-  LEFT JOIN subject ON subject.call_id = call.end_ns
+  LEFT JOIN call_subject ON call_subject.call_id = call.end_ns
+  LEFT JOIN subject      ON subject.subject_id = call_subject.subject_id
  WHERE function.category = 'sync';
 
 CREATE VIEW context_switches AS
 -- Which context a thread worked in from when on.
-SELECT subject.call_id,
+SELECT call_subject.call_id,
        thread.process_id,
        thread.tid,
        function.name,
-       subject.handle         AS context,
+       subject.handle_1       AS context,
        call.end_ns            AS end_ns
-  FROM subject
-  JOIN call     ON call.end_ns = subject.call_id
+  FROM call_subject
+  JOIN subject  ON subject.subject_id = call_subject.subject_id
+  JOIN call     ON call.end_ns = call_subject.call_id
   JOIN site     ON site.site_id = call.site_id
   JOIN thread   ON thread.thread_id = site.thread_id
   JOIN function ON function.function_id = site.function_id
- WHERE function.category = 'context' AND site.status = 0;
+ WHERE function.category = 'context' AND site.status = 0 AND subject.role_1 = (SELECT role FROM role WHERE name = 'context');
 
 CREATE VIEW open_calls AS
 -- Calls entered and not yet returned; kept for a process that died inside. As of the last second, or the last

@@ -1,14 +1,14 @@
 /* Reading traces: opening them so that nothing can be written, printing rows, `cudatrace sql`. */
 #include "cudatrace.h"
 
+#include "schema_version.h"
+
 #include <getopt.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { APPLICATION_ID = 0x43554454, SCHEMA_VERSION = 1 };
 
 /* A query may read, and nothing else: no other files, no settings that outlive it. */
 static int authorize(void *data, int action, const char *first, const char *second, const char *database,
@@ -88,15 +88,15 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
         return NULL;
     }
     const int64_t version = pragma(connection, "PRAGMA user_version");
-    if (pragma(connection, "PRAGMA application_id") != APPLICATION_ID) {
+    if (pragma(connection, "PRAGMA application_id") != CT_APPLICATION_ID) {
         ct_fail(EXIT_FAILURE, "'%s' is no cudatrace database: name one with --db", path);
         sqlite3_close(connection);
         return NULL;
     }
-    if (version > SCHEMA_VERSION) {
+    if (version > CT_SCHEMA_VERSION) {
         ct_fail(EXIT_FAILURE,
                 "'%s' was written by a newer cudatrace (schema %lld, this one knows %d): update cudatrace",
-                path, (long long)version, SCHEMA_VERSION);
+                path, (long long)version, CT_SCHEMA_VERSION);
         sqlite3_close(connection);
         return NULL;
     }

@@ -1,0 +1,153 @@
+/* Open addressing. A key that was taken out keeps its slot until the table is rebuilt, so that readers need
+ * no lock: a rebuild copies what is alive into other memory and then turns readers there. Memory is never
+ * unmapped, since a reader may be in it; the table of the last rebuild but one is written again, which its
+ * readers notice by `rebuilds`. */
+#include "table.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+struct slot {
+    _Atomic uint64_t key;
+    _Atomic uint32_t value; /* 0: taken out */
+    uint32_t reserved;
+};
+
+struct ct_table_slots {
+    uint64_t mask; /* slots - 1 */
+    uint64_t used; /* slots with a key */
+    uint64_t live; /* of these, the ones with a value */
+    uint64_t reserved;
+    struct slot slot[];
+};
+
+enum { SLOTS_FIRST = 256 };
+
+void *ct_map_pages(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static uint64_t hash(uint64_t key)
+{
+    return (key ^ key >> 29) * UINT64_C(0x9e3779b97f4a7c15) >> 7;
+}
+
+static struct slot *find(struct ct_table_slots *slots, uint64_t key)
+{
+    for (uint64_t i = hash(key), probes = 0; probes <= slots->mask; i++, probes++) {
+        struct slot *slot = &slots->slot[i & slots->mask];
+        /* Pairs with the release in put(). */
+        const uint64_t found = atomic_load_explicit(&slot->key, memory_order_acquire);
+        if (found == key)
+            return slot;
+        if (found == 0)
+            return NULL;
+    }
+    return NULL;
+}
+
+uint32_t ct_table_get(struct ct_table *table, uint64_t key)
+{
+    for (;;) {
+        const uint32_t rebuilds = atomic_load_explicit(&table->rebuilds, memory_order_acquire);
+        struct ct_table_slots *slots = atomic_load_explicit(&table->current, memory_order_acquire);
+        if (!slots || key == 0)
+            return 0;
+        struct slot *slot = find(slots, key);
+        const uint32_t value = slot ? atomic_load_explicit(&slot->value, memory_order_relaxed) : 0;
+        /* Pairs with the fence in rebuild(): whoever read what it wrote sees that it began. */
+        atomic_thread_fence(memory_order_acquire);
+        if (CT_LIKELY(atomic_load_explicit(&table->rebuilds, memory_order_relaxed) == rebuilds))
+            return value;
+    }
+}
+
+static void put(struct ct_table_slots *slots, uint64_t key, uint32_t value)
+{
+    uint64_t i = hash(key);
+    while (atomic_load_explicit(&slots->slot[i & slots->mask].key, memory_order_relaxed) != 0)
+        i++;
+    struct slot *slot = &slots->slot[i & slots->mask];
+    atomic_store_explicit(&slot->value, value, memory_order_relaxed);
+    atomic_store_explicit(&slot->key, key, memory_order_release);
+    slots->used++;
+    slots->live++;
+}
+
+static size_t bytes_of(uint64_t count)
+{
+    return sizeof(struct ct_table_slots) + count * sizeof(struct slot);
+}
+
+/* Memory for `count` slots: the spare where it fits. */
+static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
+{
+    struct ct_table_slots *slots = table->spare;
+    if (slots && slots->mask + 1 == count) {
+        memset(slots->slot, 0, count * sizeof(struct slot));
+        slots->used = slots->live = 0;
+        return slots;
+    }
+    slots = ct_map_pages(bytes_of(count));
+    if (slots)
+        slots->mask = count - 1;
+    return slots;
+}
+
+/* Takes the keys without a value out; doubles when that would not make room for long. */
+static bool rebuild(struct ct_table *table)
+{
+    struct ct_table_slots *old = atomic_load_explicit(&table->current, memory_order_relaxed);
+    uint64_t count = old ? old->mask + 1 : SLOTS_FIRST;
+    if (old && old->live > count / 2)
+        count *= 2;
+    atomic_fetch_add_explicit(&table->rebuilds, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release); /* before the spare is written */
+    struct ct_table_slots *slots = empty(table, count);
+    if (!slots)
+        return false;
+    for (uint64_t i = 0; old && i <= old->mask; i++) {
+        const uint64_t key = atomic_load_explicit(&old->slot[i].key, memory_order_relaxed);
+        const uint32_t value = atomic_load_explicit(&old->slot[i].value, memory_order_relaxed);
+        if (key && value)
+            put(slots, key, value);
+    }
+    table->spare = old;
+    /* Pairs with the acquire in ct_table_get(). */
+    atomic_store_explicit(&table->current, slots, memory_order_release);
+    return true;
+}
+
+bool ct_table_set(struct ct_table *table, uint64_t key, uint32_t value)
+{
+    struct ct_table_slots *slots = atomic_load_explicit(&table->current, memory_order_relaxed);
+    if (key == 0)
+        return false;
+    struct slot *slot = slots ? find(slots, key) : NULL;
+    if (slot) {
+        const bool was = atomic_load_explicit(&slot->value, memory_order_relaxed) != 0;
+        atomic_store_explicit(&slot->value, value, memory_order_relaxed);
+        slots->live += (uint64_t)(value != 0) - (uint64_t)was;
+        return true;
+    }
+    if (value == 0)
+        return true;
+    if ((!slots || slots->used > slots->mask - slots->mask / 4) && !rebuild(table))
+        return false;
+    put(atomic_load_explicit(&table->current, memory_order_relaxed), key, value);
+    return true;
+}
+
+void ct_table_each(struct ct_table *table, void (*visit)(uint64_t key, uint32_t value, void *data),
+                   void *data)
+{
+    struct ct_table_slots *slots = atomic_load_explicit(&table->current, memory_order_relaxed);
+    for (uint64_t i = 0; slots && i <= slots->mask; i++) {
+        const uint64_t key = atomic_load_explicit(&slots->slot[i].key, memory_order_relaxed);
+        const uint32_t value = atomic_load_explicit(&slots->slot[i].value, memory_order_relaxed);
+        if (key && value)
+            visit(key, value, data);
+    }
+}
