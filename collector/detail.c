@@ -75,6 +75,15 @@ static void store_graph(const struct context *c, const struct ct_graph_launch *g
                    NULL);
 }
 
+static void store_graph_nodes(const struct context *c, const struct ct_graph_nodes *nodes)
+{
+    int64_t value[4 + CT_NODE_KINDS] = { c->call_id, c->process_id, (int64_t)nodes->exec,
+                                         (int64_t)c->record->value };
+    for (int kind = 0; kind < CT_NODE_KINDS; kind++)
+        value[4 + kind] = nodes->count[kind];
+    ct_store_defer(c->store, CT_INSERT_GRAPH, 4 + CT_NODE_KINDS, value, NULL);
+}
+
 static void store_objects(const struct context *c, const struct ct_objects *objects)
 {
     int64_t value[CT_SUBJECT_VALUES] = { c->process_id, (c->flags & CT_FLAG_CAPTURED) != 0 };
@@ -102,11 +111,12 @@ void ct_detail_store(struct ct_lane_source *source)
         struct ct_transfer transfer;
         struct ct_alloc alloc;
         struct ct_graph_launch graph;
+        struct ct_graph_nodes nodes;
         struct ct_objects objects;
     } payload = { 0 };
     /* A record too short for its kind has a payload of zeros. */
-    if (record->slots >= 2)
-        memcpy(&payload, ct_lane_source_payload(source), sizeof(payload));
+    const size_t bytes = (record->slots - 1U) * CT_SLOT_BYTES;
+    memcpy(&payload, ct_lane_source_payload(source), bytes < sizeof(payload) ? bytes : sizeof(payload));
     switch (record->kind) {
     case CT_KIND_LAUNCH:
         store_launch(&c, &payload.launch);
@@ -119,6 +129,9 @@ void ct_detail_store(struct ct_lane_source *source)
         break;
     case CT_KIND_GRAPH:
         store_graph(&c, &payload.graph);
+        break;
+    case CT_KIND_GRAPH_NODES:
+        store_graph_nodes(&c, &payload.nodes);
         break;
     case CT_KIND_OBJECTS:
         store_objects(&c, &payload.objects);

@@ -19,6 +19,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [CT_INSERT_THREAD] = ct_sql_store_insert_thread,
     [CT_INSERT_SHAPE] = ct_sql_store_insert_shape,
     [CT_INSERT_LAUNCH] = ct_sql_store_insert_launch,
+    [CT_INSERT_GRAPH] = ct_sql_store_insert_graph,
     [CT_INSERT_GRAPH_LAUNCH] = ct_sql_store_insert_graph_launch,
     [CT_INSERT_ROUTE] = ct_sql_store_insert_route,
     [CT_INSERT_TRANSFER] = ct_sql_store_insert_transfer,

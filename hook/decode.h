@@ -3,6 +3,7 @@
 #define CT_DECODE_H
 
 #include "decoders.h"
+#include "role.h"
 
 static inline bool succeeded(const struct ct_frame *frame)
 {
@@ -25,7 +26,22 @@ static inline uint64_t stream_of(const struct ct_frame *frame, uint64_t stream)
     return stream == 0 && ct_rows[frame->row].flags & CT_ROW_PER_THREAD ? 2 : stream;
 }
 
-/* CT_FLAG_CAPTURED when `stream` is being captured, so that the call on it became a graph node; else 0. */
+/* CT_FLAG_CAPTURED when `stream` is being captured, so that the call on it became part of a graph; else 0. */
 uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream);
+/* The same, and counts the nodes that the call became if it succeeded. */
+uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enum ct_node_kind kind,
+                              uint32_t count);
+
+/* A record about one object or two; CT_ROLE_none for a place that is not used. */
+static inline void ct_decode_objects(struct ct_decoded *decoded, enum ct_role first_role, uint64_t first,
+                                     enum ct_role second_role, uint64_t second)
+{
+    decoded->kind = CT_KIND_OBJECTS;
+    decoded->payload_slots = 1;
+    decoded->payload.objects = (struct ct_objects){
+        .handle = { first, second },
+        .role = { (uint8_t)first_role, (uint8_t)second_role },
+    };
+}
 
 #endif

@@ -1,11 +1,13 @@
 /* Copies and sets of memory: direction, bytes, addresses and stream, from each shape of argument list. */
 #include "decode.h"
+#include "memory.h"
 
 /* ---- copies ---- */
 
 struct transfer {
     uint64_t destination, source, bytes, stream;
     bool async;
+    uint32_t more; /* copies of a batch besides the first */
 };
 
 static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_transfer_kind kind,
@@ -22,7 +24,8 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
         .async = t.async,
     };
     if (t.async)
-        decoded->flags = ct_decode_captured(frame, t.stream);
+        decoded->flags = ct_decode_captured_as(
+            frame, t.stream, kind == CT_TRANSFER_SET ? CT_NODE_MEMSET : CT_NODE_MEMCPY, 1 + t.more);
 }
 
 /* Which side of the bus memory is on. */
@@ -37,19 +40,10 @@ static enum ct_transfer_kind kind_of(enum side source, enum side destination)
     return (enum ct_transfer_kind)kinds[source][destination];
 }
 
-/* Asks the driver, which only looks the address up. Memory it does not know is the host's. */
+/* By what was allocated: memory that is not the device's is the host's. */
 static enum side side_of(uint64_t address)
 {
-    ct_status (*get_attribute)(void *, int32_t, uint64_t) =
-        (ct_status(*)(void *, int32_t, uint64_t))(uintptr_t)ct_real(CT_ROW_cuPointerGetAttribute);
-    const int32_t memory_type_attribute = 2, invalid_value = 1, host = 1, device = 2;
-    uint32_t type = 0;
-    if (!get_attribute || !address)
-        return SIDE_UNKNOWN;
-    const ct_status status = get_attribute(&type, memory_type_attribute, address);
-    if (status == invalid_value || (status == 0 && type == (uint32_t)host))
-        return SIDE_HOST;
-    return status == 0 && type == (uint32_t)device ? SIDE_DEVICE : SIDE_UNKNOWN;
+    return !address ? SIDE_UNKNOWN : ct_memory_is_device(address) ? SIDE_DEVICE : SIDE_HOST;
 }
 
 /* CUmemorytype of a copy's descriptor: 1 host, 2 device, 3 array, 4 unified. */
@@ -228,7 +222,11 @@ static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decode
     if (!succeeded(frame) || count == 0 || !destinations || !sources || !sizes)
         return;
     struct transfer t = {
-        .destination = destinations[0], .source = sources[0], .stream = stream, .async = true
+        .destination = destinations[0],
+        .source = sources[0],
+        .stream = stream,
+        .async = true,
+        .more = (uint32_t)count - 1,
     };
     for (uint64_t i = 0; i < count; i++)
         t.bytes += sizes[i];
@@ -269,7 +267,7 @@ static void copied_3d_batch(const struct ct_frame *frame, struct ct_decoded *dec
     const struct batch_operation *operations = (const struct batch_operation *)frame->args[1];
     if (!succeeded(frame) || count == 0 || !operations)
         return;
-    struct transfer t = { .stream = stream, .async = true };
+    struct transfer t = { .stream = stream, .async = true, .more = (uint32_t)count - 1 };
     for (uint64_t i = 0; i < count; i++) {
         const struct batch_operation *o = &operations[i];
         if (o->source.type != 2 && o->destination.type != 2)

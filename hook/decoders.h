@@ -7,19 +7,19 @@
 
 /* DECODER(name, row flags) */
 #define CT_DECODERS(DECODER)                                                                                  \
-    DECODER(alloc, 0)                   /* (pointer *, size, …) */                                            \
-    DECODER(alloc_v1, 0)                /* the same with 32-bit pointer and size */                           \
-    DECODER(alloc_pitch, 0)             /* (pointer *, pitch *, width, height, element) */                    \
-    DECODER(alloc_pitch_v1, 0)                                                                                \
-    DECODER(alloc_managed, 0)           /* (pointer *, size, flags) */                                        \
+    DECODER(alloc, CT_ROW_ALWAYS)       /* (pointer *, size, …) */                                            \
+    DECODER(alloc_v1, CT_ROW_ALWAYS)    /* the same with 32-bit pointer and size */                           \
+    DECODER(alloc_pitch, CT_ROW_ALWAYS) /* (pointer *, pitch *, width, height, element) */                    \
+    DECODER(alloc_pitch_v1, CT_ROW_ALWAYS)                                                                    \
+    DECODER(alloc_managed, CT_ROW_ALWAYS) /* (pointer *, size, flags) */                                      \
     DECODER(alloc_host, 0)              /* (void **, size, …) */                                              \
     DECODER(alloc_host_v1, 0)                                                                                 \
-    DECODER(alloc_async, 0)             /* (pointer *, size, stream) */                                       \
-    DECODER(alloc_from_pool, 0)         /* (pointer *, size, pool, stream) */                                 \
+    DECODER(alloc_async, CT_ROW_ALWAYS) /* (pointer *, size, stream) */                                       \
+    DECODER(alloc_from_pool, CT_ROW_ALWAYS) /* (pointer *, size, pool, stream) */                             \
     DECODER(host_register, 0)           /* (void *, size, flags) */                                           \
-    DECODER(free, 0)                    /* (address, …) */                                                    \
-    DECODER(free_v1, 0)                                                                                       \
-    DECODER(free_async, 0)              /* (address, stream) */                                               \
+    DECODER(free, CT_ROW_ALWAYS)        /* (address, …) */                                                    \
+    DECODER(free_v1, CT_ROW_ALWAYS)                                                                           \
+    DECODER(free_async, CT_ROW_ALWAYS)  /* (address, stream) */                                               \
     DECODER(host_unregister, 0)         /* (void *) */                                                        \
     DECODER(copy, 0)                    /* (destination, source, bytes): the driver finds out the direction */\
     DECODER(copy_async, 0)              /* … and stream */                                                    \
@@ -89,9 +89,43 @@
     DECODER(launch_grid, 0)             /* cuLaunchGrid(function, width, height) */                           \
     DECODER(launch_grid_async, 0)       /* … and stream */                                                    \
     DECODER(graph_launch, 0)            /* (exec, stream) */                                                  \
-    DECODER(graph_instantiate, CT_ROW_ALWAYS) /* (exec *, graph, …) */                                        \
-    DECODER(capture_begin, CT_ROW_ALWAYS)     /* (stream, …) */                                               \
-    DECODER(capture_end, CT_ROW_ALWAYS)       /* (stream, …) */                                               \
+    DECODER(graph_instantiate, CT_ROW_ALWAYS)/* (exec *, graph, …) */                                         \
+    DECODER(graph_create, CT_ROW_ALWAYS)/* (graph *, flags) */                                                \
+    DECODER(graph_clone, CT_ROW_ALWAYS) /* (graph *, graph) */                                                \
+    DECODER(graph_destroy, CT_ROW_ALWAYS)/* (graph) */                                                        \
+    DECODER(graph_exec_destroy, CT_ROW_ALWAYS)/* (exec) */                                                    \
+    DECODER(graph_node_destroy, CT_ROW_ALWAYS)/* (node) */                                                    \
+    DECODER(graph_node_type, CT_ROW_ALWAYS)/* (node, type *) */                                               \
+    DECODER(graph_node_enable, CT_ROW_ALWAYS)/* (exec, node, enabled) */                                      \
+    DECODER(graph_add_kernel, CT_ROW_ALWAYS)/* (node *, graph, …) */                                          \
+    DECODER(graph_add_memcpy, CT_ROW_ALWAYS)/* (node *, graph, …) */                                          \
+    DECODER(graph_add_memset, CT_ROW_ALWAYS)/* (node *, graph, …) */                                          \
+    DECODER(graph_add_host, CT_ROW_ALWAYS)/* (node *, graph, …) */                                            \
+    DECODER(graph_add_child, CT_ROW_ALWAYS)/* (node *, graph, dependencies, count, graph) */                  \
+    DECODER(graph_add_empty, CT_ROW_ALWAYS)/* (node *, graph, …) */                                           \
+    DECODER(graph_add_event_wait, CT_ROW_ALWAYS)/* (node *, graph, …) */                                      \
+    DECODER(graph_add_event_record, CT_ROW_ALWAYS)/* (node *, graph, …) */                                    \
+    DECODER(graph_add_semaphores_signal, CT_ROW_ALWAYS)/* (node *, graph, …) */                               \
+    DECODER(graph_add_semaphores_wait, CT_ROW_ALWAYS)/* (node *, graph, …) */                                 \
+    DECODER(graph_add_mem_alloc, CT_ROW_ALWAYS)/* (node *, graph, …) */                                       \
+    DECODER(graph_add_mem_free, CT_ROW_ALWAYS)/* (node *, graph, …) */                                        \
+    DECODER(graph_add_batch_mem_op, CT_ROW_ALWAYS)/* (node *, graph, …) */                                    \
+    DECODER(graph_add_node, CT_ROW_ALWAYS)/* (node *, graph, dependencies, count, params *) */                \
+    DECODER(graph_add_node_v2, CT_ROW_ALWAYS)/* (node *, graph, dependencies, data, count, params *) */       \
+    DECODER(graph, 0)                   /* (graph, …) */                                                      \
+    DECODER(graph_node, 0)              /* (node, …) */                                                       \
+    DECODER(graph_exec, 0)              /* (exec, …) */                                                       \
+    DECODER(graph_exec_node, 0)         /* (exec, node, …) */                                                 \
+    DECODER(graph_exec_graph, 0)        /* (exec, graph, …) */                                                \
+    DECODER(graph_upload, 0)            /* (exec, stream) */                                                  \
+    DECODER(capture_begin, CT_ROW_ALWAYS)/* (stream, …) */                                                    \
+    DECODER(capture_begin_to_graph, CT_ROW_ALWAYS)/* (stream, graph, …) */                                    \
+    DECODER(capture_end, CT_ROW_ALWAYS) /* (stream, graph *) */                                               \
+    DECODER(capture_info, CT_ROW_ALWAYS)/* (stream, status *, id *, graph *, …) */                            \
+    DECODER(event_record, 0)            /* (event, stream) */                                                 \
+    DECODER(event_record_with_flags, 0) /* (event, stream, flags) */                                          \
+    DECODER(wait_event, 0)              /* (stream, event, flags) */                                          \
+    DECODER(host_function, 0)           /* (stream, function, …) */                                           \
     DECODER(context, 0)                 /* (context, …) */                                                    \
     DECODER(event, 0)                   /* (event, …) */                                                      \
     DECODER(stream, 0)                  /* (stream, …), the null stream named by the form of the function */  \

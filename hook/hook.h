@@ -5,8 +5,10 @@
  *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
  *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
  *   thread.c     a thread's lane: taking and giving back
- *   decode.c     what arguments mean; decode_copy.c those of copies and sets
- *   names.c      kernels' names and graphs' sizes by handle
+ *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs
+ *   names.c      kernels' names by handle
+ *   graphs.c     what graphs consist of, and which streams are being captured
+ *   memory.c     which addresses are the device's
  *   table.c      what is remembered by handle or address
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
@@ -86,7 +88,7 @@ void ct_leave_slow(struct ct_frame *frame);
 struct ct_decoded {
     uint8_t kind;          /* enum ct_kind; CT_KIND_CALL when nothing else fits */
     uint8_t flags;         /* CT_FLAG_… */
-    uint8_t payload_slots; /* 0 or 1: the payloads of proto/record.h are one slot each */
+    uint8_t payload_slots; /* length of the payload, 0 to 2 */
     int32_t status;        /* the result's lower half, unless the decoder knows better */
     uint64_t value;
     union {
@@ -94,9 +96,9 @@ struct ct_decoded {
         struct ct_transfer transfer;
         struct ct_alloc alloc;
         struct ct_graph_launch graph;
+        struct ct_graph_nodes nodes;
         struct ct_objects objects;
         struct ct_range range;
-        uint64_t words[CT_SLOT_BYTES / 8];
     } payload;
 };
 
@@ -275,8 +277,6 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 void ct_names_learn(uint64_t handle, const char *name);
 void ct_names_alias(uint64_t handle, uint64_t of);
 void ct_names_erase(uint64_t handle);
-void ct_graphs_learn(uint64_t exec, uint32_t kernel_nodes);
-uint32_t ct_graphs_kernel_nodes(uint64_t exec);
 
 #pragma GCC visibility pop
 

@@ -1,4 +1,4 @@
-/* Kernels' names and graphs' sizes, by handle. Called by decode.c.
+/* Kernels' names, by handle. Called by decode.c.
  *
  * Names come from the calls that hand the handles out; for a handle that was handed out before the hook
  * looked, the driver is asked once. The driver reuses a handle's address after an unload, but every way to
@@ -28,7 +28,6 @@ static size_t arena_left;
 
 static struct ct_table by_text;   /* hash of the text to string number */
 static struct ct_table by_handle; /* CUfunction or CUkernel to string number */
-static struct ct_table graphs;    /* CUgraphExec to kernel nodes */
 
 static struct string *string_at(uint32_t number)
 {
@@ -157,17 +156,4 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
     if (CT_UNLIKELY(atomic_load_explicit(&string->epoch, memory_order_relaxed) != producer->epoch))
         define(producer, number, string);
     return number;
-}
-
-void ct_graphs_learn(uint64_t exec, uint32_t kernel_nodes)
-{
-    if (!ct_process_lock())
-        return;
-    ct_table_set(&graphs, exec, kernel_nodes);
-    ct_process_unlock();
-}
-
-uint32_t ct_graphs_kernel_nodes(uint64_t exec)
-{
-    return ct_table_get(&graphs, exec);
 }

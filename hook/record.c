@@ -1,6 +1,6 @@
 /* Writing records, the long way: calls with decoded arguments, clocks that are a function, full rings, loss.
  * Called by entry.c for whatever its short way does not cover. */
-#include "hook.h"
+#include "graphs.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -51,6 +51,12 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     }
 }
 
+/* Whether the decoder is wanted even when nothing is recorded; in a capture, every call may become a node. */
+static bool always_decoded(const struct ct_row *row)
+{
+    return row->flags & CT_ROW_ALWAYS || (row->decode && ct_capturing());
+}
+
 struct ct_target ct_enter_slow(struct ct_frame *frame)
 {
     const struct quiet quiet = quiet_begin();
@@ -65,7 +71,7 @@ struct ct_target ct_enter_slow(struct ct_frame *frame)
     } else {
         target.function = row->real;
         begin(frame, row);
-        if (frame->producer || row->flags & CT_ROW_ALWAYS)
+        if (frame->producer || always_decoded(row))
             target.mode = row->stack_words;
     }
     quiet_end(quiet);
@@ -171,7 +177,7 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
 static void leave_unrecorded(const struct ct_frame *frame)
 {
     ct_decoder *decode = ct_rows[frame->row].decode;
-    if (decode && ct_rows[frame->row].flags & CT_ROW_ALWAYS) {
+    if (decode && always_decoded(&ct_rows[frame->row])) {
         struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
         decode(frame, &decoded);
     }

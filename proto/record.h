@@ -27,6 +27,8 @@ enum ct_kind {
     CT_KIND_THREAD = 7,   /* from here on the lane belongs to thread `value`; struct ct_thread_name */
     CT_KIND_OBJECTS = 8,  /* a call; value: see CT_FLAG_BYTES; struct ct_objects */
     CT_KIND_RANGE = 9,    /* a range or mark of NVTX; value: the application's payload; struct ct_range */
+    CT_KIND_GRAPH_NODES =
+        10, /* a call that made an executable graph; value: the graph; struct ct_graph_nodes */
     CT_KIND_COUNT
 };
 
@@ -128,6 +130,32 @@ struct ct_graph_launch {
     uint32_t reserved[5];
 };
 static_assert(sizeof(struct ct_graph_launch) == 32, "ct_graph_launch");
+
+/* CUgraphNodeType of cuda.h 13.0, which numbers them so. */
+enum ct_node_kind {
+    CT_NODE_KERNEL = 0,
+    CT_NODE_MEMCPY = 1,
+    CT_NODE_MEMSET = 2,
+    CT_NODE_HOST = 3,
+    CT_NODE_GRAPH = 4,
+    CT_NODE_EMPTY = 5,
+    CT_NODE_WAIT_EVENT = 6,
+    CT_NODE_EVENT_RECORD = 7,
+    CT_NODE_SEMAPHORES_SIGNAL = 8,
+    CT_NODE_SEMAPHORES_WAIT = 9,
+    CT_NODE_MEM_ALLOC = 10,
+    CT_NODE_MEM_FREE = 11,
+    CT_NODE_BATCH_MEM_OP = 12,
+    CT_NODE_CONDITIONAL = 13,
+    CT_NODE_KINDS
+};
+
+/* Two slots. The nodes of child graphs are counted too. */
+struct ct_graph_nodes {
+    uint64_t exec; /* CUgraphExec */
+    uint32_t count[CT_NODE_KINDS];
+};
+static_assert(sizeof(struct ct_graph_nodes) == 64, "ct_graph_nodes");
 
 /* What a call was about. An object's role tells what its handle is; unused places have CT_ROLE_none. */
 enum { CT_OBJECTS_MAX = 3 };

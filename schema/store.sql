@@ -101,6 +101,12 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 -- name: insert_launch
 INSERT INTO launch (call_id, shape_id) VALUES (?1, ?2);
 
+-- name: insert_graph
+INSERT INTO graph (call_id, process_id, graph_exec, graph, kernels, copies, sets, host_calls, graphs, empties,
+                   event_waits, event_records, semaphore_signals, semaphore_waits, allocations, frees,
+                   memory_operations, conditionals)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18);
+
 -- name: insert_graph_launch
 INSERT INTO graph_launch (call_id, process_id, graph_exec, kernel_nodes, stream, captured)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6);

@@ -114,6 +114,27 @@ CREATE TABLE launch (
     call_id  INTEGER PRIMARY KEY REFERENCES call,
     shape_id INTEGER NOT NULL REFERENCES shape
 );
+CREATE TABLE graph (
+    -- Graphs that were made executable, with their nodes by kind; those of child graphs are counted too.
+    call_id           INTEGER PRIMARY KEY REFERENCES call,
+    process_id        INTEGER NOT NULL REFERENCES process,
+    graph_exec        INTEGER NOT NULL,
+    graph             INTEGER NOT NULL,
+    kernels           INTEGER NOT NULL,
+    copies            INTEGER NOT NULL,
+    sets              INTEGER NOT NULL,
+    host_calls        INTEGER NOT NULL,
+    graphs            INTEGER NOT NULL,
+    empties           INTEGER NOT NULL,
+    event_waits       INTEGER NOT NULL,
+    event_records     INTEGER NOT NULL,
+    semaphore_signals INTEGER NOT NULL,
+    semaphore_waits   INTEGER NOT NULL,
+    allocations       INTEGER NOT NULL,
+    frees             INTEGER NOT NULL,
+    memory_operations INTEGER NOT NULL,
+    conditionals      INTEGER NOT NULL
+);
 CREATE TABLE graph_launch (
     -- Launches of whole graphs.
     call_id      INTEGER PRIMARY KEY REFERENCES call,

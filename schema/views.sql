@@ -76,6 +76,18 @@ SELECT launch.call_id,
   LEFT JOIN kernel ON kernel.process_id = shape.process_id AND kernel.number = shape.kernel
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
+CREATE VIEW graphs AS
+-- Graphs that were made executable (cuGraphInstantiate), with their nodes by kind; those of child graphs are
+-- counted too. How often the body of a conditional node runs is only known to the GPU: its nodes count in no
+-- launch.
+SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
+       kernels, copies, sets, host_calls, graphs, empties, event_waits, event_records, semaphore_signals,
+       semaphore_waits, allocations, frees, memory_operations, conditionals,
+       call.end_ns - call.duration_ns AS start_ns,
+       call.duration_ns               AS duration_ns
+  FROM graph
+  JOIN call ON call.end_ns = graph.call_id;
+
 CREATE VIEW graph_launches AS
 -- Launches of whole graphs: each replays kernel_nodes kernels. captured = 1: recorded into another graph,
 -- nothing was run.

@@ -1,0 +1,274 @@
+/* Graphs and stream capture: what the bookkeeping of graphs.c is told, and what the records say. */
+#include "decode.h"
+#include "graphs.h"
+
+#include "role.h"
+
+/* ---- capture ---- */
+
+uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream)
+{
+    return CT_UNLIKELY(ct_capturing()) && ct_capture_active(stream_of(frame, stream)) ? CT_FLAG_CAPTURED : 0;
+}
+
+uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enum ct_node_kind kind,
+                              uint32_t count)
+{
+    const uint8_t captured = ct_decode_captured(frame, stream);
+    if (captured && succeeded(frame))
+        ct_capture_add(stream_of(frame, stream), kind, count);
+    return captured;
+}
+
+void ct_decode_capture_begin(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    if (succeeded(frame))
+        ct_capture_begin(stream_of(frame, frame->args[0]), 0);
+    ct_decode_stream(frame, decoded);
+}
+
+void ct_decode_capture_begin_to_graph(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    if (succeeded(frame))
+        ct_capture_begin(stream_of(frame, frame->args[0]), frame->args[1]);
+    ct_decode_objects(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_graph,
+                      frame->args[1]);
+}
+
+/* Ends the capture whatever it returns, but for a stream that was not captured or is another thread's. */
+void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900-909 are the captures' own errors */
+    const ct_status wrong_thread = 908, illegal_state = 401;
+    const ct_status status = (ct_status)frame->result;
+    const uint64_t *graph = (const uint64_t *)frame->args[1];
+    const uint64_t made = succeeded(frame) && graph ? *graph : 0, stream = stream_of(frame, frame->args[0]);
+    if (status != not_capturing && status != wrong_thread && status != illegal_state)
+        ct_capture_end(stream, made);
+    ct_decode_objects(decoded, CT_ROLE_stream, stream, made ? CT_ROLE_graph : CT_ROLE_none, made);
+}
+
+/* The program may add nodes by hand to the graph that it is told here. */
+void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const int32_t *status = (const int32_t *)frame->args[1];
+    const uint64_t *graph = (const uint64_t *)frame->args[3];
+    const int32_t active = 1;
+    if (succeeded(frame) && status && *status == active && graph)
+        ct_capture_graph(stream_of(frame, frame->args[0]), *graph);
+    ct_decode_stream(frame, decoded);
+}
+
+enum { EXTERNAL = 1 }; /* CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: a node, and not a dependency */
+
+static void recorded(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t flags)
+{
+    const uint64_t event = frame->args[0], stream = stream_of(frame, frame->args[1]);
+    ct_decode_objects(decoded, CT_ROLE_event, event, CT_ROLE_stream, stream);
+    if (flags & EXTERNAL) {
+        decoded->flags = ct_decode_captured_as(frame, frame->args[1], CT_NODE_EVENT_RECORD, 1);
+    } else {
+        decoded->flags = ct_decode_captured(frame, frame->args[1]);
+        if (succeeded(frame))
+            ct_capture_record(stream, event);
+    }
+}
+
+void ct_decode_event_record(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    recorded(frame, decoded, 0);
+}
+
+void ct_decode_event_record_with_flags(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    recorded(frame, decoded, frame->args[2]);
+}
+
+void ct_decode_wait_event(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint64_t stream = stream_of(frame, frame->args[0]), event = frame->args[1];
+    ct_decode_objects(decoded, CT_ROLE_stream, stream, CT_ROLE_event, event);
+    if (frame->args[2] & EXTERNAL) {
+        decoded->flags = ct_decode_captured_as(frame, frame->args[0], CT_NODE_WAIT_EVENT, 1);
+        return;
+    }
+    if (succeeded(frame))
+        ct_capture_wait(stream, event);
+    decoded->flags = ct_decode_captured(frame, frame->args[0]);
+}
+
+void ct_decode_host_function(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    ct_decode_objects(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_host_function,
+                      frame->args[1]);
+    decoded->flags = ct_decode_captured_as(frame, frame->args[0], CT_NODE_HOST, 1);
+}
+
+/* ---- graphs by hand ---- */
+
+static uint64_t out(const struct ct_frame *frame, int argument)
+{
+    const uint64_t *pointer = (const uint64_t *)frame->args[argument];
+    return succeeded(frame) && pointer ? *pointer : 0;
+}
+
+static void added(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_node_kind kind,
+                  uint64_t child)
+{
+    const uint64_t node = out(frame, 0), graph = frame->args[1];
+    if (node)
+        ct_graphs_add(graph, node, kind, child);
+    ct_decode_objects(decoded, CT_ROLE_graph, graph, node ? CT_ROLE_graph_node : CT_ROLE_none, node);
+}
+
+#define ADD(name, kind)                                                                                      \
+    void ct_decode_graph_add_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                \
+    {                                                                                                        \
+        added(frame, decoded, kind, 0);                                                                      \
+    }
+
+ADD(kernel, CT_NODE_KERNEL)
+ADD(memcpy, CT_NODE_MEMCPY)
+ADD(memset, CT_NODE_MEMSET)
+ADD(host, CT_NODE_HOST)
+ADD(empty, CT_NODE_EMPTY)
+ADD(event_wait, CT_NODE_WAIT_EVENT)
+ADD(event_record, CT_NODE_EVENT_RECORD)
+ADD(semaphores_signal, CT_NODE_SEMAPHORES_SIGNAL)
+ADD(semaphores_wait, CT_NODE_SEMAPHORES_WAIT)
+ADD(mem_alloc, CT_NODE_MEM_ALLOC)
+ADD(mem_free, CT_NODE_MEM_FREE)
+ADD(batch_mem_op, CT_NODE_BATCH_MEM_OP)
+
+void ct_decode_graph_add_child(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    added(frame, decoded, CT_NODE_GRAPH, frame->args[4]);
+}
+
+/* CUgraphNodeParams; a child graph's handle comes first in its part of the union. */
+struct node_params {
+    uint32_t type;
+    int32_t reserved[3];
+    uint64_t graph;
+};
+
+static void added_by_params(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t address)
+{
+    const struct node_params *params = (const struct node_params *)address;
+    if (succeeded(frame) && params)
+        added(frame, decoded, (enum ct_node_kind)params->type,
+              params->type == CT_NODE_GRAPH ? params->graph : 0);
+    else
+        ct_decode_objects(decoded, CT_ROLE_graph, frame->args[1], CT_ROLE_none, 0);
+}
+
+void ct_decode_graph_add_node(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    added_by_params(frame, decoded, frame->args[4]);
+}
+
+void ct_decode_graph_add_node_v2(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    added_by_params(frame, decoded, frame->args[5]);
+}
+
+void ct_decode_graph_create(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint64_t graph = out(frame, 0);
+    if (graph)
+        ct_graphs_create(graph);
+    ct_decode_objects(decoded, graph ? CT_ROLE_graph : CT_ROLE_none, graph, CT_ROLE_none, 0);
+}
+
+void ct_decode_graph_clone(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint64_t clone = out(frame, 0);
+    if (clone)
+        ct_graphs_copy(clone, frame->args[1]);
+    ct_decode_objects(decoded, CT_ROLE_graph, frame->args[1], clone ? CT_ROLE_graph : CT_ROLE_none, clone);
+}
+
+void ct_decode_graph_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    if (succeeded(frame))
+        ct_graphs_destroy(frame->args[0]);
+    ct_decode_objects(decoded, CT_ROLE_graph, frame->args[0], CT_ROLE_none, 0);
+}
+
+void ct_decode_graph_exec_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    if (succeeded(frame))
+        ct_graphs_destroy(frame->args[0]);
+    ct_decode_objects(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_none, 0);
+}
+
+void ct_decode_graph_node_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    if (succeeded(frame))
+        ct_graphs_remove(frame->args[0]);
+    ct_decode_objects(decoded, CT_ROLE_graph_node, frame->args[0], CT_ROLE_none, 0);
+}
+
+void ct_decode_graph_node_type(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint32_t *type = (const uint32_t *)frame->args[1];
+    if (succeeded(frame) && type)
+        ct_graphs_node_is(frame->args[0], (enum ct_node_kind) * type);
+    ct_decode_objects(decoded, CT_ROLE_graph_node, frame->args[0], CT_ROLE_none, 0);
+}
+
+void ct_decode_graph_node_enable(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    if (succeeded(frame))
+        ct_graphs_enable(frame->args[0], frame->args[1], (uint32_t)frame->args[2] != 0);
+    ct_decode_objects(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_graph_node, frame->args[1]);
+}
+
+/* Functions that only look at what their handles stand for, or change what is not counted. */
+#define LOOKS_AT(name, first, second)                                                                        \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        ct_decode_objects(decoded, CT_ROLE_##first, frame->args[0], CT_ROLE_##second,                        \
+                          CT_ROLE_##second == CT_ROLE_none ? 0 : frame->args[1]);                            \
+    }
+
+LOOKS_AT(graph, graph, none)
+LOOKS_AT(graph_node, graph_node, none)
+LOOKS_AT(graph_exec, graph_exec, none)
+LOOKS_AT(graph_exec_node, graph_exec, graph_node)
+LOOKS_AT(graph_exec_graph, graph_exec, graph)
+
+void ct_decode_graph_upload(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    ct_decode_objects(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_stream,
+                      stream_of(frame, frame->args[1]));
+}
+
+/* ---- executable graphs ---- */
+
+void ct_decode_graph_instantiate(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint64_t exec = out(frame, 0);
+    if (!exec) {
+        ct_decode_objects(decoded, CT_ROLE_graph, frame->args[1], CT_ROLE_none, 0);
+        return;
+    }
+    ct_graphs_copy(exec, frame->args[1]);
+    decoded->kind = CT_KIND_GRAPH_NODES;
+    decoded->payload_slots = sizeof(struct ct_graph_nodes) / CT_SLOT_BYTES;
+    decoded->value = frame->args[1];
+    decoded->payload.nodes = ct_graphs_nodes(exec);
+}
+
+void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint64_t exec = frame->args[0], stream = stream_of(frame, frame->args[1]);
+    decoded->kind = CT_KIND_GRAPH;
+    decoded->payload_slots = 1;
+    decoded->value = stream;
+    decoded->flags = ct_decode_captured(frame, frame->args[1]);
+    if (decoded->flags && succeeded(frame))
+        ct_capture_add_graph(stream, exec);
+    decoded->payload.graph =
+        (struct ct_graph_launch){ .exec = exec, .kernel_nodes = ct_graphs_nodes(exec).count[CT_NODE_KERNEL] };
+}

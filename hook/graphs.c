@@ -1,0 +1,320 @@
+#include "graphs.h"
+
+#include "table.h"
+
+#include <string.h>
+
+/* Numbers of nodes by kind: of a graph, of an executable graph, of a capture that goes on. Known by their
+ * index; 0 is none. */
+struct nodes {
+    _Atomic uint32_t count[CT_NODE_KINDS];
+    uint32_t owners;    /* handles and captures that mean this one */
+    uint32_t next_free; /* while nobody does */
+};
+
+enum { BLOCK_NODES = 512, BLOCKS = 2048 };
+static struct nodes *_Atomic blocks[BLOCKS];
+static uint32_t fresh = 1, first_free;
+
+static struct ct_table by_handle; /* CUgraph and CUgraphExec to index */
+static struct ct_table
+    by_node; /* CUgraphNode to index << 4 | kind + 1; index 0 where only the kind is known */
+static struct ct_table disabled; /* executable graph and node, mixed, to kind + 1 */
+
+enum { CAPTURES_MAX = 128 };
+_Atomic int32_t ct_captures;
+static struct capture {
+    uint32_t nodes;  /* index; 0: no capture */
+    uint32_t serial; /* 1 to SERIAL_MAX: of the capture that this place is used for */
+    uint64_t origin; /* key of the stream that it began on */
+} captures[CAPTURES_MAX];
+static uint32_t last_serial;
+enum { SERIAL_MAX = 0xffffff };
+
+/* To serial << 8 | place of the capture, which may have ended since. */
+static struct ct_table by_stream;
+static struct ct_table by_event;
+
+/* ---- numbers of nodes; the process lock is held ---- */
+
+static struct nodes *nodes_at(uint32_t index)
+{
+    /* Pairs with the release in acquire(): whoever has an index may follow it. */
+    struct nodes *block = atomic_load_explicit(&blocks[index / BLOCK_NODES], memory_order_acquire);
+    return &block[index % BLOCK_NODES];
+}
+
+/* An index with one owner and no nodes; 0 without memory. */
+static uint32_t acquire(void)
+{
+    uint32_t index = first_free;
+    if (index) {
+        first_free = nodes_at(index)->next_free;
+    } else if (fresh < BLOCK_NODES * BLOCKS) {
+        struct nodes *_Atomic *block = &blocks[fresh / BLOCK_NODES];
+        if (!atomic_load_explicit(block, memory_order_relaxed)) {
+            struct nodes *memory = ct_map_pages(BLOCK_NODES * sizeof(struct nodes));
+            if (!memory)
+                return 0;
+            atomic_store_explicit(block, memory, memory_order_release);
+        }
+        index = fresh++;
+    }
+    if (index) {
+        memset(nodes_at(index), 0, sizeof(struct nodes));
+        nodes_at(index)->owners = 1;
+    }
+    return index;
+}
+
+static void forget_node(uint64_t node, uint32_t value, void *index)
+{
+    if (value >> 4 == *(const uint32_t *)index)
+        ct_table_set(&by_node, node, 0);
+}
+
+static void release(uint32_t index)
+{
+    if (index == 0 || --nodes_at(index)->owners > 0)
+        return;
+    ct_table_each(&by_node, forget_node, &index);
+    nodes_at(index)->next_free = first_free;
+    first_free = index;
+}
+
+/* What `handle` stands for from now on. Takes over one owner of `index`. */
+static void assign(uint64_t handle, uint32_t index)
+{
+    const uint32_t before = ct_table_get(&by_handle, handle);
+    if (!ct_table_set(&by_handle, handle, index) && index)
+        release(index);
+    release(before);
+}
+
+static uint32_t index_of(uint64_t handle)
+{
+    uint32_t index = ct_table_get(&by_handle, handle);
+    if (!index && handle) {
+        index = acquire();
+        if (index)
+            assign(handle, index);
+        index = ct_table_get(&by_handle, handle);
+    }
+    return index;
+}
+
+static void change(uint32_t index, enum ct_node_kind kind, int32_t by)
+{
+    if (index && kind < CT_NODE_KINDS)
+        atomic_fetch_add_explicit(&nodes_at(index)->count[kind], (uint32_t)by, memory_order_relaxed);
+}
+
+static void add_all(uint32_t index, uint32_t other)
+{
+    for (int kind = 0; index && other && kind < CT_NODE_KINDS; kind++)
+        change(index, kind,
+               (int32_t)atomic_load_explicit(&nodes_at(other)->count[kind], memory_order_relaxed));
+}
+
+/* ---- graphs ---- */
+
+void ct_graphs_create(uint64_t graph)
+{
+    if (!ct_process_lock())
+        return;
+    assign(graph, acquire());
+    ct_process_unlock();
+}
+
+void ct_graphs_copy(uint64_t handle, uint64_t original)
+{
+    if (!ct_process_lock())
+        return;
+    const uint32_t copy = acquire();
+    add_all(copy, ct_table_get(&by_handle, original));
+    assign(handle, copy);
+    ct_process_unlock();
+}
+
+void ct_graphs_destroy(uint64_t handle)
+{
+    if (!ct_process_lock())
+        return;
+    assign(handle, 0);
+    ct_process_unlock();
+}
+
+void ct_graphs_add(uint64_t graph, uint64_t node, enum ct_node_kind kind, uint64_t child)
+{
+    if (kind >= CT_NODE_KINDS || !ct_process_lock())
+        return;
+    const uint32_t index = index_of(graph);
+    change(index, kind, 1);
+    if (child)
+        add_all(index, ct_table_get(&by_handle, child));
+    ct_table_set(&by_node, node, index << 4 | ((uint32_t)kind + 1));
+    ct_process_unlock();
+}
+
+void ct_graphs_node_is(uint64_t node, enum ct_node_kind kind)
+{
+    if (kind >= CT_NODE_KINDS || ct_table_get(&by_node, node) || !ct_process_lock())
+        return;
+    ct_table_set(&by_node, node, (uint32_t)kind + 1);
+    ct_process_unlock();
+}
+
+void ct_graphs_remove(uint64_t node)
+{
+    if (!ct_process_lock())
+        return;
+    const uint32_t value = ct_table_get(&by_node, node);
+    if (value >> 4)
+        change(value >> 4, (enum ct_node_kind)((value & 15) - 1), -1);
+    ct_table_set(&by_node, node, 0);
+    ct_process_unlock();
+}
+
+void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
+{
+    if (!ct_process_lock())
+        return;
+    const uint64_t pair = exec ^ (node << 21 | node >> 43);
+    const uint32_t was_off = ct_table_get(&disabled, pair), index = ct_table_get(&by_handle, exec);
+    const uint32_t kind = ct_table_get(&by_node, node) & 15;
+    if (enabled && was_off) {
+        change(index, (enum ct_node_kind)(was_off - 1), 1);
+        ct_table_set(&disabled, pair, 0);
+    } else if (!enabled && !was_off && kind && ct_table_set(&disabled, pair, kind)) {
+        change(index, (enum ct_node_kind)(kind - 1), -1);
+    }
+    ct_process_unlock();
+}
+
+struct ct_graph_nodes ct_graphs_nodes(uint64_t handle)
+{
+    struct ct_graph_nodes nodes = { .exec = handle };
+    const uint32_t index = ct_table_get(&by_handle, handle);
+    for (int kind = 0; index && kind < CT_NODE_KINDS; kind++)
+        nodes.count[kind] = atomic_load_explicit(&nodes_at(index)->count[kind], memory_order_relaxed);
+    return nodes;
+}
+
+/* ---- captures ---- */
+
+/* Handles are aligned, so an odd key is no other stream's. The legacy stream cannot be captured. */
+static uint64_t key_of(uint64_t stream)
+{
+    const uint64_t per_thread = 2;
+    return stream == per_thread ? (uint64_t)(uintptr_t)&ct_self | 1 : stream;
+}
+
+static struct capture *capture_of(uint32_t value)
+{
+    struct capture *capture = &captures[value & 0xff];
+    return value && capture->nodes && capture->serial == value >> 8 ? capture : NULL;
+}
+
+void ct_capture_begin(uint64_t stream, uint64_t graph)
+{
+    if (!ct_process_lock())
+        return;
+    uint32_t place = 0;
+    while (place < CAPTURES_MAX && captures[place].nodes)
+        place++;
+    uint32_t nodes = 0;
+    if (place < CAPTURES_MAX && (nodes = graph ? index_of(graph) : acquire()) != 0) {
+        if (graph)
+            nodes_at(nodes)->owners++;
+        const uint64_t key = key_of(stream);
+        last_serial = last_serial % SERIAL_MAX + 1;
+        captures[place] = (struct capture){ .nodes = nodes, .serial = last_serial, .origin = key };
+        ct_table_set(&by_stream, key, last_serial << 8 | place);
+        atomic_fetch_add_explicit(&ct_captures, 1, memory_order_relaxed);
+    }
+    ct_process_unlock();
+}
+
+static void forget_stream(uint64_t key, uint32_t value, void *table)
+{
+    if (!capture_of(value))
+        ct_table_set(table, key, 0);
+}
+
+void ct_capture_end(uint64_t stream, uint64_t graph)
+{
+    if (!ct_capturing() || !ct_process_lock())
+        return;
+    const uint64_t key = key_of(stream);
+    struct capture *capture = capture_of(ct_table_get(&by_stream, key));
+    if (capture && capture->origin == key) {
+        const uint32_t nodes = capture->nodes;
+        capture->nodes = 0;
+        atomic_fetch_sub_explicit(&ct_captures, 1, memory_order_relaxed);
+        ct_table_each(&by_stream, forget_stream, &by_stream);
+        ct_table_each(&by_event, forget_stream, &by_event);
+        if (graph)
+            assign(graph, nodes);
+        else
+            release(nodes);
+    }
+    ct_process_unlock();
+}
+
+void ct_capture_graph(uint64_t stream, uint64_t graph)
+{
+    if (!ct_capturing() || !graph || !ct_process_lock())
+        return;
+    struct capture *capture = capture_of(ct_table_get(&by_stream, key_of(stream)));
+    if (capture && ct_table_get(&by_handle, graph) != capture->nodes) {
+        nodes_at(capture->nodes)->owners++;
+        assign(graph, capture->nodes);
+    }
+    ct_process_unlock();
+}
+
+bool ct_capture_active(uint64_t stream)
+{
+    return ct_capturing() && capture_of(ct_table_get(&by_stream, key_of(stream)));
+}
+
+void ct_capture_add(uint64_t stream, enum ct_node_kind kind, uint32_t count)
+{
+    if (!ct_capturing() || !ct_process_lock())
+        return;
+    const struct capture *capture = capture_of(ct_table_get(&by_stream, key_of(stream)));
+    if (capture)
+        change(capture->nodes, kind, (int32_t)count);
+    ct_process_unlock();
+}
+
+void ct_capture_add_graph(uint64_t stream, uint64_t exec)
+{
+    if (!ct_capturing() || !ct_process_lock())
+        return;
+    const struct capture *capture = capture_of(ct_table_get(&by_stream, key_of(stream)));
+    if (capture) {
+        change(capture->nodes, CT_NODE_GRAPH, 1);
+        add_all(capture->nodes, ct_table_get(&by_handle, exec));
+    }
+    ct_process_unlock();
+}
+
+void ct_capture_record(uint64_t stream, uint64_t event)
+{
+    if (!ct_capturing() || !ct_process_lock())
+        return;
+    const uint32_t value = ct_table_get(&by_stream, key_of(stream));
+    ct_table_set(&by_event, event, capture_of(value) ? value : 0);
+    ct_process_unlock();
+}
+
+void ct_capture_wait(uint64_t stream, uint64_t event)
+{
+    if (!ct_capturing() || !ct_process_lock())
+        return;
+    const uint32_t value = ct_table_get(&by_event, event);
+    if (capture_of(value) && !capture_of(ct_table_get(&by_stream, key_of(stream))))
+        ct_table_set(&by_stream, key_of(stream), value);
+    ct_process_unlock();
+}

@@ -1,0 +1,74 @@
+/* The address space in aligned blocks of three sizes, each with the number of ranges that reach into it. The
+ * driver takes addresses for devices in pieces of 2 MiB or more, so that a block of that size never holds
+ * both host and device memory, and a range of any length touches some hundreds of blocks at most. */
+#include "memory.h"
+
+#include "table.h"
+
+static const unsigned shifts[] = { 39, 30, 21 }; /* 512 GiB, 1 GiB, 2 MiB */
+enum { SMALLEST = 21 };
+#define ADDRESSES_END (UINT64_C(1) << 57)
+
+static struct ct_table ranges; /* address to length in the smallest blocks */
+static struct ct_table held;   /* block to number of ranges */
+
+static uint64_t key_of(uint64_t address, unsigned level)
+{
+    return UINT64_C(1) << 63 | address >> shifts[level] << 2 | level;
+}
+
+/* Adds `by` to every block of a range, the largest that fit. The process lock is held. */
+static void change(uint64_t address, uint64_t blocks, int32_t by)
+{
+    uint64_t at = address >> SMALLEST << SMALLEST;
+    const uint64_t end = at + (blocks << SMALLEST);
+    while (at < end) {
+        unsigned level = 0;
+        while (shifts[level] > SMALLEST &&
+               (at & ((UINT64_C(1) << shifts[level]) - 1) || end - at < UINT64_C(1) << shifts[level]))
+            level++;
+        const uint64_t key = key_of(at, level);
+        const uint32_t count = ct_table_get(&held, key);
+        if (by > 0 || count > 0)
+            ct_table_set(&held, key, count + (uint32_t)by);
+        at += UINT64_C(1) << shifts[level];
+    }
+}
+
+static void forget(uint64_t address)
+{
+    const uint32_t blocks = ct_table_get(&ranges, address);
+    if (blocks) {
+        change(address, blocks, -1);
+        ct_table_set(&ranges, address, 0);
+    }
+}
+
+void ct_memory_learn(uint64_t address, uint64_t bytes)
+{
+    if (address == 0 || address >= ADDRESSES_END || bytes > ADDRESSES_END - address || !ct_process_lock())
+        return;
+    forget(address);
+    const uint64_t last = (address + (bytes ? bytes - 1 : 0)) >> SMALLEST;
+    const uint64_t blocks = last - (address >> SMALLEST) + 1;
+    if (blocks <= UINT32_MAX && ct_table_set(&ranges, address, (uint32_t)blocks))
+        change(address, blocks, 1);
+    ct_process_unlock();
+}
+
+void ct_memory_forget(uint64_t address)
+{
+    if (!ct_table_get(&ranges, address) || !ct_process_lock())
+        return;
+    forget(address);
+    ct_process_unlock();
+}
+
+bool ct_memory_is_device(uint64_t address)
+{
+    for (unsigned level = 0; level < CT_ARRAY_LENGTH(shifts); level++) {
+        if (ct_table_get(&held, key_of(address, level)))
+            return true;
+    }
+    return false;
+}

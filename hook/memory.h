@@ -1,0 +1,18 @@
+/* Which addresses are the device's, by bookkeeping: copies by unified addresses do not say their direction, and
+ * asking the driver would be a call that the program never made. Called by the decoders of memory and copies. */
+#ifndef CT_MEMORY_H
+#define CT_MEMORY_H
+
+#include "hook.h"
+
+#pragma GCC visibility push(hidden)
+
+/* `bytes` from `address` on are memory of a device, or addresses kept for it. */
+void ct_memory_learn(uint64_t address, uint64_t bytes);
+/* The same range is so no more. Nothing happens for an address that no range begins at. */
+void ct_memory_forget(uint64_t address);
+bool ct_memory_is_device(uint64_t address);
+
+#pragma GCC visibility pop
+
+#endif
