@@ -23,9 +23,11 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
         .transfer = (uint8_t)kind,
         .async = t.async,
     };
+    /* A copy of nothing becomes no node (driver 580.159.04). */
     if (t.async)
-        decoded->flags = ct_decode_captured_as(
-            frame, t.stream, kind == CT_TRANSFER_SET ? CT_NODE_MEMSET : CT_NODE_MEMCPY, 1 + t.more);
+        decoded->flags =
+            ct_decode_captured_as(frame, t.stream, kind == CT_TRANSFER_SET ? CT_NODE_MEMSET : CT_NODE_MEMCPY,
+                                  t.bytes ? 1 + t.more : 0);
 }
 
 /* Which side of the bus memory is on. */

@@ -266,9 +266,7 @@ void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *dec
     decoded->kind = CT_KIND_GRAPH;
     decoded->payload_slots = 1;
     decoded->value = stream;
-    decoded->flags = ct_decode_captured(frame, frame->args[1]);
-    if (decoded->flags && succeeded(frame))
-        ct_capture_add_graph(stream, exec);
+    decoded->flags = ct_decode_captured(frame, frame->args[1]); /* which driver 580 refuses */
     decoded->payload.graph =
         (struct ct_graph_launch){ .exec = exec, .kernel_nodes = ct_graphs_nodes(exec).count[CT_NODE_KERNEL] };
 }

@@ -288,18 +288,6 @@ void ct_capture_add(uint64_t stream, enum ct_node_kind kind, uint32_t count)
     ct_process_unlock();
 }
 
-void ct_capture_add_graph(uint64_t stream, uint64_t exec)
-{
-    if (!ct_capturing() || !ct_process_lock())
-        return;
-    const struct capture *capture = capture_of(ct_table_get(&by_stream, key_of(stream)));
-    if (capture) {
-        change(capture->nodes, CT_NODE_GRAPH, 1);
-        add_all(capture->nodes, ct_table_get(&by_handle, exec));
-    }
-    ct_process_unlock();
-}
-
 void ct_capture_record(uint64_t stream, uint64_t event)
 {
     if (!ct_capturing() || !ct_process_lock())

@@ -46,7 +46,6 @@ void ct_capture_graph(uint64_t stream, uint64_t graph);
 bool ct_capture_active(uint64_t stream);
 /* What a call on `stream` was captured as. */
 void ct_capture_add(uint64_t stream, enum ct_node_kind kind, uint32_t count);
-void ct_capture_add_graph(uint64_t stream, uint64_t exec);
 /* An event recorded on a captured stream takes the capture along to the streams that wait for it. */
 void ct_capture_record(uint64_t stream, uint64_t event);
 void ct_capture_wait(uint64_t stream, uint64_t event);
