@@ -124,7 +124,9 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         report->rows = 0;
         report->flushed_ns = 0;
     } else {
-        EACH_PROCESS(p) ct_process_publish(p, report->rows == 0);
+        const uint32_t selections =
+            atomic_load_explicit(&collection->control->selections, memory_order_acquire);
+        EACH_PROCESS(p) ct_process_publish(p, report->rows == 0, selections);
         sort_out(collection, report);
     }
     /* From here on a lane that passes its mark rings; what it passed before is seen as backlog. */

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include "clock.h"
+#include "selection.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 64, ANSWER_BYTES = 8192 };
+enum { LINE_MAX_BYTES = CT_SELECTION_CALLS_BYTES + 256, ANSWER_BYTES = 8192 };
 
 struct client {
     uv_pipe_t pipe;
@@ -123,6 +124,17 @@ static void do_release(struct client *client)
         answer(client, "ok\n");
 }
 
+static void do_set(struct client *client)
+{
+    char text[ANSWER_BYTES];
+    char problem[ANSWER_BYTES - 16] = "";
+    const struct ct_command_handler *handler = &client->commands->handler;
+    const char *space = strchr(client->line, ' ');
+    const bool done = handler->set(space ? space + 1 : "", problem, sizeof(problem), handler->data);
+    snprintf(text, sizeof(text), done ? "ok\n" : "error %s\n", problem);
+    answer(client, text);
+}
+
 static void do_database(struct client *client)
 {
     answer(client, client->commands->handler.database);
@@ -133,14 +145,16 @@ static const struct {
     const char *name;
     void (*run)(struct client *client);
 } commands_known[] = {
-    { "flush", do_flush }, { "status", do_status },   { "stop", do_stop },
-    { "hold", do_hold },   { "release", do_release }, { "database", do_database },
+    { "flush", do_flush },     { "status", do_status },     { "stop", do_stop }, { "hold", do_hold },
+    { "release", do_release }, { "database", do_database }, { "set", do_set },
 };
 
 static void run_line(struct client *client)
 {
     for (size_t i = 0; i < sizeof(commands_known) / sizeof(commands_known[0]); i++) {
-        if (strcmp(client->line, commands_known[i].name) == 0) {
+        const size_t length = strlen(commands_known[i].name);
+        if (strncmp(client->line, commands_known[i].name, length) == 0 &&
+            (client->line[length] == '\0' || client->line[length] == ' ')) {
             commands_known[i].run(client);
             return;
         }

@@ -6,6 +6,8 @@
  *   hold      ok DATABASE        the connection counts as a user of the daemon until it ends
  *   release   ok                 gives the hold back; when that lets the daemon leave, once it is about to
  *   database  DATABASE           the file being written
+ *   set [layers=L] [calls=P] [sample=N]
+ *             ok | error …       what processes of the session are to record (proto/selection.h)
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H
@@ -21,6 +23,8 @@ struct ct_command_handler {
     /* A flush is wanted; ct_commands_flushed() answers it. */
     void (*flush)(uint64_t flush_ns, void *data);
     void (*stop)(void *data);
+    /* Changes the selection; false with a sentence when that is none. */
+    bool (*set)(const char *wishes, char *problem, size_t bytes, void *data);
     /* Writes the answer to `status`. */
     void (*status)(char *text, size_t bytes, void *data);
     /* Whether the daemon may still be held. */

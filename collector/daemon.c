@@ -244,15 +244,32 @@ static void on_status(char *text, size_t bytes, void *data)
 {
     const struct daemon *daemon = data;
     const struct ct_report *last = &daemon->last;
+    const struct ct_selection selection = ct_session_selection(&daemon->session);
+    char layers[64] = "";
+    for (uint32_t layer = 0; layer < CT_LAYER_COUNT; layer++) {
+        if (selection.layers & 1U << layer)
+            snprintf(layers + strlen(layers), sizeof(layers) - strlen(layers), "%s%s", *layers ? "," : "",
+                     ct_layer_names[layer]);
+    }
     snprintf(
         text, bytes,
         "session %s\ndatabase %s\ndaemon %d\nprocesses %u\nthreads %u\nstored %llu\nlate %llu\nbatches %llu\n"
-        "clock %s\nstate %s\n",
+        "clock %s\nlayers %s\ncalls %s\nsample %u\nstate %s\n",
         daemon->session.name, ct_store_path(daemon->store), (int)getpid(), last->processes, last->lanes,
         (unsigned long long)last->rows_total, (unsigned long long)last->late_total,
         (unsigned long long)last->batches_total,
-        daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime",
-        daemon->failing ? last->error : "ok");
+        daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime", layers,
+        *selection.calls ? selection.calls : "*", selection.sample, daemon->failing ? last->error : "ok");
+}
+
+/* A batch tells the hooks to look. */
+static bool on_set(const char *wishes, char *problem, size_t bytes, void *data)
+{
+    struct daemon *daemon = data;
+    if (!ct_session_select(&daemon->session, wishes, problem, bytes))
+        return false;
+    batch_in(daemon, 0);
+    return true;
 }
 
 /* The hooks are told to let go, then what they have published is stored. */
@@ -344,6 +361,7 @@ static int start(struct daemon *daemon, char *message)
 
     const struct ct_command_handler handler = { .flush = on_flush,
                                                 .stop = on_stop,
+                                                .set = on_set,
                                                 .status = on_status,
                                                 .may_hold = may_hold,
                                                 .holders = on_holders,

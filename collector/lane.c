@@ -305,8 +305,7 @@ void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that
      * goes to sleep wants to hear of the next record. */
     const uint64_t wake = source->place.position + (idle ? 1 : source->ring_slots / 2);
-    /* A hook that is to let go hears of it at its next call. */
-    atomic_store_explicit(&lane->wake, source->process->detached ? 0 : wake, memory_order_relaxed);
+    atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
 }
 
 void ct_lane_source_revert(struct ct_lane_source *source)

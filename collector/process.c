@@ -2,6 +2,7 @@
 
 #include "category.h"
 #include "lane.h"
+#include "selection.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +12,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-static const char *const layer_names[CT_LAYER_COUNT] = { [CT_LAYER_DRIVER] = "driver",
-                                                         [CT_LAYER_RUNTIME] = "runtime",
-                                                         [CT_LAYER_IOCTL] = "ioctl",
-                                                         [CT_LAYER_NVTX] = "nvtx" };
 
 static const char *const category_names[CT_CATEGORY_COUNT] = {
 #define CATEGORY(name) #name,
@@ -201,7 +197,7 @@ static int sync_functions(struct ct_process *process, struct ct_batch *batch)
         memcpy(&entry, &directory(process)[i], sizeof(entry));
         char name[CT_FUNCTION_NAME_MAX + 1];
         copy_name(name, entry.name);
-        const char *layer = layer_names[entry.layer < CT_LAYER_COUNT ? entry.layer : CT_LAYER_DRIVER];
+        const char *layer = ct_layer_names[entry.layer < CT_LAYER_COUNT ? entry.layer : CT_LAYER_DRIVER];
         const char *category =
             category_names[entry.category < CT_CATEGORY_COUNT ? entry.category : CT_CATEGORY_other];
         if (ct_store_function(batch->store, layer, name, category, &process->functions[i].function_id) != 0)
@@ -422,8 +418,10 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch)
     return batch->snapshot_open || process->final ? save_open_calls(process, batch) : 0;
 }
 
-void ct_process_publish(struct ct_process *process, bool idle)
+void ct_process_publish(struct ct_process *process, bool idle, uint32_t selections)
 {
+    process->call_soon = process->detached || atomic_load_explicit(&process->shared->selections,
+                                                                   memory_order_acquire) != selections;
     for (uint32_t i = 0; i < process->function_count; i++) {
         if (process->functions[i].unsent_now.lost || process->functions[i].unsent_now.skipped)
             process->functions[i].unsent = process->functions[i].unsent_now;

@@ -29,11 +29,12 @@ struct ct_process_function {
 struct ct_process {
     char path[CT_NAME_BYTES];
     int fd;
-    int pidfd;           /* -1 when the process was gone already */
-    _Atomic bool dead;   /* set by the loop thread when pidfd says so */
-    bool final;          /* it was dead when this batch began: what is there now is all there will be */
-    bool detached;       /* its hook was told to let go */
-    bool registered;     /* has rows in the database */
+    int pidfd;         /* -1 when the process was gone already */
+    _Atomic bool dead; /* set by the loop thread when pidfd says so */
+    bool final;        /* it was dead when this batch began: what is there now is all there will be */
+    bool detached;     /* its hook was told to let go */
+    bool call_soon;  /* its hook is to look up at its next record: it is detached, or has a wish to follow */
+    bool registered; /* has rows in the database */
     const char *broken;  /* what rule it broke, NULL for none */
     uint32_t generation; /* of the store's numbers */
 
@@ -79,8 +80,9 @@ void ct_process_watermark(struct ct_process *process, struct ct_batch *batch);
 int ct_process_add(struct ct_process *process, struct ct_merge *merge);
 /* Saves positions, sums, losses and open calls. */
 int ct_process_save(struct ct_process *process, struct ct_batch *batch);
-/* After commit: gives the producers their room back. */
-void ct_process_publish(struct ct_process *process, bool idle);
+/* After commit: gives the producers their room back. `selections` are the session's wishes, which the hook is
+ * to follow. */
+void ct_process_publish(struct ct_process *process, bool idle, uint32_t selections);
 /* After rollback: positions as they were. */
 void ct_process_revert(struct ct_process *process);
 /* True while published calls wait to be stored. */

@@ -126,6 +126,52 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
     return error;
 }
 
+struct ct_selection ct_session_selection(const struct ct_session *session)
+{
+    const bool wished = atomic_load_explicit(&session->control->selections, memory_order_relaxed) > 1;
+    return wished ? session->control->selection : ct_selection_everything();
+}
+
+static bool change(struct ct_selection *selection, char *wish)
+{
+    static const struct {
+        const char *key;
+        bool (*set)(struct ct_selection *selection, const char *value);
+    } keys[] = {
+        { "layers=", ct_selection_set_layers },
+        { "calls=", ct_selection_set_calls },
+        { "sample=", ct_selection_set_sample },
+    };
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const size_t length = strlen(keys[i].key);
+        if (strncmp(wish, keys[i].key, length) == 0)
+            return keys[i].set(selection, wish + length);
+    }
+    return false;
+}
+
+bool ct_session_select(struct ct_session *session, const char *wishes, char *problem, size_t bytes)
+{
+    struct ct_control *control = session->control;
+    struct ct_selection selection = ct_session_selection(session);
+    char text[CT_SELECTION_CALLS_BYTES + 256];
+    snprintf(text, sizeof(text), "%s", wishes);
+    char *rest = text;
+    for (char *wish; (wish = strsep(&rest, " ")) != NULL;) {
+        if (*wish && !change(&selection, wish)) {
+            snprintf(problem, bytes, "'%s' is no selection", wish);
+            return false;
+        }
+    }
+    /* Odd while it is written. Pairs with the acquires of read_wishes() in hook/selection.c. */
+    const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed) & ~1U;
+    atomic_store_explicit(&control->selections, selections + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    control->selection = selection;
+    atomic_store_explicit(&control->selections, selections + 2, memory_order_release);
+    return true;
+}
+
 void ct_session_hide(struct ct_session *session)
 {
     atomic_store(&session->control->closing, 1);

@@ -27,6 +27,11 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
 /* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data);
+/* What processes are to record, as published last; everything at first. */
+struct ct_selection ct_session_selection(const struct ct_session *session);
+/* Publishes it anew: "layers=L calls=P sample=N", any of them; what is not named stays as it is. False, with
+ * a sentence in `problem`, when one of them is no selection; then nothing changes. */
+bool ct_session_select(struct ct_session *session, const char *wishes, char *problem, size_t bytes);
 /* No hook takes the session up from here on; it stays ours until it is closed. */
 void ct_session_hide(struct ct_session *session);
 void ct_session_close(struct ct_session *session);

@@ -5,6 +5,7 @@
  *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
  *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
  *   thread.c     a thread's lane: taking and giving back
+ *   selection.c  which calls are recorded, and counting the others
  *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs
  *   names.c      kernels' names by handle
  *   graphs.c     what graphs consist of, and which streams are being captured
@@ -119,12 +120,13 @@ struct ct_row {
     /* Stored with release when the directory entry is there, loaded with acquire by ct_enter(). */
     _Atomic uint16_t id;       /* index in the segment's directory, 0 while the process has not called it */
     _Atomic uint16_t enter_id; /* 0 unless the counter is the clock */
-    _Atomic uint16_t leave_id; /* 0 unless, besides, there is no decoder */
+    _Atomic uint16_t leave_id; /* 0 unless, besides, there is no decoder, and every call is recorded */
     uint8_t stack_words;
     uint8_t flags; /* enum ct_row_flags */
     uint8_t category;
-    uint8_t layer; /* enum ct_layer */
-    uint8_t reserved[6];
+    uint8_t layer;            /* enum ct_layer */
+    _Atomic uint8_t left_out; /* 1: counted and not recorded */
+    uint8_t reserved[5];
 };
 static_assert(sizeof(struct ct_row) == 32, "two rows a cache line");
 
@@ -210,6 +212,7 @@ struct ct_producer {
     uint32_t epoch;                /* of the process when the lane was mapped */
     uintptr_t frames[CT_OPEN_MAX]; /* where the open calls' frames lie */
     struct ct_segment *segment;
+    uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
 };
 
 extern __thread struct ct_producer *ct_self; /* never NULL: &ct_dormant when nothing is recorded */
@@ -236,6 +239,13 @@ static inline uint32_t ct_depth_enter(struct ct_producer *self, struct ct_frame 
     return depth;
 }
 
+/* Whether the call at that depth is not inside another one. Ranges have no frame and enclose trees of calls
+ * without being part of them. */
+static inline bool ct_outermost(const struct ct_producer *self, uint32_t depth)
+{
+    return depth == 0 || (depth < CT_OPEN_MAX && self->frames[depth - 1] == UINTPTR_MAX);
+}
+
 /* Takes a lane for the calling thread if the process has a segment; true when it holds one. */
 bool ct_thread_attach(void);
 /* Gives the calling thread's lane up without giving it back (the segment is gone, or belongs to a parent). */
@@ -260,6 +270,19 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 /* The producer's position has reached `wake`: ring, or let go. */
 void ct_record_wake(struct ct_producer *producer);
+
+/* ---- selection.c ---- */
+
+/* Begins with what the environment says. The process lock is held, by the maker of a segment. */
+void ct_selection_begin(struct ct_segment *segment);
+/* Goes by what the session's daemon wishes now, if that has changed. */
+void ct_selection_follow(struct ct_segment *segment);
+/* What a row that was just given a number is to do; the process lock is held. */
+void ct_selection_apply(uint32_t row);
+/* Whether this returned call is one to be counted and not recorded. */
+bool ct_selection_leaves_out(const struct ct_producer *self, const struct ct_frame *frame);
+/* Counts it. */
+void ct_selection_count(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes);
 
 /* ---- lookup.c ---- */
 

@@ -328,6 +328,7 @@ static struct ct_segment *look(void)
         /* An earlier daemon's mapping may still be in a thread's hands: it stays. */
         ct_control = control;
         ct_functions_forget_ids();
+        ct_selection_begin(segment);
         atomic_store_explicit(&process.segment, segment, memory_order_release);
         atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
         ct_process_ring_doorbell();
@@ -418,10 +419,7 @@ uint16_t ct_process_define(uint32_t row_index)
          * in a record has seen its entry. */
         atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
         atomic_store_explicit(&row->id, (uint16_t)id, memory_order_release);
-        if (ct_clock_is_counter) {
-            atomic_store_explicit(&row->leave_id, (uint16_t)(row->decode ? 0 : id), memory_order_release);
-            atomic_store_explicit(&row->enter_id, (uint16_t)id, memory_order_release);
-        }
+        ct_selection_apply(row_index);
     }
     ct_process_unlock();
     return row->id;

@@ -117,6 +117,7 @@ void ct_record_wake(struct ct_producer *producer)
         ct_process_detach();
         return;
     }
+    ct_selection_follow(producer->segment);
     ct_process_ring_doorbell();
 }
 
@@ -183,6 +184,38 @@ static void leave_unrecorded(const struct ct_frame *frame)
     }
 }
 
+/* Bytes that a call moved, set, allocated or asked for, as `totals` counts them: of calls that succeeded. */
+static uint64_t bytes_of(const struct ct_decoded *decoded)
+{
+    const bool plain = decoded->kind == CT_KIND_CALL || decoded->kind == CT_KIND_OBJECTS;
+    const bool has_bytes = decoded->kind == CT_KIND_TRANSFER ||
+                           (decoded->kind == CT_KIND_ALLOC && !(decoded->flags & CT_FLAG_FREE)) ||
+                           (plain && decoded->flags & CT_FLAG_BYTES);
+    return decoded->status == 0 && has_bytes ? decoded->value : 0;
+}
+
+/* A call to be counted and not recorded. Its lane is not written but for the open calls, so that this may
+ * happen in a signal handler that interrupted a record. */
+static bool leave_left_out(struct ct_frame *frame, uint16_t id)
+{
+    struct ct_producer *self = frame->producer;
+    const struct ct_row *row = &ct_rows[frame->row];
+    if (!id || !ct_selection_leaves_out(self, frame))
+        return false;
+    const uint64_t end = ct_now();
+    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
+    if (row->decode) {
+        frame->producer = NULL; /* names are not sent for it */
+        row->decode(frame, &decoded);
+    }
+    ct_selection_count(self->segment, id, end - frame->start, bytes_of(&decoded));
+    ct_lane_leave(self->lane, frame->depth);
+    self->depth = frame->depth;
+    self->trees += ct_outermost(self, frame->depth);
+    ct_selection_follow(self->segment);
+    return true;
+}
+
 static void leave(struct ct_frame *frame)
 {
     const struct ct_row *row = &ct_rows[frame->row];
@@ -190,7 +223,9 @@ static void leave(struct ct_frame *frame)
     struct ct_producer *self = frame->producer;
     if (self == &ct_unlaned) {
         struct ct_segment *segment = ct_process_current();
-        if (segment)
+        if (segment && atomic_load_explicit(&row->left_out, memory_order_relaxed))
+            ct_selection_count(segment, id, ct_now() - frame->start, 0);
+        else if (segment)
             ct_record_lose_unlaned(segment, id, frame->start, ct_now());
     }
     if (!self || self != ct_self || !self->lane) {
@@ -198,6 +233,8 @@ static void leave(struct ct_frame *frame)
         return;
     }
     struct ct_lane *lane = self->lane;
+    if (leave_left_out(frame, id))
+        return;
     if (!self->idle || !id) {
         /* A signal handler's call, made while its thread was writing a record; or no room in the directory.
          */
@@ -228,18 +265,14 @@ static void leave(struct ct_frame *frame)
     if (room) {
         ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
     } else {
-        const bool has_bytes =
-            record.status == 0 && (decoded.kind == CT_KIND_TRANSFER ||
-                                   (decoded.kind == CT_KIND_ALLOC && !(decoded.flags & CT_FLAG_FREE)) ||
-                                   ((decoded.kind == CT_KIND_CALL || decoded.kind == CT_KIND_OBJECTS) &&
-                                    decoded.flags & CT_FLAG_BYTES));
         const bool no_memory = self->allocated_slots <= self->mask && self->position >= self->allocated_slots;
         ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, id, frame->start, end,
-                       has_bytes ? decoded.value : 0);
+                       bytes_of(&decoded));
         ct_lane_publish(lane, self->position); /* takes the announcement back */
     }
     ct_lane_leave(lane, frame->depth);
     self->depth = frame->depth;
+    self->trees += ct_outermost(self, frame->depth);
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     if (!room || ct_lane_wants_doorbell(lane, self->position))
@@ -248,6 +281,11 @@ static void leave(struct ct_frame *frame)
 
 void ct_leave_slow(struct ct_frame *frame)
 {
+    const struct ct_row *row = &ct_rows[frame->row];
+    /* Counting makes no system call, and is to cost no more than recording. */
+    if (frame->producer && frame->producer == ct_self && frame->producer->lane && !row->decode &&
+        leave_left_out(frame, atomic_load_explicit(&row->id, memory_order_relaxed)))
+        return;
     const struct quiet quiet = quiet_begin();
     leave(frame);
     quiet_end(quiet);

@@ -7,6 +7,7 @@
 #define CT_PROTO_CONTROL_H
 
 #include "clock.h"
+#include "selection.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -26,7 +27,10 @@ struct ct_control {
     int32_t daemon_pid;
     _Atomic uint32_t
         closing; /* the daemon is leaving: hooks take it for gone, while it still holds the lock */
-    uint8_t pad0[28];
+    /* What is to be recorded. Written by the daemon between two additions to `selections`, which is odd
+     * meanwhile; 0 until it was asked for anything. */
+    _Atomic uint32_t selections;
+    uint8_t pad0[24];
 
     /* The doorbell. A producer that finds `sleeping` set takes it back to 0 and posts: one post a sleep. */
     _Atomic uint32_t sleeping;
@@ -41,6 +45,7 @@ struct ct_control {
      * anchor[(anchors - 1) % CT_ANCHORS]. */
     _Atomic uint64_t anchors;
     struct ct_anchor anchor[CT_ANCHORS];
+    struct ct_selection selection;
 };
 static_assert(sizeof(sem_t) <= 64, "doorbell");
 

@@ -82,11 +82,12 @@ struct ct_segment {
     char cmdline[1024]; /* arguments separated by spaces, cut to fit */
 
     /* Changing. */
-    _Atomic uint32_t ready;     /* 1 once all above is written (release) */
-    _Atomic uint32_t flags;     /* enum ct_segment_flags */
-    _Atomic uint32_t lanes;     /* lanes whose header is allocated and set up (release) */
-    _Atomic uint32_t functions; /* directory entries in use (release) */
-    struct ct_loss unlaned;     /* calls of threads for which there was no memory for a lane */
+    _Atomic uint32_t ready;      /* 1 once all above is written (release) */
+    _Atomic uint32_t flags;      /* enum ct_segment_flags */
+    _Atomic uint32_t lanes;      /* lanes whose header is allocated and set up (release) */
+    _Atomic uint32_t functions;  /* directory entries in use (release) */
+    _Atomic uint32_t selections; /* hook: ct_control.selections that it goes by, 0 for its environment's */
+    struct ct_loss unlaned;      /* calls of threads for which there was no memory for a lane */
 };
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 

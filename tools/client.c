@@ -72,6 +72,23 @@ static bool same_database(const struct ct_options *options, int fd)
     return same;
 }
 
+int ct_client_question(const struct ct_options *options, const char *line, char *answer, size_t bytes)
+{
+    const int fd = ct_client_connect(options->session);
+    if (fd < 0) {
+        ct_fail(EXIT_FAILURE, "no cudatraced serves session '%s': start one with `cudatraced --db FILE`",
+                options->session);
+        return -1;
+    }
+    if (same_database(options, fd)) {
+        if (ct_client_ask(fd, line, answer, bytes))
+            return fd;
+        ct_fail(EXIT_FAILURE, "the daemon of session '%s' went away", options->session);
+    }
+    close(fd);
+    return -1;
+}
+
 /* Parses, connects, asks; the answer to `line` is left to the caller. -1 after reporting, with *status. */
 static int ask(int argc, char **argv, const char *help, const char *line, char *answer, size_t bytes,
                int *status)
@@ -87,19 +104,7 @@ static int ask(int argc, char **argv, const char *help, const char *line, char *
         return -1;
     }
     *status = EXIT_FAILURE;
-    const int fd = ct_client_connect(options.session);
-    if (fd < 0) {
-        ct_fail(EXIT_FAILURE, "no cudatraced serves session '%s': start one with `cudatraced --db FILE`",
-                options.session);
-        return -1;
-    }
-    if (same_database(&options, fd)) {
-        if (ct_client_ask(fd, line, answer, bytes))
-            return fd;
-        ct_fail(EXIT_FAILURE, "the daemon of session '%s' went away", options.session);
-    }
-    close(fd);
-    return -1;
+    return ct_client_question(&options, line, answer, bytes);
 }
 
 #define COMMON_OPTIONS                                                                                       \
@@ -148,7 +153,8 @@ int ct_status(int argc, char **argv)
         "\n"
         "Prints what the session's daemon does, a word and its value on each line: session,\n"
         "database, daemon (its pid), processes and threads that it follows now, calls stored\n"
-        "since it started, late ones among them, batches, clock, state (ok, or what is wrong).\n"
+        "since it started, late ones among them, batches, clock, what processes are to record\n"
+        "(layers, calls, sample: see set), state (ok, or what is wrong).\n"
         "\n" COMMON_OPTIONS;
     char answer[4800];
     int status;

@@ -17,6 +17,7 @@ static const struct {
     { "sql", ct_sql, "ask the trace a question in SQL" },
     { "report", ct_report, "where the time went: by category, function and process" },
     { "flush", ct_flush, "return when all that was recorded before can be asked for" },
+    { "set", ct_set, "choose what a running session records" },
     { "status", ct_status, "what the session's daemon does" },
     { "stop", ct_stop, "stop the session's daemon, which stores what was recorded first" },
 };

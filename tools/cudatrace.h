@@ -18,7 +18,7 @@ struct ct_options {
 
 /* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */
 typedef int ct_command(int argc, char **argv);
-ct_command ct_run, ct_sql, ct_report, ct_flush, ct_status, ct_stop;
+ct_command ct_run, ct_sql, ct_report, ct_flush, ct_set, ct_status, ct_stop;
 
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -32,8 +32,34 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
                      struct ct_options *options, bool (*on_option)(int option, const char *value, void *data),
                      void *data, bool *done, int *status);
 
+/* ---- set.c: what is recorded ---- */
+
+/* The options of `run` and `set` that choose what is recorded: rows for getopt_long, and their help. */
+enum { CT_OPTION_LAYERS = 2000, CT_OPTION_CALLS, CT_OPTION_SAMPLE };
+#define CT_SELECTION_OPTIONS                                                                                 \
+    { "layers", required_argument, NULL, CT_OPTION_LAYERS },                                                 \
+        { "calls", required_argument, NULL, CT_OPTION_CALLS },                                               \
+    {                                                                                                        \
+        "sample", required_argument, NULL, CT_OPTION_SAMPLE                                                  \
+    }
+#define CT_SELECTION_HELP                                                                                    \
+    "  --layers LIST   record these layers: driver, runtime, ioctl, nvtx, or all\n"                          \
+    "  --calls LIST    record driver and runtime functions by pattern, '!' before those to\n"                \
+    "                  leave out, the last match deciding: 'cuMem*,!cuMemGetInfo*'; '*' is all\n"            \
+    "  --sample N      record one of N outermost calls with all that it calls\n"
+
+struct ct_selection_options {
+    const char *layers, *calls, *sample; /* NULL: not given */
+};
+/* Takes one of these options; false after reporting that the value is none. */
+bool ct_selection_take(struct ct_selection_options *options, const char *command, int option,
+                       const char *value);
+
 /* ---- client.c: the daemon's command socket ---- */
 
+/* Connects and asks; for commands that are no more than a question. The answer's first line goes to `answer`,
+ * the rest is left to the caller. -1 after reporting. */
+int ct_client_question(const struct ct_options *options, const char *line, char *answer, size_t bytes);
 /* A connection to the daemon of `session`, or -1 when none serves it. */
 int ct_client_connect(const char *session);
 /* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went

@@ -1,6 +1,7 @@
 /* cudatrace run: a daemon if there is none, the hook preloaded, the command's own exit status. */
 #include "cudatrace.h"
 
+#include "selection.h"
 #include "session_names.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--] COMMAND [ARGUMENT…]\n"
+    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--layers LIST] [--calls LIST]\n"
+    "                     [--sample N] [--] COMMAND [ARGUMENT…]\n"
     "\n"
     "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
     "every call that it made is in the database. A daemon is started when none serves\n"
@@ -28,7 +30,9 @@ static const char help[] =
     "                  writes)\n"
     "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
     "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
-    "                  started (default: 1M)\n"
+    "                  started (default: 1M)\n" CT_SELECTION_HELP "\n"
+    "What is left out is counted, as skipped in the view totals. `cudatrace set` changes the\n"
+    "choice while the command runs.\n"
     "\n"
     "Exit status: the command's own; when a signal killed it, run dies of the same.\n"
     "1 when it could not be traced, 126 when it could not be run, 127 when it was not found.\n"
@@ -78,6 +82,7 @@ static bool find_daemon(char *out)
 struct run_options {
     struct ct_options common;
     const char *ring;
+    struct ct_selection_options selection;
 };
 
 enum { SAID_BYTES = 8192 };
@@ -191,8 +196,14 @@ static void pass_signals(void)
     sigaction(SIGQUIT, &action, NULL);
 }
 
-static int preload(const char *session)
+static bool pass_on(const char *variable, const char *value)
 {
+    return !value || setenv(variable, value, 1) == 0;
+}
+
+static int preload(const struct run_options *options)
+{
+    const struct ct_selection_options *selection = &options->selection;
     char hook[PATH_MAX];
     if (!find_hook(hook))
         return ct_fail(EXIT_FAILURE,
@@ -203,7 +214,9 @@ static int preload(const char *session)
     const char *before = getenv("LD_PRELOAD");
     char *value;
     if (asprintf(&value, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
-        setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, session, 1) != 0)
+        setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, options->common.session, 1) != 0 ||
+        !pass_on(CT_LAYERS_ENV, selection->layers) || !pass_on(CT_CALLS_ENV, selection->calls) ||
+        !pass_on(CT_SAMPLE_ENV, selection->sample))
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     free(value);
     /* AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go
@@ -216,13 +229,13 @@ static int preload(const char *session)
     return EXIT_SUCCESS;
 }
 
-static pid_t start_command(char **argv, const sigset_t *mask, const char *session)
+static pid_t start_command(char **argv, const sigset_t *mask, const struct run_options *options)
 {
     const pid_t child = fork();
     if (child != 0)
         return child;
     sigprocmask(SIG_SETMASK, mask, NULL);
-    if (preload(session) != EXIT_SUCCESS)
+    if (preload(options) != EXIT_SUCCESS)
         _exit(EXIT_FAILURE);
     execvp(argv[0], argv);
     const int error = errno;
@@ -274,8 +287,10 @@ static void tell(const char *database, bool nothing)
 
 static bool on_run_option(int option, const char *value, void *data)
 {
-    (void)option;
-    ((struct run_options *)data)->ring = value;
+    struct run_options *options = data;
+    if (option != 'r')
+        return ct_selection_take(&options->selection, "run", option, value);
+    options->ring = value;
     return true;
 }
 
@@ -296,7 +311,9 @@ static bool writes_other(const struct run_options *options, const char *database
 
 int ct_run(int argc, char **argv)
 {
-    static const struct option known[] = { { "ring", required_argument, NULL, 'r' }, { 0 } };
+    static const struct option known[] = { { "ring", required_argument, NULL, 'r' },
+                                           CT_SELECTION_OPTIONS,
+                                           { 0 } };
     struct run_options options = { 0 };
     bool done;
     int status;
@@ -321,7 +338,7 @@ int ct_run(int argc, char **argv)
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* until the child is known and the handlers are there */
-    const pid_t child = start_command(argv + first, &before, options.common.session);
+    const pid_t child = start_command(argv + first, &before, &options);
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
     child_pid = child;

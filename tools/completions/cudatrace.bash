@@ -48,6 +48,8 @@ _cudatrace_value()
     --format) _cudatrace_words 'table csv json' ;;
     --pid) _cudatrace_pids ;;
     --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
+    --layers) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
+    --calls | --sample) ;;
     *) return 1 ;;
     esac
 }
@@ -63,7 +65,7 @@ _cudatrace_first_argument()
             first=$((i + 1))
             return
             ;;
-        --db | --session | --format | --pid | --ring)
+        --db | --session | --format | --pid | --ring | --layers | --calls | --sample)
             [[ ${COMP_WORDS[i + 1]} == = ]] && i=$((i + 3)) || i=$((i + 2))
             ;;
         -*) i=$((i + 1)) ;;
@@ -109,7 +111,7 @@ _cudatrace()
     COMPREPLY=()
     _cudatrace_current
     if ((COMP_CWORD == 1)); then
-        _cudatrace_words 'run sql report flush status stop help --help --version'
+        _cudatrace_words 'run sql report flush set status stop help --help --version'
         return
     fi
     _cudatrace_first_argument
@@ -123,7 +125,7 @@ _cudatrace()
     case ${COMP_WORDS[1]} in
     run)
         if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --ring --help --'
+            _cudatrace_words '--db --session --ring --layers --calls --sample --help --'
         else
             _cudatrace_command "$COMP_CWORD"
         fi
@@ -136,6 +138,7 @@ _cudatrace()
             _cudatrace_words 'processes categories functions'
         fi
         ;;
+    set) _cudatrace_words '--session --db --layers --calls --sample --help' ;;
     flush | status | stop) _cudatrace_words '--session --db --help' ;;
     esac
 }

@@ -1,0 +1,108 @@
+/* Which calls are recorded: `cudatrace run --layers --calls --sample`, and `cudatrace set` while the process
+ * runs. Called by process.c when functions are numbered, and by record.c for calls that do not take the short
+ * way.
+ *
+ * A function that is left out keeps its short way in, so that its calls nest and are seen while they are
+ * open; on the way out it is counted in the directory. The daemon makes running processes look at its wishes
+ * by asking for the doorbell at the next record (`wake` of a lane); a call that is left out looks by itself.
+ */
+#include "hook.h"
+
+/* Written with the process lock held. */
+static struct ct_selection selection;
+static _Atomic uint32_t sample = 1;
+
+void ct_selection_apply(uint32_t index)
+{
+    struct ct_row *row = &ct_rows[index];
+    const bool takes = ct_selection_takes(&selection, (enum ct_layer)row->layer, ct_functions_name(index));
+    const uint16_t id = atomic_load_explicit(&row->id, memory_order_relaxed);
+    atomic_store_explicit(&row->left_out, !takes, memory_order_relaxed);
+    if (id == 0 || !ct_clock_is_counter)
+        return;
+    const bool plain = takes && !row->decode && atomic_load_explicit(&sample, memory_order_relaxed) == 1;
+    atomic_store_explicit(&row->leave_id, plain ? id : 0, memory_order_release);
+    atomic_store_explicit(&row->enter_id, id, memory_order_release);
+}
+
+static void apply_to_all(void)
+{
+    atomic_store_explicit(&sample, selection.sample, memory_order_relaxed);
+    for (uint32_t row = 0; row < CT_ROWS_ALL; row++) {
+        if (atomic_load_explicit(&ct_rows[row].id, memory_order_relaxed))
+            ct_selection_apply(row);
+    }
+}
+
+/* Takes the daemon's wishes over unless it is just writing them; it asks again then. */
+static void read_wishes(struct ct_segment *segment)
+{
+    const uint32_t wished = atomic_load_explicit(&ct_control->selections, memory_order_acquire);
+    if (wished == 0 || wished & 1)
+        return;
+    struct ct_selection copy;
+    memcpy(&copy, &ct_control->selection, sizeof(copy));
+    atomic_thread_fence(memory_order_acquire);
+    if (atomic_load_explicit(&ct_control->selections, memory_order_relaxed) != wished)
+        return;
+    copy.calls[sizeof(copy.calls) - 1] = '\0';
+    if (copy.sample == 0)
+        copy.sample = 1;
+    selection = copy;
+    apply_to_all();
+    atomic_store_explicit(&segment->selections, wished, memory_order_release);
+}
+
+void ct_selection_begin(struct ct_segment *segment)
+{
+    const char *layers = getenv(CT_LAYERS_ENV), *calls = getenv(CT_CALLS_ENV), *rate = getenv(CT_SAMPLE_ENV);
+    selection = ct_selection_everything();
+    /* `cudatrace run` has refused what is no selection; what is set by hand and is none changes nothing. */
+    if (layers)
+        ct_selection_set_layers(&selection, layers);
+    if (calls)
+        ct_selection_set_calls(&selection, calls);
+    if (rate)
+        ct_selection_set_sample(&selection, rate);
+    apply_to_all();
+    read_wishes(segment);
+}
+
+void ct_selection_follow(struct ct_segment *segment)
+{
+    const uint32_t wished = atomic_load_explicit(&ct_control->selections, memory_order_relaxed);
+    if (CT_LIKELY(wished == atomic_load_explicit(&segment->selections, memory_order_relaxed)) ||
+        !ct_process_lock())
+        return;
+    if (segment == ct_process_current())
+        read_wishes(segment);
+    ct_process_unlock();
+}
+
+/* An outermost call is kept or left out with all that is called inside it: those return first, so the choice
+ * hangs on the number of the tree that goes on, mixed so that no rhythm of the program meets it. */
+static bool in_sample(const struct ct_producer *self, uint32_t one_of)
+{
+    const uint64_t mixed =
+        (self->trees + self->index * UINT64_C(0x100000001b3)) * UINT64_C(0x9e3779b97f4a7c15);
+    return ((mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 32) * one_of >> 32 == 0;
+}
+
+bool ct_selection_leaves_out(const struct ct_producer *self, const struct ct_frame *frame)
+{
+    const struct ct_row *row = &ct_rows[frame->row];
+    if (atomic_load_explicit(&row->left_out, memory_order_relaxed))
+        return true;
+    const uint32_t one_of = atomic_load_explicit(&sample, memory_order_relaxed);
+    return CT_UNLIKELY(one_of > 1) && !in_sample(self, one_of);
+}
+
+void ct_selection_count(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes)
+{
+    struct ct_function *directory = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
+    struct ct_function *entry = &directory[function];
+    atomic_fetch_add_explicit(&entry->skipped_ticks, ticks, memory_order_relaxed);
+    if (bytes)
+        atomic_fetch_add_explicit(&entry->skipped_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&entry->skipped_calls, 1, memory_order_release);
+}

@@ -1,0 +1,143 @@
+/* A selection: which calls are recorded. The daemon publishes one for its session in the control segment
+ * (`cudatrace set`); a process starts with that of its environment (`cudatrace run --layers …`). What is left
+ * out is counted, with its time and bytes.
+ *
+ * Patterns are names of driver and runtime functions with '*' and '?', separated by commas, a '!' before
+ * those that are to be left out. The last one that matches decides; a name that none matches is recorded when
+ * the first pattern has a '!', or there is none. */
+#ifndef CT_PROTO_SELECTION_H
+#define CT_PROTO_SELECTION_H
+
+#include "segment.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CT_LAYERS_ENV "CUDATRACE_LAYERS"
+#define CT_CALLS_ENV  "CUDATRACE_CALLS"
+#define CT_SAMPLE_ENV "CUDATRACE_SAMPLE"
+
+enum { CT_SELECTION_CALLS_BYTES = 1024, CT_SAMPLE_MAX = 1000000000 };
+
+struct ct_selection {
+    uint32_t layers; /* a bit 1 << enum ct_layer for each that is recorded */
+    uint32_t sample; /* of so many outermost calls, and what is called inside them, one is recorded; 1 to
+                        CT_SAMPLE_MAX */
+    char calls[CT_SELECTION_CALLS_BYTES]; /* patterns, "" for none */
+};
+static_assert(sizeof(struct ct_selection) == 1032, "ct_selection");
+
+static const char *const ct_layer_names[CT_LAYER_COUNT] = {
+    [CT_LAYER_DRIVER] = "driver",
+    [CT_LAYER_RUNTIME] = "runtime",
+    [CT_LAYER_IOCTL] = "ioctl",
+    [CT_LAYER_NVTX] = "nvtx",
+};
+
+static inline struct ct_selection ct_selection_everything(void)
+{
+    return (struct ct_selection){ .layers = (1U << CT_LAYER_COUNT) - 1, .sample = 1 };
+}
+
+/* Layers' names separated by commas, or "all". False, and nothing is changed, when one is no layer. */
+static inline bool ct_selection_set_layers(struct ct_selection *selection, const char *text)
+{
+    uint32_t layers = 0;
+    if (strcmp(text, "all") == 0)
+        layers = ct_selection_everything().layers;
+    for (const char *name = text; layers == 0 || name != text;) {
+        const size_t length = strcspn(name, ",");
+        uint32_t layer = 0;
+        while (layer < CT_LAYER_COUNT &&
+               (strlen(ct_layer_names[layer]) != length || strncmp(ct_layer_names[layer], name, length) != 0))
+            layer++;
+        if (layer == CT_LAYER_COUNT)
+            return false;
+        layers |= 1U << layer;
+        if (!name[length])
+            break;
+        name += length + 1;
+    }
+    selection->layers = layers;
+    return true;
+}
+
+/* False for what is no number from 1 to CT_SAMPLE_MAX. */
+static inline bool ct_selection_set_sample(struct ct_selection *selection, const char *text)
+{
+    char *end;
+    const unsigned long sample = strtoul(text, &end, 10);
+    if (end == text || *end || *text == '-' || sample < 1 || sample > CT_SAMPLE_MAX)
+        return false;
+    selection->sample = (uint32_t)sample;
+    return true;
+}
+
+/* False for patterns that are too long, have an empty one, or a character that no name and no pattern has. */
+static inline bool ct_selection_set_calls(struct ct_selection *selection, const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_*?";
+    const size_t length = strlen(text);
+    if (length >= sizeof(selection->calls))
+        return false;
+    for (const char *pattern = text; length > 0;) {
+        pattern += *pattern == '!';
+        const size_t n = strspn(pattern, letters);
+        if (n == 0 || (pattern[n] != ',' && pattern[n] != '\0'))
+            return false;
+        if (!pattern[n])
+            break;
+        pattern += n + 1;
+    }
+    memset(selection->calls, 0, sizeof(selection->calls));
+    memcpy(selection->calls, text, length);
+    return true;
+}
+
+/* Whether the pattern of that length matches all of `name`. */
+static inline bool ct_pattern_matches(const char *pattern, size_t length, const char *name)
+{
+    const char *const end = pattern + length, *star = NULL, *star_name = NULL;
+    while (*name) {
+        if (pattern < end && *pattern == '*') {
+            star = ++pattern;
+            star_name = name;
+        } else if (pattern < end && (*pattern == '?' || *pattern == *name)) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star;
+            name = ++star_name;
+        } else {
+            return false;
+        }
+    }
+    while (pattern < end && *pattern == '*')
+        pattern++;
+    return pattern == end;
+}
+
+/* Whether calls of that function are recorded, sampling apart. */
+static inline bool ct_selection_takes(const struct ct_selection *selection, enum ct_layer layer,
+                                      const char *name)
+{
+    if (!(selection->layers & 1U << layer))
+        return false;
+    const char *pattern = selection->calls;
+    if ((layer != CT_LAYER_DRIVER && layer != CT_LAYER_RUNTIME) || !*pattern)
+        return true;
+    bool takes = *pattern == '!';
+    for (;;) {
+        const bool without = *pattern == '!';
+        pattern += without;
+        const size_t length = strcspn(pattern, ",");
+        if (ct_pattern_matches(pattern, length, name))
+            takes = !without;
+        if (!pattern[length])
+            return takes;
+        pattern += length + 1;
+    }
+}
+
+#endif

@@ -1,0 +1,94 @@
+"""Less on request: by layer, by name, by sample, at start and while processes run; what is left out is counted exactly."""
+import time
+
+from cudatrace_test import DEADLINE_S, Session, WORKLOADS, check, equal
+
+CALLS = WORKLOADS / "calls"
+
+
+def traced(s, *options, workload=(CALLS, "--mix", "training", "--threads", 2, "--calls", 3000)):
+    s.cudatrace("run", "--db", s.db, *options, "--", *workload)
+    s.check_identity()
+    s.check_truth()  # totals.calls holds what was left out, too
+
+
+def stored(s, condition="1"):
+    return s.value(f"SELECT ifnull(sum(stored), 0) FROM totals WHERE {condition}")
+
+
+def skipped(s, condition="1"):
+    return s.value(f"SELECT ifnull(sum(skipped), 0) FROM totals WHERE {condition}")
+
+
+with Session() as s:
+    traced(s, "--calls", "cuMem*,!cuMemGetInfo*")
+    wanted = "name GLOB 'cuMem*' AND name NOT GLOB 'cuMemGetInfo*'"
+    check(stored(s, wanted) > 0, "calls that were asked for are stored")
+    equal((skipped(s, wanted), stored(s, f"NOT ({wanted})")), (0, 0), "left out though wanted, stored though not")
+    check(skipped(s, f"NOT ({wanted})") > 1000, "the others are counted")
+    equal(s.rows("SELECT name FROM totals WHERE calls > 100 AND total_ns < calls"), [], "time of what was left out")
+
+with Session() as s:
+    traced(s, "--layers", "runtime,nvtx")
+    equal(stored(s, "layer = 'driver'"), 0, "driver calls stored without their layer")
+    check(skipped(s, "layer = 'driver'") > 1000, "they are counted")
+
+with Session() as s:
+    # Bytes are counted whether or not the call is stored.
+    traced(s, "--calls", "!cuMemcpy*", workload=(CALLS, "--mix", "copy", "--calls", 2000))
+    left_out = s.value("SELECT sum(bytes) FROM totals WHERE name LIKE 'cuMemcpy%'")
+    with Session() as everything:
+        traced(everything, workload=(CALLS, "--mix", "copy", "--calls", 2000))
+        equal(left_out, everything.value("SELECT sum(bytes) FROM totals WHERE name LIKE 'cuMemcpy%'"), "bytes")
+
+with Session() as s:
+    # Names and graphs are learnt from calls that are left out.
+    traced(s, "--calls", "cuGraphLaunch", workload=(WORKLOADS / "graph",))
+    equal(s.rows("SELECT DISTINCT kernel_nodes FROM graph_launches"), [(20,)], "kernels that a launch replays")
+
+with Session() as s:
+    traced(s, "--sample", 10, workload=(CALLS, "--mix", "getctx", "--threads", 4, "--calls", 20000))
+    share = stored(s) / (stored(s) + skipped(s))
+    check(0.08 < share < 0.12, "one of ten was asked for, and stored are", share)
+
+with Session() as s:
+    # A process that runs follows what the session is set to, and back.
+    s.start_daemon()
+    child = s.start(CALLS, "--mix", "getctx", "--calls", 1 << 40)
+    deadline = time.monotonic() + DEADLINE_S
+
+    def until(condition, what):
+        while not condition():
+            check(time.monotonic() < deadline, "never came:", what)
+
+    def grows(value):
+        """Whether it is more after a flush than it was."""
+        s.flush()
+        before = value(s)
+        s.flush()
+        return value(s) > before
+
+    until(lambda: grows(stored), "calls stored at first")
+    s.cudatrace("set", "--calls", "!cuCtxGet*")
+    until(lambda: grows(skipped), "calls left out once it is asked for")
+    until(lambda: not grows(lambda s: stored(s, "name GLOB 'cuCtxGet*'")), "no more of them stored")
+    said = s.cudatrace("status").stdout
+    check("calls !cuCtxGet*\n" in said and "sample 1\n" in said, "status says", said)
+    s.cudatrace("set", "--calls", "*")
+    until(lambda: grows(stored), "calls stored again")
+    until(lambda: not grows(skipped), "none left out any more")
+    child.kill()
+    child.wait()
+    s.flush()
+    s.check_identity(lost=None)  # without a pause, some find the ring full
+
+with Session() as s:
+    for options, says in ((("--layers", "kernel"), "the layers are driver"), (("--layers", ""), "the layers are driver"),
+                          (("--sample", "0"), "a number from 1"), (("--sample", "x"), "a number from 1"),
+                          (("--calls", "cu Mem"), "patterns are names"), (("--calls", "a,,b"), "patterns are names"),
+                          (("--calls", "x" * 2000), "letters at most")):
+        for command in (("run", *options, "--", "true"), ("set", *options)):
+            said = s.cudatrace(*command, status=2).stderr
+            check(says in said and command[0] + ": " in said, command, "said", said)
+    check("no cudatraced serves" in s.cudatrace("set", "--sample", 2, status=1).stderr, "set without a daemon")
+    check("nothing to set" in s.cudatrace("set", status=2).stderr, "set without a wish")

@@ -1,0 +1,85 @@
+/* What is recorded: `cudatrace set` for a session that runs, and the same options of `cudatrace run`. */
+#include "cudatrace.h"
+
+#include "selection.h"
+
+#include <getopt.h>
+#include <unistd.h>
+
+bool ct_selection_take(struct ct_selection_options *options, const char *command, int option,
+                       const char *value)
+{
+    struct ct_selection scratch;
+    switch (option) {
+    case CT_OPTION_LAYERS:
+        options->layers = value;
+        if (ct_selection_set_layers(&scratch, value))
+            return true;
+        ct_fail(EXIT_USAGE,
+                "%s: --layers '%s': the layers are driver, runtime, ioctl and nvtx, separated by commas",
+                command, value);
+        return false;
+    case CT_OPTION_CALLS:
+        options->calls = value;
+        if (ct_selection_set_calls(&scratch, value))
+            return true;
+        ct_fail(
+            EXIT_USAGE,
+            "%s: --calls '%s': patterns are names with * and ?, separated by commas, ! before those to leave "
+            "out, %d letters at most",
+            command, value, CT_SELECTION_CALLS_BYTES - 1);
+        return false;
+    default:
+        options->sample = value;
+        if (ct_selection_set_sample(&scratch, value))
+            return true;
+        ct_fail(EXIT_USAGE, "%s: --sample '%s': a number from 1 (all) to %d", command, value, CT_SAMPLE_MAX);
+        return false;
+    }
+}
+
+static bool on_option(int option, const char *value, void *data)
+{
+    return ct_selection_take(data, "set", option, value);
+}
+
+int ct_set(int argc, char **argv)
+{
+    static const char help[] =
+        "Usage: cudatrace set [--session NAME] [--db FILE] [--layers LIST] [--calls LIST] [--sample N]\n"
+        "\n"
+        "Chooses what the processes of a running session record, from now on and in those that\n"
+        "come: running ones follow within a second, at their next call. What is not named stays\n"
+        "as it was set last, everything at first. Calls that are left out are counted with their\n"
+        "time and bytes, as skipped in the view totals.\n"
+        "\n" CT_SELECTION_HELP "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
+        "  --db FILE       fail unless the daemon writes this database\n"
+        "\n"
+        "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"
+        "  cudatrace set --layers all --calls '*' --sample 1\n";
+    static const struct option known[] = { CT_SELECTION_OPTIONS, { 0 } };
+    struct ct_options options;
+    struct ct_selection_options wishes = { 0 };
+    bool done;
+    int status;
+    const int first = ct_options_parse(argc, argv, known, help, &options, on_option, &wishes, &done, &status);
+    if (done)
+        return status;
+    if (first < argc)
+        return ct_fail(EXIT_USAGE, "set: unexpected argument '%s' (see cudatrace set --help)", argv[first]);
+    if (!wishes.layers && !wishes.calls && !wishes.sample)
+        return ct_fail(EXIT_USAGE,
+                       "set: nothing to set: name --layers, --calls or --sample (see cudatrace set --help)");
+    char line[CT_SELECTION_CALLS_BYTES + 256], answer[4800];
+    snprintf(line, sizeof(line), "set%s%s%s%s%s%s", wishes.layers ? " layers=" : "",
+             wishes.layers ? wishes.layers : "", wishes.calls ? " calls=" : "",
+             wishes.calls ? wishes.calls : "", wishes.sample ? " sample=" : "",
+             wishes.sample ? wishes.sample : "");
+    const int fd = ct_client_question(&options, line, answer, sizeof(answer));
+    if (fd < 0)
+        return EXIT_FAILURE;
+    close(fd);
+    if (strcmp(answer, "ok") != 0)
+        return ct_fail(EXIT_FAILURE, "set: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
+    return EXIT_SUCCESS;
+}
