@@ -227,6 +227,15 @@ class Bench:
         self.truth_library = truth_library
         self.cudatrace = os.path.join(os.path.abspath(options.build), "tools", "cudatrace")
 
+    def ask_for_functions(self):
+        """Every question that libcudart asks cuGetProcAddress, with the hook and without."""
+        self.report.begin("cuGetProcAddress")
+        hook = os.path.join(os.path.abspath(self.options.build), "hook", "libcudatrace.so")
+        asked = run_process([sys.executable, f"{os.path.dirname(HERE)}/hook/procaddress.py", hook],
+                            plain_environment(self.scratch), 120)
+        said = (asked.stdout + asked.stderr).decode(errors="replace").splitlines()
+        self.report.check(asked.status == 0, said[-1] if said else "no answer", said[-12:])
+
     def run_program(self, program):
         self.report.begin(program.name)
         if not program.command:
@@ -375,6 +384,8 @@ def main():
             table = programs(python, f"{HERE}/training.py", vectors)
             if truth_library:
                 bench = Bench(report, options, scratch, truth_library)
+                if not options.only:
+                    bench.ask_for_functions()
                 for name in names:
                     bench.run_program(table[name])
         report.note(f"took {time.monotonic() - begun:.0f} s")

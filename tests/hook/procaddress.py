@@ -1,0 +1,94 @@
+"""What cuGetProcAddress hands out under the hook is named like what it hands out without: every question that libcudart
+asks (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 and 2.
+
+    procaddress.py HOOK [LIBCUDA-DIRECTORY]
+
+Without a directory the machine's own driver is asked. The names are dladdr()'s, of exactly the address that was handed
+out: libcuda's without the hook, the stub's with it. No daemon is there: this is so while nothing is recorded, too.
+"""
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+
+QUERIES = pathlib.Path(__file__).resolve().parents[1] / "simcuda/cudart-13.0.procaddress.tsv"
+FLAGS = (0, 1, 2)
+
+
+class DlInfo(ctypes.Structure):
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p),
+                ("address", ctypes.c_void_p)]
+
+
+def queries():
+    for line in QUERIES.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, version = line.split("\t")[:2]
+            yield name, int(version)
+
+
+def name_of(libc, pointer):
+    info = DlInfo()
+    if not pointer:
+        return "NULL", ""
+    if not libc.dladdr(ctypes.c_void_p(pointer), ctypes.byref(info)) or info.address != pointer:
+        return "(no symbol)", os.path.basename(info.file or b"").decode()
+    return info.name.decode(), os.path.basename(info.file).decode()
+
+
+def ask():
+    """Prints one line for each question: name, version, flags, both functions' results and the symbol."""
+    libcuda, libc = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
+    libc.dlsym.restype = ctypes.c_void_p
+    libc.dlsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    libcuda.cuInit(0)
+    for name, version in queries():
+        for flags in FLAGS:
+            pointer, status = ctypes.c_void_p(), ctypes.c_int(-1)
+            result = libcuda.cuGetProcAddress_v2(name.encode(), ctypes.byref(pointer), version,
+                                                 ctypes.c_uint64(flags), ctypes.byref(status))
+            symbol, file = name_of(libc, pointer.value if result == 0 else None)
+            old = ctypes.c_void_p()
+            old_result = libcuda.cuGetProcAddress(name.encode(), ctypes.byref(old), version, ctypes.c_uint64(flags))
+            old_symbol, _ = name_of(libc, old.value if old_result == 0 else None)
+            print(name, version, flags, result, status.value, symbol, old_result, old_symbol, sep="\t")
+            print(file, file=sys.stderr)
+
+
+def run(hook, directory):
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    env["CUDATRACE_SESSION"] = f"nobody{os.getpid()}"
+    if directory:
+        env["LD_LIBRARY_PATH"] = directory
+    if hook:
+        env["LD_PRELOAD"] = hook
+    done = subprocess.run([sys.executable, __file__, "ask"], env=env, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        sys.exit(f"asking failed {'with' if hook else 'without'} the hook: {done.stderr[-2000:]}")
+    return done.stdout.splitlines(), done.stderr.splitlines()
+
+
+def main():
+    hook, directory = os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None
+    real, _ = run(None, directory)
+    stubs, files = run(hook, directory)
+    wanted = len(list(queries())) * len(FLAGS)
+    if len(real) != wanted or wanted < 3 * 400:
+        sys.exit(f"{len(real)} answers to {wanted} questions")
+    wrong = [(a, b) for a, b in zip(real, stubs) if a != b]
+    for a, b in wrong[:10]:
+        print(f"without: {a}\nwith:    {b}")
+    named = [line for line in real if line.split("\t")[5].startswith("cu")]
+    if len(named) < wanted // 2:
+        sys.exit(f"only {len(named)} of {wanted} answers have a symbol: the comparison says little")
+    from_hook = sum(file.startswith("libcudatrace") for file in files)
+    if from_hook != len(named):
+        sys.exit(f"{len(named)} pointers were handed out, of which {from_hook} are the hook's")
+    if wrong or len(stubs) != wanted:
+        sys.exit(f"{len(wrong)} of {wanted} answers differ")
+    print(f"{wanted} questions: {len(named)} pointers, each named as without the hook")
+
+
+if __name__ == "__main__":
+    ask() if sys.argv[1:] == ["ask"] else main()
