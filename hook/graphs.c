@@ -10,16 +10,18 @@ struct nodes {
     _Atomic uint32_t count[CT_NODE_KINDS];
     uint32_t owners;    /* handles and captures that mean this one */
     uint32_t next_free; /* while nobody does */
+    uint64_t serial;    /* of this use of the place */
 };
 
 enum { BLOCK_NODES = 512, BLOCKS = 2048 };
 static struct nodes *_Atomic blocks[BLOCKS];
 static uint32_t fresh = 1, first_free;
+static uint64_t last_use;
 
 static struct ct_table by_handle; /* CUgraph and CUgraphExec to index */
 static struct ct_table
     by_node; /* CUgraphNode to index << 4 | kind + 1; index 0 where only the kind is known */
-static struct ct_table disabled; /* executable graph and node, mixed, to kind + 1 */
+static struct ct_table disabled; /* use of an executable graph and node, mixed, to kind + 1 */
 
 enum { CAPTURES_MAX = 128 };
 _Atomic int32_t ct_captures;
@@ -63,6 +65,7 @@ static uint32_t acquire(void)
     if (index) {
         memset(nodes_at(index), 0, sizeof(struct nodes));
         nodes_at(index)->owners = 1;
+        nodes_at(index)->serial = ++last_use;
     }
     return index;
 }
@@ -179,8 +182,10 @@ void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
 {
     if (!ct_process_lock())
         return;
-    const uint64_t pair = exec ^ (node << 21 | node >> 43);
-    const uint32_t was_off = ct_table_get(&disabled, pair), index = ct_table_get(&by_handle, exec);
+    const uint32_t index = ct_table_get(&by_handle, exec);
+    /* Handles lie below 2^48: 2^16 uses have pairs of their own, which is more than live at a time. */
+    const uint64_t pair = index ? nodes_at(index)->serial << 48 ^ node : 0;
+    const uint32_t was_off = ct_table_get(&disabled, pair);
     const uint32_t kind = ct_table_get(&by_node, node) & 15;
     if (enabled && was_off) {
         change(index, (enum ct_node_kind)(was_off - 1), 1);
