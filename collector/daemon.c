@@ -344,7 +344,8 @@ static void stop_loop(struct daemon *daemon)
 static int start(struct daemon *daemon, char *message)
 {
     const struct ct_daemon_options *options = daemon->options;
-    if (ct_session_open(&daemon->session, options->session, options->ring_bytes, message) != 0)
+    if (ct_session_open(&daemon->session, options->session, options->ring_bytes, options->clock, message) !=
+        0)
         return 1;
     if (ct_store_open(options->database, options->session, &daemon->store, message) != 0) {
         ct_session_close(&daemon->session);

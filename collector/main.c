@@ -2,7 +2,7 @@
 #include "daemon.h"
 #include "log.h"
 #include "segment.h"
-#include "session_names.h"
+#include "session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ enum { EXIT_USAGE = 2 };
 
 static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
-    "                   [--auto]\n"
+    "                   [--clock NAME] [--auto]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
     "belongs to the session, and stores them in a SQLite database while they run.\n"
@@ -29,6 +29,8 @@ static const char help[] =
     "  --foreground      stay in the foreground, log to standard error\n"
     "  --ring SIZE       shared memory for each traced thread: a power of two from 64K\n"
     "                    to 256M, taken piece by piece as it is used (default: 1M)\n"
+    "  --clock NAME      what calls are timed with: counter, the processor's; or monotonic,\n"
+    "                    the kernel's (default: the counter where the kernel trusts it)\n"
     "  --auto            leave when the last `cudatrace run` that uses it has ended\n"
     "  --help, --version\n"
     "\n"
@@ -138,19 +140,22 @@ static int absolute(const char *path, char *out, size_t bytes)
 
 int main(int argc, char **argv)
 {
-    enum { DB = 1, SESSION, FOREGROUND, RING, AUTO, HELP, VERSION };
+    enum { DB = 1, SESSION, FOREGROUND, RING, CLOCK, AUTO, HELP, VERSION };
     static const struct option known[] = {
         { "db", required_argument, NULL, DB },
         { "session", required_argument, NULL, SESSION },
         { "foreground", no_argument, NULL, FOREGROUND },
         { "ring", required_argument, NULL, RING },
+        { "clock", required_argument, NULL, CLOCK },
         { "auto", no_argument, NULL, AUTO },
         { "help", no_argument, NULL, HELP },
         { "version", no_argument, NULL, VERSION },
         { 0 },
     };
     const char *database = "trace.db";
-    struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT, .ring_bytes = CT_RING_BYTES_DEFAULT };
+    struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT,
+                                         .ring_bytes = CT_RING_BYTES_DEFAULT,
+                                         .clock = CT_CLOCK_CHOSEN };
     const char *session = getenv(CT_SESSION_ENV);
     if (session && *session)
         options.session = session;
@@ -171,6 +176,11 @@ int main(int argc, char **argv)
             if (options.ring_bytes < CT_RING_BYTES_MIN || options.ring_bytes > CT_RING_BYTES_MAX ||
                 options.ring_bytes & (options.ring_bytes - 1))
                 return wrong("--ring %s: wants a power of two from 64K to 256M", optarg);
+            break;
+        case CLOCK:
+            if (strcmp(optarg, "counter") != 0 && strcmp(optarg, "monotonic") != 0)
+                return wrong("--clock %s: wants counter or monotonic", optarg);
+            options.clock = optarg[0] == 'c' ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
             break;
         case AUTO:
             options.leave_when_unused = true;

@@ -324,14 +324,13 @@ int ct_process_add(struct ct_process *process, struct ct_merge *merge)
 
 /* Calls that a thread is inside of. A live thread's stack changes while it is read, so it is taken only when
  * nothing was published meanwhile: calls that are worth showing stand still. */
-static size_t read_open(struct ct_lane_source *lane, struct ct_open open[CT_OPEN_MAX])
+static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT_OPEN_MAX])
 {
     const struct ct_lane_state before = ct_lane_state(lane->shared);
     uint32_t depth = ct_lane_depth(lane->shared);
     if (depth > CT_OPEN_MAX)
         depth = CT_OPEN_MAX;
-    memcpy(open, lane->shared->open, depth * sizeof(*open));
-    atomic_thread_fence(memory_order_acquire);
+    ct_lane_open(lane->shared, depth, open);
     if (ct_lane_state(lane->shared).position != before.position || ct_lane_depth(lane->shared) != depth)
         return 0;
     /* The call whose record was published last may not have left the stack before its thread was killed. */
@@ -342,7 +341,7 @@ static size_t read_open(struct ct_lane_source *lane, struct ct_open open[CT_OPEN
 
 static int save_open_calls(struct ct_process *process, struct ct_batch *batch)
 {
-    struct ct_open open[CT_OPEN_MAX];
+    struct ct_open_call open[CT_OPEN_MAX];
     uint64_t signature = 0;
     for (uint32_t i = 0; i < process->lane_count; i++) {
         const size_t depth = read_open(process->lanes[i], open);

@@ -24,15 +24,18 @@ static bool still_named(const struct ct_session *session)
     return stat(session->path, &named) == 0 && fstat(session->fd, &held) == 0 && named.st_ino == held.st_ino;
 }
 
-static void initialise(struct ct_control *control, uint64_t ring_bytes)
+/* False, with nothing changed, when it was left with another clock than the one that is asked for. */
+static bool initialise(struct ct_control *control, uint64_t ring_bytes, int clock)
 {
     const bool known = control->magic == CT_CONTROL_MAGIC && control->version == CT_PROTO_VERSION &&
                        control->bytes == sizeof(*control);
+    if (known && clock != CT_CLOCK_CHOSEN && control->clock != (uint32_t)clock)
+        return false;
     /* What a killed daemon left is taken over: hooks have it mapped and post its semaphore. */
     if (!known) {
         memset(control, 0, sizeof(*control));
         sem_init(&control->doorbell, 1, 0);
-        control->clock = ct_timeline_choose();
+        control->clock = clock == CT_CLOCK_CHOSEN ? ct_timeline_choose() : (uint32_t)clock;
     }
     control->ring_bytes = ring_bytes;
     control->daemon_pid = getpid();
@@ -40,9 +43,10 @@ static void initialise(struct ct_control *control, uint64_t ring_bytes)
     control->version = CT_PROTO_VERSION;
     control->bytes = sizeof(*control);
     control->magic = CT_CONTROL_MAGIC;
+    return true;
 }
 
-int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_bytes,
+int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_bytes, int clock,
                     char message[CT_STORE_MESSAGE_BYTES])
 {
     *session = (struct ct_session){ .fd = -1, .uid = (uint32_t)geteuid() };
@@ -87,8 +91,14 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
         goto fail;
     }
     session->control = map;
-    initialise(session->control, ring_bytes);
-    return 0;
+    if (initialise(session->control, ring_bytes, clock))
+        return 0;
+    snprintf(
+        message, CT_STORE_MESSAGE_BYTES,
+        "the processes of session '%s' have another clock, from a daemon that was killed: leave --clock out, "
+        "or choose another --session",
+        name);
+    munmap(map, sizeof(struct ct_control));
 
 fail:
     if (session->fd >= 0)

@@ -21,15 +21,15 @@ static bool file_mentions(const char *path, const char *word, bool whole)
 
 enum ct_clock_kind ct_timeline_choose(void)
 {
-#if defined(__x86_64__)
 #define SOURCE "/sys/devices/system/clocksource/clocksource0/"
+#if defined(__x86_64__)
     const bool trusted = file_mentions(SOURCE "current_clocksource", "tsc", true) ||
                          (file_mentions(SOURCE "current_clocksource", "kvm-clock", true) &&
                           file_mentions(SOURCE "available_clocksource", "tsc", false));
-    return trusted ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
-#else
-    return CT_CLOCK_COUNTER; /* cntvct_el0 is the kernel's own clock source */
+#elif defined(__aarch64__)
+    const bool trusted = file_mentions(SOURCE "current_clocksource", "arch_sys_counter", true);
 #endif
+    return trusted ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
 }
 
 /* Nanoseconds a tick, 32.32. */

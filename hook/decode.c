@@ -156,12 +156,12 @@ static void launched(const struct ct_frame *frame, struct ct_decoded *decoded, u
 
 void ct_decode_launch(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const uint64_t *stack = frame->stack_args;
-    launched(frame, decoded, frame->args[0], stack[2],
+    const uint32_t block_z = (uint32_t)ct_argument(frame, 6);
+    launched(frame, decoded, frame->args[0], ct_argument(frame, 8),
              (struct ct_launch){
                  .grid = { (uint32_t)frame->args[1], (uint32_t)frame->args[2], (uint32_t)frame->args[3] },
-                 .block = { (uint32_t)frame->args[4], (uint32_t)frame->args[5], (uint32_t)stack[0] },
-                 .shared_bytes = (uint32_t)stack[1],
+                 .block = { (uint32_t)frame->args[4], (uint32_t)frame->args[5], block_z },
+                 .shared_bytes = (uint32_t)ct_argument(frame, 7),
              });
 }
 

@@ -237,12 +237,12 @@ static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decode
 
 void ct_decode_copy_batch(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    copied_batch(frame, decoded, frame->stack_args[2]);
+    copied_batch(frame, decoded, ct_argument(frame, 8));
 }
 
 void ct_decode_copy_batch_v2(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    copied_batch(frame, decoded, frame->stack_args[1]);
+    copied_batch(frame, decoded, ct_argument(frame, 7));
 }
 
 /* CUDA_MEMCPY3D_BATCH_OP_v1; an operand of type 1 is a pointer, 2 an array. */

@@ -12,7 +12,7 @@ struct ct_row ct_rows[CT_ROWS_ALL] = {
 #define ROW(function, group, words, decoder)                                                                 \
     [CT_ROW_##function] = {                                                                                  \
         .decode = ct_decode_##decoder,                                                                       \
-        .stack_words = words,                                                                                \
+        .stack_words = CT_STACK_WORDS(words),                                                                \
         .flags = CT_DECODER_FLAGS_##decoder,                                                                 \
         .category = CT_CATEGORY_##group,                                                                     \
     },

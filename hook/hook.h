@@ -1,4 +1,4 @@
-/* What the files of hook/ share. The way of a call: stub and trampoline (trampoline_x86_64.S) → entry.c →
+/* What the files of hook/ share. The way of a call: stub and trampoline (trampoline_<cpu>.S) → entry.c →
  * the real driver → entry.c, which writes the record (record.c when it is not a plain one).
  *
  *   functions.c  the row of each driver function: its real address, its number in the segment, its decoder
@@ -47,6 +47,21 @@ enum {
     CT_ROWS_ALL = CT_STUB_COUNT + CT_EXTRA_COUNT
 };
 
+/* Integer arguments that travel in registers. The tables of functions count, in 8-byte words, what a call has
+ * beyond the six of x86-64, and name structs that are passed by value and have more than 16 bytes: these lie
+ * on the stack on x86-64 (System V ABI, section 3.2.3), and are passed by reference on aarch64 (AAPCS64,
+ * section 6.8.2, stage B). CT_STACK_WORDS() makes of that the words that this architecture has on the stack,
+ * or more: words that are passed on without need harm nobody. */
+#if defined(__x86_64__)
+#define CT_REGISTER_ARGS 6
+#define BY_VALUE(bytes)  (((bytes) + 7) / 8)
+#elif defined(__aarch64__)
+#define CT_REGISTER_ARGS 8
+#define BY_VALUE(bytes)  1
+#endif
+#define CT_STACK_WORDS(beyond_six)                                                                           \
+    ((beyond_six) + 6 > CT_REGISTER_ARGS ? (beyond_six) + 6 - CT_REGISTER_ARGS : 0)
+
 /* Stack words that are passed on for a function whose signature nobody told us. */
 enum { CT_SPARE_STACK_WORDS = 16 };
 
@@ -54,19 +69,31 @@ typedef int32_t ct_status; /* CUresult */
 
 /* A call in flight, on the application's stack. The trampoline knows the offsets. */
 struct ct_frame {
-    uint64_t args[6];
+    uint64_t args[CT_REGISTER_ARGS];
     const uint64_t *stack_args; /* the words that the caller passed on its stack */
     uint64_t start;             /* ticks at entry; meaningful while producer is set */
     struct ct_producer *producer;
     uint32_t row;
     uint32_t depth;
-    uint64_t result; /* what the real function left in the return register */
-    uint64_t pad;
+    uint64_t result;   /* what the real function left in the return register */
+    uint64_t indirect; /* aarch64: x8, where the caller wants a result that fits no register */
 };
-static_assert(sizeof(struct ct_frame) == 96, "trampoline");
-static_assert(offsetof(struct ct_frame, stack_args) == 48, "trampoline");
-static_assert(offsetof(struct ct_frame, row) == 72, "trampoline");
-static_assert(offsetof(struct ct_frame, result) == 80, "trampoline");
+#define CT_FRAME_REST (8 * CT_REGISTER_ARGS)
+static_assert(sizeof(struct ct_frame) == CT_FRAME_REST + 48, "trampoline");
+static_assert(sizeof(struct ct_frame) % 16 == 0, "the trampoline keeps the stack aligned");
+static_assert(offsetof(struct ct_frame, stack_args) == CT_FRAME_REST, "trampoline");
+static_assert(offsetof(struct ct_frame, row) == CT_FRAME_REST + 24, "trampoline");
+static_assert(offsetof(struct ct_frame, result) == CT_FRAME_REST + 32, "trampoline");
+static_assert(offsetof(struct ct_frame, indirect) == CT_FRAME_REST + 40, "trampoline");
+
+/* Argument `i`, counted from 0 among integers, pointers and structs of up to 8 bytes. A float has no number,
+ * having registers of its own; a larger struct by value has one on aarch64, where it is a reference, and none
+ * on x86-64. `frame->args` is right for the first six. Of an argument narrower than 64 bits the upper bits
+ * are not the caller's; on the stack, too, each takes 8 bytes on both architectures. */
+static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
+{
+    return i < CT_REGISTER_ARGS ? frame->args[i] : frame->stack_args[i - CT_REGISTER_ARGS];
+}
 
 /* What the trampoline does next, returned in two registers. */
 struct ct_target {

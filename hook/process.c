@@ -229,11 +229,14 @@ static uint64_t pid_namespace(void)
     return number ? strtoull(number + 1, NULL, 10) : 0;
 }
 
-/* Field 22 of /proc/self/stat, counted from behind the last ')': a program's name may hold spaces. */
+/* Field 22 of /proc/self/stat, counted from behind the last ')': a program's name may hold spaces. Read as
+ * that of the first thread, which started with the process: qemu makes /proc/self/stat up, with another time.
+ */
 static uint64_t process_start(void)
 {
-    char stat[1024];
-    read_proc("/proc/self/stat", stat, sizeof(stat));
+    char path[64], stat[1024];
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", process.pid);
+    read_proc(path, stat, sizeof(stat));
     char *field = strrchr(stat, ')');
     for (int i = 0; field && i < 20; i++)
         field = strchr(field + 1, ' ');

@@ -2,8 +2,10 @@
  * CLOCK_MONOTONIC nanoseconds with anchors, pairs of both clocks read together.
  *
  * The processor's counter costs 10 ns where a vDSO clock costs 25, and is used where the kernel itself trusts
- * it: the current clock source is `tsc`, or it is `kvm-clock` and `tsc` is still offered beside it (the
- * kernel withdraws a counter that it found unstable from the list). */
+ * it. On x86-64: the current clock source is `tsc`, or it is `kvm-clock` and `tsc` is still offered beside it
+ * (the kernel withdraws a counter that it found unstable from the list). On aarch64: the current clock source
+ * is `arch_sys_counter`, which is cntvct_el0; where an erratum keeps programs from reading it themselves, the
+ * kernel answers the read in their place, slowly and correctly. */
 #ifndef CT_PROTO_CLOCK_H
 #define CT_PROTO_CLOCK_H
 
@@ -25,13 +27,20 @@ struct ct_anchor {
 };
 static_assert(sizeof(struct ct_anchor) == 24, "ct_anchor");
 
+/* The counter now. On x86-64 one read never precedes another; it may precede earlier loads and stores that
+ * are still in flight, which lane.h allows for. On aarch64 a bare read may be made speculatively and out of
+ * order, even ahead of an earlier one ("Arm Architecture Reference Manual for A-profile", on the generic
+ * timer), and a call would seem to return before it was made; the isb prevents that, as it does in Linux's
+ * own
+ * __arch_get_hw_counter(). CNTVCTSS_EL0 would need no isb on processors that have it (FEAT_ECV), but a test
+ * for that at every read. */
 static inline uint64_t ct_counter_read(void)
 {
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
     uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(ticks) : : "memory");
     return ticks;
 #else
 #error "no counter for this architecture"

@@ -14,11 +14,23 @@
  *  - ct_lane_announce() says "I may be reading my end time": a relaxed store before the clock is read. The
  *    store may still sit in the store buffer when the clock is read, and a fence there would cost more than
  *    the rest of the call. The consumer makes up for it: it takes as watermark a time that lies
- *    CT_PUBLISH_SLACK_NS in the past, longer than any store stays unseen (an interrupt drains the buffer, so
- *    a preempted thread cannot hide one). A lane seen silent after that has no record older than the
- *    watermark to come. Should a machine ever break this, the row is late: stored, marked and counted.
+ *    CT_PUBLISH_SLACK_NS in the past, longer than any store stays unseen. A lane seen silent after that has
+ *    no record older than the watermark to come. Should a machine ever break this, the row is late: stored,
+ *    marked and counted. Why no store stays unseen for long:
+ *    On x86-64 the store precedes the read of the counter or is still in flight with it; the buffer drains by
+ *    itself, in order, and an interrupt drains it, so that a preempted thread cannot hide one.
+ *    On aarch64 the counter might be read before the store is so much as made; the isb in ct_counter_read()
+ *    sees to it that the store was made. It does not wait for the buffer, which need not drain in order, but
+ *    drains by itself (the architecture promises that every store is seen in finite time; what it waits for
+ *    is a cache line, some hundred nanoseconds each). An exception does not drain it, and need not: that goes
+ *    on under the kernel, which waits for it with a dsb before another thread runs (__switch_to() of
+ *    arch/arm64).
+ *    The consumer's load of `state` may likewise be made before it reads its own clock, by as much as can be
+ *    in flight in a processor, which is nothing against the slack.
+ *  - An open call's words are stored with release, after `state` was for the call that stood there before:
+ *    a consumer that finds `state` and `depth` unchanged behind its copy has one moment's (ct_lane_open()).
  *  - `wake` is read by the producer after publishing, without a fence. A consumer that goes to sleep
- *    therefore looks once more after CT_PUBLISH_SLACK_NS. */
+ *    therefore looks once more after CT_PUBLISH_SLACK_NS; both sides' stores are seen by then, as above. */
 #ifndef CT_PROTO_LANE_H
 #define CT_PROTO_LANE_H
 
@@ -33,8 +45,8 @@ enum { CT_OPEN_MAX = 16, CT_LANE_HEADER_BYTES = 4096 };
 
 /* A call entered and not yet returned. */
 struct ct_open {
-    uint64_t start;    /* ticks */
-    uint32_t function; /* directory index */
+    _Atomic uint64_t start;    /* ticks */
+    _Atomic uint32_t function; /* directory index */
     uint32_t reserved;
 };
 static_assert(sizeof(struct ct_open) == 16, "ct_open");
@@ -113,12 +125,13 @@ static inline bool ct_lane_wants_doorbell(struct ct_lane *lane, uint64_t positio
 }
 
 /* The open call stands before the counter of open calls says so: pairs with the acquire in ct_lane_depth().
- */
+ * Each of its words comes after the publishing of the call that had its place before: pairs with the fence of
+ * ct_lane_open(). On x86-64 every store does, at no cost. */
 static inline void ct_lane_enter(struct ct_lane *lane, uint32_t depth, uint32_t function, uint64_t start)
 {
     if (depth < CT_OPEN_MAX) {
-        lane->open[depth].function = function;
-        lane->open[depth].start = start;
+        atomic_store_explicit(&lane->open[depth].function, function, memory_order_release);
+        atomic_store_explicit(&lane->open[depth].start, start, memory_order_release);
     }
     atomic_store_explicit(&lane->depth, depth + 1, memory_order_release);
 }
@@ -151,6 +164,23 @@ static inline void ct_lane_consume(struct ct_lane *lane, uint64_t position)
 static inline uint32_t ct_lane_depth(struct ct_lane *lane)
 {
     return atomic_load_explicit(&lane->depth, memory_order_acquire);
+}
+
+struct ct_open_call {
+    uint64_t start; /* ticks */
+    uint32_t function;
+};
+
+/* Copies the outermost `depth` open calls, CT_OPEN_MAX at most. They are of one moment if ct_lane_state() and
+ * ct_lane_depth() give afterwards what they gave before: whoever reads a word of a later call here finds that
+ * call's predecessor published there. */
+static inline void ct_lane_open(const struct ct_lane *lane, uint32_t depth, struct ct_open_call *calls)
+{
+    for (uint32_t i = 0; i < depth; i++) {
+        calls[i].start = atomic_load_explicit(&lane->open[i].start, memory_order_relaxed);
+        calls[i].function = atomic_load_explicit(&lane->open[i].function, memory_order_relaxed);
+    }
+    atomic_thread_fence(memory_order_acquire);
 }
 
 #endif

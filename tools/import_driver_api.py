@@ -94,8 +94,9 @@ TABLE_HEADER = """\
  *   name      as exported, version and _ptds or _ptsz included
  *   category  init, device, context, module, memory, copy, set, launch, stream, event, sync (the host
  *             waits for the GPU), graph, image, interop, query, debug
- *   stack     8-byte words that a call passes on the stack on x86-64: integer arguments beyond six and
- *             structs by value larger than 16 bytes. 16 where no header declares the function.
+ *   stack     what a call has beyond six integer arguments, in 8-byte words, and BY_VALUE(bytes) for each
+ *             struct by value larger than 16 bytes: hook/hook.h makes of it what lies on the stack of an
+ *             architecture. 16 where no header declares the function.
  *   decoder   what the hook reads from the arguments beyond time and status; none for nothing
  *
  * tools/import_driver_api.py rewrites the first three columns from an installed CUDA toolkit and the exports
@@ -103,7 +104,7 @@ TABLE_HEADER = """\
  */
 """
 
-ROW = re.compile(r"ROW\(\s*(\w+)\s*,\s*(\w+)\s*,\s*(\d+)\s*,\s*([^()]*?)\s*\)$")
+ROW = re.compile(r"ROW\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([\w() +]+?)\s*,\s*([^()]*?)\s*\)$")
 PROTOTYPE = re.compile(r"\bCUresult\s+(cu[A-Z]\w*)\s*\(([^;{}]*)\)\s*;")
 STATUS_ENUM = re.compile(r"typedef\s+enum\s+cudaError_enum\s*\{([^}]*)\}\s*CUresult\s*;")
 
@@ -304,11 +305,14 @@ class Headers:
         return DEBUGGER_SIGNATURES.get(name)
 
 
-def stack_words(signature):
-    """Returns the 8-byte words on the stack by the System V ABI for x86-64, section 3.2.3."""
+def stack_column(name, signature):
+    """Returns the stack column: what hook/hook.h turns into the stack words of an architecture."""
     integers = sum(letter in "plihcL" for letter in signature)
-    floats = sum(letter in "fd" for letter in signature)
-    return max(integers - 6, 0) + max(floats - 8, 0) + 8 * signature.count("S")
+    if sum(letter in "fd" for letter in signature) > 8:
+        raise Failure(f"{name}: more floats than there are registers, for which the stack column has no form")
+    words = max(integers - 6, 0)
+    structs = ["BY_VALUE(64)"] * signature.count("S")
+    return " + ".join(([str(words)] if words or not structs else []) + structs)
 
 
 # --- Files ---------------------------------------------------------------------------------------------
@@ -327,7 +331,7 @@ def read_table(path):
         match = ROW.match(lines[index].strip())
         if not match:
             raise Failure(f"{path}:{index + 1}: not a row; comments stand before the first or after the last")
-        rows[match.group(1)] = (match.group(2), int(match.group(3)), match.group(4))
+        rows[match.group(1)] = (match.group(2), match.group(3), match.group(4))
     return "".join(lines[: at[0]]), rows, "".join(lines[at[-1] + 1 :])
 
 
@@ -348,10 +352,10 @@ def format_signatures(signatures, unknown, version):
         f" * Written by tools/import_driver_api.py from the headers of CUDA {version}. Tests include it to call every",
         " * row of hook/driver_api.def with arguments that can be recognised on the other side.",
         " *",
-        " *   p  pointer or handle           f  float, in an xmm register",
-        " *   l  64-bit integer              d  double, in an xmm register",
+        " *   p  pointer or handle           f  float, in a vector register",
+        " *   l  64-bit integer              d  double, in a vector register",
         " *   i  32-bit integer or enum      L  struct of 8 bytes by value, in one integer register",
-        " *   h  16-bit integer              S  struct of 64 bytes by value, on the stack",
+        " *   h  16-bit integer              S  struct of 64 bytes by value",
         " *   c  8-bit integer",
         " *",
         " * The result is a CUresult, or as wide, but for these, which return nothing:",
@@ -385,7 +389,7 @@ def report(old, new):
         print(f"changed  {name}: {old[name][0]}, {old[name][1]} -> {new[name][0]}, {new[name][1]}")
     print(
         f"{len(new)} rows: {len(new.keys() - old.keys())} added, {len(old.keys() - new.keys())} removed, "
-        f"{len(changed)} changed; {sum(row[1] > 0 for row in new.values())} use the stack"
+        f"{len(changed)} changed; {sum(row[1] != '0' for row in new.values())} go beyond six registers"
     )
 
 
@@ -424,7 +428,7 @@ def import_api(arguments):
             unknown.append(name)
         else:
             signatures[name] = signature
-        words = UNKNOWN_STACK_WORDS if signature is None else stack_words(signature)
+        words = str(UNKNOWN_STACK_WORDS) if signature is None else stack_column(name, signature)
         rows[name] = (category_of(name), words, old[name][2] if name in old else "none")
 
     write_text(arguments.table, format_table(before, rows, after))

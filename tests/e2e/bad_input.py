@@ -33,6 +33,8 @@ with Session() as s:
     here = ["--session", s.name, "--db", s.db]
     for size in ("0", "-1", "65", "63K", "3M", "1G", "huge", ""):
         refuses(2, DAEMON, *here, "--ring", size, says="--ring")
+    for clock in ("sundial", "count", ""):
+        refuses(2, DAEMON, *here, "--clock", clock, says="--clock")
     refuses(2, DAEMON, *here, "--frobnicate", says="--frobnicate")
     refuses(2, DAEMON, *here, "surplus", says="'surplus'")
     refuses(2, DAEMON, "--db", s.db, "--session", "a/b", says="'a/b'")

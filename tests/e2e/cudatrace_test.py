@@ -17,9 +17,12 @@ import sys
 import tempfile
 
 BUILD = pathlib.Path(os.environ.get("CUDATRACE_BUILD", "build")).resolve()
+# Another build's daemon and tool, where the hook is built for another architecture; None where there is no such build.
+TOOLS = os.environ.get("CUDATRACE_DAEMON_BUILD")
+TOOLS = BUILD if TOOLS is None else pathlib.Path(TOOLS).resolve() if TOOLS else None
 HOOK = BUILD / "hook/libcudatrace.so"
-DAEMON = BUILD / "collector/cudatraced"
-CUDATRACE = BUILD / "tools/cudatrace"
+DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
+CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
 SIMCUDA = BUILD / "tests/simcuda"
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]

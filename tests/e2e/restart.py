@@ -1,7 +1,7 @@
 """The daemon is killed and comes back: nothing lost, nothing twice, and the programs do not notice."""
 import signal
 
-from cudatrace_test import Session, WORKLOADS, equal, fifo
+from cudatrace_test import DAEMON, Session, WORKLOADS, check, equal, fifo
 
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
@@ -27,3 +27,14 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.daemon.send_signal(signal.SIGINT)
     equal(s.daemon.wait(60), 0, "the status after SIGINT")
     s.daemon = None
+
+# What a killed daemon left goes on with the clock that its processes have.
+with Session() as s:
+    s.start_daemon("--clock", "monotonic")
+    s.daemon.kill()
+    s.daemon.wait()
+    refused = s.run(DAEMON, "--foreground", "--db", s.db, "--session", s.name, "--clock", "counter", preload=False, status=1)
+    check("another clock" in refused.stderr, "said", refused.stderr)
+    s.start_daemon()
+    s.stop_daemon()
+    s.start_daemon("--clock", "counter")

@@ -1,8 +1,12 @@
-/* Calls every driver function whose signature is known, twice (a first call takes the hook's slow way, a
- * second the short one), and prints what its entry point in the simulated driver saw: name, result, checksum
- * of all arguments, misaligned. arguments.py compares the output with and without the hook. */
+/* Calls every driver function twice (a first call takes the hook's slow way, a second the short one), and
+ * prints what its entry point in the simulated driver saw: name, result, checksum of all arguments,
+ * misaligned. arguments.py compares the output with and without the hook, and that of one architecture with
+ * another's. Then the same for a function that no table knows, which sees all that can carry an argument.
+ * Each call is held to what a function has to leave as it was. */
+#include "guard.h"
 #include "simcuda_verify.h"
 
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +24,26 @@ struct bytes64 {
 static uint8_t *const buffer = (uint8_t *)UINT64_C(0x200000000000);
 enum { BUFFER_BYTES = 128 * 1024 };
 
+struct guard guard = {
+    .indirect = UINT64_C(0x08080808a5a50808),
+};
+static const char *const guard_names[GUARD_REGISTERS] = { GUARD_NAMES };
+
+static void check_preserved(const char *name)
+{
+    for (int i = 0; i < GUARD_REGISTERS; i++) {
+        if (guard.seen[i] != guard.wanted[i]) {
+            fprintf(stderr, "%s: %s was %016llx and is %016llx\n", name, guard_names[i],
+                    (unsigned long long)guard.wanted[i], (unsigned long long)guard.seen[i]);
+            exit(EXIT_FAILURE);
+        }
+    }
+    memset(guard.seen, 0, sizeof(guard.seen));
+}
+
 static void report(const char *name, int result)
 {
+    check_preserved(name);
     const char *seen = "";
     uint64_t checksum = 0;
     int misaligned = -1;
@@ -39,6 +61,66 @@ static void report(const char *name, int result)
 
 #include "arguments_calls.h"
 
+/* ---- a function that takes everything ---- */
+
+#if defined(__x86_64__)
+enum { REGISTERS = 6 };
+#define MORE_TYPES
+#define MORE_WORDS
+#elif defined(__aarch64__)
+enum { REGISTERS = 8 };
+#define MORE_TYPES uint64_t, uint64_t,
+#define MORE_WORDS WORD(22), WORD(23),
+#endif
+/* As many as the hook passes on for a function whose signature it does not know. */
+enum { STACK_WORDS = 16 };
+
+typedef uint64_t vector __attribute__((vector_size(16)));
+#define FOUR(x) x, x, x, x
+typedef uint64_t takes_everything(FOUR(uint64_t), FOUR(uint64_t), FOUR(uint64_t), FOUR(uint64_t),
+                                  FOUR(uint64_t), uint64_t, uint64_t, MORE_TYPES FOUR(vector), FOUR(vector));
+
+#define WORD(i)       (UINT64_C(0x9e3779b97f4a7c15) * ((i) + 1))
+#define WORDS(i)      WORD(i), WORD((i) + 1), WORD((i) + 2), WORD((i) + 3)
+#define VECTOR_OF(i)  ((vector){ ~WORD(2 * (i)), ~WORD(2 * (i) + 1) })
+#define VECTORS_OF(i) VECTOR_OF(i), VECTOR_OF((i) + 1), VECTOR_OF((i) + 2), VECTOR_OF((i) + 3)
+
+static void check_word(const char *what, int i, uint64_t seen, uint64_t wanted)
+{
+    if (seen != wanted) {
+        fprintf(stderr, "cuSimcudaRegisters: %s %d is %016llx and should be %016llx\n", what, i,
+                (unsigned long long)seen, (unsigned long long)wanted);
+        exit(EXIT_FAILURE);
+    }
+}
+
+/* Not by RTLD_DEFAULT: only of the driver's own handle does the hook know that what it does not know is the
+ * driver's. */
+static void call_unknown(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    takes_everything *function = (takes_everything *)(uintptr_t)dlsym(driver, "cuSimcudaRegisters");
+    if (!function) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(EXIT_FAILURE);
+    }
+    const uint64_t result = GUARDED(*function)(WORDS(0), WORDS(4), WORDS(8), WORDS(12), WORDS(16), WORD(20),
+                                               WORD(21), MORE_WORDS VECTORS_OF(0), VECTORS_OF(4));
+    check_preserved("cuSimcudaRegisters");
+    const struct simcuda_registers *seen = simcuda_registers();
+    for (int i = 0; i < REGISTERS; i++)
+        check_word("integer register", i, seen->integers[i], WORD((uint64_t)i));
+    for (int i = 0; i < STACK_WORDS; i++)
+        check_word("stack word", i, seen->stack_words[i], WORD((uint64_t)(REGISTERS + i)));
+    for (int i = 0; i < 16; i++)
+        check_word("half vector register", i, seen->vectors[i / 2][i % 2], ~WORD((uint64_t)i));
+#ifdef __aarch64__
+    check_word("x", 8, seen->indirect, guard.indirect);
+#endif
+    check_word("result", 0, result, SIMCUDA_REGISTERS_RESULT);
+    printf("cuSimcudaRegisters %d 0 %d\n", (int)result, seen->stack % 16 != 0);
+}
+
 int main(void)
 {
     if (mmap(buffer, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
@@ -46,7 +128,11 @@ int main(void)
         perror("mmap");
         return EXIT_FAILURE;
     }
-    call_all();
-    call_all();
+    for (int i = 0; i < GUARD_REGISTERS; i++)
+        guard.wanted[i] = ~UINT64_C(0) / 255 * (uint64_t)(i + 1);
+    for (int i = 0; i < 2; i++) {
+        call_all();
+        call_unknown();
+    }
     return EXIT_SUCCESS;
 }

@@ -1,30 +1,63 @@
 """Every function through its stub, as the driver sees it: the same arguments, stack alignment and results as without the
-hook, while it records and while it is dormant."""
-import os
-import pathlib
+hook, while it is dormant, while it records with the counter as clock, and while it records with a clock that is a
+function. On another architecture, under an emulator, the driver sees what it sees on this one."""
+import collections
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from cudatrace_test import BUILD, Session, check, equal  # noqa: E402
+from hook_test import EMULATOR, recorder, run
+from cudatrace_test import TOOLS, Session, check, equal
 
-PROGRAM = BUILD / "tests/hook/arguments"
+VIEWS = ["calls", "launches", "graph_launches", "copies", "memsets", "objects"]
+VARYING = {"call_id", "process_id", "pid", "tid", "start_ns", "end_ns", "duration_ns", "gb_per_s"}
+FUNCTIONS = 682 + 1  # those of the table, and one that it does not know
+VERIFY = {"SIMCUDA_VERIFY": "checksum", "SIMCUDA_COUNTS": ""}
+
+
+def told(session, view, process):
+    """What a view tells of a process's calls, but for times and numbers of processes."""
+    columns = [name for _, name, *_ in session.rows(f"PRAGMA table_info({view})") if name not in VARYING]
+    rows = session.rows(f"SELECT {', '.join(columns)} FROM {view} WHERE process_id = ? ORDER BY call_id", process)
+    check(rows, view, "tells nothing")
+    return rows
+
 
 with Session() as s:
-    verify = {"SIMCUDA_VERIFY": "checksum", "SIMCUDA_COUNTS": ""}
-    plain = s.run(PROGRAM, preload=False, env=verify).stdout.splitlines()
-    equal(len(plain), 2 * 679, "calls")
+    plain = run(s, "arguments", preload=False, env=VERIFY)
+    equal(len(plain), 2 * FUNCTIONS, "calls")
     equal([line for line in plain if not line.endswith(" 0")], [], "misaligned calls without the hook")
-    equal(s.run(PROGRAM, env=verify).stdout.splitlines(), plain, "what the driver saw through a dormant hook")
-    s.start_daemon()
-    equal(s.run(PROGRAM, env=verify).stdout.splitlines(), plain, "what the driver saw through the hook")
+    equal(run(s, "arguments", env=VERIFY), plain, "what the driver saw through a dormant hook")
+
+nothing = {line.split()[0] for line in plain if line.split()[1] == "0"}  # without a result
+results = [tuple(line.split()[:2]) for line in plain if line.split()[0] not in nothing]
+check(len(results) > 2 * 670, "calls with a result")
+
+with Session() as s:
+    with recorder(s) as recorded:
+        equal(run(s, "arguments", env=VERIFY), plain, "what the driver saw through the hook's short way")
+    equal(len(recorded), len(plain), "calls in the rings")
+    seen = collections.Counter(tuple(line.split()) for line in recorded if line.split()[0] not in nothing)
+    equal(sorted(seen.items()), sorted(collections.Counter(results).items()), "calls in the rings, with their results")
+
+if not TOOLS:
+    print("no native build: not held against the daemon")
+    sys.exit(0)
+
+with Session() as s:
+    s.start_daemon("--clock", "monotonic")
+    equal(run(s, "arguments", env=VERIFY), plain, "what the driver saw through the hook")
     s.flush()
     s.check_identity()
-    recorded = dict(s.rows("SELECT name, calls FROM totals"))
-    wanted = {line.split()[0]: 2 for line in plain}
-    equal(recorded, wanted, "calls recorded")
+    equal(s.rows("SELECT name, calls FROM totals ORDER BY name"), sorted({(line.split()[0], 2) for line in plain}),
+          "calls recorded")
     # Results too: the status of each row is what the function returned.
-    nothing = {line.split()[0] for line in plain if line.split()[1] == "0"}
-    statuses = {name: status for name, status in s.rows("SELECT name, status FROM calls") if name not in nothing}
-    equal(statuses, {line.split()[0]: int(line.split()[1]) for line in plain if line.split()[0] not in nothing},
+    statuses = s.rows("SELECT DISTINCT name, status FROM calls ORDER BY name")
+    equal([row for row in statuses if row[0] not in nothing], sorted({(name, int(status)) for name, status in results}),
           "statuses recorded")
-    check(len(statuses) > 670, "functions with a status")
+    if EMULATOR:
+        env = {"LD_LIBRARY_PATH": TOOLS / "tests/simcuda", "LD_PRELOAD": TOOLS / "hook/libcudatrace.so"}
+        native = s.run(TOOLS / "tests/hook/arguments", preload=False, env={**VERIFY, **env}).stdout.splitlines()
+        equal(plain, native, "what the driver sees on the other and on this architecture")
+        s.flush()
+        other, this = (row[0] for row in s.rows("SELECT process_id FROM processes ORDER BY process_id"))
+        for view in VIEWS:
+            equal(told(s, view, other), told(s, view, this), f"{view} of the other and of this architecture")

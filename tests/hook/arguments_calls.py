@@ -33,12 +33,15 @@ def main():
     returns_nothing = set(re.findall(r"^ \*   (cudbg\w+)$", text, re.M))
     lines = ["/* Made by tests/hook/arguments_calls.py. */"]
     calls = []
-    for seed, (name, letters) in enumerate(re.findall(r'^SIG\((\w+),\s*"(\w*)"\)', text, re.M), 1):
+    signatures = re.findall(r'^SIG\((\w+),\s*"(\w*)"\)', text, re.M)
+    # Those that no header declares are called without arguments.
+    unknown = re.findall(r"^ \*   (cu\w+)$", text.partition("declared by no header")[2].partition("*/")[0], re.M)
+    for seed, (name, letters) in enumerate(signatures + [(name, "") for name in unknown], 1):
         result = "void" if name in returns_nothing else "int"
         parameters = ", ".join(TYPES[letter] for letter in letters) or "void"
         lines.append(f"{result} {name}({parameters});")
         arguments = ", ".join(value(letter, place, seed) for place, letter in enumerate(letters))
-        call = f"{name}({arguments})"
+        call = f"GUARDED({name})({arguments})"
         calls.append(f"    {'(' + call + ', report(' + chr(34) + name + chr(34) + ', 0))' if result == 'void' else 'report(' + chr(34) + name + chr(34) + ', ' + call + ')'};")
     lines += ["static void call_all(void)", "{", *calls, "}"]
     output.write_text("\n".join(lines) + "\n")

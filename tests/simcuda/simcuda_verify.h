@@ -23,9 +23,25 @@ int simcuda_last_call(const char **name, uint64_t *checksum, int *misaligned);
 /* The same of an earlier call: back is 0 for the latest, and below SIMCUDA_PAST_CALLS. */
 int simcuda_past_call(unsigned back, const char **name, uint64_t *checksum, int *misaligned);
 
-/* The low 64 bits of the vector argument registers, xmm0 first, as the calling thread's latest call to a
- * function with a float parameter found them. Of a register that carries a float the upper 32 bits read 0. */
+/* The low 64 bits of the vector argument registers, the first one first, as the calling thread's latest call
+ * to a function with a float parameter found them. Of a register that carries a float the upper 32 bits read
+ * 0. */
 void simcuda_last_vectors(uint64_t vectors[SIMCUDA_VECTORS]);
+
+/* A function that no table knows, as of a newer driver: it keeps all that can carry an argument, in
+ * whatever number and of whatever type, for simcuda_registers(), and returns a result of 64 bits. Of one
+ * thread at a time. */
+uint64_t cuSimcudaRegisters(void);
+#define SIMCUDA_REGISTERS_RESULT UINT64_C(0x1122334455667788)
+
+struct simcuda_registers {
+    uint64_t integers[8]; /* x86-64: rdi, rsi, rdx, rcx, r8, r9; aarch64: x0 to x7 */
+    uint64_t indirect;    /* aarch64: x8 */
+    uint64_t stack;       /* the stack pointer at the call */
+    uint64_t vectors[8][2];
+    uint64_t stack_words[16];
+};
+const struct simcuda_registers *simcuda_registers(void);
 
 static inline uint64_t simcuda_checksum_start(const char *function_name)
 {

@@ -47,6 +47,7 @@ _cudatrace_value()
     --session) _cudatrace_sessions ;;
     --format) _cudatrace_words 'table csv json' ;;
     --pid) _cudatrace_pids ;;
+    --clock) _cudatrace_words 'counter monotonic' ;;
     --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
     --layers) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
     --calls | --sample) ;;
@@ -148,7 +149,7 @@ _cudatraced()
     local cur prev
     COMPREPLY=()
     _cudatrace_current
-    _cudatrace_value "$prev" || _cudatrace_words '--db --session --foreground --ring --auto --help --version'
+    _cudatrace_value "$prev" || _cudatrace_words '--db --session --foreground --ring --clock --auto --help --version'
 }
 
 complete -F _cudatrace cudatrace

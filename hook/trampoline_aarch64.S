@@ -1,0 +1,250 @@
+/* aarch64, AAPCS64: the stubs, the trampoline they enter, and dlsym.
+ *
+ * A stub names its row in w17 and jumps here. The trampoline lays a struct ct_frame (hook.h) on the stack,
+ * asks ct_enter() where to go, passes on the register arguments, x8 among them, and as many stack words as the
+ * function takes, and hands the result to ct_leave(). sp is 16-aligned throughout. ct_enter() is compiled for
+ * general registers alone, so v0-7 arrive untouched; around the slow way they are saved, as far as the base
+ * ABI goes: 128 bits each. No driver function has scalable vectors among its arguments. The return address stays
+ * in x30 and in the frame record, and CFI lets exceptions and cancellation unwind through.
+ *
+ * x16 and x17 are the registers that the ABI leaves to code between a call and its target. A jump through x16
+ * may land on `bti c`, as a call may; each entry that is reached by pointer has one, written as the hint that
+ * older assemblers know and older processors take for a nop. */
+
+#define FRAME_BYTES    112
+#define FRAME_STACK    64
+#define FRAME_ROW      88
+#define FRAME_RESULT   96
+#define FRAME_INDIRECT 104
+
+#define BTI_C hint #34
+
+        .text
+
+        .macro LOAD_ARGUMENTS base, offset
+        ldp     x6, x7, [\base, #\offset+48]
+        ldp     x4, x5, [\base, #\offset+32]
+        ldp     x2, x3, [\base, #\offset+16]
+        ldp     x0, x1, [\base, #\offset]
+        ldr     x8, [\base, #\offset+FRAME_INDIRECT]
+        .endm
+
+        .macro SAVE_VECTORS
+        sub     sp, sp, #128
+        stp     q0, q1, [sp]
+        stp     q2, q3, [sp, #32]
+        stp     q4, q5, [sp, #64]
+        stp     q6, q7, [sp, #96]
+        .endm
+
+        .macro RESTORE_VECTORS
+        ldp     q0, q1, [sp]
+        ldp     q2, q3, [sp, #32]
+        ldp     q4, q5, [sp, #64]
+        ldp     q6, q7, [sp, #96]
+        add     sp, sp, #128
+        .endm
+
+        /* Back to the caller's stack pointer, frame pointer and return address. */
+        .macro LEAVE
+        mov     sp, x29
+        .cfi_def_cfa_register sp
+        ldp     x29, x30, [sp], #16
+        .cfi_def_cfa_offset 0
+        .cfi_restore x29
+        .cfi_restore x30
+        .endm
+
+        .p2align 6
+        .globl  ct_trampoline
+        .hidden ct_trampoline
+        .type   ct_trampoline, %function
+ct_trampoline:
+        .cfi_startproc
+        stp     x29, x30, [sp, #-16]!
+        .cfi_def_cfa_offset 16
+        .cfi_offset x29, -16
+        .cfi_offset x30, -8
+        mov     x29, sp
+        .cfi_def_cfa_register x29
+        sub     sp, sp, #FRAME_BYTES
+        stp     x0, x1, [sp]
+        stp     x2, x3, [sp, #16]
+        stp     x4, x5, [sp, #32]
+        stp     x6, x7, [sp, #48]
+        add     x9, x29, #16
+        str     x9, [sp, #FRAME_STACK]
+        str     w17, [sp, #FRAME_ROW]
+        str     x8, [sp, #FRAME_INDIRECT]
+        mov     x0, sp
+        bl      ct_enter
+        cbnz    x1, .Lspecial
+.Lcall:
+        mov     x16, x0
+        LOAD_ARGUMENTS x29, -FRAME_BYTES
+        blr     x16
+        str     x0, [x29, #FRAME_RESULT-FRAME_BYTES]
+        sub     x0, x29, #FRAME_BYTES
+        mov     sp, x0
+        bl      ct_leave
+        ldr     x0, [x29, #FRAME_RESULT-FRAME_BYTES]
+        .cfi_remember_state
+        LEAVE
+        ret
+        .cfi_restore_state
+
+.Lspecial:
+        cmn     x1, #2
+        b.ne    1f
+        SAVE_VECTORS
+        sub     x0, x29, #FRAME_BYTES
+        bl      ct_enter_slow
+        RESTORE_VECTORS
+        cbz     x1, .Lcall
+1:      cmn     x1, #1
+        b.eq    .Lstraight
+
+        /* x1 stack words, rounded up to an even number, copied from the highest down. */
+        add     x9, x1, #1
+        and     x9, x9, #-2
+        sub     sp, sp, x9, lsl #3
+        mov     x9, sp
+        add     x10, x29, #16
+2:      sub     x1, x1, #1
+        ldr     x11, [x10, x1, lsl #3]
+        str     x11, [x9, x1, lsl #3]
+        cbnz    x1, 2b
+        b       .Lcall
+
+.Lstraight:
+        mov     x16, x0
+        LOAD_ARGUMENTS x29, -FRAME_BYTES
+        LEAVE
+        br      x16
+        .cfi_endproc
+        .size   ct_trampoline, .-ct_trampoline
+
+/* The stubs, three instructions each, and the table of their addresses in the order of the rows. */
+        .set    ct_stub_row, 0
+        .macro STUB label
+\label:
+        .cfi_startproc
+        BTI_C
+        movz    w17, #ct_stub_row
+        b       ct_trampoline
+        .cfi_endproc
+        .pushsection .data.rel.ro.ct_stubs, "aw"
+        .xword  \label
+        .popsection
+        .set    ct_stub_row, ct_stub_row + 1
+        .endm
+
+        .macro DRIVER_STUB name
+        .globl  \name
+        .type   \name, %function
+        .p2align 4
+\name:
+        STUB    .Lstub_\name
+        .size   \name, .-\name
+        .endm
+
+        .pushsection .data.rel.ro.ct_stubs, "aw"
+        .p2align 3
+        .globl  ct_stubs
+        .hidden ct_stubs
+        .type   ct_stubs, %object
+ct_stubs:
+        .popsection
+
+#define ROW(name, category, stack_words, decoder) DRIVER_STUB name
+#include "driver_api.def"
+#undef ROW
+
+        .altmacro
+        .macro SPARE_STUB number
+        .p2align 4
+        STUB    .Lspare_\number
+        .endm
+        .set    ct_spare, 0
+        .rept   128
+        SPARE_STUB %ct_spare
+        .set    ct_spare, ct_spare + 1
+        .endr
+        .noaltmacro
+
+        .pushsection .data.rel.ro.ct_stubs, "aw"
+        .size   ct_stubs, .-ct_stubs
+        .popsection
+
+/* void *dlsym(void *handle, const char *name): names of the driver go to ct_dlsym(); every other name is a
+ * tail jump to the real one, which looks at the return address in x30 to know its caller. It may run before
+ * any constructor, inside malloc's own initialisation. */
+
+        /* A frame record with the two arguments above it. */
+        .macro KEEP_ARGUMENTS
+        stp     x29, x30, [sp, #-32]!
+        .cfi_def_cfa_offset 32
+        .cfi_offset x29, -32
+        .cfi_offset x30, -24
+        mov     x29, sp
+        stp     x0, x1, [sp, #16]
+        .endm
+
+        .macro DROP_ARGUMENTS
+        ldp     x29, x30, [sp], #32
+        .cfi_def_cfa_offset 0
+        .cfi_restore x29
+        .cfi_restore x30
+        .endm
+
+        .p2align 4
+        .globl  dlsym
+        .type   dlsym, %function
+dlsym:
+        .cfi_startproc
+        BTI_C
+        cbz     x1, 3f
+        ldrb    w9, [x1]
+        cmp     w9, #'c'
+        b.ne    3f
+        ldrb    w9, [x1, #1]
+        cmp     w9, #'u'
+        b.ne    3f
+        ldrb    w9, [x1, #2]
+        sub     w9, w9, #'A'
+        cmp     w9, #26
+        b.hs    3f
+        KEEP_ARGUMENTS
+        bl      ct_dlsym
+        cbnz    x1, 2f
+        .cfi_remember_state
+        DROP_ARGUMENTS
+        ret
+        .cfi_restore_state
+2:      ldp     x0, x1, [sp, #16]
+        DROP_ARGUMENTS
+3:      adrp    x16, ct_real_dlsym
+        ldr     x16, [x16, #:lo12:ct_real_dlsym]
+        cbz     x16, 4f
+        br      x16
+4:      KEEP_ARGUMENTS
+        bl      ct_dlsym_find
+        mov     x16, x0
+        ldp     x0, x1, [sp, #16]
+        DROP_ARGUMENTS
+        br      x16
+        .cfi_endproc
+        .size   dlsym, .-dlsym
+
+/* Says that all code here has landing pads, when the compiler was told to give them to the rest. The linker
+ * keeps it only if every object says so. */
+#ifdef __ARM_FEATURE_BTI_DEFAULT
+        .section .note.gnu.property, "a", %note
+        .p2align 3
+        .word   4, 16, 5        /* bytes of name and of descriptor, NT_GNU_PROPERTY_TYPE_0 */
+        .asciz  "GNU"
+        .word   0xc0000000, 4   /* GNU_PROPERTY_AARCH64_FEATURE_1_AND, its bytes */
+        .word   1, 0            /* GNU_PROPERTY_AARCH64_FEATURE_1_BTI, padding */
+#endif
+
+        .section .note.GNU-stack, "", %progbits

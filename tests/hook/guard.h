@@ -1,0 +1,37 @@
+/* Calls that are watched from outside: what a function must leave as it found it. The instructions are in
+ * guard_<cpu>.S. For one thread, one call at a time. */
+#ifndef GUARD_H
+#define GUARD_H
+
+#include <stdint.h>
+
+/* The registers that a callee preserves, in the order of guard_<cpu>.S; of d8-d15 the ABI promises 64 bits.
+ */
+#if defined(__x86_64__)
+#define GUARD_NAMES "rbx", "rbp", "r12", "r13", "r14", "r15", "rsp"
+enum { GUARD_REGISTERS = 7, GUARD_STACK_POINTER = 6 };
+#elif defined(__aarch64__)
+#define GUARD_NAMES                                                                                          \
+    "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "sp", "d8", "d9", "d10",    \
+        "d11", "d12", "d13", "d14", "d15"
+enum { GUARD_REGISTERS = 20, GUARD_STACK_POINTER = 11 };
+#endif
+
+struct guard {
+    void *function;                   /* the one to call */
+    void *link;                       /* where the caller is */
+    uint64_t indirect;                /* aarch64: what the function finds in x8 */
+    uint64_t saved[GUARD_REGISTERS];  /* the caller's */
+    uint64_t wanted[GUARD_REGISTERS]; /* what the function finds; the stack pointer's place is filled in */
+    uint64_t seen[GUARD_REGISTERS];   /* what it left */
+};
+extern struct guard guard;
+
+/* Has the type of no function: cast it to that of guard.function. Takes the arguments where they are, on the
+ * stack too, calls guard.function with them and returns its result. */
+void guard_call(void);
+
+/* As `function`, but by way of guard_call(). */
+#define GUARDED(name) (guard.function = (void *)(uintptr_t)(name), (__typeof__(&(name)))(uintptr_t)guard_call)
+
+#endif

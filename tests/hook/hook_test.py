@@ -1,0 +1,39 @@
+"""What the tests of the hook alone share. The programs may be of another architecture: CUDATRACE_EMULATOR then runs them,
+and the rest is this machine's."""
+import contextlib
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from cudatrace_test import BUILD, DEADLINE_S, HOOK, SIMCUDA, equal  # noqa: E402
+
+EMULATOR = shlex.split(os.environ.get("CUDATRACE_EMULATOR", ""))
+
+
+def run(session, name, preload=True, env=None):
+    """What tests/hook/NAME prints, a line each. The emulator sets the program's variables: its own loader has no use for
+    a library of another architecture."""
+    program = BUILD / "tests/hook" / name
+    if not EMULATOR:
+        return session.run(program, preload=preload, env=env).stdout.splitlines()
+    command = [*EMULATOR, "-E", f"LD_LIBRARY_PATH={SIMCUDA}"]
+    if preload:
+        command += ["-E", f"LD_PRELOAD={HOOK}"]
+    return session.run(*command, program, preload=False, env=env).stdout.splitlines()
+
+
+@contextlib.contextmanager
+def recorder(session):
+    """Serves the session with the counter as clock, the hook's short way; a list that at the end holds what was recorded.
+    It stands in for the daemon, which need not be built for the other architecture and reads another counter."""
+    child = subprocess.Popen([*EMULATOR, BUILD / "tests/hook/recorder", session.name], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+    session.children.append(child)
+    equal(child.stdout.readline(), "ready\n", "the recorder's first line")
+    recorded = []
+    yield recorded
+    recorded += child.communicate(timeout=DEADLINE_S)[0].splitlines()
+    equal(child.returncode, 0, "the recorder's exit status")

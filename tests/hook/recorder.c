@@ -1,0 +1,110 @@
+/* The least that a hook takes for a daemon, for where there is none: `recorder SESSION` serves the session
+ * with the counter as clock, says so in a line, and when its input ends prints what the processes recorded, a
+ * line for each call: function, status. It reads what it knows to be its own test's; a process must have
+ * ended, and its rings must have had room for all. Exit status 1 if a lane's times do not follow each other.
+ */
+#include "control.h"
+#include "segment.h"
+#include "session_names.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(EXIT_FAILURE);
+}
+
+static void serve(const char *path)
+{
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    if (fd < 0 || fcntl(fd, F_OFD_SETLK, &whole) != 0 ||
+        posix_fallocate(fd, 0, sizeof(struct ct_control)) != 0)
+        fail(path);
+    struct ct_control *control = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (control == MAP_FAILED)
+        fail(path);
+    sem_init(&control->doorbell, 1, 0);
+    control->clock = CT_CLOCK_COUNTER;
+    control->ring_bytes = CT_RING_BYTES_DEFAULT;
+    control->daemon_pid = getpid();
+    control->version = CT_PROTO_VERSION;
+    control->bytes = sizeof(*control);
+    control->magic = CT_CONTROL_MAGIC;
+    /* The descriptor stays open, and with it the lock. */
+}
+
+/* Prints a lane's calls; false when one returned before it began, or before the one in front of it. */
+static bool print_lane(const struct ct_function *functions, struct ct_lane *lane)
+{
+    const uint8_t *ring = (const uint8_t *)lane + CT_LANE_HEADER_BYTES;
+    const uint64_t head = ct_lane_state(lane).position;
+    uint64_t last = 0;
+    bool ordered = ct_lane_depth(lane) == 0;
+    for (uint64_t position = 0; position < head;) {
+        struct ct_record record;
+        memcpy(&record, ring + position * CT_SLOT_BYTES, sizeof(record));
+        position += record.slots;
+        if (record.kind == CT_KIND_THREAD || record.kind == CT_KIND_STRING)
+            continue;
+        printf("%s %d\n", functions[record.function].name, record.status);
+        const uint64_t ticks = ct_span_ticks(record.span);
+        ordered = ordered && record.slots > 0 && record.end >= last && ticks <= record.end - last;
+        last = record.end;
+    }
+    return ordered;
+}
+
+static bool print_segment(const char *path)
+{
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) != 0)
+        fail(path);
+    uint8_t *segment = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (segment == MAP_FAILED)
+        fail(path);
+    const struct ct_segment *header = (const struct ct_segment *)(void *)segment;
+    const struct ct_function *functions = (const struct ct_function *)(void *)(segment + CT_DIRECTORY_OFFSET);
+    bool ordered = true;
+    for (uint32_t i = 0; i < atomic_load(&header->lanes); i++)
+        ordered &=
+            print_lane(functions, (struct ct_lane *)(void *)(segment + ct_segment_lane_offset(header, i)));
+    return ordered;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || !ct_session_valid(argv[1])) {
+        fprintf(stderr, "Usage: recorder SESSION\n");
+        return 2;
+    }
+    char path[CT_NAME_BYTES], pattern[CT_NAME_BYTES + 8];
+    ct_session_control_path(path, (uint32_t)geteuid(), argv[1]);
+    serve(path);
+    puts("ready");
+    fflush(stdout);
+    while (getchar() != EOF)
+        ;
+    snprintf(pattern, sizeof(pattern), "%s.*", path);
+    glob_t found;
+    bool ordered = true;
+    if (glob(pattern, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            ordered &= print_segment(found.gl_pathv[i]);
+            unlink(found.gl_pathv[i]);
+        }
+        globfree(&found);
+    }
+    unlink(path);
+    if (!ordered)
+        fprintf(stderr, "the times of a lane do not follow each other\n");
+    return ordered ? EXIT_SUCCESS : EXIT_FAILURE;
+}

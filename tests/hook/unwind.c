@@ -1,0 +1,41 @@
+/* A thread is cancelled inside a call of the driver, in which the simulated one is blocked: the unwinder goes
+ * through the driver, the hook's trampoline and the caller, whose cleanup runs. Twice, by threads that have
+ * made a call before: the first takes the hook's slow way, the second the short one. */
+#include "cuda_min.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void cleanup(const int *variable)
+{
+    printf("cleanup: %d\n", *variable);
+}
+
+static void *call(void *number)
+{
+    CUcontext context;
+    cuCtxGetCurrent(&context);
+    __attribute__((cleanup(cleanup), unused)) const int variable = *(const int *)number;
+    cuCtxSynchronize();
+    printf("returned\n");
+    return NULL;
+}
+
+int main(void)
+{
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        void *result = NULL;
+        if (pthread_create(&thread, NULL, call, &i) != 0)
+            return EXIT_FAILURE;
+        FILE *blocked = fopen(getenv("SIMCUDA_BLOCK_NOTIFY"), "r");
+        if (!blocked || fgetc(blocked) != 'b')
+            return EXIT_FAILURE;
+        fclose(blocked);
+        pthread_cancel(thread);
+        pthread_join(thread, &result);
+        printf("cancelled: %d\n", result == PTHREAD_CANCELED);
+    }
+    return EXIT_SUCCESS;
+}
