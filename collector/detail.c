@@ -1,7 +1,11 @@
 #include "detail.h"
 
 #include "role.h"
+#include "texts.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const transfer_names[CT_TRANSFER_COUNT] = {
@@ -96,6 +100,69 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
     ct_store_defer(c->store, CT_INSERT_CALL_SUBJECT, 2, (const int64_t[]){ c->call_id, subject }, NULL);
 }
 
+/* The number of the text in the first `bytes` bytes at *texts, its NUL counted, and goes past it. The record
+ * has *left bytes there; one that lies about them has no text. */
+static int64_t take_text(struct ct_store *store, const char **texts, size_t *left, uint32_t bytes)
+{
+    char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
+    if (bytes == 0 || bytes > *left || bytes > sizeof(clean)) {
+        *left = bytes == 0 ? *left : 0;
+        return CT_NULL;
+    }
+    ct_text_clean(clean, *texts, bytes - 1);
+    *texts += bytes;
+    *left -= bytes;
+    return ct_store_text(store, clean);
+}
+
+/* The payload in decimal, as nvtxPayloadType_t says; empty for none. A real that is infinite is what SQLite
+ * takes for that, and there is none that is no number. */
+static void print_payload(char *to, size_t bytes, uint32_t type, uint64_t value)
+{
+    double real;
+    float single;
+    const uint32_t half = (uint32_t)value;
+    to[0] = '\0';
+    switch (type) {
+    case 1:
+    case 4:
+        snprintf(to, bytes, "%" PRIu64, type == 4 ? half : value);
+        return;
+    case 2:
+    case 5:
+        snprintf(to, bytes, "%" PRId64, type == 5 ? (int32_t)half : (int64_t)value);
+        return;
+    case 3:
+        memcpy(&real, &value, sizeof(real));
+        break;
+    case 6:
+        memcpy(&single, &half, sizeof(single));
+        real = single;
+        break;
+    default:
+        return;
+    }
+    if (isinf(real))
+        snprintf(to, bytes, real < 0 ? "-9e999" : "9e999");
+    else if (!isnan(real))
+        snprintf(to, bytes, "%.17g", real);
+}
+
+static void store_range(const struct context *c, const struct ct_range *range, const char *texts, size_t left)
+{
+    char payload[64];
+    print_payload(payload, sizeof(payload), range->payload_type, c->record->value);
+    const int64_t message = take_text(c->store, &texts, &left, range->message_bytes);
+    const int64_t domain = take_text(c->store, &texts, &left, range->domain_bytes);
+    const int64_t category_name = take_text(c->store, &texts, &left, range->category_bytes);
+    ct_store_defer(c->store, CT_INSERT_RANGE, 7,
+                   (const int64_t[]){ c->call_id, message, domain, category_name,
+                                      range->category ? range->category : CT_NULL,
+                                      range->color ? range->color : CT_NULL,
+                                      range->id ? (int64_t)range->id : CT_NULL },
+                   payload);
+}
+
 void ct_detail_store(struct ct_lane_source *source)
 {
     const struct ct_record *record = &source->record;
@@ -113,6 +180,7 @@ void ct_detail_store(struct ct_lane_source *source)
         struct ct_graph_launch graph;
         struct ct_graph_nodes nodes;
         struct ct_objects objects;
+        struct ct_range range;
     } payload = { 0 };
     /* A record too short for its kind has a payload of zeros. */
     const size_t bytes = (record->slots - 1U) * CT_SLOT_BYTES;
@@ -130,11 +198,15 @@ void ct_detail_store(struct ct_lane_source *source)
     case CT_KIND_GRAPH:
         store_graph(&c, &payload.graph);
         break;
-    case CT_KIND_GRAPH_NODES:
+    case CT_KIND_NODES:
         store_graph_nodes(&c, &payload.nodes);
         break;
     case CT_KIND_OBJECTS:
         store_objects(&c, &payload.objects);
+        break;
+    case CT_KIND_RANGE:
+        store_range(&c, &payload.range, (const char *)ct_lane_source_payload(source) + sizeof(payload.range),
+                    record->slots > 2 ? (record->slots - 2U) * CT_SLOT_BYTES : 0);
         break;
     default:
         break;

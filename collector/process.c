@@ -360,6 +360,8 @@ static int save_open_calls(struct ct_process *process, struct ct_batch *batch)
             continue;
         }
         for (size_t d = 0; d < depth; d++) {
+            if (open[d].start == 0)
+                continue; /* the place of a range that was popped before what it encloses */
             uint32_t function = open[d].function;
             if (function >= process->function_count)
                 function = 0, signature = 0; /* called first since the directory was read */

@@ -27,6 +27,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [CT_FREE_ALLOCATION] = ct_sql_store_free_allocation,
     [CT_INSERT_SUBJECT] = ct_sql_store_insert_subject,
     [CT_INSERT_CALL_SUBJECT] = ct_sql_store_insert_call_subject,
+    [CT_INSERT_TEXT] = ct_sql_store_insert_text,
+    [CT_INSERT_RANGE] = ct_sql_store_insert_range,
     [CT_INSERT_LATE_CALL] = ct_sql_store_insert_late_call,
     [CT_MARK_LATE_CALL] = ct_sql_store_mark_late_call,
     [CT_DEFINE_KERNEL] = NULL, /* INSERT_NAME and INSERT_KERNEL */
@@ -180,6 +182,7 @@ static void forget_numbers(struct ct_store *store)
     ct_intern_reset(&store->shapes, first_free(store, "SELECT max(shape_id) FROM shape"));
     ct_intern_reset(&store->routes, first_free(store, "SELECT max(route_id) FROM route"));
     ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
+    ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
     store->next_thread_id = first_free(store, "SELECT max(thread_id) FROM thread");
     store->last_id = (uint64_t)first_free(store, "SELECT max(end_ns) FROM call") - 1;
     store->ordered_ns = store->last_id;
@@ -242,6 +245,16 @@ int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALU
         ct_store_defer(store, CT_INSERT_ROUTE, VALUES(route, value[0], value[2], value[3], value[4]), kind);
     store->out_of_memory |= route == 0;
     return route;
+}
+
+int64_t ct_store_text(struct ct_store *store, const char *text)
+{
+    bool is_new;
+    const int64_t number = ct_texts_get(&store->texts, text, &is_new);
+    if (is_new)
+        ct_store_defer(store, CT_INSERT_TEXT, VALUES(number), text);
+    store->out_of_memory |= number == 0;
+    return number;
 }
 
 /* ---- batches ---- */
@@ -357,6 +370,7 @@ void ct_store_close(struct ct_store *store)
     ct_intern_finish(&store->routes);
     ct_intern_finish(&store->subjects);
     ct_intern_finish(&store->late);
+    ct_texts_finish(&store->texts);
     free(store->deferred);
     free(store->demangled);
     free(store);

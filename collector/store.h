@@ -53,6 +53,9 @@ enum ct_deferred {
     CT_FREE_ALLOCATION,
     CT_INSERT_SUBJECT,
     CT_INSERT_CALL_SUBJECT,
+    CT_INSERT_TEXT,  /* text_id; the text */
+    CT_INSERT_RANGE, /* call_id, message, domain and category as text_id, category, color, range_id; the payload
+                        in decimal, empty for none */
     CT_INSERT_LATE_CALL,
     CT_MARK_LATE_CALL,
     CT_DEFINE_KERNEL, /* process_id, number; the mangled name */
@@ -74,6 +77,9 @@ int64_t ct_store_shape(struct ct_store *store, const int64_t value[CT_SHAPE_VALU
 int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALUES], const char *kind);
 /* process_id, captured, then enum ct_role and handle of three objects */
 int64_t ct_store_subject(struct ct_store *store, const int64_t value[CT_SUBJECT_VALUES]);
+
+/* A text that an application made up, NUL-terminated UTF-8. */
+int64_t ct_store_text(struct ct_store *store, const char *text);
 
 /* ---- rows about processes, written at once; 0 or -1, identifiers through pointers ---- */
 

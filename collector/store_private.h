@@ -6,6 +6,7 @@
 #include "database.h"
 #include "intern.h"
 #include "store.h"
+#include "texts.h"
 
 enum statement {
     /* The deferred ones come first, in the order of enum ct_deferred. */
@@ -39,6 +40,7 @@ struct ct_store {
     uint32_t generation;
 
     struct ct_intern sites, shapes, routes, subjects;
+    struct ct_texts texts;
     int64_t next_thread_id;
 
     /* Deferred statements, packed one behind the other: struct deferred, its values, its text. */

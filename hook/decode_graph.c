@@ -254,7 +254,7 @@ void ct_decode_graph_instantiate(const struct ct_frame *frame, struct ct_decoded
         return;
     }
     ct_graphs_copy(exec, frame->args[1]);
-    decoded->kind = CT_KIND_GRAPH_NODES;
+    decoded->kind = CT_KIND_NODES;
     decoded->payload_slots = sizeof(struct ct_graph_nodes) / CT_SLOT_BYTES;
     decoded->value = frame->args[1];
     decoded->payload.nodes = ct_graphs_nodes(exec);

@@ -10,6 +10,7 @@
  *   names.c      kernels' names by handle
  *   graphs.c     what graphs consist of, and which streams are being captured
  *   memory.c     which addresses are the device's
+ *   nvtx.c       the applications' own ranges: the entry points of NVTX; range.c what they do
  *   table.c      what is remembered by handle or address
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
@@ -237,7 +238,7 @@ struct ct_producer {
     uint32_t depth;
     uint32_t index;                /* of the lane */
     uint32_t epoch;                /* of the process when the lane was mapped */
-    uintptr_t frames[CT_OPEN_MAX]; /* where the open calls' frames lie */
+    uintptr_t frames[CT_OPEN_MAX]; /* where the open calls' frames lie; ranges have none, see range.c */
     struct ct_segment *segment;
     uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
 };
@@ -247,17 +248,24 @@ extern struct ct_producer ct_dormant;
 extern struct ct_producer
     ct_unlaned; /* a frame's producer when the process records and its thread has no lane */
 
-/* Puts a call on the thread's stack of open calls; its depth. A frame that lies at or below ours was left by
- * longjmp, an exception or cancellation: its call is not open any more. */
-static inline uint32_t ct_depth_enter(struct ct_producer *self, struct ct_frame *frame)
+/* How many calls are open around `frame`. One whose frame lies at or below was left by longjmp, an exception
+ * or cancellation: it is not open any more. */
+static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t frame)
 {
     uint32_t depth = self->depth;
     while (CT_UNLIKELY(depth > 0)) {
         const uint32_t top = depth < CT_OPEN_MAX ? depth : CT_OPEN_MAX;
-        if (self->frames[top - 1] > (uintptr_t)frame)
+        if (self->frames[top - 1] > frame)
             break;
         depth = top - 1;
     }
+    return depth;
+}
+
+/* Puts a call on the thread's stack of open calls; its depth. */
+static inline uint32_t ct_depth_enter(struct ct_producer *self, struct ct_frame *frame)
+{
+    const uint32_t depth = ct_depth_around(self, (uintptr_t)frame);
     if (CT_LIKELY(depth < CT_OPEN_MAX))
         self->frames[depth] = (uintptr_t)frame;
     self->depth = depth + 1;
@@ -270,11 +278,14 @@ static inline uint32_t ct_depth_enter(struct ct_producer *self, struct ct_frame 
  * without being part of them. */
 static inline bool ct_outermost(const struct ct_producer *self, uint32_t depth)
 {
-    return depth == 0 || (depth < CT_OPEN_MAX && self->frames[depth - 1] == UINTPTR_MAX);
+    /* A range's place holds a number above all addresses, or 0: no frame's address. */
+    return depth == 0 || (depth <= CT_OPEN_MAX && (intptr_t)self->frames[depth - 1] <= 0);
 }
 
 /* Takes a lane for the calling thread if the process has a segment; true when it holds one. */
 bool ct_thread_attach(void);
+/* Sees to it that ct_range_thread_exit() runs when the calling thread ends, lane or no lane. */
+void ct_thread_watch_exit(void);
 /* Gives the calling thread's lane up without giving it back (the segment is gone, or belongs to a parent). */
 void ct_thread_forget(void);
 /* Private memory for the lanes of a new segment; false without memory. */
@@ -295,6 +306,21 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
                     uint64_t end, uint64_t bytes);
 /* The same for a thread without a lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
+/* What is recorded without a trampoline: the application's own ranges. */
+struct ct_act {
+    uint64_t start; /* ticks; 0: now */
+    uint32_t row;   /* which ct_record_begin() has given a number */
+    uint32_t depth;
+    uint8_t kind; /* enum ct_kind */
+    uint64_t value;
+    const void *payload;
+    size_t payload_bytes;
+};
+/* Where an act of the calling thread goes: its lane, which is taken if need be; &ct_unlaned when it can only
+ * be counted; NULL while nothing is recorded. *function is the row's number. */
+struct ct_producer *ct_record_begin(uint32_t row, uint16_t *function);
+/* Writes the record of an act that ends now, or counts it. */
+void ct_record_act(struct ct_producer *producer, const struct ct_act *act);
 /* The producer's position has reached `wake`: ring, or let go. */
 void ct_record_wake(struct ct_producer *producer);
 
@@ -327,6 +353,18 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 void ct_names_learn(uint64_t handle, const char *name);
 void ct_names_alias(uint64_t handle, uint64_t of);
 void ct_names_erase(uint64_t handle);
+/* Number of a text that the application means to name again, kept for good; 0 without memory. What exceeds
+ * the limits gets the number of CT_NAMES_NO_ROOM. */
+enum { CT_NAMES_STRINGS_MAX = 1 << 16, CT_NAMES_STRINGS_BYTES = 8 << 20 };
+#define CT_NAMES_NO_ROOM "(one of more strings than cudatrace keeps)"
+uint32_t ct_names_string(const char *text);
+/* The text of a number, and its length; NULL when there is no such. */
+const char *ct_names_text(uint64_t number, size_t *bytes);
+
+/* ---- range.c ---- */
+
+/* Forgets the ranges that the ending thread left open. */
+void ct_range_thread_exit(void);
 
 #pragma GCC visibility pop
 

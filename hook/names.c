@@ -59,19 +59,29 @@ static const char *keep(const char *text, size_t bytes)
     return copy;
 }
 
-/* The process lock is held. Two texts of one 64-bit hash would be probed for under the next key. */
-static uint32_t intern(const char *text)
+/* The number of a text that is kept, else 0 and the key to keep it under: two texts of one 64-bit hash are
+ * probed for under the next key. */
+static uint32_t find(const char *text, size_t bytes, uint64_t *key)
 {
-    const size_t length = strlen(text);
-    const size_t bytes = length < CT_STRING_MAX ? length : CT_STRING_MAX;
-    uint64_t key = hash_text(text, bytes);
+    *key = hash_text(text, bytes);
     uint32_t number;
-    while ((number = ct_table_get(&by_text, key)) != 0) {
+    while ((number = ct_table_get(&by_text, *key)) != 0) {
         const struct string *string = string_at(number);
         if (string->bytes == bytes && memcmp(string->text, text, bytes) == 0)
             return number;
-        key = key + 1 ? key + 1 : 1;
+        *key = *key + 1 ? *key + 1 : 1;
     }
+    return 0;
+}
+
+/* The process lock is held. */
+static uint32_t intern(const char *text)
+{
+    const size_t bytes = strnlen(text, CT_STRING_MAX);
+    uint64_t key;
+    const uint32_t number = find(text, bytes, &key);
+    if (number)
+        return number;
     if (strings >= (uint32_t)STRINGS_BLOCK * STRING_BLOCKS)
         return 0;
     struct string *_Atomic *block = &blocks[strings / STRINGS_BLOCK];
@@ -87,6 +97,36 @@ static uint32_t intern(const char *text)
     *string_at(strings) = (struct string){ .text = copy, .bytes = (uint32_t)bytes };
     ct_table_set(&by_text, key, strings);
     return strings++;
+}
+
+uint32_t ct_names_string(const char *text)
+{
+    static uint32_t count;
+    static size_t total_bytes;
+    if (!ct_process_lock())
+        return 0;
+    const size_t bytes = strnlen(text, CT_STRING_MAX);
+    uint64_t key;
+    uint32_t number = find(text, bytes, &key);
+    if (!number && (count >= CT_NAMES_STRINGS_MAX || total_bytes + bytes > CT_NAMES_STRINGS_BYTES)) {
+        number = intern(CT_NAMES_NO_ROOM);
+    } else if (!number) {
+        number = intern(text);
+        count++;
+        total_bytes += bytes;
+    }
+    ct_process_unlock();
+    return number;
+}
+
+const char *ct_names_text(uint64_t number, size_t *bytes)
+{
+    if (number == 0 || number >= (uint64_t)STRINGS_BLOCK * STRING_BLOCKS ||
+        !atomic_load_explicit(&blocks[number / STRINGS_BLOCK], memory_order_acquire))
+        return NULL;
+    const struct string *string = string_at((uint32_t)number);
+    *bytes = string->bytes;
+    return string->text;
 }
 
 void ct_names_learn(uint64_t handle, const char *name)

@@ -174,6 +174,79 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
     ct_lane_publish(producer->lane, producer->position);
 }
 
+/* ---- acts without a trampoline ---- */
+
+static void write_act(struct ct_producer *self, const struct ct_act *act)
+{
+    const uint16_t function = atomic_load_explicit(&ct_rows[act->row].id, memory_order_relaxed);
+    const bool left_out = atomic_load_explicit(&ct_rows[act->row].left_out, memory_order_relaxed);
+    if (self == &ct_unlaned || left_out || !self->idle || !function) {
+        struct ct_segment *segment = self == &ct_unlaned ? ct_process_current() : self->segment;
+        const uint64_t end = ct_now(), start = act->start ? act->start : end;
+        if (segment && function && left_out) {
+            ct_selection_count(segment, function, end - start, 0);
+            ct_selection_follow(segment);
+        } else if (segment && self == &ct_unlaned) {
+            ct_record_lose_unlaned(segment, function, start, end);
+        } else if (segment) {
+            ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, function, start, end, 0);
+        }
+        return;
+    }
+    self->idle = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    ct_lane_announce(self->lane, self->position);
+    const uint64_t end = ct_now();
+    const uint64_t ticks = act->start ? end - act->start : 0;
+    const struct ct_record record = {
+        .end = end,
+        .span = ct_span(ticks, act->depth, 0),
+        .function = function,
+        .kind = act->kind,
+        .slots = (uint8_t)(1 + (act->payload_bytes + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES),
+        .value = act->value,
+    };
+    const bool room = ct_record_room(self, record.slots);
+    if (room) {
+        ct_record_write(self, &record, act->payload, act->payload_bytes);
+    } else {
+        const bool no_memory =
+            self->allocated_slots <= self->mask && self->position + record.slots > self->allocated_slots;
+        ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, function, end - ticks, end, 0);
+        ct_lane_publish(self->lane, self->position); /* takes the announcement back */
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    self->idle = 1;
+    if (!room || ct_lane_wants_doorbell(self->lane, self->position))
+        ct_record_wake(self);
+}
+
+struct ct_producer *ct_record_begin(uint32_t row, uint16_t *function)
+{
+    *function = atomic_load_explicit(&ct_rows[row].id, memory_order_acquire);
+    if (CT_LIKELY(ct_self->lane && *function))
+        return ct_self;
+    const struct quiet quiet = quiet_begin();
+    struct ct_producer *producer = NULL;
+    if (ct_thread_attach())
+        producer = ct_self;
+    else if (ct_process_current())
+        producer = &ct_unlaned;
+    /* Attaching may have begun a segment, which numbers anew. */
+    *function = producer ? atomic_load_explicit(&ct_rows[row].id, memory_order_acquire) : 0;
+    if (producer && !*function)
+        *function = ct_process_define(row);
+    quiet_end(quiet);
+    return producer;
+}
+
+void ct_record_act(struct ct_producer *producer, const struct ct_act *act)
+{
+    const struct quiet quiet = quiet_begin();
+    write_act(producer, act);
+    quiet_end(quiet);
+}
+
 /* The call's end without a record: nothing recorded, or a lane that is gone. */
 static void leave_unrecorded(const struct ct_frame *frame)
 {

@@ -4,6 +4,7 @@
  * readers notice by `rebuilds`. */
 #include "table.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -25,7 +26,9 @@ enum { SLOTS_FIRST = 256 };
 
 void *ct_map_pages(size_t bytes)
 {
+    const int saved_errno = errno;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    errno = saved_errno;
     return memory == MAP_FAILED ? NULL : memory;
 }
 

@@ -25,6 +25,7 @@ static void give_back(void *unused)
     (void)unused;
     struct ct_producer *self = ct_self;
     ct_self = &ct_dormant;
+    ct_range_thread_exit();
     if (!self->lane || self->epoch != ct_process_epoch())
         return;
     self->depth = 0;
@@ -40,6 +41,11 @@ static void arm_exit(void)
         atomic_store(&exit_key_state, pthread_key_create(&exit_key, give_back) == 0 ? 2 : 3);
     if (atomic_load(&exit_key_state) == 2)
         pthread_setspecific(exit_key, &exit_key);
+}
+
+void ct_thread_watch_exit(void)
+{
+    arm_exit();
 }
 
 bool ct_thread_producers_create(void)

@@ -45,7 +45,8 @@ enum { CT_OPEN_MAX = 16, CT_LANE_HEADER_BYTES = 4096 };
 
 /* A call entered and not yet returned. */
 struct ct_open {
-    _Atomic uint64_t start;    /* ticks */
+    _Atomic uint64_t start;    /* ticks; 0: the place is empty, as that of a range which ended before what it
+                                  encloses */
     _Atomic uint32_t function; /* directory index */
     uint32_t reserved;
 };

@@ -26,9 +26,9 @@ enum ct_kind {
     CT_KIND_STRING = 6,   /* defines string number `value`; payload: NUL-terminated bytes */
     CT_KIND_THREAD = 7,   /* from here on the lane belongs to thread `value`; struct ct_thread_name */
     CT_KIND_OBJECTS = 8,  /* a call; value: see CT_FLAG_BYTES; struct ct_objects */
-    CT_KIND_RANGE = 9,    /* a range or mark of NVTX; value: the application's payload; struct ct_range */
-    CT_KIND_GRAPH_NODES =
-        10, /* a call that made an executable graph; value: the graph; struct ct_graph_nodes */
+    CT_KIND_RANGE =
+        9, /* a range or mark of NVTX; value: the application's payload; struct ct_range and texts */
+    CT_KIND_NODES = 10, /* a call that made an executable graph; value: the graph; struct ct_graph_nodes */
     CT_KIND_COUNT
 };
 
@@ -166,11 +166,14 @@ struct ct_objects {
 };
 static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
 
+/* A range or mark. Its texts follow in the order of their lengths, each with a NUL that its length counts; a
+ * length of 0 stands for no text. They stand in the record, and not as string numbers, since applications
+ * make up messages without end. */
 struct ct_range {
-    uint32_t message;  /* string number, 0 for none */
-    uint32_t domain;   /* string number of its name, 0 for the default domain */
-    uint32_t category; /* string number of its name, 0 for none */
-    uint32_t category_id;
+    uint32_t message_bytes;
+    uint32_t domain_bytes;   /* name; none for the default domain */
+    uint32_t category_bytes; /* name; none when the category has none */
+    uint32_t category;
     uint32_t color; /* ARGB, 0 for none */
     uint32_t
         payload_type; /* nvtxPayloadType_t: 0 none, 1 and 4 unsigned, 2 and 5 signed, 3 double, 6 float */

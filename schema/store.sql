@@ -135,6 +135,14 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
 -- name: insert_call_subject
 INSERT INTO call_subject (call_id, subject_id) VALUES (?1, ?2);
 
+-- name: insert_text
+INSERT INTO text (text_id, text) VALUES (?1, ?2);
+
+-- A payload is a number in decimal, or empty.
+-- name: insert_range
+INSERT INTO range (call_id, message_id, domain_id, category_id, category, color, range_id, payload)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CAST(nullif(?8, '') AS NUMERIC));
+
 -- name: clear_open_calls
 DELETE FROM open_call WHERE process_id = ?1;
 

@@ -197,6 +197,24 @@ CREATE TABLE call_subject (
     subject_id INTEGER NOT NULL REFERENCES subject
 );
 
+CREATE TABLE text (
+    -- Texts that applications made up: messages of ranges, names of domains and categories. A text is here once
+    -- for each time that the daemon had to learn it, so compare texts, not numbers.
+    text_id INTEGER PRIMARY KEY,
+    text    TEXT NOT NULL
+);
+CREATE TABLE range (
+    -- What NVTX ranges and marks said: each is a call.
+    call_id     INTEGER PRIMARY KEY REFERENCES call,
+    message_id  INTEGER REFERENCES text,
+    domain_id   INTEGER REFERENCES text,   -- NULL for the default domain
+    category_id INTEGER REFERENCES text,   -- the category's name, NULL when it has none
+    category    INTEGER,                   -- its number, NULL for none
+    color       INTEGER,                   -- ARGB
+    range_id    INTEGER,                   -- what nvtxRangeStart returned
+    payload                                -- integer or real
+);
+
 CREATE TABLE open_call (
     -- Calls entered and not yet returned.
     process_id  INTEGER NOT NULL REFERENCES process,

@@ -48,7 +48,12 @@ SELECT call.end_ns                    AS call_id,
        call.duration_ns               AS duration_ns,
        site.status                    AS status,       -- 0 is success
        status.name                    AS status_name,  -- CUDA_SUCCESS, …; NULL for a code not known
-       call.bytes                     AS bytes         -- of calls that move, set or allocate memory
+       call.bytes                     AS bytes,        -- of calls that move, set or allocate memory
+       CASE function.layer WHEN 'nvtx' THEN (SELECT text.text
+                                               FROM range
+                                               JOIN text ON text.text_id = range.message_id
+                                              WHERE range.call_id = call.end_ns)
+                           END        AS message       -- of ranges and marks; not looked for unless asked for
   FROM call
   JOIN site     ON site.site_id = call.site_id
   JOIN thread   ON thread.thread_id = site.thread_id
@@ -203,6 +208,35 @@ SELECT call_subject.call_id,
   JOIN thread   ON thread.thread_id = site.thread_id
   JOIN function ON function.function_id = site.function_id
  WHERE function.category = 'context' AND site.status = 0 AND subject.role_1 = (SELECT role FROM role WHERE name = 'context');
+
+CREATE VIEW ranges AS
+-- What the application said with NVTX (torch.cuda.nvtx, nvtx3): what a thread pushed and popped (push), what
+-- began in one thread and may have ended in another, tid being the one that ended it (start), and moments
+-- (mark). Ranges still open are in open_calls.
+SELECT range.call_id,
+       thread.process_id,
+       thread.tid,
+       CASE function.name WHEN 'nvtxRangePush'  THEN 'push'
+                          WHEN 'nvtxRangeStart' THEN 'start'
+                          ELSE 'mark' END         AS kind,
+       domain.text                        AS domain,     -- NULL for the default domain
+       message.text                       AS message,
+       coalesce(category.text, range.category) AS category, -- its name, or its number when it has none
+       range.color,                                      -- ARGB
+       range.payload,
+       site.depth,                                       -- calls and ranges around it
+       call.end_ns - call.duration_ns     AS start_ns,
+       call.end_ns,
+       call.duration_ns,
+       range.range_id                                    -- what nvtxRangeStart returned
+  FROM range
+  JOIN call     ON call.end_ns = range.call_id
+  JOIN site     ON site.site_id = call.site_id
+  JOIN thread   ON thread.thread_id = site.thread_id
+  JOIN function ON function.function_id = site.function_id
+  LEFT JOIN text AS message  ON message.text_id = range.message_id
+  LEFT JOIN text AS domain   ON domain.text_id = range.domain_id
+  LEFT JOIN text AS category ON category.text_id = range.category_id;
 
 CREATE VIEW open_calls AS
 -- Calls entered and not yet returned; kept for a process that died inside. As of the last second, or the last

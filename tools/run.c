@@ -219,6 +219,9 @@ static int preload(const struct run_options *options)
         !pass_on(CT_SAMPLE_ENV, selection->sample))
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     free(value);
+    /* What NVTX loads into the command, unless the user named a tool of his own. */
+    if (setenv("NVTX_INJECTION64_PATH", hook, 0) != 0)
+        return ct_fail(EXIT_FAILURE, "run: out of memory");
     /* AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go
      * on. */
     const char *asan = getenv("ASAN_OPTIONS");

@@ -52,6 +52,14 @@ with Session() as s:
     check(0.08 < share < 0.12, "one of ten was asked for, and stored are", share)
 
 with Session() as s:
+    # Ranges are left out as a layer, and never by a sample or by the names of functions.
+    traced(s, "--layers", "driver", workload=(WORKLOADS / "ranges", "--do", "nest"))
+    equal(s.rows("SELECT DISTINCT stored, skipped > 0 FROM totals WHERE layer = 'nvtx'"), [(0, 1)], "ranges left out")
+with Session() as s:
+    traced(s, "--sample", 1000, "--calls", "cuInit", workload=(WORKLOADS / "ranges", "--do", "nest"))
+    equal(s.rows("SELECT DISTINCT stored > 0, skipped FROM totals WHERE layer = 'nvtx'"), [(1, 0)], "ranges recorded")
+
+with Session() as s:
     # A process that runs follows what the session is set to, and back.
     s.start_daemon()
     child = s.start(CALLS, "--mix", "getctx", "--calls", 1 << 40)

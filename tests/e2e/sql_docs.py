@@ -90,7 +90,7 @@ def check_database(database, with_rows=()):
 
 
 def check_on_new_trace():
-    from cudatrace_test import Session, WORKLOADS, equal, fifo
+    from cudatrace_test import HOOK, Session, WORKLOADS, equal, fifo
 
     with Session() as s, fifo(s.dir, "blocked") as blocked:
         s.start_daemon()
@@ -99,6 +99,8 @@ def check_on_new_trace():
         others = [s.start(WORKLOADS / "calls", "--calls", 3000, "--threads", 2, "--mix", "training"),
                   s.start(WORKLOADS / "calls", "--calls", 3000, "--mix", "alloc"),
                   s.start(WORKLOADS / "graph"),
+                  s.start(WORKLOADS / "ranges", "--do", "train", "--count", 20, stdout=-3,
+                          env={"NVTX_INJECTION64_PATH": HOOK}),
                   s.start(WORKLOADS / "demo", stdout=-3)]
         with open(blocked, "rb") as inside:
             inside.read(1)
@@ -122,6 +124,9 @@ def check_on_new_trace():
             "How long were two processes in the driver at the same time?",
             "How does a process start?",
             "Which threads do the work?",
+            "How long do the application's own ranges take?",
+            "Which kernels were launched inside which range?",
+            "What happened inside the longest step?",
         })
 
 

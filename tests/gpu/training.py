@@ -4,10 +4,13 @@
 It prints the last loss and a hash of the trained parameters, so that run.py can compare a traced run with an
 untraced one. Batches come from forked DataLoader workers and a pinning thread: a tracer meets children that
 inherited its state, and a second thread that calls CUDA. With --graph a CUDA graph is captured and replayed;
-with --compile the model goes through torch.compile, so Triton loads modules of its own.
+with --compile the model goes through torch.compile, so Triton loads modules of its own. With --ranges each step
+and its phases are ranges of NVTX: under `cudatrace run` the views `ranges` and `calls` must have steps x 4 of
+them, the forward range of a step within the step, and its launches within the range.
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 
@@ -62,7 +65,19 @@ def digest(tensors):
     return total.hexdigest()
 
 
-def train(device, steps, workers, compiled):
+@contextlib.contextmanager
+def phase(name, ranges):
+    if not ranges:
+        yield
+        return
+    torch.cuda.nvtx.range_push(name)
+    try:
+        yield
+    finally:
+        torch.cuda.nvtx.range_pop()
+
+
+def train(device, steps, workers, compiled, ranges):
     net = Net().to(device)
     model = torch.compile(net) if compiled else net
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
@@ -70,13 +85,17 @@ def train(device, steps, workers, compiled):
         Batches(steps), batch_size=None, num_workers=workers, pin_memory=device.type == "cuda",
         multiprocessing_context="fork" if workers else None)
     loss = None
-    for images, labels in loader:
-        images = images.to(device, non_blocking=True)
-        labels = labels.to(device, non_blocking=True)
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(images), labels)
-        loss.backward()
-        optimizer.step()
+    for number, (images, labels) in enumerate(loader):
+        with phase(f"step {number}", ranges):
+            images = images.to(device, non_blocking=True)
+            labels = labels.to(device, non_blocking=True)
+            optimizer.zero_grad()
+            with phase("forward", ranges):
+                loss = nn.functional.cross_entropy(model(images), labels)
+            with phase("backward", ranges):
+                loss.backward()
+            with phase("optimizer", ranges):
+                optimizer.step()
     print(f"training: steps={steps} loss={loss.item().hex()} parameters={digest(net.state_dict().values())}")
 
 
@@ -114,6 +133,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2, help="DataLoader processes")
     parser.add_argument("--graph", action="store_true", help="capture a CUDA graph too and replay it")
     parser.add_argument("--compile", action="store_true", help="train through torch.compile")
+    parser.add_argument("--ranges", action="store_true", help="name each step and its phases through NVTX")
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
 
@@ -123,7 +143,7 @@ def main():
     torch.use_deterministic_algorithms(True, warn_only=True)
 
     device = torch.device(arguments.device)
-    train(device, arguments.steps, arguments.workers, arguments.compile)
+    train(device, arguments.steps, arguments.workers, arguments.compile, arguments.ranges)
     if arguments.graph:
         replay_graph(device)
 

@@ -1,0 +1,64 @@
+/* NVTX as an injection library sees it. The facts are those of nvToolsExt.h and nvtxDetail/nvtxTypes.h of
+ * NVTX 3 (Apache-2.0 with LLVM exception), which keeps them compatible with version 2: numbers and layouts
+ * alone. */
+#ifndef CT_NVTX_H
+#define CT_NVTX_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wchar.h>
+
+/* What nvtxRangePush and nvtxRangePop return when they cannot tell a level. */
+#define CT_NVTX_NO_PUSH_POP_TRACKING (-2)
+
+enum ct_nvtx_message {
+    CT_NVTX_MESSAGE_ASCII = 1,
+    CT_NVTX_MESSAGE_UNICODE = 2,
+    CT_NVTX_MESSAGE_REGISTERED = 3
+};
+enum { CT_NVTX_COLOR_ARGB = 1, CT_NVTX_PAYLOAD_COUNT = 7 };
+
+/* nvtxEventAttributes_t, versions 1 to 3. */
+struct ct_nvtx_attributes {
+    uint16_t version;
+    uint16_t size; /* bytes, of what the application filled in */
+    uint32_t category;
+    int32_t color_type;
+    uint32_t color;
+    int32_t payload_type; /* nvtxPayloadType_t: as in struct ct_range, or an extension's */
+    int32_t reserved0;
+    union {
+        uint64_t u64;
+        uint32_t u32;
+    } payload;
+    int32_t message_type; /* enum ct_nvtx_message, 0 for none */
+    union {
+        const char *ascii;
+        const wchar_t *unicode;
+        const void *registered;
+    } message;
+};
+static_assert(sizeof(struct ct_nvtx_attributes) == 48, "nvtxEventAttributes_t");
+
+/* An application and each of its libraries has tables of its own, of pointers to the function pointers that
+ * its calls go through. */
+enum { CT_NVTX_TABLE_CALLBACKS = 1, CT_NVTX_TABLE_VERSION = 3, CT_NVTX_VERSION = 3 };
+enum { CT_NVTX_MODULE_CORE = 1, CT_NVTX_MODULE_CORE2 = 5 };
+
+typedef void ct_nvtx_function(void);
+typedef const void *ct_nvtx_get_table(uint32_t table);
+
+struct ct_nvtx_callbacks {
+    size_t struct_bytes;
+    int (*get_module)(uint32_t module, ct_nvtx_function ****table, unsigned *entries);
+};
+
+struct ct_nvtx_version {
+    size_t struct_bytes;
+    uint32_t version; /* the application's */
+    uint32_t reserved0;
+    void (*set_injection_version)(uint32_t version);
+};
+
+#endif

@@ -1,0 +1,258 @@
+/* Ranges of threads, and marks. Each thread that uses them has a piece of memory with its open ranges and
+ * their messages, mapped at its first one and unmapped at its end. Levels are counted there by domain, also
+ * while nothing is recorded: the application gets to see them.
+ *
+ * A pushed range stands among the open calls of the lane, so that the calls inside it have their depth. It
+ * has no frame on the stack by which ct_depth_around() could tell that it was left, and must not be taken for
+ * left: its place holds a number above every address, which also says later whose place it is. For what comes
+ * between push and pop is the application's choice:
+ *
+ *  - Ranges of two domains may overlap, and one may be popped inside a call that it enclosed. Its place then
+ *    holds 0, which is below every address: it is dropped with the next look from below, and the collector
+ *    passes over an open call that has no start.
+ *  - A call may return while a range that was pushed inside it is open. The lane's depth goes back with the
+ *    call, the range loses its place, and is recorded all the same when it is popped.
+ *  - The thread may have got another lane, or the process another segment. A range is recorded in the segment
+ *    in which it was pushed or, like a call, not at all: in a fork's child it is the parent's. */
+#include "range.h"
+
+#include "nvtx.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    PUSHED_MAX = 1024,       /* open ranges of a thread; deeper ones have a level and are counted as lost */
+    TEXT_BYTES = 256 * 1024, /* of their messages */
+};
+
+/* Above every address of a program, on all architectures that the driver runs on. */
+#define PLACE_TOKEN (UINT64_C(1) << 63)
+
+struct pushed {
+    struct ct_range_kept kept;
+    uint64_t token;    /* what its place in ct_producer.frames[] holds */
+    uint32_t depth;    /* its place */
+    uint32_t text_end; /* of its message in the thread's text */
+    uint16_t previous; /* of its domain: index + 1, 0 for none */
+    bool open;
+};
+
+struct level {
+    uint16_t top;    /* the domain's innermost range: index + 1, 0 for none */
+    uint16_t kept;   /* ranges among `pushed` */
+    uint32_t unkept; /* ranges inside of them for which there was no room */
+};
+
+struct ct_range_thread {
+    bool held;
+    uint32_t used; /* entries of `pushed`, in order of their push */
+    uint32_t text_used;
+    uint64_t tokens;
+    struct level levels[CT_DOMAINS_MAX];
+    struct pushed pushed[PUSHED_MAX];
+    uint64_t scratch[CT_RANGE_PAYLOAD_BYTES / 8];
+    char text[TEXT_BYTES + CT_RANGE_MESSAGE_BYTES]; /* behind what is used there is room for a message */
+};
+
+uint32_t ct_range_row_push = CT_ROWS_ALL, ct_range_row_start = CT_ROWS_ALL, ct_range_row_mark = CT_ROWS_ALL;
+
+static __thread struct ct_range_thread *mine;
+
+static struct ct_range_thread *map_thread(void)
+{
+    const int saved_errno = errno;
+    void *memory = mmap(NULL, sizeof(struct ct_range_thread), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    errno = saved_errno;
+    if (memory == MAP_FAILED)
+        return NULL;
+    ct_thread_watch_exit();
+    return mine = memory;
+}
+
+void ct_range_thread_exit(void)
+{
+    struct ct_range_thread *thread = mine;
+    mine = NULL;
+    if (thread)
+        munmap(thread, sizeof(*thread));
+}
+
+struct ct_range_thread *ct_range_hold(enum ct_loss_cause *cause)
+{
+    struct ct_range_thread *thread = mine ? mine : map_thread();
+    *cause = thread ? CT_LOSS_SIGNAL : CT_LOSS_MEMORY;
+    if (!thread || thread->held)
+        return NULL;
+    thread->held = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    return thread;
+}
+
+void ct_range_release(struct ct_range_thread *thread)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->held = false;
+}
+
+char *ct_range_room(struct ct_range_thread *thread)
+{
+    return thread->text + thread->text_used;
+}
+
+uint64_t *ct_range_scratch(struct ct_range_thread *thread)
+{
+    return thread->scratch;
+}
+
+void ct_range_lose(uint32_t row, enum ct_loss_cause cause)
+{
+    uint16_t function;
+    struct ct_producer *producer = ct_record_begin(row, &function);
+    struct ct_segment *segment = ct_process_current();
+    if (!producer || !segment)
+        return;
+    const uint64_t now = ct_now();
+    if (producer == &ct_unlaned)
+        ct_record_lose_unlaned(segment, function, now, now);
+    else
+        ct_record_lose(producer, cause, function, now, now, 0);
+}
+
+/* ---- places among the open calls ---- */
+
+uint32_t ct_range_depth(const struct ct_producer *producer, const void *frame)
+{
+    return producer == &ct_unlaned ? 0 : ct_depth_around(producer, (uintptr_t)frame);
+}
+
+static void take_place(struct ct_producer *self, struct pushed *range, uint16_t function, const void *frame)
+{
+    const uint32_t depth = ct_depth_around(self, (uintptr_t)frame);
+    if (depth < CT_OPEN_MAX)
+        self->frames[depth] = range->token;
+    self->depth = depth + 1;
+    range->depth = depth;
+    ct_lane_enter(self->lane, depth, function, range->kept.start);
+}
+
+static void leave_place(struct ct_producer *self, const struct pushed *range, const void *frame)
+{
+    const uint32_t place = range->depth;
+    uint32_t depth = ct_depth_around(self, (uintptr_t)frame);
+    if (place >= depth || (place < CT_OPEN_MAX && self->frames[place] != range->token))
+        return; /* lost to a call that returned */
+    if (place + 1 == depth) {
+        self->depth = place;
+        depth = ct_depth_around(self, (uintptr_t)frame); /* without the places that became free below it */
+    } else if (place < CT_OPEN_MAX) {
+        self->frames[place] = 0;
+        self->lane->open[place].start = 0;
+    }
+    self->depth = depth;
+    ct_lane_leave(self->lane, depth);
+}
+
+/* ---- push, pop, mark ---- */
+
+/* Deeper ranges of a domain may only be kept when all around them are. */
+static bool keep(struct ct_range_thread *thread, struct level *level, const struct ct_said *said)
+{
+    if (level->unkept > 0 || thread->used == PUSHED_MAX)
+        return false;
+    struct pushed *range = &thread->pushed[thread->used];
+    range->text_end = thread->text_used + ct_range_keep(&range->kept, said, ct_range_room(thread));
+    if (range->text_end > TEXT_BYTES)
+        return false;
+    range->token = PLACE_TOKEN | ++thread->tokens;
+    range->depth = 0;
+    range->previous = level->top;
+    range->open = true;
+    thread->text_used = range->text_end;
+    level->top = (uint16_t)++thread->used;
+    level->kept++;
+
+    uint16_t function;
+    struct ct_producer *producer = ct_record_begin(ct_range_row_push, &function);
+    if (!producer)
+        return true;
+    range->kept.epoch = producer == &ct_unlaned ? ct_process_epoch() : producer->epoch;
+    range->kept.start = ct_now();
+    if (producer != &ct_unlaned)
+        take_place(producer, range, function, said->frame);
+    return true;
+}
+
+int ct_range_push(const struct ct_said *said)
+{
+    enum ct_loss_cause cause;
+    struct ct_range_thread *thread = ct_range_hold(&cause);
+    if (!thread) {
+        ct_range_lose(ct_range_row_push, cause);
+        return CT_NVTX_NO_PUSH_POP_TRACKING;
+    }
+    struct level *level = &thread->levels[said->domain];
+    const uint32_t number = level->kept + level->unkept;
+    if (!keep(thread, level, said)) {
+        level->unkept++;
+        ct_range_lose(ct_range_row_push, CT_LOSS_MEMORY);
+    }
+    ct_range_release(thread);
+    return (int)number;
+}
+
+static void record_pushed(struct ct_range_thread *thread, const struct pushed *range, const void *frame)
+{
+    uint16_t function;
+    struct ct_producer *producer = range->kept.epoch ? ct_record_begin(ct_range_row_push, &function) : NULL;
+    if (!ct_range_lasts(&range->kept, producer))
+        return;
+    ct_range_record(producer, ct_range_row_push, &range->kept, range->depth, 0, thread->scratch);
+    if (producer != &ct_unlaned)
+        leave_place(producer, range, frame);
+}
+
+int ct_range_pop(uint32_t domain, const void *frame)
+{
+    enum ct_loss_cause cause;
+    struct ct_range_thread *thread = ct_range_hold(&cause);
+    if (!thread)
+        return CT_NVTX_NO_PUSH_POP_TRACKING;
+    struct level *level = &thread->levels[domain];
+    const uint32_t levels = level->kept + level->unkept;
+    if (level->unkept > 0) {
+        level->unkept--;
+    } else if (level->top) {
+        struct pushed *range = &thread->pushed[level->top - 1];
+        record_pushed(thread, range, frame);
+        level->top = range->previous;
+        level->kept--;
+        range->open = false;
+        while (thread->used > 0 && !thread->pushed[thread->used - 1].open)
+            thread->used--;
+        thread->text_used = thread->used > 0 ? thread->pushed[thread->used - 1].text_end : 0;
+    }
+    ct_range_release(thread);
+    return levels > 0 ? (int)levels - 1 : CT_NVTX_NO_PUSH_POP_TRACKING;
+}
+
+void ct_range_mark(const struct ct_said *said)
+{
+    enum ct_loss_cause cause;
+    struct ct_range_thread *thread = ct_range_hold(&cause);
+    if (!thread) {
+        ct_range_lose(ct_range_row_mark, cause);
+        return;
+    }
+    uint16_t function;
+    struct ct_producer *producer = ct_record_begin(ct_range_row_mark, &function);
+    if (producer) {
+        struct ct_range_kept mark;
+        ct_range_keep(&mark, said, ct_range_room(thread));
+        ct_range_record(producer, ct_range_row_mark, &mark, ct_range_depth(producer, said->frame), 0,
+                        thread->scratch);
+    }
+    ct_range_release(thread);
+}

@@ -1,0 +1,174 @@
+/* Ranges of the process: any thread may end them, and they overlap as they like. Those that run stand in
+ * cells, small ones or, where the message is long, big ones. A range's identifier names its cell and is never
+ * given twice, so one that is ended twice, or was never started, harms nobody. No lock: a free cell is taken
+ * from a list by compare-and-swap, and whoever takes the identifier out of a cell has the cell. */
+#include "range.h"
+#include "table.h"
+
+#include <string.h>
+
+enum {
+    SMALL_CELLS = 1 << 16,
+    BIG_CELLS = 1 << 12,
+    SMALL_BYTES = 256,
+    BIG_BYTES = 256 + CT_RANGE_MESSAGE_BYTES,
+    CELL_BITS = 17, /* of an identifier: 0 for a range that is not kept, then small cells, then big ones */
+};
+static_assert(1 + SMALL_CELLS + BIG_CELLS <= 1 << CELL_BITS, "every cell has a number");
+
+struct cell {
+    _Atomic uint64_t id;   /* 0 while free */
+    _Atomic uint32_t next; /* free cell behind this one: index + 1 */
+    uint32_t reserved;
+    struct ct_range_kept kept;
+    char text[]; /* its message */
+};
+static_assert(sizeof(struct cell) <= SMALL_BYTES / 2, "room for a message");
+
+static struct pool {
+    const uint32_t cells, cell_bytes, first; /* number of the first cell */
+    uint8_t *_Atomic memory;
+    /* First free cell, index + 1; the upper half counts changes, so that a list that changed and changed
+     * back is not taken for the same. */
+    _Atomic uint64_t free;
+    _Atomic uint32_t made; /* cells that were in use at some time */
+} small = { .cells = SMALL_CELLS, .cell_bytes = SMALL_BYTES, .first = 1 },
+  big = { .cells = BIG_CELLS, .cell_bytes = BIG_BYTES, .first = 1 + SMALL_CELLS };
+
+static _Atomic uint64_t serials;
+
+static struct cell *cell_at(struct pool *pool, uint32_t index)
+{
+    uint8_t *memory = atomic_load_explicit(&pool->memory, memory_order_acquire);
+    return memory ? (struct cell *)(void *)(memory + (size_t)index * pool->cell_bytes) : NULL;
+}
+
+static bool map_pool(struct pool *pool)
+{
+    if (atomic_load_explicit(&pool->memory, memory_order_acquire))
+        return true;
+    if (!ct_process_lock())
+        return false;
+    uint8_t *memory = atomic_load_explicit(&pool->memory, memory_order_relaxed);
+    if (!memory) {
+        memory = ct_map_pages((size_t)pool->cells * pool->cell_bytes);
+        atomic_store_explicit(&pool->memory, memory, memory_order_release);
+    }
+    ct_process_unlock();
+    return memory != NULL;
+}
+
+static struct cell *take(struct pool *pool, uint32_t *index)
+{
+    if (!map_pool(pool))
+        return NULL;
+    /* Pairs with the release in give(). The next of a cell that another thread takes meanwhile may be
+     * anything; the exchange then fails. */
+    uint64_t head = atomic_load_explicit(&pool->free, memory_order_acquire);
+    while ((uint32_t)head) {
+        struct cell *cell = cell_at(pool, (uint32_t)head - 1);
+        const uint32_t next = atomic_load_explicit(&cell->next, memory_order_relaxed);
+        const uint64_t changed = ((head >> 32) + 1) << 32 | next;
+        if (atomic_compare_exchange_weak_explicit(&pool->free, &head, changed, memory_order_acquire,
+                                                  memory_order_acquire)) {
+            *index = (uint32_t)head - 1;
+            return cell;
+        }
+    }
+    uint32_t made = atomic_load_explicit(&pool->made, memory_order_relaxed);
+    while (made < pool->cells) {
+        if (atomic_compare_exchange_weak_explicit(&pool->made, &made, made + 1, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+            *index = made;
+            return cell_at(pool, made);
+        }
+    }
+    return NULL;
+}
+
+static void give(struct pool *pool, struct cell *cell, uint32_t index)
+{
+    uint64_t head = atomic_load_explicit(&pool->free, memory_order_relaxed), changed;
+    do {
+        atomic_store_explicit(&cell->next, (uint32_t)head, memory_order_relaxed);
+        changed = ((head >> 32) + 1) << 32 | (index + 1);
+    } while (!atomic_compare_exchange_weak_explicit(&pool->free, &head, changed, memory_order_release,
+                                                    memory_order_relaxed));
+}
+
+/* Puts the range into a cell; the cell's number, 0 when there is none. */
+static uint32_t store(const struct ct_range_kept *kept, uint32_t own_bytes, uint64_t serial)
+{
+    struct pool *pool = sizeof(struct cell) + own_bytes <= SMALL_BYTES ? &small : &big;
+    uint32_t index;
+    struct cell *cell = take(pool, &index);
+    if (!cell)
+        return 0;
+    cell->kept = *kept;
+    if (own_bytes > 0) {
+        memcpy(cell->text, kept->text, own_bytes);
+        cell->kept.text = cell->text;
+    }
+    cell->kept.start = ct_now();
+    /* Pairs with the acquire in ct_range_end(). */
+    atomic_store_explicit(&cell->id, serial << CELL_BITS | (pool->first + index), memory_order_release);
+    return pool->first + index;
+}
+
+uint64_t ct_range_start(const struct ct_said *said)
+{
+    const uint64_t serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
+    enum ct_loss_cause cause;
+    struct ct_range_thread *thread = ct_range_hold(&cause);
+    uint32_t number = 0;
+    if (thread) {
+        uint16_t function;
+        struct ct_producer *producer = ct_record_begin(ct_range_row_start, &function);
+        if (producer) {
+            struct ct_range_kept kept;
+            const uint32_t own_bytes = ct_range_keep(&kept, said, ct_range_room(thread));
+            kept.epoch = producer == &ct_unlaned ? ct_process_epoch() : producer->epoch;
+            number = store(&kept, own_bytes, serial);
+            if (!number)
+                ct_range_lose(ct_range_row_start, CT_LOSS_MEMORY);
+        }
+        ct_range_release(thread);
+    } else {
+        ct_range_lose(ct_range_row_start, cause);
+    }
+    return serial << CELL_BITS | number;
+}
+
+static void record(const struct cell *cell, uint64_t id, const void *frame)
+{
+    uint16_t function;
+    struct ct_producer *producer = ct_record_begin(ct_range_row_start, &function);
+    if (!ct_range_lasts(&cell->kept, producer))
+        return;
+    enum ct_loss_cause cause;
+    struct ct_range_thread *thread = ct_range_hold(&cause);
+    if (!thread) {
+        ct_range_lose(ct_range_row_start, cause);
+        return;
+    }
+    ct_range_record(producer, ct_range_row_start, &cell->kept, ct_range_depth(producer, frame), id,
+                    ct_range_scratch(thread));
+    ct_range_release(thread);
+}
+
+void ct_range_end(uint64_t id, const void *frame)
+{
+    const uint32_t number = (uint32_t)id & ((1U << CELL_BITS) - 1);
+    struct pool *pool = number < big.first ? &small : &big;
+    if (number < pool->first || number - pool->first >= pool->cells)
+        return;
+    const uint32_t index = number - pool->first;
+    struct cell *cell = cell_at(pool, index);
+    uint64_t expected = id;
+    /* Pairs with the release in store(). */
+    if (!cell || !atomic_compare_exchange_strong_explicit(&cell->id, &expected, 0, memory_order_acquire,
+                                                          memory_order_relaxed))
+        return;
+    record(cell, id, frame);
+    give(pool, cell, index);
+}

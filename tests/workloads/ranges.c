@@ -1,0 +1,584 @@
+/*
+ * ranges.c: names ranges of its time through NVTX, with driver calls inside.
+ *
+ * It is a client of NVTX without its header: the declarations and the order of loading are those of NVTX 3
+ * (nvToolsExt.h, nvtxDetail/nvtxInit.h and nvtxTypes.h; Apache-2.0 with LLVM exception). What the functions
+ * return is checked here, what they record by the tests that run this.
+ */
+#include "workload.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <wchar.h>
+
+/* ---- the client ---- */
+
+struct attributes {
+    uint16_t version, size;
+    uint32_t category;
+    int32_t color_type;
+    uint32_t color;
+    int32_t payload_type, reserved;
+    union {
+        uint64_t u64;
+        int64_t i64;
+        double d;
+        uint32_t u32;
+        int32_t i32;
+        float f;
+    } payload;
+    int32_t message_type;
+    union {
+        const char *ascii;
+        const wchar_t *unicode;
+        void *registered;
+    } message;
+};
+enum { ASCII = 1, UNICODE = 2, REGISTERED = 3, ARGB = 1, NO_TRACKING = -2 };
+enum { U64 = 1, I64, DOUBLE, U32, I32, FLOAT };
+
+static struct core {
+    void (*none)(void);
+    void (*MarkEx)(const struct attributes *);
+    void (*MarkA)(const char *);
+    void (*MarkW)(const wchar_t *);
+    uint64_t (*RangeStartEx)(const struct attributes *);
+    uint64_t (*RangeStartA)(const char *);
+    uint64_t (*RangeStartW)(const wchar_t *);
+    void (*RangeEnd)(uint64_t);
+    int (*RangePushEx)(const struct attributes *);
+    int (*RangePushA)(const char *);
+    int (*RangePushW)(const wchar_t *);
+    int (*RangePop)(void);
+    void (*NameCategoryA)(uint32_t, const char *);
+    void (*NameCategoryW)(uint32_t, const wchar_t *);
+    void (*NameOsThreadA)(uint32_t, const char *);
+    void (*NameOsThreadW)(uint32_t, const wchar_t *);
+} nvtx;
+
+static struct core2 {
+    void (*none)(void);
+    void (*MarkEx)(void *, const struct attributes *);
+    uint64_t (*RangeStartEx)(void *, const struct attributes *);
+    void (*RangeEnd)(void *, uint64_t);
+    int (*RangePushEx)(void *, const struct attributes *);
+    int (*RangePop)(void *);
+    void *(*ResourceCreate)(void *, const void *);
+    void (*ResourceDestroy)(void *);
+    void (*NameCategoryA)(void *, uint32_t, const char *);
+    void (*NameCategoryW)(void *, uint32_t, const wchar_t *);
+    void *(*RegisterStringA)(void *, const char *);
+    void *(*RegisterStringW)(void *, const wchar_t *);
+    void *(*CreateA)(const char *);
+    void *(*CreateW)(const wchar_t *);
+    void (*Destroy)(void *);
+    void (*Initialize)(const void *);
+} domain;
+
+typedef void function(void);
+enum { CORE_SIZE = sizeof(nvtx) / sizeof(function *), CORE2_SIZE = sizeof(domain) / sizeof(function *) };
+static function **core_table[CORE_SIZE + 1], **core2_table[CORE2_SIZE + 1];
+static uint32_t injection_version;
+
+static int get_module(uint32_t module, function ****table, unsigned *entries)
+{
+    if (module != 1 && module != 5)
+        return 0;
+    *table = module == 1 ? core_table : core2_table;
+    *entries = module == 1 ? CORE_SIZE : CORE2_SIZE;
+    return 1;
+}
+
+static void set_injection_version(uint32_t version)
+{
+    injection_version = version;
+}
+
+static const void *get_table(uint32_t table)
+{
+    static const struct {
+        size_t bytes;
+        int (*get_module)(uint32_t, function ****, unsigned *);
+    } callbacks = { sizeof(callbacks), get_module };
+    static const struct {
+        size_t bytes;
+        uint32_t version, reserved;
+        void (*set_injection_version)(uint32_t);
+    } version = { sizeof(version), 3, 0, set_injection_version };
+    return table == 1 ? (const void *)&callbacks : table == 3 ? (const void *)&version : NULL;
+}
+
+/* The order of loading of nvtxInit.h; false when there is no tool. */
+static bool load_tool(void)
+{
+    for (size_t i = 1; i < CORE_SIZE; i++)
+        core_table[i] = (function **)&nvtx + i;
+    for (size_t i = 1; i < CORE2_SIZE; i++)
+        core2_table[i] = (function **)&domain + i;
+    const char *path = getenv("NVTX_INJECTION64_PATH");
+    void *library = path ? dlopen(path, RTLD_LAZY) : NULL;
+    if (!library)
+        return false;
+    int (*initialize)(const void *(*)(uint32_t)) =
+        (int (*)(const void *(*)(uint32_t)))(uintptr_t)dlsym(library, "InitializeInjectionNvtx2");
+    ENSURE(initialize && initialize(get_table) == 1);
+    ENSURE(injection_version == 3);
+    return true;
+}
+
+static struct attributes say(const char *message)
+{
+    return (struct attributes){
+        .version = 3, .size = sizeof(struct attributes), .message_type = ASCII, .message.ascii = message
+    };
+}
+
+static void call_driver(void)
+{
+    CUcontext current;
+    OK(cu.CtxGetCurrent(&current));
+}
+
+/* ---- what it does ---- */
+
+static long long count = 1000;
+
+static void nest(void)
+{
+    char gone[] = "forward";
+    EXPECT(0, nvtx.RangePushA(gone));
+    memset(gone, 'x', sizeof gone - 1); /* the message was taken when the range began */
+    call_driver();
+    EXPECT(1, nvtx.RangePushA("layer"));
+    call_driver();
+    nvtx.MarkA("here");
+    EXPECT(1, nvtx.RangePop());
+    call_driver();
+    EXPECT(0, nvtx.RangePop());
+    nvtx.MarkA("outside");
+    EXPECT(NO_TRACKING, nvtx.RangePop());
+    EXPECT(0, nvtx.RangePushW(L"gr\u00fc\u00df \u4e16 \U0001f680"));
+    EXPECT(0, nvtx.RangePop());
+    nvtx.MarkW(L"wide");
+    nvtx.MarkA("latin \xfc and \xff");
+    nvtx.MarkA("");
+    nvtx.MarkA(NULL);
+    char *page = malloc(6000);
+    ENSURE(page);
+    memset(page, 'p', 4094);
+    strcpy(page + 4094, "\xc3\xbc and what is cut off");
+    nvtx.MarkA(page);
+    EXPECT(0, nvtx.RangePushA(page));
+    EXPECT(0, nvtx.RangePop());
+    nvtx.RangeEnd(nvtx.RangeStartA(page));
+    free(page);
+}
+
+static void domains(void)
+{
+    void *library = domain.CreateA("library");
+    void *wide = domain.CreateW(L"d\u00f6main");
+    ENSURE(library && wide && library != wide);
+    ENSURE(domain.CreateA("library") == library);
+    domain.Initialize(NULL);
+    void *message = domain.RegisterStringA(library, "registered");
+    void *wide_message = domain.RegisterStringW(wide, L"w\u00efde");
+    ENSURE(message && wide_message && domain.RegisterStringA(library, "registered") == message);
+    domain.NameCategoryA(library, 7, "io");
+    domain.NameCategoryW(wide, 7, L"\u00e9tude");
+    nvtx.NameCategoryA(7, "default seven");
+    nvtx.NameCategoryW(8, L"eight");
+
+    struct attributes a = say("full");
+    a.category = 7;
+    a.color_type = ARGB;
+    a.color = 0xff102030;
+    a.payload_type = I64;
+    a.payload.i64 = -5;
+    struct attributes r = a;
+    r.message_type = REGISTERED;
+    r.message.registered = message;
+    r.category = 9; /* without a name */
+    r.payload_type = DOUBLE;
+    r.payload.d = 0.1;
+
+    /* Each domain has levels of its own, and their ranges may overlap. */
+    EXPECT(0, nvtx.RangePushEx(&a));
+    EXPECT(0, domain.RangePushEx(library, &r));
+    EXPECT(1, nvtx.RangePushA("inner"));
+    call_driver();
+    EXPECT(0, domain.RangePop(library));
+    EXPECT(NO_TRACKING, domain.RangePop(library));
+    call_driver();
+    EXPECT(1, nvtx.RangePop());
+    EXPECT(0, nvtx.RangePop());
+    call_driver();
+
+    struct attributes w = say(NULL);
+    w.message_type = UNICODE;
+    w.message.unicode = L"\u03b1";
+    w.category = 7;
+    w.color = 0xffffffff; /* without a type it is none */
+    w.payload_type = U64;
+    w.payload.u64 = UINT64_MAX;
+    domain.MarkEx(wide, &w);
+    r.message.registered = wide_message;
+    r.payload_type = FLOAT;
+    r.payload.f = 1.5f;
+    domain.MarkEx(wide, &r);
+    a.payload_type = U32;
+    a.payload.u64 = 0xffffffff80000000;
+    nvtx.MarkEx(&a);
+    a.payload_type = I32;
+    nvtx.MarkEx(&a);
+    a.payload_type = DOUBLE;
+    a.payload.d = -1.0 / 0.0;
+    a.category = 8;
+    nvtx.MarkEx(&a);
+    a.payload_type = 0x7fffffff; /* an extension's */
+    r.message.registered = (void *)(uintptr_t)0xdeadbeef;
+    nvtx.MarkEx(&r);
+    a.size = 8;
+    nvtx.MarkEx(&a);
+    nvtx.MarkEx(NULL);
+    ENSURE(domain.ResourceCreate(library, NULL));
+    domain.ResourceDestroy(domain.ResourceCreate(library, NULL));
+    domain.Destroy(library);
+    domain.Destroy(wide);
+}
+
+/* A training loop that names its steps. */
+static void train(void)
+{
+    static const char *const phases[] = { "forward", "backward", "optimizer" };
+    char message[32];
+    CUmodule module;
+    CUfunction fill;
+    CUstream stream;
+    CUdeviceptr at;
+    OK(cu.ModuleLoadData(&module, "image"));
+    OK(cu.ModuleGetFunction(&fill, module, "fill_u32"));
+    OK(cu.MemAlloc(&at, 4096));
+    OK(cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int step = 0; step < count; step++) {
+        snprintf(message, sizeof message, "step %d", step);
+        EXPECT(0, nvtx.RangePushA(message));
+        for (int phase = 0; phase < 3; phase++) {
+            EXPECT(1, nvtx.RangePushA(phases[phase]));
+            for (uint32_t i = 0; i < 3 - (uint32_t)phase; i++)
+                OK(launch_fill(fill, at, i, 1024, stream));
+            EXPECT(1, nvtx.RangePop());
+        }
+        OK(cu.StreamSynchronize(stream));
+        EXPECT(0, nvtx.RangePop());
+    }
+    OK(cu.MemFree(at));
+}
+
+static uint64_t handed_over;
+
+static void *end_there(void *unused)
+{
+    nvtx.RangePushA("ending");
+    nvtx.RangeEnd(handed_over);
+    nvtx.RangePop();
+    return unused;
+}
+
+static void processes(void)
+{
+    pthread_t thread;
+    void *library = domain.CreateA("library");
+    struct attributes a = say("b");
+    const uint64_t first = nvtx.RangeStartA("a"), second = domain.RangeStartEx(library, &a),
+                   third = nvtx.RangeStartW(L"c");
+    ENSURE(first && second && third && first != second && second != third && first != third);
+    nvtx.RangeEnd(first); /* overlaps the second */
+    domain.RangeEnd(library, second);
+    nvtx.RangeEnd(second); /* has ended */
+    nvtx.RangeEnd(12345678);
+    nvtx.RangeEnd(0);
+    handed_over = third;
+    ENSURE(pthread_create(&thread, NULL, end_there, NULL) == 0);
+    pthread_join(thread, NULL);
+    ENSURE(nvtx.RangeStartA("never ended") != third);
+}
+
+/* Threads end what others began: each leaves its range in a place and ends the one that it finds there. */
+static void *exchange(void *places)
+{
+    enum { PLACES = 4 };
+    for (long long i = 0; i < count; i++) {
+        const uint64_t id = nvtx.RangeStartA("exchanged");
+        ENSURE(id);
+        nvtx.RangeEnd(__atomic_exchange_n((uint64_t *)places + i % PLACES, id, __ATOMIC_ACQ_REL));
+    }
+    return NULL;
+}
+
+static void race(void)
+{
+    enum { THREADS = 8 };
+    static uint64_t places[4];
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        ENSURE(pthread_create(&thread[i], NULL, exchange, places) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 4; i++)
+        nvtx.RangeEnd(places[i]);
+}
+
+static void deep(void)
+{
+    char message[32];
+    for (int i = 0; i < count; i++) {
+        snprintf(message, sizeof message, "level %d", i);
+        EXPECT(i, nvtx.RangePushA(message));
+    }
+    call_driver();
+    for (int i = (int)count - 1; i >= 0; i--)
+        EXPECT(i, nvtx.RangePop());
+    call_driver();
+    EXPECT(NO_TRACKING, nvtx.RangePop());
+}
+
+/* Bytes of this process's memory: mapped, and those in use that are not shared. */
+static long long memory_bytes(bool mapped)
+{
+    long long total, resident, shared_pages;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    ENSURE(statm && fscanf(statm, "%lld %lld %lld", &total, &resident, &shared_pages) == 3);
+    fclose(statm);
+    return (mapped ? total : resident - shared_pages) * sysconf(_SC_PAGESIZE);
+}
+
+/* Lets the test take what was recorded so far, so that nothing is lost: a byte each way. */
+static void pace(void)
+{
+    char byte;
+    ENSURE(write(STDOUT_FILENO, "\n", 1) == 1 && read(STDIN_FILENO, &byte, 1) == 1);
+}
+
+/* Messages that are never the same; says by how much it grew once a tenth of them had been. */
+static void distinct(void)
+{
+    enum { STRIDE = 5000 };
+    char message[64];
+    long long before = 0;
+    for (long long i = 0; i < count; i++) {
+        snprintf(message, sizeof message, "step %lld", i);
+        EXPECT(0, nvtx.RangePushA(message));
+        EXPECT(0, nvtx.RangePop());
+        if (i % 4 == 0)
+            nvtx.RangeEnd(nvtx.RangeStartA(message));
+        if (i == count / 10)
+            before = memory_bytes(false);
+        if (i % STRIDE == STRIDE - 1)
+            pace();
+    }
+    printf("ranges: grown=%lld\n", memory_bytes(false) - before);
+}
+
+/* More of everything than is kept: names, domains, ranges that are open. */
+static void limits(void)
+{
+    char message[64];
+    uint64_t last = 0;
+    for (int i = 0; i < 2000; i++) {
+        snprintf(message, sizeof message, "domain %d", i);
+        void *handle = domain.CreateA(message);
+        struct attributes a = say(message);
+        ENSURE(handle);
+        EXPECT(0, domain.RangePushEx(handle, &a));
+        EXPECT(0, domain.RangePop(handle));
+        domain.NameCategoryA(handle, (uint32_t)i, message);
+    }
+    for (int i = 0; i < 70000; i++) {
+        snprintf(message, sizeof message, "string %d", i);
+        struct attributes a = { .version = 3,
+                                .size = sizeof a,
+                                .message_type = REGISTERED,
+                                .message.registered = domain.RegisterStringA(NULL, message) };
+        ENSURE(a.message.registered);
+        if (i % 1000 == 999)
+            nvtx.MarkEx(&a);
+    }
+    for (int i = 0; i < 70000; i++)
+        ENSURE((last = nvtx.RangeStartA("left open")) != 0);
+    nvtx.RangeEnd(last);
+}
+
+static void *leave_open(void *unused)
+{
+    call_driver();
+    EXPECT(0, nvtx.RangePushA("left by its thread"));
+    EXPECT(1, nvtx.RangePushA("this too"));
+    return unused;
+}
+
+static void *only_ranges(void *unused)
+{
+    EXPECT(0, nvtx.RangePushA("first act"));
+    EXPECT(0, nvtx.RangePop());
+    return unused;
+}
+
+static void threads(void)
+{
+    long long before = 0;
+    for (long long i = 0; i < count; i++) {
+        pthread_t thread;
+        if (i == count / 2)
+            before = memory_bytes(true);
+        ENSURE(pthread_create(&thread, NULL, i % 2 ? only_ranges : leave_open, NULL) == 0);
+        pthread_join(thread, NULL);
+    }
+    printf("ranges: mapped=%lld\n", memory_bytes(true) - before);
+}
+
+/* Waits inside a driver call, which SIMCUDA_BLOCK=cuCtxSynchronize blocks. */
+static void hang(void)
+{
+    nvtx.RangePushA("outer");
+    nvtx.RangePushA("inner");
+    OK(cu.CtxSynchronize());
+    nvtx.RangePop();
+    nvtx.RangePop();
+}
+
+/* Runs inside the blocked call, like a host callback would: it ends the range around the call and leaves one
+ * open that the call encloses. */
+static void in_handler(int number)
+{
+    (void)number;
+    EXPECT(0, nvtx.RangePop());
+    EXPECT(0, nvtx.RangePushA("outlives the call"));
+    ENSURE(write(STDOUT_FILENO, "handled\n", 8) == 8);
+}
+
+static void cross(void)
+{
+    sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = in_handler, .sa_flags = SA_RESTART }, NULL);
+    call_driver();
+    EXPECT(0, nvtx.RangePushA("ends inside the call"));
+    OK(cu.CtxSynchronize());
+    call_driver();
+    /* Ranges of another domain take the places that the call and its range had. */
+    void *library = domain.CreateA("library");
+    const struct attributes a = say("after");
+    for (int i = 0; i < 3; i++)
+        EXPECT(i, domain.RangePushEx(library, &a));
+    EXPECT(0, nvtx.RangePop());
+    call_driver();
+    for (int i = 2; i >= 0; i--)
+        EXPECT(i, domain.RangePop(library));
+    call_driver();
+}
+
+static sigjmp_buf before_call;
+
+static void jump(int number)
+{
+    siglongjmp(before_call, number);
+}
+
+/* Leaves the blocked call by a jump: it is not open any more. */
+static void leave_by_jump(void)
+{
+    sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = jump, .sa_flags = SA_RESTART }, NULL);
+    EXPECT(0, nvtx.RangePushA("around"));
+    if (sigsetjmp(before_call, 1) == 0)
+        OK(cu.CtxSynchronize());
+    EXPECT(1, nvtx.RangePushA("behind"));
+    call_driver();
+    EXPECT(1, nvtx.RangePop());
+    EXPECT(0, nvtx.RangePop());
+    nvtx.MarkA("outside");
+}
+
+/* A child inherits the levels; the ranges are its parent's. */
+static void forks(void)
+{
+    int status;
+    EXPECT(0, nvtx.RangePushA("parent's"));
+    const uint64_t started = nvtx.RangeStartA("parent's too");
+    const pid_t child = fork();
+    if (child == 0) {
+        EXPECT(1, nvtx.RangePushA("child's"));
+        EXPECT(1, nvtx.RangePop());
+        EXPECT(0, nvtx.RangePop());
+        nvtx.RangeEnd(started);
+        _exit(0);
+    }
+    ENSURE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    nvtx.RangeEnd(started);
+    EXPECT(0, nvtx.RangePop());
+}
+
+static const char *released, *told;
+
+/* Waits for `released` with a range open: the test starts or stops daemons meanwhile. */
+static void wait_inside(void)
+{
+    char byte;
+    EXPECT(0, nvtx.RangePushA("around"));
+    const uint64_t started = nvtx.RangeStartA("started before");
+    call_driver();
+    const int tell = open(told, O_WRONLY);
+    ENSURE(tell >= 0 && write(tell, "\n", 1) == 1);
+    close(tell);
+    const int go = open(released, O_RDONLY);
+    ENSURE(go >= 0 && read(go, &byte, 1) >= 0);
+    close(go);
+    /* A process without a daemon looks for one once a second: until it has found it, nothing is recorded. */
+    for (long long i = 0; i < count; i++) {
+        EXPECT(1, nvtx.RangePushA("inside"));
+        EXPECT(1, nvtx.RangePop());
+    }
+    nvtx.RangeEnd(started);
+    EXPECT(0, nvtx.RangePop());
+    EXPECT(0, nvtx.RangePushA("behind"));
+    EXPECT(0, nvtx.RangePop());
+}
+
+/* ---- */
+
+static const char *const names[] = { "nest",  "domains",  "train",  "processes", "race",
+                                     "deep",  "distinct", "limits", "threads",   "hang",
+                                     "cross", "jump",     "forks",  "wait",      NULL };
+static void (*const acts[])(void) = { nest,   domains, train, processes, race,          deep,  distinct,
+                                      limits, threads, hang,  cross,     leave_by_jump, forks, wait_inside };
+
+int main(int argc, char **argv)
+{
+    static long long act, optional;
+    static const struct option_row options[] = {
+        WORD_OPTION(
+            "do", "WHAT",
+            "nest, domains, train, processes, race, deep, distinct, limits, threads, hang, cross, jump, "
+            "forks or wait",
+            &act, names),
+        NUMBER_OPTION("count", "of ranges or threads", &count, 1, 1ll << 40),
+        NUMBER_OPTION("optional", "1: do nothing when there is no tool", &optional, 0, 1),
+        TEXT_OPTION("told", "FIFO", "written to by wait when it waits", &told),
+        TEXT_OPTION("released", "FIFO", "what wait waits for", &released),
+        { .name = NULL },
+    };
+    options_read(argc, argv, "Push, pop, start, end and mark ranges through NVTX.", options);
+    driver_open(VIA_LINKED);
+    driver_start();
+    if (!load_tool()) {
+        printf("ranges: no tool\n");
+        return optional ? 0 : 1;
+    }
+    acts[act]();
+    printf("ranges: %s ok\n", names[act]);
+    return 0;
+}
