@@ -2,7 +2,6 @@
 other; what the program sees is the kernel's."""
 import collections
 import os
-import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
