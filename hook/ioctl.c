@@ -24,12 +24,11 @@
 #include <unistd.h>
 
 /* Rows that this layer takes of the CT_EXTRA_COUNT; a process that asks for more different things has the
- * rest counted under one name for each driver. CUDA uses about 150. */
+ * rest counted under one name for each driver. */
 enum { ROWS_MAX = 512 };
 
-enum {
-    MINOR_MODESET = 254
-}; /* /dev/nvidia-modeset shares nvidiactl's major number and speaks another language */
+/* /dev/nvidia-modeset shares nvidiactl's major number and speaks another language. */
+enum { MINOR_MODESET = 254 };
 
 typedef int ioctl_function(int fd, unsigned long request, void *argument);
 

@@ -49,7 +49,7 @@ static bool word_readable(uint64_t address)
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes)
 {
     const uint64_t last = address + bytes - 1;
-    if (last < address || !word_readable(address) || !word_readable(last))
+    if (last < address || !word_readable(address) || ((address ^ last) > 7 && !word_readable(last)))
         return false;
     memcpy(value, (const void *)(uintptr_t)address, bytes);
     return true;
