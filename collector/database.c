@@ -173,8 +173,8 @@ static int create(sqlite3 *connection, const char *session, const char *boot_id)
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
     snprintf(now, sizeof(now), "%lld", (long long)real.tv_sec);
-    const char *const scripts[] = { "BEGIN IMMEDIATE", ct_sql_tables, ct_sql_views,
-                                    ct_sql_status,     role_rows,     pragmas };
+    const char *const scripts[] = { "BEGIN IMMEDIATE",   ct_sql_tables, ct_sql_views, ct_sql_status,
+                                    ct_sql_status_ioctl, role_rows,     pragmas };
     int rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(scripts) / sizeof(scripts[0]); i++)
         rc = sqlite3_exec(connection, scripts[i], NULL, NULL, NULL);

@@ -1,6 +1,7 @@
 #include "process.h"
 
 #include "category.h"
+#include "ioctl_names.h"
 #include "lane.h"
 #include "selection.h"
 
@@ -195,12 +196,15 @@ static int sync_functions(struct ct_process *process, struct ct_batch *batch)
     for (uint32_t i = process->function_count; i < published; i++) {
         struct ct_function entry;
         memcpy(&entry, &directory(process)[i], sizeof(entry));
-        char name[CT_FUNCTION_NAME_MAX + 1];
+        char name[CT_FUNCTION_NAME_MAX + 1], translated[CT_IOCTL_NAME_MAX + 1];
         copy_name(name, entry.name);
+        const bool is_translated =
+            entry.layer == CT_LAYER_IOCTL && ct_ioctl_names_find(name, translated, &entry.category);
         const char *layer = ct_layer_names[entry.layer < CT_LAYER_COUNT ? entry.layer : CT_LAYER_DRIVER];
         const char *category =
             category_names[entry.category < CT_CATEGORY_COUNT ? entry.category : CT_CATEGORY_other];
-        if (ct_store_function(batch->store, layer, name, category, &process->functions[i].function_id) != 0)
+        if (ct_store_function(batch->store, layer, is_translated ? translated : name, category,
+                              &process->functions[i].function_id) != 0)
             return -1;
         process->function_count = i + 1;
     }

@@ -12,6 +12,7 @@
  *   memory.c     which addresses are the device's
  *   nvtx.c       the applications' own ranges: the entry points of NVTX; range.c what they do
  *   table.c      what is remembered by handle or address
+ *   ioctl.c      calls of ioctl() on the driver's devices; ioctl_layout.c reads their structs
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
  * no abort, no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked
@@ -110,6 +111,10 @@ void ct_leave(struct ct_frame *frame);
 /* Their slow ways, in record.c; the trampoline saves the vector registers around the first. */
 struct ct_target ct_enter_slow(struct ct_frame *frame);
 void ct_leave_slow(struct ct_frame *frame);
+/* The same for a call of a row without a stub: whoever has it fills in row, args and result, and makes the
+ * call between the two. The frame lies on the stack, below those of the calls that it is made in. */
+void ct_call_begin(struct ct_frame *frame);
+void ct_call_end(struct ct_frame *frame);
 
 /* ---- functions.c ---- */
 

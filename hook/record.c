@@ -2,8 +2,8 @@
  * Called by entry.c for whatever its short way does not cover. */
 #include "graphs.h"
 
-#include <errno.h>
-#include <pthread.h>
+#include "quiet.h"
+
 #include <string.h>
 
 /* What a stub answers when the driver has no such function: with the hook away, the program would not have
@@ -11,25 +11,6 @@
 static ct_status missing_function(void)
 {
     return 500;
-}
-
-/* What the hook does on the slow ways opens files: it must not make CUDA calls points of cancellation, nor be
- * cancelled while it holds the process's lock. */
-struct quiet {
-    int saved_errno, cancel_state;
-};
-
-static struct quiet quiet_begin(void)
-{
-    struct quiet quiet = { .saved_errno = errno };
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &quiet.cancel_state);
-    return quiet;
-}
-
-static void quiet_end(struct quiet quiet)
-{
-    pthread_setcancelstate(quiet.cancel_state, NULL);
-    errno = quiet.saved_errno;
 }
 
 /* Begins the record of a call, if there is somewhere to write it. */
@@ -362,4 +343,17 @@ void ct_leave_slow(struct ct_frame *frame)
     const struct quiet quiet = quiet_begin();
     leave(frame);
     quiet_end(quiet);
+}
+
+void ct_call_begin(struct ct_frame *frame)
+{
+    const struct quiet quiet = quiet_begin();
+    frame->producer = NULL;
+    begin(frame, &ct_rows[frame->row]);
+    quiet_end(quiet);
+}
+
+void ct_call_end(struct ct_frame *frame)
+{
+    ct_leave_slow(frame);
 }

@@ -1,9 +1,11 @@
--- Calls and time by category. :pid picks one process, NULL takes all.
+-- Calls and time by category. :pid picks one process, NULL takes all. Without what the driver asks of the kernel: the
+-- time of its calls holds that of their ioctls.
 WITH chosen AS (
     SELECT totals.*
       FROM totals
       JOIN processes ON processes.process_id = totals.process_id
      WHERE (:pid IS NULL OR processes.pid = :pid)
+       AND totals.layer <> 'ioctl'
 )
 SELECT category,
        sum(calls)                                                    AS calls,

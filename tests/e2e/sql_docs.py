@@ -90,13 +90,19 @@ def check_database(database, with_rows=()):
 
 
 def check_on_new_trace():
-    from cudatrace_test import HOOK, Session, WORKLOADS, equal, fifo
+    from cudatrace_test import HOOK, SIMCUDA, Session, WORKLOADS, equal, fifo
 
     with Session() as s, fifo(s.dir, "blocked") as blocked:
         s.start_daemon()
         victim = s.start(WORKLOADS / "hang", "--calls", 100,
                          env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-        others = [s.start(WORKLOADS / "calls", "--calls", 3000, "--threads", 2, "--mix", "training"),
+        devices = s.dir / "devices"
+        devices.mkdir()
+        for name, target in (("nvidiactl", "/dev/null"), ("nvidia0", "/dev/zero"), ("nvidia-uvm", "/dev/ptmx")):
+            (devices / name).symlink_to(target)
+        asks = {"SIMCUDA_IOCTLS": 1, "CUDATRACE_DEVICES": devices, "LD_PRELOAD": f"{HOOK} {SIMCUDA / 'libsimdevice.so'}"}
+        others = [s.start(WORKLOADS / "calls", "--calls", 300, "--mix", "alloc", env=asks),
+                  s.start(WORKLOADS / "calls", "--calls", 3000, "--threads", 2, "--mix", "training"),
                   s.start(WORKLOADS / "calls", "--calls", 3000, "--mix", "alloc"),
                   s.start(WORKLOADS / "graph"),
                   s.start(WORKLOADS / "ranges", "--do", "train", "--count", 20, stdout=-3,
@@ -122,6 +128,8 @@ def check_on_new_trace():
             "How many kernels ran, graph replays counted?",
             "What is a hung process in, and what was a killed one in?",
             "How long were two processes in the driver at the same time?",
+            "What does the driver ask of the kernel?",
+            "Which calls make it ask?",
             "How does a process start?",
             "Which threads do the work?",
             "How long do the application's own ranges take?",

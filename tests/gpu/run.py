@@ -19,6 +19,7 @@ import tempfile
 import time
 
 import compare
+import ioctls
 
 SKIP = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -145,7 +146,7 @@ def build_together(commands, limit_s):
 
 
 def build_all(report, into):
-    """Returns (path of the CUPTI library, {cudart: path of vectors})."""
+    """Returns (path of the CUPTI library, path of ioctl_truth, {cudart: path of vectors})."""
     nvcc = find_nvcc()
     includes, libcupti = find_cupti(nvcc)
     truth = f"{into}/libcupti_truth.so"
@@ -153,6 +154,9 @@ def build_all(report, into):
         shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-fPIC", "-shared",
         *(word for path in includes for word in ("-isystem", path)),
         "-o", truth, f"{HERE}/cupti_truth.c", libcupti, f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]}
+    ioctl_truth = f"{into}/ioctl_truth"
+    commands["ioctl_truth.c"] = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-o", ioctl_truth,
+                                 f"{HERE}/ioctl_truth.c"]
     vectors = {}
     if nvcc:
         cudart_dirs = [path for root in cuda_roots(nvcc) for path in (f"{root}/lib64", f"{root}/lib")
@@ -169,7 +173,7 @@ def build_all(report, into):
     for name in commands:
         report.check(name not in failed, f"{name} compiles", failed.get(name, ()))
     report.note(f"CUPTI: {libcupti}")
-    return (None if "cupti_truth.c" in failed else truth,
+    return (None if "cupti_truth.c" in failed else truth, None if "ioctl_truth.c" in failed else ioctl_truth,
             {cudart: [path] for cudart, path in vectors.items() if os.path.exists(path)})
 
 
@@ -220,11 +224,12 @@ def describe(outcome):
 class Bench:
     """What every run needs: the tools, the CUPTI library, a scratch directory and the directory for what is kept."""
 
-    def __init__(self, report, options, scratch, truth_library):
+    def __init__(self, report, options, scratch, truth_library, ioctl_truth=None):
         self.report = report
         self.options = options
         self.scratch = scratch
         self.truth_library = truth_library
+        self.ioctl_truth = ioctl_truth
         self.cudatrace = os.path.join(os.path.abspath(options.build), "tools", "cudatrace")
 
     def ask_for_functions(self):
@@ -254,6 +259,8 @@ class Bench:
         comparable = self.is_deterministic(program, untraced, env)
 
         modes = ["activity"] if self.options.quick else ["alone", "activity", "calls"]
+        if self.ioctl_truth and not self.options.quick and program.name != "training-compile":
+            modes.append("ioctls")
         for mode in modes:
             self.run_traced(program, mode, untraced, comparable, env)
 
@@ -266,17 +273,22 @@ class Bench:
         return same
 
     def run_traced(self, program, mode, untraced, comparable, env):
-        """`alone` is cudatrace by itself, `activity` adds CUPTI's records, `calls` its callbacks as well."""
-        self.report.begin(f"{program.name}, traced" + ("" if mode == "alone" else f", CUPTI's {mode}"))
+        """`alone` is cudatrace by itself, `activity` adds CUPTI's records, `calls` its callbacks as well, and `ioctls`
+        has the kernel count beside it."""
+        beside = {"alone": "", "ioctls": ", the kernel counting its ioctls"}.get(mode, f", CUPTI's {mode}")
+        self.report.begin(f"{program.name}, traced{beside}")
         database = f"{self.scratch}/{program.name}.{mode}.db"
         truth = f"{self.scratch}/{program.name}.{mode}.truth"
         session = f"gpu{os.getpid()}{program.name.replace('-', '')}{mode}"
         env = dict(env)
-        if mode != "alone":
+        command = program.command
+        if mode == "ioctls":
+            command = [self.ioctl_truth, "--out", f"{truth}.0", *command]
+        elif mode != "alone":
             env.update(CUDA_INJECTION64_PATH=self.truth_library, CUPTI_TRUTH_OUT=truth)
         if mode == "calls":
             env.update(CUPTI_TRUTH_CALLBACKS="1")
-        traced = run_process([self.cudatrace, "run", "--db", database, "--session", session, "--", *program.command],
+        traced = run_process([self.cudatrace, "run", "--db", database, "--session", session, "--", *command],
                              env, program.limit_s)
         if traced.status is None:
             # The daemon left the group that was killed; this stops that of this session alone.
@@ -304,7 +316,9 @@ class Bench:
 
     def compare_database(self, program, mode, database, truths):
         checks = [lambda: compare.check_database(self.report, database)]
-        if mode != "alone":
+        if mode == "ioctls":
+            checks.append(lambda: ioctls.check_ioctls(self.report, database, truths[0]))
+        elif mode != "alone":
             checks.append(lambda: compare.check_activity(self.report, database, truths, program.kernels))
         if mode == "calls":
             checks.append(lambda: compare.check_calls(self.report, database, truths, self.options.strict_calls))
@@ -379,11 +393,11 @@ def main():
         names = options.only or DEFAULT_PROGRAMS
         with tempfile.TemporaryDirectory(prefix="cudatrace-gpu-") as scratch:
             report.begin("build")
-            truth_library, vectors = build_all(report, scratch)
+            truth_library, ioctl_truth, vectors = build_all(report, scratch)
             python = find_python() if any(name.startswith("training") for name in names) else None
             table = programs(python, f"{HERE}/training.py", vectors)
             if truth_library:
-                bench = Bench(report, options, scratch, truth_library)
+                bench = Bench(report, options, scratch, truth_library, ioctl_truth)
                 if not options.only:
                     bench.ask_for_functions()
                 for name in names:

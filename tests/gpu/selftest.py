@@ -12,6 +12,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import compare
+import ioctls
 import run
 
 # The views of a trace.db as tables, with the columns that compare.py reads.
@@ -231,6 +232,84 @@ class ComparisonTest(unittest.TestCase):
                 self.execute(f"UPDATE launches SET kernel = {kernel} WHERE mangled = '_Z3addPf'")
                 compare.check_database(report, self.trace.database)
                 self.assertEqual(len(report.failures), 1)
+
+
+# What the kernel counted in processes 42 and 43, as the trace of IoctlTest has it.
+IOCTL_TRUTH = """\
+method\tptrace
+ioctl\t42\tcontrol\t0xc020462a\t7
+ioctl\t42\tcontrol\t0xc030462b\t2
+ioctl\t42\tcontrol\t0xc90046c8\t1
+ioctl\t42\tcontrol\t0x5401\t3
+ioctl\t42\tuvm\t0x21\t4
+ioctl\t42\tother\t0x5401\t9
+ioctl\t42\tother\t0x21\t1
+ioctl\t43\tuvm\t0x30000001\t1
+lost\t0
+end
+"""
+
+
+class IoctlTest(unittest.TestCase):
+    """The comparison of the ioctl layer with the kernel's count."""
+
+    def setUp(self):
+        self.database = sqlite3.connect(":memory:")
+        self.addCleanup(lambda: self.database.close())
+        self.database.executescript(SCHEMA)
+        self.database.executescript("INSERT INTO processes VALUES (1, 42, 'exited'), (2, 43, 'exited')")
+        self.database.executemany("INSERT INTO totals VALUES (?, ?, ?, ?, ?, 0, 0)", [
+            (process, layer, name, calls, calls) for process, layer, name, calls in (
+                (1, "driver", "cuInit", 1),
+                (1, "ioctl", "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2", 5),
+                (1, "ioctl", "RM_CONTROL 0xfffffffe", 2),
+                (1, "ioctl", "RM_ALLOC NV01_ROOT_CLIENT", 2),
+                (1, "ioctl", "NV_ESC_CARD_INFO", 1),
+                (1, "ioctl", "UVM_MAP_EXTERNAL_ALLOCATION", 4),
+                (2, "ioctl", "UVM_INITIALIZE", 1))])
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.truth_path = os.path.join(scratch.name, "truth")
+
+    def failures(self, truth=IOCTL_TRUTH):
+        self.output = io.StringIO()
+        report = compare.Report(self.output)
+        with open(self.truth_path, "w", encoding="utf-8") as file:
+            file.write(truth)
+        ioctls.check_ioctls(report, self.database, self.truth_path)
+        return report.failures
+
+    def test_equal_counts_pass(self):
+        self.assertEqual(self.failures(), [], self.output.getvalue())
+        self.assertIn("ioctls of 2 processes: 15; the kernel counted 15 (and 13 on other files)", self.output.getvalue())
+
+    def test_perf_tells_no_files(self):
+        truth = "".join(line for line in IOCTL_TRUTH.splitlines(keepends=True) if "other" not in line)
+        truth = truth.replace("\tcontrol\t", "\t?\t").replace("\tuvm\t", "\t?\t")
+        self.assertEqual(self.failures(truth), [], self.output.getvalue())
+
+    def test_a_missing_ioctl_fails_in_total_and_by_request(self):
+        self.database.execute("UPDATE totals SET calls = 3 WHERE name = 'UVM_MAP_EXTERNAL_ALLOCATION'")
+        self.assertEqual(len(self.failures()), 2, self.output.getvalue())
+        self.assertIn("process 42: uvm 0x21: 3; the kernel 4", self.output.getvalue())
+
+    def test_a_wrong_name_fails_by_request(self):
+        self.database.execute("UPDATE totals SET name = 'NV_ESC_REGISTER_FD' WHERE name = 'NV_ESC_CARD_INFO'")
+        self.assertEqual(len(self.failures()), 1, self.output.getvalue())
+
+    def test_a_process_that_is_missing_fails(self):
+        self.database.execute("DELETE FROM totals WHERE process_id = 2")
+        self.assertEqual(len(self.failures()), 2, self.output.getvalue())
+
+    def test_transfers_and_others_are_compared_in_total_alone(self):
+        self.database.execute("UPDATE totals SET name = 'RM other' WHERE name = 'NV_ESC_CARD_INFO'")
+        self.assertEqual(self.failures(), [], self.output.getvalue())
+        self.assertEqual(self.failures(IOCTL_TRUTH.replace("0xc90046c8", "0xc01046d3")), [], self.output.getvalue())
+
+    def test_a_truth_that_is_cut_or_lost_something_or_saw_nothing_fails(self):
+        for truth in (IOCTL_TRUTH.replace("end\n", ""), IOCTL_TRUTH.replace("lost\t0", "lost\t5")):
+            self.assertEqual(len(self.failures(truth)), 1, self.output.getvalue())
+        self.assertIn("trusted", self.failures("method\tperf\nlost\t0\nend\n")[0])
 
 
 # Stands in for `cudatrace run --db DB --session NAME -- COMMAND`: makes the database and the truth that it is given.

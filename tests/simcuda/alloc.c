@@ -30,6 +30,7 @@ static CUresult allocate(CUdeviceptr *address, enum region_kind kind, size_t byt
 
 CUresult sim_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
+    ioctls_of_allocation();
     return allocate(address, REGION_DEVICE, bytes, 0);
 }
 

@@ -77,6 +77,7 @@ CUresult sim_cuInit(unsigned int flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_settings.devices == 0)
         return CUDA_ERROR_NO_DEVICE;
+    ioctls_of_init();
     entry_initialised();
     return CUDA_SUCCESS;
 }

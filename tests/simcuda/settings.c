@@ -63,5 +63,6 @@ void settings_read(void)
         .launch_ns = settings_number("SIMCUDA_LAUNCH_NS", 0, 3600000000000, 0),
         .copy_gbps = read_bandwidth("SIMCUDA_COPY_GBPS"),
         .works_after_fork = read_fork_mode("SIMCUDA_FORK"),
+        .ioctls = settings_number("SIMCUDA_IOCTLS", 0, 1, 0) != 0,
     };
 }

@@ -17,6 +17,7 @@ struct settings {
     int64_t launch_ns;     /* SIMCUDA_LAUNCH_NS */
     double copy_gbps;      /* SIMCUDA_COPY_GBPS, in bytes a nanosecond; 0: copies take no time */
     bool works_after_fork; /* SIMCUDA_FORK=works */
+    bool ioctls;           /* SIMCUDA_IOCTLS=1 */
 };
 extern struct settings sim_settings;
 

@@ -61,6 +61,8 @@ void driver_broadcast(void); /* something that others may wait for has changed *
 void driver_before_fork(void);
 void driver_after_fork_parent(void);
 void driver_after_fork_child(void);
+void ioctls_of_init(void); /* ioctls.c: SIMCUDA_IOCTLS=1 */
+void ioctls_of_allocation(void);
 
 int64_t clock_now_ns(void);
 void clock_sleep_until_ns(int64_t until_ns);

@@ -1,0 +1,15 @@
+/* What the numbers of the NVIDIA kernel driver's ioctl commands are called. */
+#ifndef CT_IOCTL_NAMES_H
+#define CT_IOCTL_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CT_IOCTL_NAME_MAX = 127 };
+
+/* Translates the name under which the hook counts an ioctl, its number, as "RM_CONTROL 0x20800102", "RM_ALLOC
+ * 0x0080", "UVM 27" or "ESC 0xd2". False for what is none, or a number that nobody named: it then stands for
+ * itself. */
+bool ct_ioctl_names_find(const char *number, char name[CT_IOCTL_NAME_MAX + 1], uint32_t *category);
+
+#endif

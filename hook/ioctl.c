@@ -1,0 +1,218 @@
+/* The ioctl layer: what the process asks of the NVIDIA kernel driver. libcuda (and NVML) call ioctl() of the
+ * C library through the dynamic linker, so they come by here.
+ *
+ * Which driver a request is for is told by the file and not by the number: the descriptor must be a character
+ * device with the numbers that /dev/nvidiactl or /dev/nvidia-uvm have now. Numbers are compared first all the
+ * same, since that is cheap and lets every other ioctl of every program pass at once. Everything else goes
+ * straight on.
+ *
+ * A traced ioctl is a call like any other, of layer `ioctl`, whose row is found by its number. Its name is
+ * the number until the collector translates it.
+ *
+ * For tests without a GPU, $CUDATRACE_DEVICES names another directory than /dev. */
+#include "ioctl_layout.h"
+#include "quiet.h"
+#include "table.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* Rows that this layer takes of the CT_EXTRA_COUNT; a process that asks for more different things has the
+ * rest counted under one name for each driver. */
+enum { ROWS_MAX = 512 };
+
+/* /dev/nvidia-modeset shares nvidiactl's major number and speaks another language. */
+enum { MINOR_MODESET = 254 };
+
+typedef int ioctl_function(int fd, unsigned long request, void *argument);
+
+/* What comes behind the hook; NULL until the constructors run. */
+static ioctl_function *_Atomic next_ioctl;
+
+static struct ct_table rows_by_code;
+static _Atomic uint32_t rows_used;
+static _Atomic uint32_t other_escapes, other_uvm; /* rows for what has no row of its own; 0 until made */
+static _Atomic uint32_t driver_release;           /* as ct_ioctl_release() gives it */
+
+/* Device numbers of the two files, 0 while they are not known. */
+static _Atomic uint64_t control_device, uvm_device;
+
+/* ---- which file ---- */
+
+static uint64_t device_number(const char *name)
+{
+    char path[PATH_MAX];
+    const char *directory = getenv("CUDATRACE_DEVICES");
+    if (!directory || !*directory)
+        directory = "/dev";
+    const size_t length = strlen(directory), name_length = strlen(name);
+    if (length + 1 + name_length + 1 > sizeof(path))
+        return 0;
+    memcpy(path, directory, length);
+    path[length] = '/';
+    memcpy(path + length + 1, name, name_length + 1);
+    struct stat status;
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISCHR(status.st_mode)
+               ? status.st_rdev
+               : 0;
+}
+
+static bool is_control(uint64_t device, uint64_t control)
+{
+    return control && major(device) == major(control) && minor(device) != MINOR_MODESET;
+}
+
+/* The numbers may change, when a module is loaded anew or the nodes are made by nvidia-modprobe after the
+ * first look: a device that is not the known one is compared with what the file says now. */
+static bool is_driver(int fd, bool uvm)
+{
+    struct stat status;
+    if (syscall(SYS_fstat, fd, &status) != 0 || !S_ISCHR(status.st_mode))
+        return false;
+    const uint64_t device = status.st_rdev;
+    if (uvm) {
+        if (device == atomic_load_explicit(&uvm_device, memory_order_relaxed))
+            return true;
+        const uint64_t now = device_number("nvidia-uvm");
+        atomic_store_explicit(&uvm_device, now, memory_order_relaxed);
+        return now && device == now;
+    }
+    if (is_control(device, atomic_load_explicit(&control_device, memory_order_relaxed)))
+        return true;
+    const uint64_t now = device_number("nvidiactl");
+    atomic_store_explicit(&control_device, now, memory_order_relaxed);
+    return is_control(device, now);
+}
+
+/* ---- which row ---- */
+
+/* A call in flight. Rows with this decoder have no other frames. */
+struct traced {
+    struct ct_frame frame; /* first */
+    struct ct_ioctl ioctl;
+    int error; /* errno after it */
+};
+
+static void decode_ioctl(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const struct traced *traced = (const struct traced *)(const void *)frame;
+    decoded->flags = CT_FLAG_BYTES;
+    decoded->value = traced->ioctl.params_bytes;
+    decoded->status = (int32_t)frame->result < 0 ? -traced->error : ct_ioctl_status(&traced->ioctl);
+}
+
+static uint32_t row_for_others(bool uvm)
+{
+    _Atomic uint32_t *other = uvm ? &other_uvm : &other_escapes;
+    uint32_t row = atomic_load_explicit(other, memory_order_relaxed);
+    if (!row) {
+        row = ct_functions_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, uvm ? "UVM other" : "RM other",
+                                 decode_ioctl);
+        if (row != CT_ROWS_ALL)
+            atomic_store_explicit(other, row, memory_order_relaxed);
+    }
+    return row;
+}
+
+/* CT_ROWS_ALL when even the row for others cannot be made. */
+static uint32_t row_of(const struct ct_ioctl *ioctl)
+{
+    const uint64_t key = (uint64_t)ioctl->space << 32 | ioctl->code;
+    uint32_t row = ct_table_get(&rows_by_code, key);
+    if (CT_LIKELY(row))
+        return row;
+    const bool uvm = ioctl->space == CT_IOCTL_UVM;
+    if (atomic_load_explicit(&rows_used, memory_order_relaxed) >= ROWS_MAX)
+        return row_for_others(uvm);
+    char name[CT_IOCTL_NAME_BYTES];
+    ct_ioctl_name(ioctl, name);
+    row = ct_functions_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, name, decode_ioctl);
+    if (row == CT_ROWS_ALL)
+        return row_for_others(uvm);
+    if (ct_process_lock()) {
+        if (!ct_table_get(&rows_by_code, key) && ct_table_set(&rows_by_code, key, row))
+            atomic_fetch_add_explicit(&rows_used, 1, memory_order_relaxed);
+        ct_process_unlock();
+    }
+    return row;
+}
+
+/* ---- the call ---- */
+
+/* Without the look-up, which is not to be made under a dlerror() of the application's, so the constructor
+ * alone makes it: the system call is all that the C library's own does. */
+static int call_next(int fd, unsigned long request, void *argument)
+{
+    ioctl_function *next = atomic_load_explicit(&next_ioctl, memory_order_relaxed);
+    return next ? next(fd, request, argument) : (int)syscall(SYS_ioctl, fd, request, argument);
+}
+
+__attribute__((constructor)) static void find_next(void)
+{
+    atomic_store_explicit(&next_ioctl, (ioctl_function *)(uintptr_t)ct_next_symbol("ioctl"),
+                          memory_order_relaxed);
+    row_for_others(false);
+    row_for_others(true);
+}
+
+/* libcuda tells the kernel its version before anything else, and the two must be equal. Learnt also while
+ * nothing is recorded: it is asked once. nv_ioctl_rm_api_version_t has the text behind two words. */
+static void learn_release(uint64_t argument)
+{
+    const struct quiet quiet = quiet_begin();
+    char version[8];
+    if (ct_ioctl_peek(argument + 8, version, sizeof(version))) {
+        const uint32_t release = ct_ioctl_release(version, sizeof(version));
+        if (release)
+            atomic_store_explicit(&driver_release, release, memory_order_relaxed);
+    }
+    quiet_end(quiet);
+}
+
+/* Not inlined: ioctls that are not the driver's need none of this stack. */
+__attribute__((noinline)) static int call_candidate(int fd, unsigned long request, void *argument, bool uvm)
+{
+    const struct quiet quiet = quiet_begin();
+    const bool driver = is_driver(fd, uvm);
+    struct traced traced = { .frame.row = CT_ROWS_ALL };
+    if (driver && (ct_thread_attach() || ct_process_current())) {
+        const uint32_t release = atomic_load_explicit(&driver_release, memory_order_relaxed);
+        traced.ioctl = (uvm ? ct_ioctl_parse_uvm : ct_ioctl_parse_escape)((uint32_t)request,
+                                                                          (uintptr_t)argument, release);
+        traced.frame.row = row_of(&traced.ioctl);
+    }
+    quiet_end(quiet);
+
+    const bool recorded = traced.frame.row != CT_ROWS_ALL;
+    if (recorded)
+        ct_call_begin(&traced.frame);
+    const int result = call_next(fd, request, argument);
+    if (recorded) {
+        traced.frame.result = (uint64_t)(int64_t)result;
+        traced.error = errno;
+        ct_call_end(&traced.frame);
+    }
+    if (driver && !uvm && result >= 0 && (request & 0xff) == CT_ESCAPE_CHECK_VERSION)
+        learn_release((uintptr_t)argument);
+    return result;
+}
+
+/* int ioctl(int fd, unsigned long request, ...), with its one argument named: on x86-64 and aarch64 a
+ * variable argument is passed as a named one is, and this way nothing has to be saved before the jump to the
+ * real one. */
+__attribute__((visibility("default"))) int ct_ioctl_entry(int fd, unsigned long request,
+                                                          void *argument) __asm__("ioctl");
+
+int ct_ioctl_entry(int fd, unsigned long request, void *argument)
+{
+    const bool uvm = ct_ioctl_is_uvm((uint32_t)request);
+    if (CT_UNLIKELY(uvm || ct_ioctl_is_escape((uint32_t)request)))
+        return call_candidate(fd, request, argument, uvm);
+    return call_next(fd, request, argument);
+}

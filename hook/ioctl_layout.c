@@ -1,0 +1,182 @@
+/* What an ioctl of the NVIDIA kernel driver asks, read from the application's structs. Called by ioctl.c;
+ * knows nothing of files, rows or lanes, so that a test can run it alone.
+ *
+ * The structs are those of open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h. The application's
+ * pointers are not trusted: a wrong one gives EFAULT without the hook, and must with it. */
+#include "ioctl_layout.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The parts that are read of NVOS54_PARAMETERS, NVOS21_PARAMETERS (and NVOS64, which begins alike),
+ * nv_ioctl_xfer_t. */
+enum {
+    CONTROL_COMMAND = 8,
+    CONTROL_PARAMS_SIZE = 24,
+    CONTROL_BYTES = 32,
+    ALLOC_CLASS = 12,
+    ALLOC_BYTES_MIN = 16,
+    XFER_COMMAND = 0,
+    XFER_SIZE = 4,
+    XFER_POINTER = 8,
+    XFER_BYTES = 16,
+};
+
+enum space { ESCAPE = CT_IOCTL_ESCAPE, UVM = CT_IOCTL_UVM };
+
+static const struct layout {
+    uint32_t space, number, release;
+    uint32_t size_bytes, status_offset;
+} layouts[] = {
+#define LAYOUT(space, number, release, size_bytes, status_offset)                                            \
+    { space, number, release, size_bytes, status_offset },
+#include "ioctl_layout.def"
+#undef LAYOUT
+};
+
+/* rt_sigprocmask() copies the set from memory before it refuses a `how` that does not exist: EINVAL for a
+ * word that can be read, EFAULT for one that cannot, and the mask stays as it is. */
+static bool word_readable(uint64_t address)
+{
+    const long nonsense = -1, set_bytes = 8;
+    return syscall(SYS_rt_sigprocmask, nonsense, address & ~UINT64_C(7), NULL, set_bytes) != 0 &&
+           errno == EINVAL;
+}
+
+bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes)
+{
+    const uint64_t last = address + bytes - 1;
+    if (last < address || !word_readable(address) || ((address ^ last) > 7 && !word_readable(last)))
+        return false;
+    memcpy(value, (const void *)(uintptr_t)address, bytes);
+    return true;
+}
+
+/* `size_bytes` is 0 for requests that do not tell it. */
+static const struct layout *find_layout(uint32_t space, uint32_t number, uint32_t size_bytes,
+                                        uint32_t release)
+{
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        const struct layout *layout = &layouts[i];
+        if (layout->space == space && layout->number == number &&
+            (size_bytes == 0 || layout->size_bytes == size_bytes) &&
+            (release == 0 || layout->release <= release))
+            return layout;
+    }
+    return NULL;
+}
+
+struct ct_ioctl ct_ioctl_parse_escape(uint32_t request, uint64_t argument, uint32_t release)
+{
+    struct ct_ioctl ioctl = {
+        .space = CT_IOCTL_ESCAPE,
+        .escape = request & 0xff,
+        .address = argument,
+        .size_bytes = request >> 16 & 0x3fff,
+        .status_offset = -1,
+    };
+    uint32_t command = 0, size_bytes = 0;
+    uint64_t pointer = 0;
+    if (ioctl.escape == CT_ESCAPE_XFER && ioctl.size_bytes == XFER_BYTES &&
+        ct_ioctl_peek(argument + XFER_COMMAND, &command, sizeof(command)) &&
+        ct_ioctl_peek(argument + XFER_SIZE, &size_bytes, sizeof(size_bytes)) &&
+        ct_ioctl_peek(argument + XFER_POINTER, &pointer, sizeof(pointer))) {
+        ioctl.escape = command;
+        ioctl.address = pointer;
+        ioctl.size_bytes = size_bytes;
+    }
+    ioctl.code = ioctl.escape;
+    ioctl.params_bytes = ioctl.size_bytes;
+
+    uint32_t inner = 0;
+    if (ioctl.escape == CT_ESCAPE_RM_CONTROL && ioctl.size_bytes >= CONTROL_BYTES &&
+        ct_ioctl_peek(ioctl.address + CONTROL_COMMAND, &inner, sizeof(inner)) &&
+        ct_ioctl_peek(ioctl.address + CONTROL_PARAMS_SIZE, &ioctl.params_bytes, sizeof(ioctl.params_bytes))) {
+        ioctl.space = CT_IOCTL_CONTROL;
+        ioctl.code = inner;
+    } else if (ioctl.escape == CT_ESCAPE_RM_ALLOC && ioctl.size_bytes >= ALLOC_BYTES_MIN &&
+               ct_ioctl_peek(ioctl.address + ALLOC_CLASS, &inner, sizeof(inner))) {
+        ioctl.space = CT_IOCTL_CLASS;
+        ioctl.code = inner;
+    }
+    const struct layout *layout =
+        ioctl.size_bytes ? find_layout(ESCAPE, ioctl.escape, ioctl.size_bytes, release) : NULL;
+    if (layout)
+        ioctl.status_offset = (int32_t)layout->status_offset;
+    return ioctl;
+}
+
+struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t release)
+{
+    const struct layout *layout = find_layout(UVM, request, 0, release);
+    return (struct ct_ioctl){
+        .space = CT_IOCTL_UVM,
+        .code = request,
+        .address = argument,
+        .size_bytes = layout ? layout->size_bytes : 0,
+        .params_bytes = layout ? layout->size_bytes : 0,
+        .status_offset = layout ? (int32_t)layout->status_offset : -1,
+    };
+}
+
+int32_t ct_ioctl_status(const struct ct_ioctl *ioctl)
+{
+    int32_t status;
+    return ioctl->status_offset >= 0 &&
+                   ct_ioctl_peek(ioctl->address + (uint32_t)ioctl->status_offset, &status, sizeof(status))
+               ? status
+               : 0;
+}
+
+uint32_t ct_ioctl_release(const char *version, uint32_t bytes)
+{
+    uint32_t number[2] = { 0, 0 }, digits = 0, which = 0;
+    for (uint32_t i = 0; i < bytes; i++) {
+        const char c = version[i];
+        if (c >= '0' && c <= '9' && digits < 4) {
+            number[which] = number[which] * 10 + (uint32_t)(c - '0');
+            digits++;
+        } else if (c == '.' && digits > 0 && which == 0) {
+            which = 1;
+            digits = 0;
+        } else {
+            break;
+        }
+    }
+    return which == 1 && digits > 0 && number[1] < 1000 ? number[0] * 1000 + number[1] : 0;
+}
+
+static char *put_number(char *to, uint32_t number, uint32_t base, int digits_min)
+{
+    char digits[10];
+    int count = 0;
+    do
+        digits[count++] = "0123456789abcdef"[number % base];
+    while ((number /= base) != 0 || count < digits_min);
+    while (count > 0)
+        *to++ = digits[--count];
+    return to;
+}
+
+void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name)
+{
+    static const struct {
+        const char *prefix;
+        int digits;
+    } spaces[] = {
+        [CT_IOCTL_ESCAPE] = { "ESC 0x", 2 },
+        [CT_IOCTL_CONTROL] = { "RM_CONTROL 0x", 8 },
+        [CT_IOCTL_CLASS] = { "RM_ALLOC 0x", 4 },
+        [CT_IOCTL_UVM] = { "UVM 0x", 8 },
+    };
+    const bool decimal = ioctl->space == CT_IOCTL_UVM && ioctl->code <= CT_IOCTL_UVM_MAX;
+    const char *prefix = decimal ? "UVM " : spaces[ioctl->space].prefix;
+    const size_t length = strlen(prefix);
+    memcpy(name, prefix, length);
+    char *end =
+        put_number(name + length, ioctl->code, decimal ? 10 : 16, decimal ? 1 : spaces[ioctl->space].digits);
+    *end = '\0';
+}

@@ -1,0 +1,26 @@
+/* What the hook does on its slow ways opens files and makes system calls: it must not make the application's
+ * calls points of cancellation, nor be cancelled while it holds the process's lock, nor change errno. */
+#ifndef CT_QUIET_H
+#define CT_QUIET_H
+
+#include <errno.h>
+#include <pthread.h>
+
+struct quiet {
+    int saved_errno, cancel_state;
+};
+
+static inline struct quiet quiet_begin(void)
+{
+    struct quiet quiet = { .saved_errno = errno };
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &quiet.cancel_state);
+    return quiet;
+}
+
+static inline void quiet_end(struct quiet quiet)
+{
+    pthread_setcancelstate(quiet.cancel_state, NULL);
+    errno = quiet.saved_errno;
+}
+
+#endif

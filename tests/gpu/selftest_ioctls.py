@@ -1,0 +1,38 @@
+"""ioctl_truth counts what the kernel sees of a program, and the trace of the same run agrees: on the simulated devices,
+whose files are real and refuse every request."""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../e2e")]
+import compare
+import ioctls
+from cudatrace_test import BUILD, WORKLOADS, Session, check, equal, skip
+
+TRUTH = BUILD / "tests/gpu/ioctl_truth"
+
+with Session() as s:
+    folder, out = s.dir / "devices", s.dir / "truth"
+    folder.mkdir()
+    for name, target in {"nvidiactl": "/dev/null", "nvidia0": "/dev/zero", "nvidia-uvm": "/dev/ptmx"}.items():
+        (folder / name).symlink_to(target)
+    env = {"CUDATRACE_DEVICES": folder, "SIMCUDA_IOCTLS": 1}
+    s.start_daemon()
+    done = s.run(TRUTH, "--ptrace", "--out", out, WORKLOADS / "calls", "--calls", 500, "--mix", "alloc", "--processes", 3,
+                 "--threads", 3, env=env, status=None)
+    if done.returncode == 125:
+        skip(done.stderr)
+    equal(done.returncode, 0, done.stderr)
+    s.flush()
+    report = compare.Report()
+    with compare.open_database(s.db) as database:
+        ioctls.check_ioctls(report, database, out)
+    check(report.finish() == 0 and report.passed == 3, "the comparison failed")
+    equal(s.value("SELECT count(DISTINCT process_id) FROM totals WHERE layer = 'ioctl'"), 3, "processes with ioctls")
+    s.check_identity()
+
+    # A program that fails, and what it fails with, come through.
+    equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "exit 7", env=env, status=None).returncode, 7, "its status")
+    equal(s.run(TRUTH, "--ptrace", "--out", out, "sh", "-c", "kill -TERM $$", env=env, status=None).returncode, 128 + 15,
+          "its status after a signal")

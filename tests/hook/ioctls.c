@@ -1,0 +1,287 @@
+/* Makes ioctls on the simulated devices of $CUDATRACE_DEVICES and on files that are none, checks that each
+ * gives what the kernel gave, and prints what the trace must hold: a line "name<TAB>status<TAB>bytes" for
+ * each on a device.
+ *
+ *   ioctls all THREADS ROUNDS   every kind of request
+ *   ioctls foreign              none on a device
+ *   ioctls many COUNT           so many different commands
+ *   ioctls hang NOTIFY HOLD     one that stays until HOLD can be read from, having written to NOTIFY */
+#include "simdevice.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { UNTOUCHED_ERRNO = 1234 };
+
+static int control_fd, gpu_fd, uvm_fd;
+static uint8_t *unreadable; /* a page; the one before it can be read */
+static long rounds = 1;
+
+#define ENSURE(condition) ensure(condition, #condition, __LINE__)
+
+static void ensure(bool condition, const char *what, int line)
+{
+    if (!condition) {
+        fprintf(stderr, "line %d: not so: %s (errno %d)\n", line, what, errno);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static int open_device(const char *name)
+{
+    char path[4096];
+    const char *directory = getenv("CUDATRACE_DEVICES");
+    ENSURE(directory != NULL);
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    ENSURE(fd >= 0);
+    return fd;
+}
+
+static unsigned long request_of(unsigned number, size_t bytes)
+{
+    return _IOC(_IOC_READ | _IOC_WRITE, 'F', number, bytes);
+}
+
+/* ---- on the devices ---- */
+
+/* One request that succeeds with an RM status written at `where`, or fails with `error`. */
+static void ask(int fd, unsigned long request, void *argument, void *where, int32_t status, int error,
+                const char *name, uint32_t bytes)
+{
+    simdevice_answer((struct simdevice_answer){ .error = error, .where = where, .status = status });
+    errno = UNTOUCHED_ERRNO;
+    const int result = ioctl(fd, request, argument);
+    ENSURE(result == (error ? -1 : 0));
+    ENSURE(errno == (error ? error : UNTOUCHED_ERRNO));
+    printf("%s\t%d\t%u\n", name, error ? -error : where ? status : 0, bytes);
+}
+
+static void put(void *bytes, size_t offset, uint32_t value)
+{
+    memcpy((uint8_t *)bytes + offset, &value, sizeof(value));
+}
+
+static void ask_control(int fd, uint32_t command, uint32_t params_bytes, int32_t status, int error,
+                        const char *name)
+{
+    uint8_t control[32] = { 0 };
+    put(control, 8, command);
+    put(control, 24, params_bytes);
+    ask(fd, request_of(0x2a, sizeof(control)), control, control + 28, status, error, name, params_bytes);
+}
+
+static void ask_escapes(void)
+{
+    ask_control(control_fd, 0x20800102, 1032, 0, 0, "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2");
+    ask_control(gpu_fd, 0x20800102, 1032, 0x56, 0, "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2");
+    ask_control(control_fd, 0x101, 24, 0, EIO, "RM_CONTROL NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION");
+    ask_control(control_fd, 0xfffffffe, 8, 0x1f, 0, "RM_CONTROL 0xfffffffe");
+
+    uint8_t bytes[9264] = { 0 };
+    put(bytes, 12, 0x41);
+    ask(control_fd, request_of(0x2b, 32), bytes, bytes + 28, 0, 0, "RM_ALLOC NV01_ROOT_CLIENT", 32);
+    ask(control_fd, request_of(0x2b, 48), bytes, bytes + 40, 0x1b, 0, "RM_ALLOC NV01_ROOT_CLIENT", 48);
+    put(bytes, 12, 0xeeee);
+    ask(control_fd, request_of(0x2b, 48), bytes, bytes + 40, 0, 0, "RM_ALLOC 0xeeee", 48);
+    ask(control_fd, request_of(0x29, 16), bytes, bytes + 12, 0x36, 0, "NV_ESC_RM_FREE", 16);
+    ask(control_fd, request_of(0x4a, 184), bytes, bytes + 20, 0x51, 0, "NV_ESC_RM_VID_HEAP_CONTROL", 184);
+    ask(control_fd, request_of(0x4e, 56), bytes, bytes + 40, 0, 0, "NV_ESC_RM_MAP_MEMORY", 56);
+    ask(gpu_fd, request_of(0xce, 16), bytes, bytes + 12, 0x40, 0, "NV_ESC_ALLOC_OS_EVENT", 16);
+    ask(gpu_fd, request_of(0xc9, 4), bytes, NULL, 0, EINVAL, "NV_ESC_REGISTER_FD", 4);
+    ask(control_fd, request_of(0xc8, 2304), bytes, NULL, 0, 0, "NV_ESC_CARD_INFO", 2304);
+    ask(control_fd, request_of(0xfe, 12), bytes, NULL, 0, ENOTTY, "ESC 0xfe", 12);
+    ask(control_fd, _IO('F', 0xfd), NULL, NULL, 0, 0, "ESC 0xfd", 0);
+}
+
+static void ask_transfers(void)
+{
+    uint8_t control[32] = { 0 };
+    put(control, 8, 0x20801303);
+    put(control, 24, 5000);
+    struct {
+        uint32_t command, bytes;
+        void *pointer;
+    } transfer = { 0x2a, sizeof(control), control };
+    const unsigned long request = request_of(0xd3, sizeof(transfer));
+    ask(control_fd, request, &transfer, control + 28, 0x57, 0, "RM_CONTROL NV2080_CTRL_CMD_FB_GET_INFO_V2",
+        5000);
+    transfer.pointer = unreadable;
+    ask(control_fd, request, &transfer, NULL, 0, EFAULT, "NV_ESC_RM_CONTROL", 32);
+    ask(control_fd, request, unreadable, NULL, 0, EFAULT, "NV_ESC_IOCTL_XFER_CMD", 16);
+}
+
+static void ask_badly(void)
+{
+    ask(control_fd, request_of(0x2a, 32), unreadable, NULL, 0, EFAULT, "NV_ESC_RM_CONTROL", 32);
+    ask(control_fd, request_of(0x2a, 32), NULL, NULL, 0, EFAULT, "NV_ESC_RM_CONTROL", 32);
+    ask(control_fd, request_of(0x2b, 48), unreadable - 8, NULL, 0, EFAULT, "NV_ESC_RM_ALLOC", 48);
+    ask(uvm_fd, 27, unreadable, NULL, 0, EFAULT, "UVM_REGISTER_CHANNEL", 56);
+    /* A success that left nothing to read, which the kernel never gives: still no crash. */
+    ask(uvm_fd, 27, unreadable, NULL, 0, 0, "UVM_REGISTER_CHANNEL", 56);
+}
+
+static void ask_uvm(void)
+{
+    uint8_t bytes[9264] = { 0 };
+    ask(uvm_fd, 0x30000001, bytes, bytes + 8, 0, 0, "UVM_INITIALIZE", 16);
+    ask(uvm_fd, 33, bytes, bytes + 9260, 0x22, 0, "UVM_MAP_EXTERNAL_ALLOCATION", 9264);
+    ask(uvm_fd, 27, bytes, bytes + 48, 0x3d, 0, "UVM_REGISTER_CHANNEL", 56);
+    ask(uvm_fd, 75, bytes, bytes + 4, 0x10006, 0, "UVM_MM_INITIALIZE", 8);
+    ask(uvm_fd, 0x30000002, NULL, NULL, 0, 0, "UVM_DEINITIALIZE", 0);
+    ask(uvm_fd, 1999, bytes, NULL, 0, ENOTTY, "UVM 1999", 0);
+}
+
+/* The structs of driver 535 are read as such once the process has told the kernel that version. */
+static void ask_as_driver(const char *release, uint32_t bytes, uint32_t status_offset)
+{
+    uint8_t text[72] = { 0 }, mapping[9264] = { 0 };
+    strcpy((char *)text + 8, release);
+    ask(control_fd, request_of(0xd2, sizeof(text)), text, NULL, 0, 0, "NV_ESC_CHECK_VERSION_STR",
+        sizeof(text));
+    ask(uvm_fd, 33, mapping, mapping + status_offset, 0x2d, 0, "UVM_MAP_EXTERNAL_ALLOCATION", bytes);
+}
+
+static volatile sig_atomic_t handled;
+
+static void on_signal(int number)
+{
+    (void)number;
+    errno = 7; /* as handlers must not, to see that nothing else restores it */
+    ask_control(control_fd, 0x20800102, 1032, 0x65, 0, "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2");
+    handled = 1;
+}
+
+/* ioctl() is no point of cancellation, in itself or for what the hook does around it. */
+static volatile bool passed;
+
+static void *be_cancelled(void *unused)
+{
+    pthread_cancel(pthread_self());
+    ask_control(control_fd, 0x20800102, 1032, 0, 0, "RM_CONTROL NV2080_CTRL_CMD_GPU_GET_INFO_V2");
+    passed = true;
+    pthread_testcancel();
+    return unused;
+}
+
+/* ---- on other files ---- */
+
+/* The same result and errno as of the system call itself. */
+static void pass(int fd, unsigned long request, void *argument)
+{
+    errno = UNTOUCHED_ERRNO;
+    const int wanted = (int)syscall(SYS_ioctl, fd, request, argument), wanted_errno = errno;
+    errno = UNTOUCHED_ERRNO;
+    ENSURE(ioctl(fd, request, argument) == wanted);
+    ENSURE(errno == wanted_errno);
+}
+
+static void ask_others(bool devices_too)
+{
+    uint8_t bytes[64] = { 0 };
+    int value, pipes[2], sockets[2];
+    ENSURE(pipe(pipes) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    ENSURE(write(pipes[1], bytes, 5) == 5);
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY), file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    ENSURE(terminal >= 0 && file >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    const int line = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    ENSURE(line >= 0);
+    const int files[] = { pipes[0], sockets[0], file, line, -1, 1000000 };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        pass(files[i], request_of(0x2a, 32), bytes);
+        pass(files[i], request_of(0xc8, 64), bytes);
+        pass(files[i], 27, bytes);
+        pass(files[i], 0x30000001, bytes);
+        pass(files[i], FIONREAD, &value);
+        pass(files[i], TIOCGWINSZ, bytes);
+        pass(files[i], TIOCGWINSZ, unreadable);
+    }
+    ENSURE(ioctl(pipes[0], FIONREAD, &value) == 0 && value == 5);
+    /* The other driver's numbers are nothing on a device either. */
+    if (devices_too) {
+        ENSURE(ioctl(control_fd, 27, bytes) == 0);
+        ENSURE(ioctl(gpu_fd, 0x30000001, bytes) == 0);
+        ENSURE(ioctl(uvm_fd, request_of(0x2a, 32), bytes) == 0);
+        ENSURE(ioctl(control_fd, FIONREAD, &value) == 0);
+    }
+    const int all[] = { pipes[0], pipes[1], sockets[0], sockets[1], terminal, file, line };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        close(all[i]);
+}
+
+/* ---- the modes ---- */
+
+static void *ask_everything(void *unused)
+{
+    for (long i = 0; i < rounds; i++) {
+        ask_escapes();
+        ask_transfers();
+        ask_badly();
+        ask_uvm();
+        ask_others(true);
+    }
+    return unused;
+}
+
+static void run_all(long threads)
+{
+    pthread_t thread[64];
+    ENSURE(threads > 0 && threads <= 64);
+    for (long i = 0; i < threads; i++)
+        ENSURE(pthread_create(&thread[i], NULL, ask_everything, NULL) == 0);
+    for (long i = 0; i < threads; i++)
+        ENSURE(pthread_join(thread[i], NULL) == 0);
+
+    signal(SIGUSR1, on_signal);
+    raise(SIGUSR1);
+    ENSURE(handled);
+    void *result;
+    ENSURE(pthread_create(&thread[0], NULL, be_cancelled, NULL) == 0 &&
+           pthread_join(thread[0], &result) == 0);
+    ENSURE(passed && result == PTHREAD_CANCELED);
+    ask_as_driver("535.104.05", 1200, 1196);
+    ask_as_driver("580.159.04", 9264, 9260);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    unreadable = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ENSURE(unreadable != MAP_FAILED);
+    unreadable += 4096;
+    ENSURE(mprotect(unreadable, 4096, PROT_NONE) == 0);
+    control_fd = open_device("nvidiactl");
+    gpu_fd = open_device("nvidia0");
+    uvm_fd = open_device("nvidia-uvm");
+
+    if (strcmp(mode, "all") == 0 && argc == 4) {
+        rounds = atol(argv[3]);
+        run_all(atol(argv[2]));
+    } else if (strcmp(mode, "foreign") == 0 && argc == 2) {
+        ask_others(false);
+    } else if (strcmp(mode, "many") == 0 && argc == 3) {
+        for (uint32_t i = 0; i < (uint32_t)atol(argv[2]); i++)
+            ask_control(control_fd, 0xf0000000 + i, 4, 0, 0, "many");
+    } else if (strcmp(mode, "hang") == 0 && argc == 4) {
+        uint8_t control[32] = { 0 };
+        put(control, 8, 0x20800102);
+        simdevice_answer((struct simdevice_answer){ .notify_fd = open(argv[2], O_WRONLY | O_CLOEXEC),
+                                                    .hold_fd = open(argv[3], O_RDONLY | O_CLOEXEC) });
+        ENSURE(ioctl(control_fd, request_of(0x2a, sizeof(control)), control) == 0);
+    } else {
+        fprintf(stderr, "usage: ioctls all THREADS ROUNDS | foreign | many COUNT | hang NOTIFY HOLD\n");
+        return 2;
+    }
+    return 0;
+}

@@ -1,0 +1,381 @@
+#!/usr/bin/env python3
+"""Rewrites what cudatrace knows of the NVIDIA kernel driver's ioctl commands, from NVIDIA's own headers.
+
+    tools/import_ioctl_names.py CLONE          # a git clone of NVIDIA/open-gpu-kernel-modules, with its tags
+
+writes, from headers that are licensed as MIT,
+
+    collector/ioctl_names.def   numbers of escapes, RM control commands, RM classes and UVM commands to names
+    hook/ioctl_layout.def       where the RM status lies in their structs, over all releases
+    schema/status_ioctl.sql     names of RM's status codes, and of errno's
+
+Names are those of the newest release that has the number, so that commands that were taken out keep theirs.
+Where one release has several names for a number: of control commands the one with CMD in it, else the first
+in the header; of classes the first that g_allclasses.h does not call an alias, else the first in class/.
+
+A struct's layout is measured by a C compiler in each release, and has a row for each release that changed it.
+
+No part of the build runs this; run it when a new driver brings new commands.
+"""
+
+import argparse
+import errno
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+SDK = "src/common/sdk/nvidia/inc"
+UNIX = "src/nvidia/arch/nvalloc/unix/include"
+COMMON = "kernel-open/common/inc"
+UVM = "kernel-open/nvidia-uvm"
+CLASSES = "src/nvidia/generated/g_allclasses.h"
+
+# The struct and status field of each escape that has one, by src/nvidia/arch/nvalloc/unix/src/escape.c and osapi.c.
+# NV_ESC_STATUS_CODE answers with another call's status: that is its result, not how it went.
+ESCAPES = [
+    ("NV_ESC_RM_ALLOC_MEMORY", "nv_ioctl_nvos02_parameters_with_fd", "params.status"),
+    ("NV_ESC_RM_ALLOC_OBJECT", "NVOS05_PARAMETERS", "status"),
+    ("NV_ESC_RM_FREE", "NVOS00_PARAMETERS", "status"),
+    ("NV_ESC_RM_CONTROL", "NVOS54_PARAMETERS", "status"),
+    ("NV_ESC_RM_ALLOC", "NVOS21_PARAMETERS", "status"),
+    ("NV_ESC_RM_ALLOC", "NVOS64_PARAMETERS", "status"),
+    ("NV_ESC_RM_DUP_OBJECT", "NVOS55_PARAMETERS", "status"),
+    ("NV_ESC_RM_SHARE", "NVOS57_PARAMETERS", "status"),
+    ("NV_ESC_RM_I2C_ACCESS", "NVOS_I2C_ACCESS_PARAMS", "status"),
+    ("NV_ESC_RM_IDLE_CHANNELS", "NVOS30_PARAMETERS", "status"),
+    ("NV_ESC_RM_VID_HEAP_CONTROL", "NVOS32_PARAMETERS", "status"),
+    ("NV_ESC_RM_ACCESS_REGISTRY", "NVOS38_PARAMETERS", "status"),
+    ("NV_ESC_RM_MAP_MEMORY", "nv_ioctl_nvos33_parameters_with_fd", "params.status"),
+    ("NV_ESC_RM_UNMAP_MEMORY", "NVOS34_PARAMETERS", "status"),
+    ("NV_ESC_RM_GET_EVENT_DATA", "NVOS41_PARAMETERS", "status"),
+    ("NV_ESC_RM_ALLOC_CONTEXT_DMA2", "NVOS39_PARAMETERS", "status"),
+    ("NV_ESC_RM_MAP_MEMORY_DMA", "NVOS46_PARAMETERS", "status"),
+    ("NV_ESC_RM_UNMAP_MEMORY_DMA", "NVOS47_PARAMETERS", "status"),
+    ("NV_ESC_RM_BIND_CONTEXT_DMA", "NVOS49_PARAMETERS", "status"),
+    ("NV_ESC_RM_UPDATE_DEVICE_MAPPING_INFO", "NVOS56_PARAMETERS", "status"),
+    ("NV_ESC_ALLOC_OS_EVENT", "nv_ioctl_alloc_os_event_t", "Status"),
+    ("NV_ESC_FREE_OS_EVENT", "nv_ioctl_free_os_event_t", "Status"),
+    ("NV_ESC_QUERY_DEVICE_INTR", "nv_ioctl_query_device_intr_t", "status"),
+    ("NV_ESC_EXPORT_TO_DMABUF_FD", "nv_ioctl_export_to_dma_buf_fd_t", "status"),
+    ("NV_ESC_WAIT_OPEN_COMPLETE", "nv_ioctl_wait_open_complete_t", "adapterStatus"),
+]
+
+# The first expression that is found in the name decides; `control` where none is. The categories of proto/category.def.
+CATEGORIES = [
+    ("event", r"^NV_ESC_(ALLOC|FREE)_OS_EVENT$|^NV_ESC_RM_GET_EVENT_DATA$"),
+    ("event", r"^NV01_EVENT|_CTRL_(CMD_)?EVENT_"),
+    ("memory", r"^NV_ESC_RM_(ALLOC_MEMORY|VID_HEAP_CONTROL|(UN)?MAP_MEMORY(_DMA)?)$"),
+    ("memory", r"_CTRL_(CMD_)?(FB|DMA|MEMORY|HEAP|VASPACE|VIRTUAL|FABRIC|MAP_MEMORY|UPDATE_SURFACE_INFO)_"),
+    ("memory", r"^(?!.*_CTRL_).*(MEMORY|VASPACE|CONTEXT_DMA)"),
+    ("memory", r"^UVM_(RESERVE_VA|RELEASE_VA|REGION_|MAP_|UNMAP_|FREE$|MEM_MAP|MIGRATE|ALLOC_|CREATE_EXTERNAL_RANGE)"),
+    ("memory", r"^UVM_((UN)?SET_(PREFERRED|ACCESSED)|(EN|DIS)ABLE_READ_DUP|POPULATE|VALIDATE_VA|DISCARD|.*RANGE_GROUP)"),
+]
+
+LICENCE = """\
+ * Permission is hereby granted, free of charge, to any person obtaining a
+ * copy of this software and associated documentation files (the "Software"),
+ * to deal in the Software without restriction, including without limitation
+ * the rights to use, copy, modify, merge, publish, distribute, sublicense,
+ * and/or sell copies of the Software, and to permit persons to whom the
+ * Software is furnished to do so, subject to the following conditions:
+ *
+ * The above copyright notice and this permission notice shall be included in
+ * all copies or substantial portions of the Software.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+ * IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+ * FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+ * THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+ * LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING
+ * FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+ * DEALINGS IN THE SOFTWARE.
+"""
+
+
+class Failure(Exception):
+    """Ends the run with one line on stderr and exit code 1."""
+
+
+class Release:
+    """The headers of one tag of the clone."""
+
+    def __init__(self, clone, tag):
+        self.clone = clone
+        self.tag = tag
+        self.version = tuple(int(part) for part in tag.split("."))
+
+    def git(self, *arguments):
+        done = subprocess.run(["git", "-C", self.clone, *arguments], capture_output=True, check=False)
+        if done.returncode:
+            raise Failure(f"{self.tag}: git {arguments[0]}: {done.stderr.decode().strip()}")
+        return done.stdout
+
+    def text(self, path):
+        return self.git("show", f"{self.tag}:{path}").decode(errors="replace")
+
+    def files(self, under):
+        names = self.git("ls-tree", "-r", "--name-only", self.tag, "--", under + "/").decode().split()
+        return [name for name in names if name.endswith(".h")]
+
+    def texts(self, under):
+        """{path: text} of the headers below a folder, sorted by path, in one run of git."""
+        paths = sorted(self.files(under))
+        blobs = subprocess.run(["git", "-C", self.clone, "cat-file", "--batch"], check=True, capture_output=True,
+                               input="".join(f"{self.tag}:{path}\n" for path in paths).encode()).stdout
+        texts, at = {}, 0
+        for path in paths:
+            line = blobs.index(b"\n", at)
+            size = int(blobs[at:line].split()[-1])
+            texts[path] = blobs[line + 1:line + 1 + size].decode(errors="replace")
+            at = line + size + 2
+        return texts
+
+    def layout_key(self):
+        """What the measured structs are made of: releases that have the same need be measured once."""
+        paths = [f"{SDK}/nvos.h", f"{COMMON}/nvlimits.h", f"{UVM}/uvm_ioctl.h", f"{UVM}/uvm_types.h",
+                 f"{UNIX}/nv-ioctl.h", f"{UNIX}/nv_escape.h", f"{UNIX}/nv-ioctl-numbers.h"]
+        return self.git("rev-parse", *(f"{self.tag}:{path}" for path in paths))
+
+
+# ---- names ----
+
+
+def defines(text, pattern):
+    """(name, value, rest of the line) of the #defines whose name matches, in order."""
+    line = re.compile(rf"^[ \t]*#define[ \t]+({pattern})[ \t]+\(?(0[xX][0-9a-fA-F]+|\d+)U?\)?(.*)$", re.M)
+    return [(name, int(value, 16 if value[:2].lower() == "0x" else 10), rest) for name, value, rest in line.findall(text)]
+
+
+def escapes_of(release):
+    names = {}
+    for name, value, _ in defines(release.text(f"{UNIX}/nv_escape.h"), r"NV_ESC_\w+"):
+        names.setdefault(value, name)
+    for path, text in release.texts(UNIX).items():
+        if not path.endswith(("/nv-ioctl-numbers.h", "/nv-ioctl-numa.h")):
+            continue
+        for name, plus in re.findall(r"^#define\s+(NV_ESC_\w+)\s+\(NV_IOCTL_BASE\s*\+\s*(\d+)\)", text, re.M):
+            names.setdefault(200 + int(plus), name)
+    return names
+
+
+def controls_of(release):
+    """Commands are told from other constants by what NVIDIA's generator noted behind them."""
+    names = {}
+    for text in release.texts(f"{SDK}/ctrl").values():
+        for name, value, rest in defines(text, r"NV\w+"):
+            if '"(FINN_' not in rest or name.endswith("_MESSAGE_ID"):
+                continue
+            known = names.get(value)
+            if known is None or ("_CMD_" in name and "_CMD_" not in known):
+                names[value] = name
+    return names
+
+
+def classes_of(release):
+    names = {}
+    for name, value, rest in defines(release.text(CLASSES), r"[A-Z]\w+"):
+        if "alias" not in rest:
+            names.setdefault(value, name)
+    for path, text in release.texts(f"{SDK}/class").items():
+        number = re.search(r"cl([0-9a-f]{4})\.h$", path)
+        for name, value, _ in defines(text, r"[A-Z]\w+"):
+            if number and value == int(number[1], 16) and not re.search(r"_ID$|_SIZE$|_VERSION$", name):
+                names.setdefault(value, name)
+    return names
+
+
+def uvm_header(release):
+    """uvm_ioctl.h without what is for Windows alone."""
+    return re.sub(r"^#if defined\(WIN32\).*?^#endif", "", release.text(f"{UVM}/uvm_ioctl.h"), flags=re.M | re.S)
+
+
+def uvm_of(release):
+    names = {}
+    for name, value in re.findall(r"^#define\s+(UVM_\w+)\s+UVM_IOCTL_BASE\((\d+)\)", uvm_header(release), re.M):
+        names.setdefault(int(value), name)
+    for name, value, _ in defines(release.text(f"{UVM}/uvm_linux_ioctl.h"), r"UVM_(?:DE)?INITIALIZE"):
+        names[value] = name
+    return names
+
+
+SPACES = [("ESCAPE", escapes_of), ("CONTROL", controls_of), ("CLASS", classes_of), ("UVM", uvm_of)]
+
+
+def category_of(name):
+    return next((category for category, pattern in CATEGORIES if re.search(pattern, name)), "control")
+
+
+def names_text(releases, source):
+    """`releases` from the newest on."""
+    rows = []
+    for space, names_of in SPACES:
+        names = {}
+        for release in releases:
+            for value, name in names_of(release).items():
+                names.setdefault(value, name)
+        rows += [f"IOCTL({space}, 0x{value:08x}, {category_of(name)}, {name})" for value, name in sorted(names.items())]
+    return f"""\
+/*
+ * ioctl_names.def: what the numbers of the NVIDIA kernel driver's ioctl commands are called, sorted by space and
+ * number. The collector includes it to name the functions of layer `ioctl`.
+ *
+ *   space     ESCAPE: _IOC_NR of requests on /dev/nvidiactl and /dev/nvidiaN; CONTROL: RM control commands; CLASS:
+ *             RM classes; UVM: requests on /dev/nvidia-uvm
+ *   number    within the space
+ *   category  by the name, see CATEGORIES in the importer
+ *   name      of the newest release that has the number
+ *
+ * Written by tools/import_ioctl_names.py, which tells how a name is chosen, from the headers of
+ * {source}
+ * (src/common/sdk/nvidia/inc/ctrl and class, src/nvidia/generated/g_allclasses.h,
+ * src/nvidia/arch/nvalloc/unix/include, kernel-open/nvidia-uvm). Those are
+ *
+ * Copyright (c) 1993-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.
+ * SPDX-License-Identifier: MIT
+ *
+{LICENCE} */
+""" + "\n".join(rows) + "\n", len(rows)
+
+
+# ---- layouts ----
+
+
+def measure(release):
+    """{(space, number, bytes of the struct): offset of the status}"""
+    numbers = {name: value for value, name in escapes_of(release).items()}
+    commands = uvm_of(release)
+    uvm_text = uvm_header(release) + release.text(f"{UVM}/uvm_linux_ioctl.h")
+    text = ["#include <stddef.h>", "#include <stdio.h>", "#include <stdint.h>", "#include <sys/types.h>", '#include "nvos.h"',
+            '#include "nv-ioctl.h"', '#include "nv-unix-nvos-params-wrappers.h"', '#include "uvm_linux_ioctl.h"',
+            "int main(void)", "{"]
+    declared = release.text(f"{SDK}/nvos.h") + release.text(f"{UNIX}/nv-ioctl.h") + \
+        release.text(f"{UNIX}/nv-unix-nvos-params-wrappers.h")
+    for name, struct, field in ESCAPES:
+        if name in numbers and re.search(rf"\b{struct}\s*;", declared):
+            text.append(f'    printf("ESCAPE {numbers[name]} %zu %zu\\n", sizeof({struct}), offsetof({struct}, {field}));')
+    for number, name in commands.items():
+        if re.search(rf"\b{name}_PARAMS\s*;", uvm_text):
+            text.append(f'    printf("UVM {number} %zu %zu\\n", sizeof({name}_PARAMS), offsetof({name}_PARAMS, rmStatus));')
+    text += ["    return 0;", "}"]
+    with tempfile.TemporaryDirectory() as scratch:
+        archive = release.git("archive", release.tag, SDK, UNIX, COMMON, UVM)
+        subprocess.run(["tar", "-x", "-C", scratch], input=archive, check=True)
+        with open(f"{scratch}/measure.c", "w", encoding="utf-8") as file:
+            file.write("\n".join(text) + "\n")
+        include = [word for path in (SDK, UNIX, UVM, COMMON) for word in ("-I", f"{scratch}/{path}")]
+        done = subprocess.run([os.environ.get("CC", "cc"), "-w", "-D__linux__", "-DNVRM", "-o", f"{scratch}/measure", *include,
+                               f"{scratch}/measure.c"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            why = [line for line in done.stderr.splitlines() if "error" in line] or ["the compiler failed"]
+            raise Failure(f"{release.tag}: the structs cannot be measured: {why[0]}")
+        lines = subprocess.run([f"{scratch}/measure"], capture_output=True, text=True, check=True).stdout.splitlines()
+    layouts = {}
+    for space, *values in map(str.split, lines):
+        number, size, offset = map(int, values)
+        layouts[space, number, size] = offset
+    return layouts
+
+
+def layout_text(releases, source):
+    """`releases` from the newest on. The oldest layout of a number holds for releases before the first too."""
+    histories, measured = {}, {}
+    for release in reversed(releases):
+        key = release.layout_key()
+        if key not in measured:
+            measured[key] = measure(release)
+        for layout, offset in measured[key].items():
+            history = histories.setdefault(layout[:2] if layout[0] == "UVM" else layout, [])
+            if not history or history[-1][1] != (layout[2], offset):
+                history.append((release.version if history else (0, 0), (layout[2], offset)))
+    rows = []
+    for (space, number, *_), history in sorted(histories.items()):
+        for version, (size, offset) in reversed(history):
+            rows.append(f"LAYOUT({space}, 0x{number:x}, {version[0] * 1000 + version[1]}, {size}, {offset})")
+    return f"""\
+/*
+ * ioctl_layout.def: where the RM status lies in the structs that requests point to, in all releases.
+ *
+ *   LAYOUT(space, number, first release, bytes of the struct, offset of the status)
+ *
+ * The request of an escape tells the struct's size, that of a UVM command does not. Of the rows of a number (and size,
+ * where it is known), which go from new to old, the first holds whose release is not newer than the driver: 1000
+ * times the first number of its version plus the second.
+ *
+ * Written by tools/import_ioctl_names.py, measured by a compiler in the headers of
+ * {source},
+ * releases {releases[-1].tag} to {releases[0].tag}. Those are
+ *
+ * Copyright (c) 1993-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.
+ * SPDX-License-Identifier: MIT
+ *
+{LICENCE} */
+""" + "\n".join(rows) + "\n", len(rows)
+
+
+# ---- status codes ----
+
+
+def status_text(releases, source):
+    names = {}
+    for release in releases:
+        for name, value in re.findall(r"^NV_STATUS_CODE\(\s*(NV_\w+)\s*,\s*(0x[0-9a-fA-F]+)",
+                                      release.text(f"{SDK}/nvstatuscodes.h"), re.M):
+            names.setdefault(int(value, 16), name)
+    names.update({-number: name for number, name in errno.errorcode.items()})
+    rows = ",\n".join(f"    ('ioctl', {number:6d}, '{name}')" for number, name in sorted(names.items()))
+    licence = LICENCE.replace(" *", "--")
+    return f"""\
+-- The names of what an ioctl of the NVIDIA kernel driver ends with: RM's status codes, and below zero, where the system
+-- call itself failed, Linux's errno. Loaded when a database is created.
+--
+-- Written by tools/import_ioctl_names.py; RM's codes from src/common/sdk/nvidia/inc/nvstatuscodes.h of
+-- {source}, which is
+--
+-- Copyright (c) 2014-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.
+-- SPDX-License-Identifier: MIT
+--
+{licence}
+INSERT INTO status(layer, status, name) VALUES
+{rows};
+""", len(names)
+
+
+def find_releases(clone):
+    done = subprocess.run(["git", "-C", clone, "tag"], capture_output=True, text=True, check=False)
+    tags = [tag for tag in done.stdout.split() if re.fullmatch(r"\d+\.\d+(\.\d+)?", tag)]
+    if not tags:
+        raise Failure(f"{clone}: no clone with the tags of open-gpu-kernel-modules")
+    return sorted((Release(clone, tag) for tag in tags), key=lambda release: release.version, reverse=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("clone", help="a git clone of NVIDIA/open-gpu-kernel-modules, with its tags")
+    arguments = parser.parse_args()
+    try:
+        releases = find_releases(arguments.clone)
+        newest_of = {}
+        for release in releases:
+            newest_of.setdefault(release.version[0], release)
+        branches = list(newest_of.values())
+        commit = releases[0].git("rev-parse", f"{releases[0].tag}^{{commit}}").decode().strip()
+        source = f"NVIDIA/open-gpu-kernel-modules {releases[0].tag} (commit {commit[:12]})"
+        for path, (text, count) in (
+                ("collector/ioctl_names.def", names_text(branches, source)),
+                ("hook/ioctl_layout.def", layout_text(releases, source)),
+                ("schema/status_ioctl.sql", status_text(branches, source))):
+            with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:
+                file.write(text)
+            print(f"{path}: {count} rows")
+    except (Failure, OSError) as failure:
+        print(f"import_ioctl_names: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
