@@ -5,8 +5,6 @@
  * call succeeded, what it read when it came to read it. */
 #include "decode.h"
 
-#include "role.h"
-
 #include <string.h>
 #include <sys/mman.h>
 
@@ -46,40 +44,10 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
     ct_decode_stream(frame, decoded);
 }
 
-/* ---- handles ---- */
-
-static void about(struct ct_decoded *decoded, enum ct_role role, uint64_t handle)
-{
-    decoded->kind = CT_KIND_OBJECTS;
-    decoded->payload_slots = 1;
-    decoded->payload.objects = (struct ct_objects){ .handle = { handle }, .role = { (uint8_t)role } };
-}
-
-void ct_decode_context(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    about(decoded, CT_ROLE_context, frame->args[0]);
-}
-
-void ct_decode_event(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    about(decoded, CT_ROLE_event, frame->args[0]);
-}
-
-void ct_decode_stream(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    about(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]));
-}
-
-void ct_decode_context_out(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    const uint64_t *handle = (const uint64_t *)frame->args[0];
-    if (succeeded(frame) && handle)
-        about(decoded, CT_ROLE_context, *handle);
-}
-
 /* ---- memory ---- */
 
-static void allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address, uint64_t bytes)
+void ct_decode_allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address,
+                         uint64_t bytes)
 {
     decoded->kind = CT_KIND_ALLOC;
     decoded->payload_slots = 1;
@@ -103,7 +71,7 @@ static uint64_t out32(const struct ct_frame *frame)
 #define ALLOC(name, kind, address, bytes)                                                                    \
     void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
     {                                                                                                        \
-        allocated(decoded, kind, address, bytes);                                                            \
+        ct_decode_allocated(decoded, kind, address, bytes);                                                  \
     }
 
 ALLOC(alloc, CT_ALLOC_DEVICE, out64(frame), frame->args[1])
@@ -116,59 +84,59 @@ ALLOC(host_register, CT_ALLOC_REGISTERED, succeeded(frame) ? frame->args[0] : 0,
 void ct_decode_alloc_pitch(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t *pitch = (const uint64_t *)frame->args[1];
-    allocated(decoded, CT_ALLOC_DEVICE, out64(frame),
-              (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
+    ct_decode_allocated(decoded, CT_ALLOC_DEVICE, out64(frame),
+                        (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
 }
 
 void ct_decode_alloc_pitch_v1(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint32_t *pitch = (const uint32_t *)frame->args[1];
-    allocated(decoded, CT_ALLOC_DEVICE, out32(frame),
-              (uint64_t)(succeeded(frame) && pitch ? *pitch : (uint32_t)frame->args[2]) *
-                  (uint32_t)frame->args[3]);
+    ct_decode_allocated(decoded, CT_ALLOC_DEVICE, out32(frame),
+                        (uint64_t)(succeeded(frame) && pitch ? *pitch : (uint32_t)frame->args[2]) *
+                            (uint32_t)frame->args[3]);
 }
 
 void ct_decode_alloc_async(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    allocated(decoded, CT_ALLOC_POOL, out64(frame), frame->args[1]);
+    ct_decode_allocated(decoded, CT_ALLOC_POOL, out64(frame), frame->args[1]);
     decoded->payload.alloc.stream = stream_of(frame, frame->args[2]);
     decoded->flags = ct_decode_captured(frame, frame->args[2]);
 }
 
 void ct_decode_alloc_from_pool(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    allocated(decoded, CT_ALLOC_POOL, out64(frame), frame->args[1]);
+    ct_decode_allocated(decoded, CT_ALLOC_POOL, out64(frame), frame->args[1]);
     decoded->payload.alloc.pool = frame->args[2];
     decoded->payload.alloc.stream = stream_of(frame, frame->args[3]);
     decoded->flags = ct_decode_captured(frame, frame->args[3]);
 }
 
-static void freed(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address)
+void ct_decode_freed(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address, uint64_t bytes)
 {
-    allocated(decoded, kind, address, 0);
+    ct_decode_allocated(decoded, kind, address, bytes);
     decoded->flags = CT_FLAG_FREE;
 }
 
 void ct_decode_free(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    freed(decoded, CT_ALLOC_DEVICE, frame->args[0]);
+    ct_decode_freed(decoded, CT_ALLOC_DEVICE, frame->args[0], 0);
 }
 
 void ct_decode_free_v1(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    freed(decoded, CT_ALLOC_DEVICE, (uint32_t)frame->args[0]);
+    ct_decode_freed(decoded, CT_ALLOC_DEVICE, (uint32_t)frame->args[0], 0);
 }
 
 void ct_decode_free_async(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    freed(decoded, CT_ALLOC_DEVICE, frame->args[0]);
+    ct_decode_freed(decoded, CT_ALLOC_POOL, frame->args[0], 0);
     decoded->payload.alloc.stream = stream_of(frame, frame->args[1]);
     decoded->flags |= ct_decode_captured(frame, frame->args[1]);
 }
 
 void ct_decode_host_unregister(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    freed(decoded, CT_ALLOC_REGISTERED, frame->args[0]);
+    ct_decode_freed(decoded, CT_ALLOC_REGISTERED, frame->args[0], 0);
 }
 
 /* ---- launches ---- */

@@ -1,8 +1,10 @@
-/* What the files of decoders share: decode.c and decode_copy.c. */
+/* What the files of decoders share: decode.c, decode_copy.c, decode_memory.c and decode_objects.c. */
 #ifndef CT_DECODE_H
 #define CT_DECODE_H
 
 #include "decoders.h"
+
+#include "role.h"
 
 static inline bool succeeded(const struct ct_frame *frame)
 {
@@ -27,5 +29,16 @@ static inline uint64_t stream_of(const struct ct_frame *frame, uint64_t stream)
 
 /* CT_FLAG_CAPTURED when `stream` is being captured, so that the call on it became a graph node; else 0. */
 uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream);
+
+/* Adds what the call was about, as long as there is a place for it. decode_objects.c. */
+void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle);
+
+/* Memory got or given back; address 0 for none, as after a failure. decode.c. */
+void ct_decode_allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address,
+                         uint64_t bytes);
+void ct_decode_freed(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address, uint64_t bytes);
+
+/* Bytes of an element of an array that the driver knows, 0 when they cannot be told. decode_memory.c. */
+uint64_t ct_array_element_bytes(uint64_t array);
 
 #endif

@@ -1,5 +1,6 @@
-/* The decoders that hook/driver_api.def may name in its last column, and what the row needs besides.
- * Included by functions.c (the table) and decode.c (the definitions). */
+/* The decoders that hook/driver_api.def may name in its last column, and what the row needs besides: those of this
+ * list, and those of objects.def, which need nothing. Included by functions.c (the table) and decode.h (the
+ * definitions). */
 #ifndef CT_DECODERS_H
 #define CT_DECODERS_H
 
@@ -21,6 +22,23 @@
     DECODER(free_v1, 0)                                                                                       \
     DECODER(free_async, 0)              /* (address, stream) */                                               \
     DECODER(host_unregister, 0)         /* (void *) */                                                        \
+    DECODER(physical, 0)                /* (handle *, size, …) */                                             \
+    DECODER(physical_shared, 0)         /* (handle *, …): of memory that others hold too */                   \
+    DECODER(physical_free, 0)           /* (handle) */                                                        \
+    DECODER(reserve, 0)                 /* (pointer *, size, …) */                                            \
+    DECODER(reserve_free, 0)            /* (address, size) */                                                 \
+    DECODER(map, 0)                     /* (address, size, offset, handle, …) */                              \
+    DECODER(unmap, 0)                   /* (address, size) */                                                 \
+    DECODER(pool_import, 0)             /* (pointer *, pool, …) */                                            \
+    DECODER(ipc_open, 0)                /* (pointer *, …) */                                                  \
+    DECODER(ipc_close, 0)               /* (address) */                                                       \
+    DECODER(external_map, 0)            /* (pointer *, external memory, descriptor) */                        \
+    DECODER(array_create, 0)            /* (array *, CUDA_ARRAY_DESCRIPTOR *) */                              \
+    DECODER(array_create_v1, 0)                                                                               \
+    DECODER(array_create_3d, 0)         /* (array *, CUDA_ARRAY3D_DESCRIPTOR *) */                            \
+    DECODER(array_create_3d_v1, 0)                                                                            \
+    DECODER(array_create_mipmapped, 0)  /* … and levels */                                                    \
+    DECODER(array_destroy, 0)           /* (array) */                                                         \
     DECODER(copy, 0)                    /* (destination, source, bytes): the driver finds out the direction */\
     DECODER(copy_async, 0)              /* … and stream */                                                    \
     DECODER(copy_peer, 0)               /* (destination, context, source, context, bytes) */                  \
@@ -92,10 +110,6 @@
     DECODER(graph_instantiate, CT_ROW_ALWAYS) /* (exec *, graph, …) */                                        \
     DECODER(capture_begin, CT_ROW_ALWAYS)     /* (stream, …) */                                               \
     DECODER(capture_end, CT_ROW_ALWAYS)       /* (stream, …) */                                               \
-    DECODER(context, 0)                 /* (context, …) */                                                    \
-    DECODER(event, 0)                   /* (event, …) */                                                      \
-    DECODER(stream, 0)                  /* (stream, …), the null stream named by the form of the function */  \
-    DECODER(context_out, 0)             /* (context *, …) */                                                  \
     DECODER(get_function, CT_ROW_ALWAYS)      /* (function *, module, name), (kernel *, library, name) */     \
     DECODER(kernel_function, CT_ROW_ALWAYS)   /* (function *, kernel) */                                      \
     DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, …) */                         \
@@ -106,10 +120,16 @@ enum {
 #define DECODER(name, flags) CT_DECODER_FLAGS_##name = flags,
     CT_DECODERS(DECODER)
 #undef DECODER
+#define OBJECTS(name, ...) CT_DECODER_FLAGS_##name = 0,
+#include "objects.def"
+#undef OBJECTS
 };
 
 #define DECODER(name, flags) ct_decoder ct_decode_##name;
 CT_DECODERS(DECODER)
 #undef DECODER
+#define OBJECTS(name, ...) ct_decoder ct_decode_##name;
+#include "objects.def"
+#undef OBJECTS
 
 #endif

@@ -5,9 +5,9 @@
  *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
  *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
  *   thread.c     a thread's lane: taking and giving back
- *   decode.c     what arguments mean; decode_copy.c those of copies and sets
- *   names.c      kernels' names and graphs' sizes by handle
- *   table.c      what is remembered by handle or address
+ *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_memory.c of memory that
+ * is got otherwise, decode_objects.c of calls that are about objects, decode_image.c of code names.c kernels'
+ * names and graphs' sizes by handle table.c      what is remembered by handle or address
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
  * no abort, no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked
@@ -64,6 +64,13 @@ static_assert(sizeof(struct ct_frame) == 96, "trampoline");
 static_assert(offsetof(struct ct_frame, stack_args) == 48, "trampoline");
 static_assert(offsetof(struct ct_frame, row) == 72, "trampoline");
 static_assert(offsetof(struct ct_frame, result) == 80, "trampoline");
+
+/* Integer argument `i` of the call, counted from 0 over all of them. */
+static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned i)
+{
+    return i < CT_ARRAY_LENGTH(frame->args) ? frame->args[i]
+                                            : frame->stack_args[i - CT_ARRAY_LENGTH(frame->args)];
+}
 
 /* What the trampoline does next, returned in two registers. */
 struct ct_target {

@@ -122,6 +122,7 @@ def check_on_new_trace():
             "How long were two processes in the driver at the same time?",
             "How does a process start?",
             "Which threads do the work?",
+            "How much code is loaded, and how long does it take?",
         })
 
 

@@ -28,3 +28,19 @@ with Session() as s:
     equal(statuses, {line.split()[0]: int(line.split()[1]) for line in plain if line.split()[0] not in nothing},
           "statuses recorded")
     check(len(statuses) > 670, "functions with a status")
+
+# What a decoder may follow: nothing that a failed call should have written, nothing at all where the driver may have
+# returned before it looked, and no count that it did not accept. The program must come through, and its calls with it.
+NOT_INITIALIZED, INVALID_VALUE = 3, 1
+for mode, status in ("wild", INVALID_VALUE), ("nowhere", NOT_INITIALIZED), ("small", 0):
+    with Session() as s:
+        answer = {"SIMCUDA_VERIFY": status, "SIMCUDA_COUNTS": ""}
+        plain = s.run(PROGRAM, mode, preload=False, env=answer).stdout.splitlines()
+        s.start_daemon()
+        equal(s.run(PROGRAM, mode, env=answer).stdout.splitlines(), plain, f"{mode}: what the driver saw")
+        s.flush()
+        s.check_identity()
+        equal(s.value("SELECT count(*) FROM calls"), len(plain), f"{mode}: calls recorded")
+        if mode == "wild":
+            with_objects = s.value("SELECT count(DISTINCT name) FROM calls JOIN objects USING (call_id)")
+            check(with_objects > 250, "functions whose failed calls say what they were about:", with_objects)
