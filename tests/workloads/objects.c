@@ -1,7 +1,8 @@
 /* objects.c: calls about every kind of object, with arguments that can be recognised. Prints for each call
  * what a trace must say of it: its name and status, role=handle in order, bytes=N; then the rows of
  * `allocations` and `event_waits`. "arguments" and "memory" are for a driver whose functions do nothing and
- * return SIMCUDA_VERIFY; "streams" makes real calls, some of them captured. */
+ * return SIMCUDA_VERIFY; "streams" makes real calls, some of them captured; "lookups" real ones of which the
+ * driver alone knows how many bytes. */
 #include "workload.h"
 
 #include <dlfcn.h>
@@ -657,6 +658,52 @@ static void make_streams(void)
     OK(cuCtxSynchronize());
 }
 
+/* Arrays whose elements only the driver knows, and memory whose size only it knows. */
+static void make_lookups(void)
+{
+    enum { FLOAT = 0x20, POINTER = 1, IN_ARRAY = 2, RANGE_BYTES = 5000 };
+    struct operand {
+        uint64_t type, pointer_or_array, words[3];
+    };
+    struct {
+        struct operand source, destination;
+        uint64_t width, height, depth, order;
+    } copies[2] = { 0 };
+    const CUDA_ARRAY_DESCRIPTOR descriptor = { .Width = 8, .Height = 4, .Format = FLOAT, .NumChannels = 2 };
+    CUcontext context;
+    CUarray array;
+    CUdeviceptr address, exported;
+    CUmemoryPool pool;
+    CUstream stream;
+    uint64_t export[8], imported = 0;
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&address, 4096));
+    REAL(cuArrayCreate_v2(&array, &descriptor), I(bytes, 8 * 4 * 8));
+    copies[0].source = copies[1].source = (struct operand){ POINTER, address, { 0 } };
+    copies[0].destination = (struct operand){ POINTER, address + 2048, { 0 } };
+    copies[1].destination = (struct operand){ IN_ARRAY, P(array), { 0 } };
+    for (int i = 0; i < 2; i++) {
+        copies[i].width = 8;
+        copies[i].height = 4;
+        copies[i].depth = copies[i].order = 1;
+    }
+    CALL(cuMemcpy3DBatchAsync_v2, A(2, to(copies), 0, P(stream)), I(bytes, 8 * 4 + 8 * 4 * 8));
+    CALL(cuMemcpy3DBatchAsync, A(1, to(&copies[1]), 0, 0, P(stream)), I(bytes, 8 * 4 * 8));
+    OK(cuMemAllocAsync(&exported, RANGE_BYTES, stream));
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    CALL(cuMemPoolExportPointer, A(to(export), exported), I(address, exported));
+    CALL(cuMemPoolImportPointer, A(to(&imported), P(pool), to(export)), I(bytes, RANGE_BYTES));
+    OK(cuMemFree(imported));
+
+    held("device", address, 4096, 0, false);
+    held("array", P(array), 8 * 4 * 8, 0, false);
+    held("pool", exported, RANGE_BYTES, 0, false);
+    held("ipc", imported, RANGE_BYTES, P(pool), true);
+}
+
 int main(int argc, char **argv)
 {
     const char *status = getenv("SIMCUDA_VERIFY");
@@ -669,8 +716,10 @@ int main(int argc, char **argv)
         make_memory();
     } else if (argc == 2 && strcmp(argv[1], "streams") == 0) {
         make_streams();
+    } else if (argc == 2 && strcmp(argv[1], "lookups") == 0) {
+        make_lookups();
     } else {
-        fputs("Usage: objects arguments|memory|streams\n", stderr);
+        fputs("Usage: objects arguments|memory|streams|lookups\n", stderr);
         return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
     }
     return 0;
