@@ -15,11 +15,21 @@ static const char *const transfer_names[CT_TRANSFER_COUNT] = {
 };
 
 static const char *const alloc_names[CT_ALLOC_COUNT] = {
-    [CT_ALLOC_DEVICE] = "device",         [CT_ALLOC_MANAGED] = "managed", [CT_ALLOC_HOST] = "host",
-    [CT_ALLOC_REGISTERED] = "registered", [CT_ALLOC_POOL] = "pool",       [CT_ALLOC_PHYSICAL] = "physical",
-    [CT_ALLOC_RESERVED] = "reserved",     [CT_ALLOC_MAPPED] = "mapped",   [CT_ALLOC_IPC] = "ipc",
-    [CT_ALLOC_ARRAY] = "array",
+    [CT_ALLOC_DEVICE] = "device",         [CT_ALLOC_MANAGED] = "managed",   [CT_ALLOC_HOST] = "host",
+    [CT_ALLOC_REGISTERED] = "registered", [CT_ALLOC_POOL] = "pool",         [CT_ALLOC_PHYSICAL] = "physical",
+    [CT_ALLOC_RESERVED] = "reserved",     [CT_ALLOC_MAPPED] = "mapped",     [CT_ALLOC_IPC] = "ipc",
+    [CT_ALLOC_ARRAY] = "array",           [CT_ALLOC_EXTERNAL] = "external",
 };
+
+/* Of a row that several hold: whether one of them gives it back, or all have. */
+enum { FREE_ALL = 0, FREE_ONE = 1 };
+
+/* A word that may be anything, as a value that is not NULL: the one that a deferred statement takes for NULL
+ * goes as its neighbour. */
+static int64_t stored(uint64_t word)
+{
+    return (int64_t)word == CT_NULL ? CT_NULL + 1 : (int64_t)word;
+}
 
 struct context {
     struct ct_store *store;
@@ -55,20 +65,25 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
 
 /* A failed allocation holds nothing; its bytes stand with the call. What was captured will be got when the
  * graph is launched. An address that is got again was given back in between, by a call that was lost or by
- * the end of its context. */
-static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
+ * the end of its context; unless it is shared: then it wants to be given back once more. */
+static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
-    if (c->record->status != 0 || alloc->address == 0 || c->flags & CT_FLAG_CAPTURED)
-        return;
-    const char *kind = alloc_names[alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE];
-    const int64_t address = (int64_t)alloc->address, bytes = (int64_t)c->record->value;
-    const bool freed = c->flags & CT_FLAG_FREE;
-    ct_store_defer(c->store, CT_FREE_ALLOCATION, 4,
-                   (const int64_t[]){ c->process_id, address, freed && bytes > 1 ? bytes : 1, c->call_id },
-                   kind);
-    if (!freed)
-        ct_store_defer(c->store, CT_INSERT_ALLOCATION, 4,
-                       (const int64_t[]){ c->call_id, c->process_id, address, bytes }, kind);
+    const int64_t address = stored(alloc->address), bytes = stored(c->record->value);
+    const int64_t pool = alloc->pool ? stored(alloc->pool) : CT_NULL;
+    if (c->flags & CT_FLAG_FREE) {
+        ct_store_defer(
+            c->store, CT_FREE_ALLOCATION, 5,
+            (const int64_t[]){ c->process_id, address, bytes > 1 ? bytes : 1, c->call_id, FREE_ONE }, kind);
+    } else if (alloc->shared) {
+        ct_store_defer(c->store, CT_SHARE_ALLOCATION, 2, (const int64_t[]){ c->process_id, address }, kind);
+        ct_store_defer(c->store, CT_INSERT_SHARED_ALLOCATION, 5,
+                       (const int64_t[]){ c->call_id, c->process_id, address, bytes, pool }, kind);
+    } else {
+        ct_store_defer(c->store, CT_FREE_ALLOCATION, 5,
+                       (const int64_t[]){ c->process_id, address, 1, c->call_id, FREE_ALL }, kind);
+        ct_store_defer(c->store, CT_INSERT_ALLOCATION, 5,
+                       (const int64_t[]){ c->call_id, c->process_id, address, bytes, pool }, kind);
+    }
 }
 
 static void store_graph(const struct context *c, const struct ct_graph_launch *graph)
@@ -94,7 +109,7 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
     for (int i = 0; i < CT_OBJECTS_MAX; i++) {
         const uint8_t role = objects->role[i];
         value[2 + 2 * i] = role < CT_ROLE_COUNT ? role : CT_ROLE_none;
-        value[3 + 2 * i] = (int64_t)objects->handle[i];
+        value[3 + 2 * i] = stored(objects->handle[i]);
     }
     const int64_t subject = ct_store_subject(c->store, value);
     ct_store_defer(c->store, CT_INSERT_CALL_SUBJECT, 2, (const int64_t[]){ c->call_id, subject }, NULL);
@@ -161,6 +176,30 @@ static void store_range(const struct context *c, const struct ct_range *range, c
                                       range->color ? range->color : CT_NULL,
                                       range->id ? (int64_t)range->id : CT_NULL },
                    payload);
+}
+
+/* What an allocation or a free says of streams and of failures stands with the objects of its call: the
+ * stream in whose order it was, and the address that could not be given back. */
+static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
+{
+    const uint8_t kind = alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE;
+    struct ct_objects objects = { 0 };
+    if (c->record->status == 0 && alloc->address != 0 && !(c->flags & CT_FLAG_CAPTURED))
+        store_held(c, alloc, alloc_names[kind]);
+    int count = 0;
+    if (kind == CT_ALLOC_POOL) {
+        objects.role[count] = CT_ROLE_stream;
+        objects.handle[count++] = alloc->stream;
+    }
+    if (c->record->status != 0 && c->flags & CT_FLAG_FREE) {
+        const bool is_handle = kind == CT_ALLOC_PHYSICAL || kind == CT_ALLOC_ARRAY;
+        objects.role[count] = !is_handle               ? CT_ROLE_address
+                              : kind == CT_ALLOC_ARRAY ? CT_ROLE_array
+                                                       : CT_ROLE_memory;
+        objects.handle[count++] = alloc->address;
+    }
+    if (count > 0)
+        store_objects(c, &objects);
 }
 
 void ct_detail_store(struct ct_lane_source *source)

@@ -8,40 +8,17 @@
 
 #include <string.h>
 
-/* ---- handles ---- */
-
-void ct_decode_context(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_objects(decoded, CT_ROLE_context, frame->args[0], CT_ROLE_none, 0);
-}
-
-void ct_decode_event(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_objects(decoded, CT_ROLE_event, frame->args[0], CT_ROLE_none, 0);
-}
-
-void ct_decode_stream(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_objects(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_none, 0);
-}
-
-void ct_decode_context_out(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    const uint64_t *handle = (const uint64_t *)frame->args[0];
-    if (succeeded(frame) && handle)
-        ct_decode_objects(decoded, CT_ROLE_context, *handle, CT_ROLE_none, 0);
-}
-
 /* ---- memory ---- */
 
 /* Whether an allocation's addresses are the device's; mapped memory lies in addresses that were reserved. */
 static bool on_device(enum ct_alloc_kind kind)
 {
     return kind == CT_ALLOC_DEVICE || kind == CT_ALLOC_MANAGED || kind == CT_ALLOC_POOL ||
-           kind == CT_ALLOC_IPC || kind == CT_ALLOC_RESERVED;
+           kind == CT_ALLOC_IPC || kind == CT_ALLOC_EXTERNAL || kind == CT_ALLOC_RESERVED;
 }
 
-static void allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address, uint64_t bytes)
+void ct_decode_allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address,
+                         uint64_t bytes)
 {
     if (address && on_device(kind))
         ct_memory_learn(address, bytes);
@@ -67,7 +44,7 @@ static uint64_t out32(const struct ct_frame *frame)
 #define ALLOC(name, kind, address, bytes)                                                                    \
     void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
     {                                                                                                        \
-        allocated(decoded, kind, address, bytes);                                                            \
+        ct_decode_allocated(decoded, kind, address, bytes);                                                  \
     }
 
 ALLOC(alloc, CT_ALLOC_DEVICE, out64(frame), frame->args[1])
@@ -80,64 +57,65 @@ ALLOC(host_register, CT_ALLOC_REGISTERED, succeeded(frame) ? frame->args[0] : 0,
 void ct_decode_alloc_pitch(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t *pitch = (const uint64_t *)frame->args[1];
-    allocated(decoded, CT_ALLOC_DEVICE, out64(frame),
-              (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
+    ct_decode_allocated(decoded, CT_ALLOC_DEVICE, out64(frame),
+                        (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
 }
 
 void ct_decode_alloc_pitch_v1(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint32_t *pitch = (const uint32_t *)frame->args[1];
-    allocated(decoded, CT_ALLOC_DEVICE, out32(frame),
-              (uint64_t)(succeeded(frame) && pitch ? *pitch : (uint32_t)frame->args[2]) *
-                  (uint32_t)frame->args[3]);
+    ct_decode_allocated(decoded, CT_ALLOC_DEVICE, out32(frame),
+                        (uint64_t)(succeeded(frame) && pitch ? *pitch : (uint32_t)frame->args[2]) *
+                            (uint32_t)frame->args[3]);
 }
 
 void ct_decode_alloc_async(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    allocated(decoded, CT_ALLOC_POOL, out64(frame), frame->args[1]);
+    ct_decode_allocated(decoded, CT_ALLOC_POOL, out64(frame), frame->args[1]);
     decoded->payload.alloc.stream = stream_of(frame, frame->args[2]);
     decoded->flags = ct_decode_captured_as(frame, frame->args[2], CT_NODE_MEM_ALLOC, 1);
 }
 
 void ct_decode_alloc_from_pool(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    allocated(decoded, CT_ALLOC_POOL, out64(frame), frame->args[1]);
+    ct_decode_allocated(decoded, CT_ALLOC_POOL, out64(frame), frame->args[1]);
     decoded->payload.alloc.pool = frame->args[2];
     decoded->payload.alloc.stream = stream_of(frame, frame->args[3]);
     decoded->flags = ct_decode_captured_as(frame, frame->args[3], CT_NODE_MEM_ALLOC, 1);
 }
 
-static void freed(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_alloc_kind kind,
-                  uint64_t address)
+void ct_decode_freed(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_alloc_kind kind,
+                     uint64_t address, uint64_t bytes)
 {
     if (succeeded(frame) && on_device(kind))
         ct_memory_forget(address);
     decoded->kind = CT_KIND_ALLOC;
     decoded->payload_slots = 1;
     decoded->flags = CT_FLAG_FREE;
+    decoded->value = bytes;
     decoded->payload.alloc = (struct ct_alloc){ .address = address, .alloc = (uint8_t)kind };
 }
 
 void ct_decode_free(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    freed(frame, decoded, CT_ALLOC_DEVICE, frame->args[0]);
+    ct_decode_freed(frame, decoded, CT_ALLOC_DEVICE, frame->args[0], 0);
 }
 
 void ct_decode_free_v1(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    freed(frame, decoded, CT_ALLOC_DEVICE, (uint32_t)frame->args[0]);
+    ct_decode_freed(frame, decoded, CT_ALLOC_DEVICE, (uint32_t)frame->args[0], 0);
 }
 
 void ct_decode_free_async(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    freed(frame, decoded, CT_ALLOC_DEVICE, frame->args[0]);
+    ct_decode_freed(frame, decoded, CT_ALLOC_POOL, frame->args[0], 0);
     decoded->payload.alloc.stream = stream_of(frame, frame->args[1]);
     decoded->flags |= ct_decode_captured_as(frame, frame->args[1], CT_NODE_MEM_FREE, 1);
 }
 
 void ct_decode_host_unregister(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    freed(frame, decoded, CT_ALLOC_REGISTERED, frame->args[0]);
+    ct_decode_freed(frame, decoded, CT_ALLOC_REGISTERED, frame->args[0], 0);
 }
 
 /* ---- launches ---- */

@@ -1,8 +1,10 @@
-/* What the files of decoders share: decode.c and decode_copy.c. */
+/* What the files of decoders share: decode.c, decode_copy.c, decode_memory.c and decode_objects.c. */
 #ifndef CT_DECODE_H
 #define CT_DECODE_H
 
 #include "decoders.h"
+#include "role.h"
+
 #include "role.h"
 
 static inline bool succeeded(const struct ct_frame *frame)
@@ -32,16 +34,16 @@ uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream);
 uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enum ct_node_kind kind,
                               uint32_t count);
 
-/* A record about one object or two; CT_ROLE_none for a place that is not used. */
-static inline void ct_decode_objects(struct ct_decoded *decoded, enum ct_role first_role, uint64_t first,
-                                     enum ct_role second_role, uint64_t second)
-{
-    decoded->kind = CT_KIND_OBJECTS;
-    decoded->payload_slots = 1;
-    decoded->payload.objects = (struct ct_objects){
-        .handle = { first, second },
-        .role = { (uint8_t)first_role, (uint8_t)second_role },
-    };
-}
+/* Adds what the call was about, as long as there is a place for it. decode_objects.c. */
+void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle);
+
+/* Memory got or given back; address 0 for none, as after a failure. decode.c. */
+void ct_decode_allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address,
+                         uint64_t bytes);
+void ct_decode_freed(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_alloc_kind kind,
+                     uint64_t address, uint64_t bytes);
+
+/* Bytes of an element of an array that was created here, 0 when they cannot be told. decode_memory.c. */
+uint64_t ct_array_element_bytes(uint64_t array);
 
 #endif

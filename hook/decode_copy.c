@@ -262,7 +262,17 @@ static enum side side_of_operand(const struct batch_operand *operand)
     return operand->type == 2 ? SIDE_DEVICE : side_of(operand->pointer_or_array);
 }
 
-/* Extents count elements where an array takes part and bytes elsewhere; only the latter can be told here. */
+/* Extents count elements: those of the array that takes part, and bytes where there is none (cuda.h 13.0). */
+static uint64_t operation_bytes(const struct batch_operation *operation)
+{
+    const struct batch_operand *source = &operation->source, *destination = &operation->destination;
+    uint64_t element_bytes = 1;
+    if (source->type == 2 || destination->type == 2)
+        element_bytes = ct_array_element_bytes(source->type == 2 ? source->pointer_or_array
+                                                                 : destination->pointer_or_array);
+    return operation->width * operation->height * operation->depth * element_bytes;
+}
+
 static void copied_3d_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
 {
     const uint64_t count = frame->args[0];
@@ -270,11 +280,8 @@ static void copied_3d_batch(const struct ct_frame *frame, struct ct_decoded *dec
     if (!succeeded(frame) || count == 0 || !operations)
         return;
     struct transfer t = { .stream = stream, .async = true, .more = (uint32_t)count - 1 };
-    for (uint64_t i = 0; i < count; i++) {
-        const struct batch_operation *o = &operations[i];
-        if (o->source.type != 2 && o->destination.type != 2)
-            t.bytes += o->width * o->height * o->depth;
-    }
+    for (uint64_t i = 0; i < count; i++)
+        t.bytes += operation_bytes(&operations[i]);
     if (operations->source.type != 2)
         t.source = operations->source.pointer_or_array;
     if (operations->destination.type != 2)

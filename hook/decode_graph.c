@@ -2,7 +2,15 @@
 #include "decode.h"
 #include "graphs.h"
 
-#include "role.h"
+/* A record about one object or two; CT_ROLE_none for a place that is not used. */
+static void about(struct ct_decoded *decoded, enum ct_role first_role, uint64_t first,
+                  enum ct_role second_role, uint64_t second)
+{
+    if (first_role != CT_ROLE_none)
+        ct_decode_add_object(decoded, first_role, first);
+    if (second_role != CT_ROLE_none)
+        ct_decode_add_object(decoded, second_role, second);
+}
 
 /* ---- capture ---- */
 
@@ -31,8 +39,7 @@ void ct_decode_capture_begin_to_graph(const struct ct_frame *frame, struct ct_de
 {
     if (succeeded(frame))
         ct_capture_begin(stream_of(frame, frame->args[0]), frame->args[1]);
-    ct_decode_objects(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_graph,
-                      frame->args[1]);
+    about(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_graph, frame->args[1]);
 }
 
 /* Ends the capture whatever it returns, but for a stream that was not captured or is another thread's. */
@@ -45,7 +52,7 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
     const uint64_t made = succeeded(frame) && graph ? *graph : 0, stream = stream_of(frame, frame->args[0]);
     if (status != not_capturing && status != wrong_thread && status != illegal_state)
         ct_capture_end(stream, made);
-    ct_decode_objects(decoded, CT_ROLE_stream, stream, made ? CT_ROLE_graph : CT_ROLE_none, made);
+    about(decoded, CT_ROLE_stream, stream, made ? CT_ROLE_graph : CT_ROLE_none, made);
 }
 
 /* The program may add nodes by hand to the graph that it is told here. */
@@ -64,7 +71,7 @@ enum { EXTERNAL = 1 }; /* CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: a no
 static void recorded(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t flags)
 {
     const uint64_t event = frame->args[0], stream = stream_of(frame, frame->args[1]);
-    ct_decode_objects(decoded, CT_ROLE_event, event, CT_ROLE_stream, stream);
+    about(decoded, CT_ROLE_event, event, CT_ROLE_stream, stream);
     if (flags & EXTERNAL) {
         decoded->flags = ct_decode_captured_as(frame, frame->args[1], CT_NODE_EVENT_RECORD, 1);
     } else {
@@ -87,7 +94,7 @@ void ct_decode_event_record_with_flags(const struct ct_frame *frame, struct ct_d
 void ct_decode_wait_event(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t stream = stream_of(frame, frame->args[0]), event = frame->args[1];
-    ct_decode_objects(decoded, CT_ROLE_stream, stream, CT_ROLE_event, event);
+    about(decoded, CT_ROLE_stream, stream, CT_ROLE_event, event);
     if (frame->args[2] & EXTERNAL) {
         decoded->flags = ct_decode_captured_as(frame, frame->args[0], CT_NODE_WAIT_EVENT, 1);
         return;
@@ -95,13 +102,6 @@ void ct_decode_wait_event(const struct ct_frame *frame, struct ct_decoded *decod
     if (succeeded(frame))
         ct_capture_wait(stream, event);
     decoded->flags = ct_decode_captured(frame, frame->args[0]);
-}
-
-void ct_decode_host_function(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_objects(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_host_function,
-                      frame->args[1]);
-    decoded->flags = ct_decode_captured_as(frame, frame->args[0], CT_NODE_HOST, 1);
 }
 
 /* ---- graphs by hand ---- */
@@ -118,7 +118,7 @@ static void added(const struct ct_frame *frame, struct ct_decoded *decoded, enum
     const uint64_t node = out(frame, 0), graph = frame->args[1];
     if (node)
         ct_graphs_add(graph, node, kind, child);
-    ct_decode_objects(decoded, CT_ROLE_graph, graph, node ? CT_ROLE_graph_node : CT_ROLE_none, node);
+    about(decoded, CT_ROLE_graph, graph, node ? CT_ROLE_graph_node : CT_ROLE_none, node);
 }
 
 #define ADD(name, kind)                                                                                      \
@@ -159,7 +159,7 @@ static void added_by_params(const struct ct_frame *frame, struct ct_decoded *dec
         added(frame, decoded, (enum ct_node_kind)params->type,
               params->type == CT_NODE_GRAPH ? params->graph : 0);
     else
-        ct_decode_objects(decoded, CT_ROLE_graph, frame->args[1], CT_ROLE_none, 0);
+        about(decoded, CT_ROLE_graph, frame->args[1], CT_ROLE_none, 0);
 }
 
 void ct_decode_graph_add_node(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -177,7 +177,7 @@ void ct_decode_graph_create(const struct ct_frame *frame, struct ct_decoded *dec
     const uint64_t graph = out(frame, 0);
     if (graph)
         ct_graphs_create(graph);
-    ct_decode_objects(decoded, graph ? CT_ROLE_graph : CT_ROLE_none, graph, CT_ROLE_none, 0);
+    about(decoded, graph ? CT_ROLE_graph : CT_ROLE_none, graph, CT_ROLE_none, 0);
 }
 
 void ct_decode_graph_clone(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -185,28 +185,28 @@ void ct_decode_graph_clone(const struct ct_frame *frame, struct ct_decoded *deco
     const uint64_t clone = out(frame, 0);
     if (clone)
         ct_graphs_copy(clone, frame->args[1]);
-    ct_decode_objects(decoded, CT_ROLE_graph, frame->args[1], clone ? CT_ROLE_graph : CT_ROLE_none, clone);
+    about(decoded, CT_ROLE_graph, frame->args[1], clone ? CT_ROLE_graph : CT_ROLE_none, clone);
 }
 
 void ct_decode_graph_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     if (succeeded(frame))
         ct_graphs_destroy(frame->args[0]);
-    ct_decode_objects(decoded, CT_ROLE_graph, frame->args[0], CT_ROLE_none, 0);
+    about(decoded, CT_ROLE_graph, frame->args[0], CT_ROLE_none, 0);
 }
 
 void ct_decode_graph_exec_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     if (succeeded(frame))
         ct_graphs_destroy(frame->args[0]);
-    ct_decode_objects(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_none, 0);
+    about(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_none, 0);
 }
 
 void ct_decode_graph_node_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     if (succeeded(frame))
         ct_graphs_remove(frame->args[0]);
-    ct_decode_objects(decoded, CT_ROLE_graph_node, frame->args[0], CT_ROLE_none, 0);
+    about(decoded, CT_ROLE_graph_node, frame->args[0], CT_ROLE_none, 0);
 }
 
 void ct_decode_graph_node_type(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -214,34 +214,14 @@ void ct_decode_graph_node_type(const struct ct_frame *frame, struct ct_decoded *
     const uint32_t *type = (const uint32_t *)frame->args[1];
     if (succeeded(frame) && type)
         ct_graphs_node_is(frame->args[0], (enum ct_node_kind) * type);
-    ct_decode_objects(decoded, CT_ROLE_graph_node, frame->args[0], CT_ROLE_none, 0);
+    about(decoded, CT_ROLE_graph_node, frame->args[0], CT_ROLE_none, 0);
 }
 
 void ct_decode_graph_node_enable(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     if (succeeded(frame))
         ct_graphs_enable(frame->args[0], frame->args[1], (uint32_t)frame->args[2] != 0);
-    ct_decode_objects(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_graph_node, frame->args[1]);
-}
-
-/* Functions that only look at what their handles stand for, or change what is not counted. */
-#define LOOKS_AT(name, first, second)                                                                        \
-    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
-    {                                                                                                        \
-        ct_decode_objects(decoded, CT_ROLE_##first, frame->args[0], CT_ROLE_##second,                        \
-                          CT_ROLE_##second == CT_ROLE_none ? 0 : frame->args[1]);                            \
-    }
-
-LOOKS_AT(graph, graph, none)
-LOOKS_AT(graph_node, graph_node, none)
-LOOKS_AT(graph_exec, graph_exec, none)
-LOOKS_AT(graph_exec_node, graph_exec, graph_node)
-LOOKS_AT(graph_exec_graph, graph_exec, graph)
-
-void ct_decode_graph_upload(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_objects(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_stream,
-                      stream_of(frame, frame->args[1]));
+    about(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_graph_node, frame->args[1]);
 }
 
 /* ---- executable graphs ---- */
@@ -250,7 +230,7 @@ void ct_decode_graph_instantiate(const struct ct_frame *frame, struct ct_decoded
 {
     const uint64_t exec = out(frame, 0);
     if (!exec) {
-        ct_decode_objects(decoded, CT_ROLE_graph, frame->args[1], CT_ROLE_none, 0);
+        about(decoded, CT_ROLE_graph, frame->args[1], CT_ROLE_none, 0);
         return;
     }
     ct_graphs_copy(exec, frame->args[1]);

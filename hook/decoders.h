@@ -1,5 +1,5 @@
-/* The decoders that hook/driver_api.def may name in its last column, and what the row needs besides.
- * Included by functions.c (the table) and decode.c (the definitions). */
+/* The decoders that hook/driver_api.def may name in its last column, and what the row needs besides: those of this
+ * list, and those of objects.def. Included by functions.c (the table) and decode.h (the definitions). */
 #ifndef CT_DECODERS_H
 #define CT_DECODERS_H
 
@@ -21,6 +21,23 @@
     DECODER(free_v1, CT_ROW_ALWAYS)                                                                           \
     DECODER(free_async, CT_ROW_ALWAYS)  /* (address, stream) */                                               \
     DECODER(host_unregister, 0)         /* (void *) */                                                        \
+    DECODER(physical, 0)                /* (handle *, size, …) */                                             \
+    DECODER(physical_shared, 0)         /* (handle *, …): of memory that others hold too */                   \
+    DECODER(physical_free, 0)           /* (handle) */                                                        \
+    DECODER(reserve, CT_ROW_ALWAYS)     /* (pointer *, size, …) */                                            \
+    DECODER(reserve_free, CT_ROW_ALWAYS) /* (address, size) */                                                \
+    DECODER(map, 0)                     /* (address, size, offset, handle, …) */                              \
+    DECODER(unmap, 0)                   /* (address, size) */                                                 \
+    DECODER(pool_import, CT_ROW_ALWAYS) /* (pointer *, pool, …) */                                            \
+    DECODER(ipc_open, CT_ROW_ALWAYS)    /* (pointer *, …) */                                                  \
+    DECODER(ipc_close, CT_ROW_ALWAYS)   /* (address) */                                                       \
+    DECODER(external_map, CT_ROW_ALWAYS) /* (pointer *, external memory, descriptor) */                       \
+    DECODER(array_create, CT_ROW_ALWAYS) /* (array *, CUDA_ARRAY_DESCRIPTOR *) */                             \
+    DECODER(array_create_v1, CT_ROW_ALWAYS)                                                                   \
+    DECODER(array_create_3d, CT_ROW_ALWAYS) /* (array *, CUDA_ARRAY3D_DESCRIPTOR *) */                        \
+    DECODER(array_create_3d_v1, CT_ROW_ALWAYS)                                                                \
+    DECODER(array_create_mipmapped, CT_ROW_ALWAYS) /* … and levels */                                         \
+    DECODER(array_destroy, CT_ROW_ALWAYS) /* (array) */                                                       \
     DECODER(copy, 0)                    /* (destination, source, bytes): the driver finds out the direction */\
     DECODER(copy_async, 0)              /* … and stream */                                                    \
     DECODER(copy_peer, 0)               /* (destination, context, source, context, bytes) */                  \
@@ -112,12 +129,6 @@
     DECODER(graph_add_batch_mem_op, CT_ROW_ALWAYS)/* (node *, graph, …) */                                    \
     DECODER(graph_add_node, CT_ROW_ALWAYS)/* (node *, graph, dependencies, count, params *) */                \
     DECODER(graph_add_node_v2, CT_ROW_ALWAYS)/* (node *, graph, dependencies, data, count, params *) */       \
-    DECODER(graph, 0)                   /* (graph, …) */                                                      \
-    DECODER(graph_node, 0)              /* (node, …) */                                                       \
-    DECODER(graph_exec, 0)              /* (exec, …) */                                                       \
-    DECODER(graph_exec_node, 0)         /* (exec, node, …) */                                                 \
-    DECODER(graph_exec_graph, 0)        /* (exec, graph, …) */                                                \
-    DECODER(graph_upload, 0)            /* (exec, stream) */                                                  \
     DECODER(capture_begin, CT_ROW_ALWAYS)/* (stream, …) */                                                    \
     DECODER(capture_begin_to_graph, CT_ROW_ALWAYS)/* (stream, graph, …) */                                    \
     DECODER(capture_end, CT_ROW_ALWAYS) /* (stream, graph *) */                                               \
@@ -125,11 +136,6 @@
     DECODER(event_record, 0)            /* (event, stream) */                                                 \
     DECODER(event_record_with_flags, 0) /* (event, stream, flags) */                                          \
     DECODER(wait_event, 0)              /* (stream, event, flags) */                                          \
-    DECODER(host_function, 0)           /* (stream, function, …) */                                           \
-    DECODER(context, 0)                 /* (context, …) */                                                    \
-    DECODER(event, 0)                   /* (event, …) */                                                      \
-    DECODER(stream, 0)                  /* (stream, …), the null stream named by the form of the function */  \
-    DECODER(context_out, 0)             /* (context *, …) */                                                  \
     DECODER(get_function, CT_ROW_ALWAYS)      /* (function *, module, name), (kernel *, library, name) */     \
     DECODER(kernel_function, CT_ROW_ALWAYS)   /* (function *, kernel) */                                      \
     DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, …) */                         \
@@ -140,10 +146,20 @@ enum {
 #define DECODER(name, flags) CT_DECODER_FLAGS_##name = flags,
     CT_DECODERS(DECODER)
 #undef DECODER
+#define OBJECTS(name, ...)        CT_DECODER_FLAGS_##name = 0,
+#define OBJECTS_ALWAYS(name, ...) CT_DECODER_FLAGS_##name = CT_ROW_ALWAYS,
+#include "objects.def"
+#undef OBJECTS_ALWAYS
+#undef OBJECTS
 };
 
 #define DECODER(name, flags) ct_decoder ct_decode_##name;
 CT_DECODERS(DECODER)
 #undef DECODER
+#define OBJECTS(name, ...) ct_decoder ct_decode_##name;
+#define OBJECTS_ALWAYS     OBJECTS
+#include "objects.def"
+#undef OBJECTS_ALWAYS
+#undef OBJECTS
 
 #endif

@@ -6,7 +6,9 @@
  *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
  *   thread.c     a thread's lane: taking and giving back
  *   selection.c  which calls are recorded, and counting the others
- *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs
+ *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs,
+ *                decode_memory.c of memory that is got otherwise, decode_objects.c of calls that are about
+ *                objects, decode_image.c of code
  *   names.c      kernels' names by handle
  *   graphs.c     what graphs consist of, and which streams are being captured
  *   memory.c     which addresses are the device's

@@ -106,12 +106,13 @@ enum ct_alloc_kind {
     CT_ALLOC_MANAGED = 1,
     CT_ALLOC_HOST = 2,
     CT_ALLOC_REGISTERED = 3,
-    CT_ALLOC_POOL = 4,     /* stream-ordered, of a memory pool */
-    CT_ALLOC_PHYSICAL = 5, /* memory without an address: `address` is its handle */
-    CT_ALLOC_RESERVED = 6, /* addresses without memory */
-    CT_ALLOC_MAPPED = 7,   /* physical memory at a reserved address; `pool` is its handle */
-    CT_ALLOC_IPC = 8,      /* another process's memory, opened here */
-    CT_ALLOC_ARRAY = 9,    /* `address` is the array's handle */
+    CT_ALLOC_POOL = 4,      /* stream-ordered, of a memory pool */
+    CT_ALLOC_PHYSICAL = 5,  /* memory without an address: `address` is its handle */
+    CT_ALLOC_RESERVED = 6,  /* addresses without memory */
+    CT_ALLOC_MAPPED = 7,    /* physical memory at a reserved address; `pool` is its handle */
+    CT_ALLOC_IPC = 8,       /* another process's memory, opened here */
+    CT_ALLOC_ARRAY = 9,     /* `address` is the array's handle */
+    CT_ALLOC_EXTERNAL = 10, /* memory of another interface, mapped here; `pool` is its handle */
     CT_ALLOC_COUNT
 };
 
@@ -119,8 +120,11 @@ struct ct_alloc {
     uint64_t address;
     uint64_t stream; /* of stream-ordered allocations, else 0 */
     uint64_t pool;   /* handle, 0 for the current pool or none */
-    uint8_t alloc; /* enum ct_alloc_kind; of memory given back, CT_ALLOC_DEVICE stands for all plain kinds */
-    uint8_t reserved[7];
+    /* enum ct_alloc_kind. Of memory given back, CT_ALLOC_DEVICE stands for all plain kinds, and CT_ALLOC_POOL
+     * for the same given back in the order of `stream`. */
+    uint8_t alloc;
+    uint8_t shared; /* 1: the process may hold it already, and then has to give it back once more */
+    uint8_t reserved[6];
 };
 static_assert(sizeof(struct ct_alloc) == 32, "ct_alloc");
 

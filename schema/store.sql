@@ -118,15 +118,30 @@ INSERT INTO route (route_id, process_id, async, stream, captured, kind) VALUES (
 INSERT INTO transfer (call_id, route_id, source, destination) VALUES (?1, ?2, ?3, ?4);
 
 -- name: insert_allocation
-INSERT INTO allocation (call_id, process_id, address, bytes, kind) VALUES (?1, ?2, ?3, ?4, ?5);
+INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, kind)
+VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6);
 
+-- What lies in the range is given back: once (?5 = 1), or by all that hold it.
 -- name: free_allocation
 UPDATE allocation
-   SET freed_ns = ?4
+   SET holders = CASE WHEN ?5 THEN holders - 1 ELSE 0 END,
+       freed_ns = CASE WHEN ?5 AND holders > 1 THEN NULL ELSE ?4 END
  WHERE process_id = ?1 AND address >= ?2 AND address < ?2 + ?3 AND freed_ns IS NULL
-   AND (kind = ?5
-        OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc')
-            AND ?5 IN ('device', 'managed', 'host', 'pool', 'ipc')));
+   AND (kind = ?6
+        OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')
+            AND ?6 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')));
+
+-- What the process may hold already: then by one more, and otherwise from now on.
+-- name: share_allocation
+UPDATE allocation
+   SET holders = holders + 1
+ WHERE process_id = ?1 AND address = ?2 AND freed_ns IS NULL AND kind = ?3;
+
+-- name: insert_shared_allocation
+INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, kind)
+SELECT ?1, ?2, ?3, ?4, ?5, 1, ?6
+ WHERE NOT EXISTS (SELECT 1 FROM allocation
+                    WHERE process_id = ?2 AND address = ?3 AND freed_ns IS NULL AND kind = ?6);
 
 -- name: insert_subject
 INSERT INTO subject (subject_id, process_id, captured, role_1, handle_1, role_2, handle_2, role_3, handle_3)

@@ -169,7 +169,9 @@ CREATE TABLE allocation (
     kind       TEXT NOT NULL,              -- device, managed, host, registered, pool, physical, reserved, …
     address    INTEGER NOT NULL,
     bytes      INTEGER NOT NULL,
-    freed_ns   INTEGER                     -- return time of the call that freed it
+    freed_ns   INTEGER,                    -- return time of the call that freed it
+    pool       INTEGER,                    -- handle of what it was taken from, NULL for none or the default
+    holders    INTEGER NOT NULL            -- frees that it still wants
 );
 CREATE INDEX allocation_held ON allocation (process_id, address) WHERE freed_ns IS NULL;
 

@@ -147,30 +147,34 @@ CREATE VIEW allocations AS
 -- Memory that was got. freed_ns is NULL while it is held, and for good when the process ended with it.
 SELECT call_id,
        process_id,
-       kind,                  -- device, managed, host, registered, pool (stream-ordered), ipc; of the virtual
-                              -- memory functions: physical and array (address is the handle), reserved, mapped
+       kind,                  -- device, managed, host, registered, pool (stream-ordered), ipc, external, array
+                              -- (address is the handle); of the virtual memory functions: physical (address is
+                              -- the handle), reserved, mapped
        address,
-       bytes,
+       bytes,                 -- 0 where the call does not say, as for physical memory that was imported
        call_id AS allocated_ns,
-       freed_ns
+       freed_ns,              -- of what was shared, when the last of its holders in this process gave it back
+       pool                   -- what it is a piece of: the memory pool, for mapped the physical memory, for
+                              -- external the imported memory; NULL for none, and for the device's own pool
   FROM allocation;
 
 CREATE VIEW objects AS
--- What calls were about: one row for each stream, event, context, … that a call took or gave. captured = 1: the
--- call was recorded into a graph, nothing was run.
-SELECT call_subject.call_id, subject.process_id, role.name AS role, subject.handle_1 AS handle, subject.captured
+-- What calls were about: one row for each stream, event, context, … that a call took or gave; place 1 to 3 is their
+-- order. captured = 1: the call was recorded into a graph, nothing was run.
+SELECT call_subject.call_id, subject.process_id, role.name AS role, subject.handle_1 AS handle, subject.captured,
+       1 AS place
   FROM call_subject
   JOIN subject ON subject.subject_id = call_subject.subject_id
   JOIN role    ON role.role = subject.role_1
  WHERE subject.role_1 <> 0
 UNION ALL
-SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_2, subject.captured
+SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_2, subject.captured, 2
   FROM call_subject
   JOIN subject ON subject.subject_id = call_subject.subject_id
   JOIN role    ON role.role = subject.role_2
  WHERE subject.role_2 <> 0
 UNION ALL
-SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, subject.captured
+SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, subject.captured, 3
   FROM call_subject
   JOIN subject ON subject.subject_id = call_subject.subject_id
   JOIN role    ON role.role = subject.role_3
@@ -194,7 +198,7 @@ SELECT call.end_ns                    AS call_id,
  WHERE function.category = 'sync';
 
 CREATE VIEW context_switches AS
--- Which context a thread worked in from when on.
+-- Which context a thread worked in from when on: the calls that create, make current or take away.
 SELECT call_subject.call_id,
        thread.process_id,
        thread.tid,
@@ -207,7 +211,96 @@ SELECT call_subject.call_id,
   JOIN site     ON site.site_id = call.site_id
   JOIN thread   ON thread.thread_id = site.thread_id
   JOIN function ON function.function_id = site.function_id
- WHERE function.category = 'context' AND site.status = 0 AND subject.role_1 = (SELECT role FROM role WHERE name = 'context');
+ WHERE (function.name GLOB 'cuCtxCreate*' OR function.name GLOB 'cuCtxDestroy*' OR function.name GLOB 'cuCtxPushCurrent*'
+        OR function.name GLOB 'cuCtxPopCurrent*'
+        OR function.name IN ('cuCtxAttach', 'cuCtxDetach', 'cuCtxSetCurrent', 'cuDevicePrimaryCtxRetain'))
+   AND site.status = 0 AND subject.role_1 = (SELECT role FROM role WHERE name = 'context');
+
+CREATE VIEW event_waits AS
+-- Which stream waits on which: work put on the one from here on waits for what the other had when the event was
+-- recorded last. recorded_stream and recorded_id (the call that recorded it) are NULL when no record came before:
+-- such a wait waits for nothing, or for another process. waiting_stream is NULL where a whole context waits,
+-- recorded_stream where one was recorded. captured = 1: both are edges of a graph.
+WITH mark AS (
+    SELECT call.end_ns AS call_id,
+           subject.process_id,
+           CASE WHEN subject.role_1 = event.role THEN subject.handle_1 ELSE subject.handle_2 END AS event,
+           CASE WHEN subject.role_1 = stream.role THEN subject.handle_1
+                WHEN subject.role_2 = stream.role THEN subject.handle_2 END                      AS stream,
+           subject.captured,
+           CASE WHEN function.name GLOB '*WaitEvent*' THEN 'wait'
+                WHEN function.name GLOB '*Record*' THEN 'record'
+                ELSE 'create' END AS what
+      FROM (SELECT role FROM role WHERE name = 'event') AS event
+     CROSS JOIN (SELECT role FROM role WHERE name = 'stream') AS stream
+     CROSS JOIN call_subject
+      JOIN subject  ON subject.subject_id = call_subject.subject_id
+                   AND (subject.role_1 = event.role OR subject.role_2 = event.role)
+      JOIN call     ON call.end_ns = call_subject.call_id
+      JOIN site     ON site.site_id = call.site_id AND site.status = 0
+      JOIN function ON function.function_id = site.function_id
+     WHERE function.name GLOB 'cuStreamWaitEvent*' OR function.name GLOB 'cuEventRecord*'
+        OR function.name IN ('cuCtxWaitEvent', 'cuGreenCtxWaitEvent', 'cuCtxRecordEvent', 'cuGreenCtxRecordEvent',
+                             'cuEventCreate', 'cuIpcOpenEventHandle')
+),
+-- An event that was created in between is another one under the same handle.
+ordered AS (
+    SELECT mark.*,
+           max(CASE WHEN what <> 'wait' THEN call_id END) OVER before AS last_id,
+           max(CASE WHEN what = 'record' THEN call_id END) OVER before AS last_record_id
+      FROM mark
+    WINDOW before AS (PARTITION BY process_id, event ORDER BY call_id)
+),
+wait AS (
+    SELECT *, CASE WHEN last_id = last_record_id THEN last_record_id END AS recorded_id FROM ordered WHERE what = 'wait'
+)
+SELECT wait.call_id,
+       wait.process_id,
+       wait.stream                     AS waiting_stream,
+       wait.event,
+       CASE WHEN recorded.role_2 = (SELECT role FROM role WHERE name = 'stream') THEN recorded.handle_2 END
+                                       AS recorded_stream,
+       wait.recorded_id,
+       wait.captured
+  FROM wait
+  LEFT JOIN call_subject AS record ON record.call_id = wait.recorded_id
+  LEFT JOIN subject AS recorded    ON recorded.subject_id = record.subject_id;
+
+CREATE VIEW host_callbacks AS
+-- Functions of the program that were put on a stream, to be run by a thread of the driver. The duration is that
+-- of handing them over. captured = 1: recorded into a graph.
+SELECT call_subject.call_id,
+       subject.process_id,
+       function.name,
+       subject.handle_1               AS stream,
+       subject.handle_2               AS host_function,
+       call.end_ns - call.duration_ns AS start_ns,
+       call.duration_ns               AS duration_ns,
+       subject.captured
+  FROM call_subject
+  JOIN subject  ON subject.subject_id = call_subject.subject_id
+  JOIN call     ON call.end_ns = call_subject.call_id
+  JOIN site     ON site.site_id = call.site_id AND site.status = 0
+  JOIN function ON function.function_id = site.function_id
+ WHERE subject.role_1 = (SELECT role FROM role WHERE name = 'stream')
+   AND subject.role_2 = (SELECT role FROM role WHERE name = 'host_function');
+
+CREATE VIEW module_loads AS
+-- Code that was loaded: how much, and how long that took.
+SELECT call_subject.call_id,
+       subject.process_id,
+       role.name                      AS what,         -- module, library
+       subject.handle_1               AS handle,
+       call.bytes                     AS bytes,        -- of the image or file; NULL for an image of an unknown kind
+       call.end_ns - call.duration_ns AS start_ns,
+       call.duration_ns               AS duration_ns
+  FROM call_subject
+  JOIN subject  ON subject.subject_id = call_subject.subject_id
+  JOIN role     ON role.role = subject.role_1 AND role.name IN ('module', 'library')
+  JOIN call     ON call.end_ns = call_subject.call_id
+  JOIN site     ON site.site_id = call.site_id AND site.status = 0
+  JOIN function ON function.function_id = site.function_id
+ WHERE function.name GLOB 'cuModuleLoad*' OR function.name GLOB 'cuLibraryLoad*';
 
 CREATE VIEW ranges AS
 -- What the application said with NVTX (torch.cuda.nvtx, nvtx3): what a thread pushed and popped (push), what

@@ -135,6 +135,7 @@ def check_on_new_trace():
             "How long do the application's own ranges take?",
             "Which kernels were launched inside which range?",
             "What happened inside the longest step?",
+            "How much code is loaded, and how long does it take?",
         })
 
 

@@ -2,11 +2,16 @@
  * prints what its entry point in the simulated driver saw: name, result, checksum of all arguments,
  * misaligned. arguments.py compares the output with and without the hook, and that of one architecture with
  * another's. Then the same for a function that no table knows, which sees all that can carry an argument.
- * Each call is held to what a function has to leave as it was. */
+ * Each call is held to what a function has to leave as it was.
+ *
+ * Pointers lead into a buffer of zeros. With "wild" they lead nowhere, but for those that a decoder may
+ * follow after a failure; with "nowhere" not even those. With "small" numbers are 1, so that counts are true.
+ */
 #include "guard.h"
 #include "simcuda_verify.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +45,13 @@ static void check_preserved(const char *name)
     }
     memset(guard.seen, 0, sizeof(guard.seen));
 }
+/* No program has memory here: the upper bits are neither all 0 nor all 1. */
+static uint8_t *const nothing = (uint8_t *)UINT64_C(0x6b6b000000000000);
+
+static uint8_t *pointers, *readable;
+static bool small;
+
+#define NUMBER(wide) (small ? 1 : (wide))
 
 static void report(const char *name, int result)
 {
@@ -121,8 +133,12 @@ static void call_unknown(void)
     printf("cuSimcudaRegisters %d 0 %d\n", (int)result, seen->stack % 16 != 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const char *mode = argc > 1 ? argv[1] : "";
+    pointers = strcmp(mode, "wild") == 0 || strcmp(mode, "nowhere") == 0 ? nothing : buffer;
+    readable = strcmp(mode, "nowhere") == 0 ? nothing : buffer;
+    small = strcmp(mode, "small") == 0;
     if (mmap(buffer, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
              -1, 0) != buffer) {
         perror("mmap");

@@ -61,3 +61,19 @@ with Session() as s:
         other, this = (row[0] for row in s.rows("SELECT process_id FROM processes ORDER BY process_id"))
         for view in VIEWS:
             equal(told(s, view, other), told(s, view, this), f"{view} of the other and of this architecture")
+
+# What a decoder may follow: nothing that a failed call should have written, nothing at all where the driver may have
+# returned before it looked, and no count that it did not accept. The program must come through, and its calls with it.
+NOT_INITIALIZED, INVALID_VALUE = 3, 1
+for mode, status in ("wild", INVALID_VALUE), ("nowhere", NOT_INITIALIZED), ("small", 0):
+    with Session() as s:
+        answer = {"SIMCUDA_VERIFY": status, "SIMCUDA_COUNTS": ""}
+        plain = run(s, "arguments", mode, preload=False, env=answer)
+        s.start_daemon("--clock", "monotonic")
+        equal(run(s, "arguments", mode, env=answer), plain, f"{mode}: what the driver saw")
+        s.flush()
+        s.check_identity()
+        equal(s.value("SELECT count(*) FROM calls"), len(plain), f"{mode}: calls recorded")
+        if mode == "wild":
+            with_objects = s.value("SELECT count(DISTINCT name) FROM calls JOIN objects USING (call_id)")
+            check(with_objects > 250, "functions whose failed calls say what they were about:", with_objects)

@@ -13,16 +13,16 @@ from cudatrace_test import BUILD, DEADLINE_S, HOOK, SIMCUDA, equal  # noqa: E402
 EMULATOR = shlex.split(os.environ.get("CUDATRACE_EMULATOR", ""))
 
 
-def run(session, name, preload=True, env=None):
+def run(session, name, *arguments, preload=True, env=None):
     """What tests/hook/NAME prints, a line each. The emulator sets the program's variables: its own loader has no use for
     a library of another architecture."""
     program = BUILD / "tests/hook" / name
     if not EMULATOR:
-        return session.run(program, preload=preload, env=env).stdout.splitlines()
+        return session.run(program, *arguments, preload=preload, env=env).stdout.splitlines()
     command = [*EMULATOR, "-E", f"LD_LIBRARY_PATH={SIMCUDA}"]
     if preload:
         command += ["-E", f"LD_PRELOAD={HOOK}"]
-    return session.run(*command, program, preload=False, env=env).stdout.splitlines()
+    return session.run(*command, program, *arguments, preload=False, env=env).stdout.splitlines()
 
 
 @contextlib.contextmanager

@@ -276,6 +276,69 @@ CUresult sim_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *si
                                      stream);
 }
 
+static bool from_operation(CUDA_MEMCPY3D *copy, const CUDA_MEMCPY3D_BATCH_OP *operation)
+{
+    enum { ARRAY = 2 };
+    const CUmemcpy3DOperand *src = &operation->src, *dst = &operation->dst;
+    const CUarray array = src->type == ARRAY   ? src->op.array.array
+                          : dst->type == ARRAY ? dst->op.array.array
+                                               : NULL;
+    if (array && !array_of(array))
+        return false;
+    const size_t element_bytes = array ? array->element_bytes : 1;
+    *copy = (CUDA_MEMCPY3D){ .WidthInBytes = operation->width * element_bytes,
+                             .Height = operation->height,
+                             .Depth = operation->depth };
+    if (src->type == ARRAY) {
+        copy->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+        copy->srcArray = src->op.array.array;
+        copy->srcXInBytes = src->op.array.x * element_bytes;
+        copy->srcY = src->op.array.y;
+        copy->srcZ = src->op.array.z;
+    } else {
+        copy->srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+        copy->srcDevice = src->op.ptr.ptr;
+        copy->srcPitch = src->op.ptr.rowLength * element_bytes;
+        copy->srcHeight = src->op.ptr.layerHeight;
+    }
+    if (dst->type == ARRAY) {
+        copy->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+        copy->dstArray = dst->op.array.array;
+        copy->dstXInBytes = dst->op.array.x * element_bytes;
+        copy->dstY = dst->op.array.y;
+        copy->dstZ = dst->op.array.z;
+    } else {
+        copy->dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+        copy->dstDevice = dst->op.ptr.ptr;
+        copy->dstPitch = dst->op.ptr.rowLength * element_bytes;
+        copy->dstHeight = dst->op.ptr.layerHeight;
+    }
+    return true;
+}
+
+CUresult sim_cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *operations,
+                                     unsigned long long flags, CUstream stream)
+{
+    if (!operations || count == 0 || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        CUDA_MEMCPY3D copy;
+        const CUresult result =
+            from_operation(&copy, &operations[i]) ? copy_on(copy, stream) : CUDA_ERROR_INVALID_VALUE;
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *operations, size_t *failed,
+                                  unsigned long long flags, CUstream stream)
+{
+    if (failed)
+        *failed = SIZE_MAX;
+    return sim_cuMemcpy3DBatchAsync_v2(count, operations, flags, stream);
+}
+
 /* ---- Two and three dimensions. */
 
 CUresult sim_cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy)

@@ -270,6 +270,7 @@ CUresult cuMemHostRegister(void *host, size_t bytes, unsigned int flags);
 CUresult cuMemHostUnregister(void *host);
 CUresult cuMemFree(CUdeviceptr address);
 CUresult cuMemFreeHost(void *host);
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total_bytes);

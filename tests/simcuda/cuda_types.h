@@ -94,6 +94,29 @@ typedef struct CUDA_MEMCPY3D_PEER {
 static_assert(sizeof(CUDA_MEMCPY3D) == 200 && sizeof(CUDA_MEMCPY3D_PEER) == 200, "CUDA_MEMCPY3D");
 static_assert(sizeof(CUDA_MEMCPY2D) == 128, "CUDA_MEMCPY2D");
 
+typedef struct CUmemcpy3DOperand {
+    int type; /* 1 pointer, 2 array */
+    union {
+        struct {
+            CUdeviceptr ptr;
+            size_t rowLength, layerHeight;
+            CUmemLocation locHint;
+        } ptr;
+        struct {
+            CUarray array;
+            size_t x, y, z;
+        } array;
+    } op;
+} CUmemcpy3DOperand;
+
+typedef struct CUDA_MEMCPY3D_BATCH_OP {
+    CUmemcpy3DOperand src, dst;
+    size_t width, height, depth; /* in elements: of the array, or bytes where there is none */
+    int srcAccessOrder;
+    unsigned int flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == 112, "CUDA_MEMCPY3D_BATCH_OP");
+
 typedef struct CUDA_MEMCPY2D_v1 {
     unsigned int srcXInBytes, srcY;
     CUmemorytype srcMemoryType;

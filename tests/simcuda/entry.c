@@ -125,7 +125,7 @@ static bool read_verify(void)
     if (!value || !*value)
         return false;
     if (strcmp(value, "checksum") != 0)
-        settings_refuse("SIMCUDA_VERIFY", value, "checksum");
+        verify_answer((int32_t)settings_number("SIMCUDA_VERIFY", 0, 999, 0));
     return true;
 }
 

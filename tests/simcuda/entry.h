@@ -70,6 +70,7 @@ struct verify {
     uint32_t row;
     uint64_t sum;
 };
+void verify_answer(int32_t status); /* what all functions return instead of their checksum */
 void verify_start(struct verify *verify, uint32_t row);
 void verify_word(struct verify *verify, uint64_t word);
 void verify_words(struct verify *verify, const void *words, uint32_t count);

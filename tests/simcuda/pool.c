@@ -200,6 +200,44 @@ CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemor
     return pool ? allocate(address, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* What an exporting process tells an importing one. */
+struct export
+{
+    uint64_t bytes;
+    uint64_t reserved[7];
+};
+static_assert(sizeof(struct export) == 64, "CUmemPoolPtrExportData");
+
+CUresult sim_cuMemPoolExportPointer(struct export *export, CUdeviceptr address)
+{
+    driver_lock();
+    const struct region *region = region_based_at((uintptr_t)address);
+    if (!export || !region || !region->pool)
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    *export = (struct export){ .bytes = region->size };
+    return driver_unlock(CUDA_SUCCESS);
+}
+
+/* Device memory is the process's own: what is imported has the size of what was exported, and nothing of what
+ * is in it. */
+CUresult sim_cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool, struct export *export)
+{
+    CUcontext context;
+    struct region *region;
+    CUresult result = context_lock(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!address || !export || export->bytes == 0 || !handle_alive(&pools, pool))
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    result = region_new(&region, context, REGION_DEVICE, export->bytes);
+    if (result == CUDA_SUCCESS) {
+        region->pool = pool;
+        pool_count(pool, (int64_t)((export->bytes + 511) / 512 * 512));
+        *address = region->base;
+    }
+    return driver_unlock(result);
+}
+
 CUresult sim_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
     CUcontext context;

@@ -180,6 +180,45 @@ static void arrays_hold_what_was_copied(void)
     CHECK_RESULT(CUDA_ERROR_INVALID_HANDLE, cuArrayDestroy(array));
 }
 
+/* A batch of two: host memory to part of an array, in elements, and that part back. */
+static void batches_count_elements_of_arrays(void)
+{
+    enum { POINTER = 1, ARRAY = 2, WIDTH = 4, HEIGHT = 3, ELEMENT_BYTES = 8 };
+    struct operand {
+        uint64_t type, pointer_or_array, words[3];
+    };
+    struct {
+        struct operand source, destination;
+        uint64_t width, height, depth, order;
+    } copies[2] = { 0 };
+    const CUDA_ARRAY_DESCRIPTOR descriptor = { .Width = 10, .Height = 4, .Format = 0x20, .NumChannels = 2 };
+    CUresult (*batch)(size_t, void *, unsigned long long, CUstream) =
+        (CUresult(*)(size_t, void *, unsigned long long, CUstream))dlsym(RTLD_DEFAULT,
+                                                                         "cuMemcpy3DBatchAsync_v2");
+    unsigned char out[WIDTH * HEIGHT * ELEMENT_BYTES], in[sizeof out] = { 0 };
+    CUarray array;
+    CUstream stream;
+    start();
+    for (size_t i = 0; i < sizeof out; i++)
+        out[i] = (unsigned char)(i * 3);
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuArrayCreate_v2(&array, &descriptor));
+    const struct operand part = { ARRAY, (uintptr_t)array, { 6, 1, 0 } };
+    copies[0].source = (struct operand){ POINTER, (uintptr_t)out, { 0 } };
+    copies[0].destination = copies[1].source = part;
+    copies[1].destination = (struct operand){ POINTER, (uintptr_t)in, { 0 } };
+    for (int i = 0; i < 2; i++) {
+        copies[i].width = WIDTH;
+        copies[i].height = HEIGHT;
+        copies[i].depth = copies[i].order = 1;
+    }
+    OK(batch(2, copies, 0, stream));
+    OK(cuStreamSynchronize(stream));
+    CHECK(!memcmp(in, out, sizeof in));
+    copies[0].width = WIDTH + 1;
+    CHECK_RESULT(CUDA_ERROR_INVALID_VALUE, batch(1, copies, 0, stream));
+}
+
 static void memory_runs_out_and_is_given_back(void)
 {
     const size_t mega = (size_t)1 << 20;
@@ -311,6 +350,7 @@ const struct selftest memory_tests[] = {
     { "memory-round-trip", bytes_come_back, NULL },
     { "memory-2d-3d", rectangles_and_boxes_come_back, NULL },
     { "memory-array", arrays_hold_what_was_copied, NULL },
+    { "memory-batch", batches_count_elements_of_arrays, NULL },
     { "memory-out", memory_runs_out_and_is_given_back, "SIMCUDA_MEMORY_MB=64" },
     { "memory-bad", bad_addresses_and_sizes_are_refused, NULL },
     { "memory-host", host_and_managed_memory_is_known, NULL },

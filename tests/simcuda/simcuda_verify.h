@@ -5,7 +5,8 @@
  * Under SIMCUDA_VERIFY=checksum no function does its work. Each computes a checksum over its arguments, as
  * wide as they are declared in tests/signatures.def, remembers it for its thread, and returns a result
  * derived from it, which is never CUDA_SUCCESS, so that no caller takes an out parameter for written. The
- * test computes the same checksum with the functions below.
+ * test computes the same checksum with the functions below. Under SIMCUDA_VERIFY=STATUS they return that, and
+ * what they should have written is what the test had put there.
  */
 #ifndef SIMCUDA_VERIFY_H
 #define SIMCUDA_VERIFY_H

@@ -54,11 +54,20 @@ void verify_vectors(const uint64_t vectors[8])
     memcpy(last_vectors, vectors, sizeof last_vectors);
 }
 
+static int32_t answer;
+static bool answers;
+
+void verify_answer(int32_t status)
+{
+    answer = status;
+    answers = true;
+}
+
 static int32_t keep(uint32_t row, uint64_t sum, bool misaligned)
 {
     past[past_count++ % SIMCUDA_PAST_CALLS] =
         (struct past_call){ .row = row, .sum = sum, .misaligned = misaligned };
-    return simcuda_checksum_result(sum);
+    return answers ? answer : simcuda_checksum_result(sum);
 }
 
 int32_t verify_finish(struct verify *verify)

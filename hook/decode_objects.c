@@ -1,0 +1,263 @@
+/* What calls are about: the decoders that hook/objects.def lists, one row each. A row is a list of places,
+ * each of which says where in the arguments something stands; one function reads them all.
+ *
+ * Arguments themselves are recorded whatever the call returned. Behind a pointer is looked only after
+ * success: then the driver has read or written there itself, and its counts are true. */
+#include "decode.h"
+
+#include "decode_image.h"
+#include "memory.h"
+
+#include <string.h>
+
+enum how {
+    ARGUMENT_WORD,
+    ARGUMENT_UINT,
+    ARGUMENT_INT,
+    BEHIND_WORD,
+    BEHIND_UINT,
+    BEHIND_INT,
+    FIRST_OF,
+    SUM_OF,
+    STREAM_NAMED,
+    STREAM_QUEUED,
+    STREAM_NODE,
+    DEVICE_BEHIND,
+    LOCATION_VALUE,
+    LOCATION_BEHIND,
+    RESOURCE_BEHIND,
+    OPERATION_BEHIND,
+    POOL_VALUE_BEHIND,
+    IMAGE_BYTES,
+    FILE_BYTES,
+};
+
+/* Where something stands. A place without a role is the call's number of bytes. */
+struct place {
+    uint8_t how; /* enum how */
+    uint8_t role;
+    uint8_t argument;
+    uint8_t count; /* the argument with the number of elements, of what has several; of a node its kind */
+    uint8_t offset, stride;
+};
+
+static uint64_t word_at(uint64_t address)
+{
+    uint64_t word;
+    memcpy(&word, (const void *)address, sizeof(word));
+    return word;
+}
+
+static uint32_t uint_at(uint64_t address)
+{
+    uint32_t number;
+    memcpy(&number, (const void *)address, sizeof(number));
+    return number;
+}
+
+/* An int as a handle: -1 stays -1 in the database. */
+static uint64_t widened(uint64_t word)
+{
+    return (uint64_t)(int64_t)(int32_t)(uint32_t)word;
+}
+
+/* CUmemLocation: a type, and in the upper half a number. All places of the host's are CU_DEVICE_CPU, by which
+ * the first versions of the same functions call it. */
+static uint64_t device_of_location(uint64_t location)
+{
+    enum { LOCATION_DEVICE = 1, DEVICE_CPU = -1 };
+    return widened((uint32_t)location == LOCATION_DEVICE ? location >> 32 : (uint64_t)DEVICE_CPU);
+}
+
+/* CUDA_RESOURCE_DESC: a type, then an array (0), a mipmapped array (1), or memory (2 and 3). */
+static uint64_t resource_at(uint64_t descriptor, uint8_t *role)
+{
+    *role = uint_at(descriptor) < 2 ? CT_ROLE_array : CT_ROLE_address;
+    return word_at(descriptor + 8);
+}
+
+/* CUstreamBatchMemOpParams; barriers (6) and flushes (3) have no address. */
+static bool operation_at(uint64_t operation, uint64_t *address)
+{
+    const uint32_t type = uint_at(operation);
+    if (type == 3 || type == 6)
+        return false;
+    *address = word_at(operation + 8);
+    return true;
+}
+
+/* CUmemPool_attribute: the first three are ints, the others 64 bits wide. */
+static uint64_t pool_value_at(uint64_t pointer, uint32_t attribute)
+{
+    return attribute <= 3 ? widened(uint_at(pointer)) : word_at(pointer);
+}
+
+static uint64_t sum_at(uint64_t first, uint64_t count, uint32_t stride)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < count; i++)
+        sum += word_at(first + i * stride);
+    return sum;
+}
+
+/* What stands behind the pointer that the place names; false when there is none. */
+static bool read_behind(const struct ct_frame *frame, const struct place *place, uint64_t *value,
+                        uint8_t *role)
+{
+    const uint64_t pointer = ct_argument(frame, place->argument);
+    if (!succeeded(frame) || !pointer)
+        return false;
+    const uint64_t at = pointer + place->offset;
+    switch ((enum how)place->how) {
+    case BEHIND_WORD:
+    case DEVICE_BEHIND:
+        *value = word_at(at);
+        return true;
+    case BEHIND_UINT:
+        *value = uint_at(at);
+        return true;
+    case BEHIND_INT:
+        *value = widened(uint_at(at));
+        return true;
+    case LOCATION_BEHIND:
+        *value = device_of_location(word_at(at));
+        return true;
+    case RESOURCE_BEHIND:
+        *value = resource_at(at, role);
+        return true;
+    case POOL_VALUE_BEHIND:
+        *value = pool_value_at(at, (uint32_t)ct_argument(frame, place->argument - 1U));
+        return true;
+    case IMAGE_BYTES:
+        return ct_image_bytes(pointer, value);
+    case FILE_BYTES:
+        return ct_file_bytes((const char *)pointer, value);
+    default:
+        break;
+    }
+    /* Numbers of elements are unsigned int or size_t: none has more than 32 bits to say whether there is one.
+     */
+    const uint64_t count = ct_argument(frame, place->count);
+    if ((uint32_t)count == 0)
+        return false;
+    switch ((enum how)place->how) {
+    case FIRST_OF:
+        *value = word_at(at);
+        return true;
+    case SUM_OF:
+        *value = sum_at(at, count, place->stride);
+        return true;
+    case OPERATION_BEHIND:
+        return operation_at(at, value);
+    default:
+        return false;
+    }
+}
+
+static bool read_place(const struct ct_frame *frame, const struct place *place, uint64_t *value,
+                       uint8_t *role)
+{
+    const uint64_t argument = ct_argument(frame, place->argument);
+    switch ((enum how)place->how) {
+    case ARGUMENT_WORD:
+        *value = argument;
+        return true;
+    case ARGUMENT_UINT:
+        *value = (uint32_t)argument;
+        return true;
+    case ARGUMENT_INT:
+        *value = widened(argument);
+        return true;
+    case STREAM_NAMED:
+    case STREAM_QUEUED:
+    case STREAM_NODE:
+        *value = stream_of(frame, argument);
+        return true;
+    case LOCATION_VALUE:
+        *value = device_of_location(argument);
+        return true;
+    default:
+        return read_behind(frame, place, value, role);
+    }
+}
+
+void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle)
+{
+    struct ct_objects *objects = &decoded->payload.objects;
+    decoded->kind = CT_KIND_OBJECTS;
+    decoded->payload_slots = 1;
+    for (int i = 0; i < CT_OBJECTS_MAX; i++) {
+        if (objects->role[i] == CT_ROLE_none) {
+            objects->role[i] = (uint8_t)role;
+            objects->handle[i] = handle;
+            return;
+        }
+    }
+}
+
+static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, const struct place *places,
+                   size_t count)
+{
+    uint64_t address = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct place *place = &places[i];
+        uint64_t value = 0;
+        uint8_t role = place->role;
+        if (!read_place(frame, place, &value, &role))
+            continue;
+        if (role == CT_ROLE_none) {
+            decoded->value = value;
+            decoded->flags |= CT_FLAG_BYTES;
+        } else {
+            ct_decode_add_object(decoded, (enum ct_role)role, value);
+        }
+        if (place->how == STREAM_QUEUED)
+            decoded->flags |= ct_decode_captured(frame, ct_argument(frame, place->argument));
+        else if (place->how == STREAM_NODE)
+            decoded->flags |= ct_decode_captured_as(frame, ct_argument(frame, place->argument),
+                                                    (enum ct_node_kind)place->count, 1);
+        else if (place->how == DEVICE_BEHIND)
+            address = value;
+    }
+    if (address)
+        ct_memory_learn(address, decoded->value);
+}
+
+/* clang-format off */
+#define PLACE(how_, role_, ...)   { .how = (how_), .role = (role_), __VA_ARGS__ }
+#define IN(role, i)               PLACE(ARGUMENT_WORD, CT_ROLE_##role, .argument = (i))
+#define IN32(role, i)             PLACE(ARGUMENT_UINT, CT_ROLE_##role, .argument = (i))
+#define INT(role, i)              PLACE(ARGUMENT_INT, CT_ROLE_##role, .argument = (i))
+#define AT(role, i)               PLACE(BEHIND_WORD, CT_ROLE_##role, .argument = (i))
+#define AT32(role, i)             PLACE(BEHIND_UINT, CT_ROLE_##role, .argument = (i))
+#define ATINT(role, i)            PLACE(BEHIND_INT, CT_ROLE_##role, .argument = (i))
+#define FIRST(role, i, n)         PLACE(FIRST_OF, CT_ROLE_##role, .argument = (i), .count = (n))
+#define FIRST_FIELD(role, i, n, o) PLACE(FIRST_OF, CT_ROLE_##role, .argument = (i), .count = (n), .offset = (o))
+#define STREAM(i)                 PLACE(STREAM_NAMED, CT_ROLE_stream, .argument = (i))
+#define ON(i)                     PLACE(STREAM_QUEUED, CT_ROLE_stream, .argument = (i))
+#define NODE(i, kind)             PLACE(STREAM_NODE, CT_ROLE_stream, .argument = (i), .count = CT_NODE_##kind)
+#define DEVICE_AT(i)              PLACE(DEVICE_BEHIND, CT_ROLE_address, .argument = (i))
+#define LOCATION(i)               PLACE(LOCATION_VALUE, CT_ROLE_device, .argument = (i))
+#define LOCATION_AT(i, o)         PLACE(LOCATION_BEHIND, CT_ROLE_device, .argument = (i), .offset = (o))
+#define RESOURCE(i)               PLACE(RESOURCE_BEHIND, CT_ROLE_resource, .argument = (i))
+#define MEMORY_OP(i, n)           PLACE(OPERATION_BEHIND, CT_ROLE_address, .argument = (i), .count = (n))
+#define POOL_VALUE(i)             PLACE(POOL_VALUE_BEHIND, CT_ROLE_value, .argument = (i))
+#define BYTES(i)                  PLACE(ARGUMENT_WORD, CT_ROLE_none, .argument = (i))
+#define BYTES32(i)                PLACE(ARGUMENT_UINT, CT_ROLE_none, .argument = (i))
+#define BYTES_AT(i, o)            PLACE(BEHIND_WORD, CT_ROLE_none, .argument = (i), .offset = (o))
+#define BYTES_AT32(i)             PLACE(BEHIND_UINT, CT_ROLE_none, .argument = (i))
+#define BYTES_SUM(i, n, s, o)     PLACE(SUM_OF, CT_ROLE_none, .argument = (i), .count = (n), .stride = (s), .offset = (o))
+#define IMAGE(i)                  PLACE(IMAGE_BYTES, CT_ROLE_none, .argument = (i))
+#define FILE(i)                   PLACE(FILE_BYTES, CT_ROLE_none, .argument = (i))
+/* clang-format on */
+
+#define OBJECTS(name, ...)                                                                                   \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        static const struct place places[] = { __VA_ARGS__ };                                                \
+        decode(frame, decoded, places, CT_ARRAY_LENGTH(places));                                             \
+    }
+#define OBJECTS_ALWAYS OBJECTS
+#include "objects.def"
+#undef OBJECTS_ALWAYS
+#undef OBJECTS
