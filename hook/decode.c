@@ -239,7 +239,7 @@ void ct_decode_get_function(const struct ct_frame *frame, struct ct_decoded *dec
     const uint64_t handle = out64(frame);
     const char *name = (const char *)frame->args[2];
     if (handle && name)
-        ct_names_learn(handle, name);
+        ct_names_learn(handle, frame->args[1], name, frame->producer);
 }
 
 void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -247,7 +247,7 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
     (void)decoded;
     const uint64_t handle = out64(frame);
     if (handle)
-        ct_names_alias(handle, frame->args[1]);
+        ct_names_alias(handle, frame->args[1], frame->producer);
 }
 
 /* Handles whose names the driver was not asked for: whatever was known of them is about a predecessor. */
@@ -256,7 +256,23 @@ void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decode
     (void)decoded;
     const uint64_t *handles = (const uint64_t *)frame->args[0];
     for (uint32_t i = 0; succeeded(frame) && handles && i < (uint32_t)frame->args[1]; i++)
-        ct_names_erase(handles[i]);
+        ct_names_learn(handles[i], frame->args[2], NULL, frame->producer);
+}
+
+/* A library's module may be asked for functions, which go when the library goes. */
+void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)decoded;
+    const uint64_t module = out64(frame);
+    if (module)
+        ct_names_learn(module, frame->args[1], NULL, frame->producer);
+}
+
+void ct_decode_unload(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)decoded;
+    if (succeeded(frame))
+        ct_names_unload(frame->args[0], frame->producer ? frame->start : UINT64_MAX);
 }
 
 /* ---- graphs ---- */

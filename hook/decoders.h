@@ -98,7 +98,9 @@
     DECODER(context_out, 0)             /* (context *, …) */                                                  \
     DECODER(get_function, CT_ROW_ALWAYS)      /* (function *, module, name), (kernel *, library, name) */     \
     DECODER(kernel_function, CT_ROW_ALWAYS)   /* (function *, kernel) */                                      \
-    DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, …) */                         \
+    DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, module or library) */         \
+    DECODER(library_module, CT_ROW_ALWAYS)    /* (module *, library) */                                       \
+    DECODER(unload, CT_ROW_ALWAYS)            /* (module or library) */                                       \
     DECODER(proc_address, CT_ROW_ALWAYS)      /* (symbol, function *, …) */
 
 enum {

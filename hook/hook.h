@@ -7,6 +7,7 @@
  *   thread.c     a thread's lane: taking and giving back
  *   decode.c     what arguments mean; decode_copy.c those of copies and sets
  *   names.c      kernels' names and graphs' sizes by handle
+ *   texts.c    texts that records name by number; pool.c the memory of both
  *   table.c      what is remembered by handle or address
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
@@ -272,9 +273,13 @@ ct_decoder ct_decode_proc_address;
 /* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is
  * busy. A handle that is `alive` may be asked about. */
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive);
-void ct_names_learn(uint64_t handle, const char *name);
-void ct_names_alias(uint64_t handle, uint64_t of);
-void ct_names_erase(uint64_t handle);
+/* `handle` was handed out and goes with `owner`; `name` is copied, NULL where the driver was not asked for
+ * one. `producer` is the frame's, NULL while nothing is recorded. */
+void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const struct ct_producer *producer);
+/* The same for a handle that has the name of the one with which it goes. */
+void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer);
+/* `owner` was unloaded by a call that began at `began` (ct_now()): what goes with it is forgotten. */
+void ct_names_unload(uint64_t owner, uint64_t began);
 void ct_graphs_learn(uint64_t exec, uint32_t kernel_nodes);
 uint32_t ct_graphs_kernel_nodes(uint64_t exec);
 
