@@ -82,7 +82,7 @@ static void piece_give(char *text, uint32_t size)
 
 /* ---- strings without a holder, in the order in which they lost the last one ---- */
 
-enum { IDLE_BYTES_MAX = 1024 * 1024 };
+enum { IDLE_BYTES_MAX = 256 * 1024 };
 static struct {
     uint32_t oldest, newest;
     uint64_t bytes;
