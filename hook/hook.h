@@ -262,6 +262,9 @@ void ct_record_wake(struct ct_producer *producer);
 
 /* ---- lookup.c ---- */
 
+/* Whether the C library knows the program's environment: not in calls from .preinit_array, or from malloc
+ * while the loader starts the program. */
+bool ct_library_ready(void);
 /* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name);
 /* What comes behind the hook in the order of look-up. */

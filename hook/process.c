@@ -297,9 +297,8 @@ static struct ct_segment *create_segment(const char *session, uint64_t ring_byte
 /* Once a second at most, one thread looks for the daemon; the others go on without. */
 static struct ct_segment *look(void)
 {
-    /* A call from .preinit_array: the C library does not know the environment yet, and the session that we
-     * would find is the default one, which may be somebody else's. */
-    if (!environ)
+    /* The session that would be found is the default one, which may be somebody else's. */
+    if (!ct_library_ready())
         return NULL;
     const uint64_t now = coarse_ns();
     if (now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed))

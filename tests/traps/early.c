@@ -95,7 +95,7 @@ int main(int argc, char **argv)
     int (*version)(void) = plugin ? (int (*)(void))dlsym(plugin, "plugin_version") : NULL;
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    printf("%d %d %d\n", first, version ? version() : -2, bad);
+    printf("%d %d %d %d\n", first, version ? version() : -2, bad, getenv("CUDATRACE_SESSION") != NULL);
     return 0;
 }
 

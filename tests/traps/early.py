@@ -10,7 +10,7 @@ with Session() as s:
     for order in (["HOOK"], ["HOOK", allocator], [allocator, "HOOK"]):
         for _ in range(10):
             done = s.run(program, plugin, preload=False, env=preloads(*order))
-            equal((done.stdout, done.stderr), ("0 13000 0\n", ""), order)
+            equal((done.stdout, done.stderr), ("0 13000 0 1\n", ""), order)
             runs += 1
     s.flush()
     s.check_identity()
