@@ -1,5 +1,6 @@
-/* Stacks are walked and unwound through a call: from a function that the driver calls back. "walk" prints the program's
- * functions that a backtrace there shows, "leave" ends the thread from there, running what is to be run on the way. */
+/* Stacks are walked and unwound through a call: from a function that the driver calls back. "walk" prints the
+ * program's functions that a backtrace there shows, "leave" ends the thread from there, running what is to be
+ * run on the way. */
 #include "cuda_min.h"
 
 #include <execinfo.h>
@@ -9,8 +10,8 @@
 #include <string.h>
 
 typedef size_t block_size_function(int);
-CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, block_size_function *shared_of,
-                                          size_t shared_bytes, int limit);
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
+                                          block_size_function *shared_of, size_t shared_bytes, int limit);
 
 static CUfunction function;
 static int leaves, depth;
