@@ -262,17 +262,40 @@ void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decode
 /* A library's module may be asked for functions, which go when the library goes. */
 void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    (void)decoded;
+    about(decoded, CT_ROLE_library, frame->args[1]);
     const uint64_t module = out64(frame);
     if (module)
         ct_names_learn(module, frame->args[1], NULL, frame->producer);
 }
 
-void ct_decode_unload(const struct ct_frame *frame, struct ct_decoded *decoded)
+static void unloaded(const struct ct_frame *frame)
 {
-    (void)decoded;
     if (succeeded(frame))
         ct_names_unload(frame->args[0], frame->producer ? frame->start : UINT64_MAX);
+}
+
+void ct_decode_module_unload(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    about(decoded, CT_ROLE_module, frame->args[0]);
+    unloaded(frame);
+}
+
+void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    about(decoded, CT_ROLE_library, frame->args[0]);
+    unloaded(frame);
+}
+
+void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    about(decoded, CT_ROLE_context, frame->args[0]);
+    ct_names_doubt();
+}
+
+void ct_decode_device_end(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    about(decoded, CT_ROLE_device, (uint32_t)frame->args[0]);
+    ct_names_doubt();
 }
 
 /* ---- graphs ---- */

@@ -100,7 +100,10 @@
     DECODER(kernel_function, CT_ROW_ALWAYS)   /* (function *, kernel) */                                      \
     DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, module or library) */         \
     DECODER(library_module, CT_ROW_ALWAYS)    /* (module *, library) */                                       \
-    DECODER(unload, CT_ROW_ALWAYS)            /* (module or library) */                                       \
+    DECODER(module_unload, CT_ROW_ALWAYS)     /* (module) */                                                  \
+    DECODER(library_unload, CT_ROW_ALWAYS)    /* (library) */                                                 \
+    DECODER(context_end, CT_ROW_ALWAYS)       /* (context): what was loaded in it is gone */                  \
+    DECODER(device_end, CT_ROW_ALWAYS)        /* (device): the same for its primary context */                \
     DECODER(proc_address, CT_ROW_ALWAYS)      /* (symbol, function *, …) */
 
 enum {

@@ -283,6 +283,8 @@ void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const str
 void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer);
 /* `owner` was unloaded by a call that began at `began` (ct_now()): what goes with it is forgotten. */
 void ct_names_unload(uint64_t owner, uint64_t began);
+/* A context ended: each name is asked for once more before it is used again, where the driver can tell. */
+void ct_names_doubt(void);
 void ct_graphs_learn(uint64_t exec, uint32_t kernel_nodes);
 uint32_t ct_graphs_kernel_nodes(uint64_t exec);
 

@@ -12,12 +12,13 @@
  * Readers take no lock (table.h, pool.h). Writers hold the process lock; a signal handler that finds its own
  * thread holding it learns nothing and loses only a name. */
 #include "pool.h"
-#include "texts.h"
 #include "table.h"
+#include "texts.h"
 
 struct entry {
     struct ct_pool_link link;
     _Atomic uint32_t string; /* 0: no name is known */
+    _Atomic uint32_t doubts; /* as many as there were when the name was learned or asked for */
     uint64_t handle, owner;
     uint64_t learned;        /* ct_now(), 0 for what was learned while nothing was recorded */
     uint32_t previous, next; /* with the same owner */
@@ -32,6 +33,9 @@ static struct entry *entry_at(uint32_t number)
 {
     return ct_pool_at(&entries, number);
 }
+
+/* Contexts that ended: their modules went too, and nobody told which. */
+static _Atomic uint32_t doubts;
 
 /* ---- writing ---- */
 
@@ -109,6 +113,8 @@ static void put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learn
     entry->owner = owner;
     entry->learned = learned;
     atomic_store_explicit(&entry->string, string, memory_order_relaxed);
+    atomic_store_explicit(&entry->doubts, atomic_load_explicit(&doubts, memory_order_relaxed),
+                          memory_order_relaxed);
     if (!owner_enter(number, entry)) {
         ct_texts_release(string);
         ct_pool_give(&entries, number);
@@ -180,6 +186,11 @@ void ct_names_unload(uint64_t owner, uint64_t began)
 
 /* ---- reading ---- */
 
+void ct_names_doubt(void)
+{
+    atomic_fetch_add_explicit(&doubts, 1, memory_order_relaxed);
+}
+
 static uint32_t string_of(uint64_t handle)
 {
     const uint32_t entry = ct_table_get(&by_handle, handle);
@@ -216,9 +227,18 @@ static uint32_t ask_driver(uint64_t handle, const struct ct_producer *producer)
 
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive)
 {
-    uint32_t string = string_of(handle);
-    if (CT_UNLIKELY(!string && alive))
-        string = ask_driver(handle, producer);
+    const uint32_t number = ct_table_get(&by_handle, handle);
+    struct entry *entry = number ? entry_at(number) : NULL;
+    const uint32_t now = atomic_load_explicit(&doubts, memory_order_relaxed);
+    uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
+    const bool doubtful = string && atomic_load_explicit(&entry->doubts, memory_order_relaxed) != now;
+    if (CT_UNLIKELY(alive && (!string || doubtful))) {
+        const uint32_t told = ask_driver(handle, producer);
+        if (told)
+            string = told;
+        else if (doubtful) /* before 12.3 the driver does not tell */
+            atomic_store_explicit(&entry->doubts, now, memory_order_relaxed);
+    }
     return ct_texts_number(string, producer);
 }
 

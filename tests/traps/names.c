@@ -110,6 +110,15 @@ int main(void)
     OK(cuModuleLoadData(&module, "image"));
     function = function_of(module, "after_the_reset");
     launch(function);
-    printf("and after a reset: %d\n", function == before);
+    printf("and after a reset: %d", function == before);
+    launch(function_of(module, "kept")); /* known by now, and asked for once more after the next reset */
+
+    /* The same once more, past the hook: only the driver knows that the name is another one now. */
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    start();
+    OK(cuModuleLoadData(&module, "image"));
+    OK(past_the_hook()(&hidden[0], module, "hidden_after_the_reset"));
+    launch(hidden[0]);
+    printf(" %d\n", hidden[0] == before);
     return 0;
 }
