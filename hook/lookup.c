@@ -34,17 +34,18 @@ static void *real_dlsym(void *handle, const char *name)
     return ct_dlsym_find()(handle, name);
 }
 
-static bool constructed;
+/* Atomic, because clang runs a constructor that only stores when it compiles it. */
+static _Atomic bool constructed;
 __attribute__((constructor)) static void construct(void)
 {
-    constructed = true;
+    atomic_store(&constructed, true);
 }
 
 /* `environ` alone would not tell: clearenv() makes it NULL again. Before both, constructors of libraries that
  * do not need us may run, and the C library's has run. */
 bool ct_library_ready(void)
 {
-    return constructed || environ;
+    return atomic_load_explicit(&constructed, memory_order_relaxed) || environ;
 }
 
 /* dlopen() runs the constructors that have not run yet. Were the C library's among them, it would take the
