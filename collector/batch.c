@@ -27,7 +27,8 @@ static int write_meta(struct ct_collection *collection, const struct ct_batch *b
 static int end_orphans(struct ct_collection *collection, const struct ct_batch *batch)
 {
     uint64_t running;
-    if (ct_store_end_orphans(collection->store, batch->now_ns, ct_process_alive, &running) != 0)
+    if (ct_store_end_orphans(collection->store, batch->now_ns, ct_process_alive, collection->processes,
+                             &running) != 0)
         return -1;
     collection->orphans = running > 0;
     return 0;

@@ -326,14 +326,15 @@ static void stop_loop(struct daemon *daemon)
                                      (uv_handle_t *)&daemon->interrupt };
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
         uv_close(handles[i], NULL);
-    for (struct ct_process *p = ct_worker_destroy(daemon->worker), *next; p; p = next) {
+    struct ct_process *const left = ct_worker_destroy(daemon->worker);
+    ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive, left, NULL);
+    for (struct ct_process *p = left, *next; p; p = next) {
         next = p->next;
         /* With a database that cannot be written, what is left stays in shared memory for the next daemon. */
         if (daemon->failing)
             p->path[0] = '\0';
         close_process(daemon, p);
     }
-    ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive, NULL);
     ct_store_close(daemon->store);
     daemon->store = NULL;
     ct_session_close(&daemon->session);

@@ -4,9 +4,11 @@
 #include "ioctl_names.h"
 #include "lane.h"
 #include "selection.h"
+#include "namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -57,30 +59,29 @@ static uint64_t start_of(int32_t pid)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
-bool ct_process_alive(int32_t pid, uint64_t start_ticks)
+bool ct_process_alive(int64_t process_id, int32_t pid, uint64_t start_ticks, const void *processes)
 {
+    for (const struct ct_process *process = processes; process; process = process->next) {
+        struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
+        if (process->process_id == process_id)
+            return process->pidfd < 0 ? !atomic_load(&process->dead) : poll(&ended, 1, 0) == 0;
+    }
     return start_of(pid) == start_ticks;
 }
 
 /* The pid may have been reused, so the start time decides, read once the pidfd holds the process. A
  * descriptor, -ESRCH when the process is gone, or another -errno when that cannot be told. */
-static int open_pidfd(const struct ct_segment *facts)
+static int open_pidfd(const struct ct_segment *facts, int32_t pid)
 {
-    const int pidfd = (int)syscall(SYS_pidfd_open, facts->pid, 0);
+    const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0)
         return -errno;
     fcntl(pidfd, F_SETFD, FD_CLOEXEC);
-    const uint64_t start = start_of(facts->pid);
+    const uint64_t start = start_of(pid);
     if (start == facts->process_start || facts->process_start == 0)
         return pidfd;
     close(pidfd);
     return start == 0 && access("/proc/self/stat", R_OK) != 0 ? -EAGAIN : -ESRCH;
-}
-
-static uint64_t own_pid_namespace(void)
-{
-    struct stat status;
-    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
 int ct_process_open(const char *path, struct ct_process **result, const char **reason)
@@ -132,10 +133,13 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     if (!process->functions || map == MAP_FAILED || !process->guard)
         goto fail;
     snprintf(process->path, sizeof(process->path), "%s", path);
-    /* A pid of another namespace means nothing here: such a process is followed until the daemon stops. */
+    /* A process that cannot be seen from here, since it is in a namespace beside ours, is followed until the
+     * daemon stops. */
     const uint64_t namespace = process->facts.pid_namespace;
-    if (namespace == 0 || namespace == own_pid_namespace()) {
-        process->pidfd = open_pidfd(&process->facts);
+    const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
+    const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
+    if (pid > 0) {
+        process->pidfd = open_pidfd(&process->facts, pid);
         atomic_store(&process->dead, process->pidfd == -ESRCH);
         error = -EAGAIN; /* out of descriptors: the next look tries again */
         if (process->pidfd < 0 && process->pidfd != -ESRCH)

@@ -97,7 +97,9 @@ int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t en
 /* Ends the processes that the database has as running and that are not `alive`: how they went is not known.
  * *alive_too says how many run; NULL is fine. */
 int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
-                         bool (*alive)(int32_t pid, uint64_t start_ticks), uint64_t *alive_too);
+                         bool (*alive)(int64_t process_id, int32_t pid, uint64_t start_ticks,
+                                       const void *data),
+                         const void *data, uint64_t *alive_too);
 int ct_store_function(struct ct_store *store, const char *layer, const char *name, const char *category,
                       int64_t *function_id);
 

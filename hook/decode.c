@@ -186,7 +186,7 @@ void ct_decode_get_function(const struct ct_frame *frame, struct ct_decoded *dec
     const uint64_t handle = out64(frame);
     const char *name = (const char *)frame->args[2];
     if (handle && name)
-        ct_names_learn(handle, name);
+        ct_names_learn(handle, frame->args[1], name, frame->producer);
 }
 
 void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -194,7 +194,7 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
     (void)decoded;
     const uint64_t handle = out64(frame);
     if (handle)
-        ct_names_alias(handle, frame->args[1]);
+        ct_names_alias(handle, frame->args[1], frame->producer);
 }
 
 /* Handles whose names the driver was not asked for: whatever was known of them is about a predecessor. */
@@ -203,5 +203,50 @@ void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decode
     (void)decoded;
     const uint64_t *handles = (const uint64_t *)frame->args[0];
     for (uint32_t i = 0; succeeded(frame) && handles && i < (uint32_t)frame->args[1]; i++)
-        ct_names_erase(handles[i]);
+        ct_names_learn(handles[i], frame->args[2], NULL, frame->producer);
+}
+
+/* A library's module may be asked for functions, which go when the library goes. */
+void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint64_t module = out64(frame);
+    if (module)
+        ct_decode_add_object(decoded, CT_ROLE_module, module);
+    ct_decode_add_object(decoded, CT_ROLE_library, frame->args[1]);
+    if (module)
+        ct_names_learn(module, frame->args[1], NULL, frame->producer);
+}
+
+static void unloaded(const struct ct_frame *frame)
+{
+    if (succeeded(frame))
+        ct_names_unload(frame->args[0], frame->producer ? frame->start : UINT64_MAX);
+}
+
+void ct_decode_module_unload(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    ct_decode_add_object(decoded, CT_ROLE_module, frame->args[0]);
+    unloaded(frame);
+}
+
+void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    ct_decode_add_object(decoded, CT_ROLE_library, frame->args[0]);
+    unloaded(frame);
+}
+
+/* What was loaded in the context is gone. Releasing a primary context is not among the ends: it has more
+ * holders than can be seen. */
+void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    ct_decode_add_object(decoded, CT_ROLE_context, frame->args[0]);
+    if (succeeded(frame))
+        ct_names_doubt();
+}
+
+void ct_decode_device_end(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    ct_decode_add_object(decoded, CT_ROLE_device, (uint64_t)(int64_t)(int32_t)frame->args[0]);
+    if (succeeded(frame))
+        ct_names_doubt();
 }

@@ -138,7 +138,12 @@
     DECODER(wait_event, 0)              /* (stream, event, flags) */                                          \
     DECODER(get_function, CT_ROW_ALWAYS)      /* (function *, module, name), (kernel *, library, name) */     \
     DECODER(kernel_function, CT_ROW_ALWAYS)   /* (function *, kernel) */                                      \
-    DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, …) */                         \
+    DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, module or library) */         \
+    DECODER(library_module, CT_ROW_ALWAYS)    /* (module *, library) */                                       \
+    DECODER(module_unload, CT_ROW_ALWAYS)     /* (module) */                                                  \
+    DECODER(library_unload, CT_ROW_ALWAYS)    /* (library) */                                                 \
+    DECODER(context_end, CT_ROW_ALWAYS)       /* (context): what was loaded in it is gone */                  \
+    DECODER(device_end, CT_ROW_ALWAYS)        /* (device): the same for its primary context */                \
     DECODER(proc_address, CT_ROW_ALWAYS)      /* (symbol, function *, …) */
 
 enum {

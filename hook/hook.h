@@ -13,6 +13,7 @@
  *   graphs.c     what graphs consist of, and which streams are being captured
  *   memory.c     which addresses are the device's
  *   nvtx.c       the applications' own ranges: the entry points of NVTX; range.c what they do
+ *   texts.c      texts that records name by number; pool.c objects by number
  *   table.c      what is remembered by handle or address
  *   ioctl.c      calls of ioctl() on the driver's devices; ioctl_layout.c reads their structs
  *
@@ -346,6 +347,9 @@ void ct_selection_count(struct ct_segment *segment, uint16_t function, uint64_t 
 
 /* ---- lookup.c ---- */
 
+/* Whether the C library knows the program's environment: not in calls from .preinit_array, or from malloc
+ * while the loader starts the program. */
+bool ct_library_ready(void);
 /* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name);
 /* What comes behind the hook in the order of look-up. */
@@ -357,15 +361,21 @@ ct_decoder ct_decode_proc_address;
 /* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is
  * busy. A handle that is `alive` may be asked about. */
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive);
-void ct_names_learn(uint64_t handle, const char *name);
-void ct_names_alias(uint64_t handle, uint64_t of);
-void ct_names_erase(uint64_t handle);
+/* `handle` was handed out and goes with `owner`; `name` is copied, NULL where the driver was not asked for
+ * one. `producer` is the frame's, NULL while nothing is recorded. */
+void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const struct ct_producer *producer);
+/* The same for a handle that has the name of the one with which it goes. */
+void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer);
+/* `owner` was unloaded by a call that began at `began` (ct_now()): what goes with it is forgotten. */
+void ct_names_unload(uint64_t owner, uint64_t began);
+/* A context was destroyed: each name is asked for once more before it is used again, where the driver can
+ * tell. */
+void ct_names_doubt(void);
 /* Number of a text that the application means to name again, kept for good; 0 without memory. What exceeds
- * the limits gets the number of CT_NAMES_NO_ROOM. */
-enum { CT_NAMES_STRINGS_MAX = 1 << 16, CT_NAMES_STRINGS_BYTES = 8 << 20 };
-#define CT_NAMES_NO_ROOM "(one of more strings than cudatrace keeps)"
+ * the limits of ct_texts_keep() gets the number of a text that says so. */
 uint32_t ct_names_string(const char *text);
-/* The text of a number, and its length; NULL when there is no such. */
+/* The text of such a number, and its length; NULL when there is no such, as in the child of a fork that came
+ * while names were being written. */
 const char *ct_names_text(uint64_t number, size_t *bytes);
 
 /* ---- range.c ---- */

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef void *dlsym_function(void *handle, const char *name);
 
@@ -33,9 +34,25 @@ static void *real_dlsym(void *handle, const char *name)
     return ct_dlsym_find()(handle, name);
 }
 
+/* Atomic, because clang runs a constructor that only stores when it compiles it. */
+static _Atomic bool constructed;
+__attribute__((constructor)) static void construct(void)
+{
+    atomic_store(&constructed, true);
+}
+
+/* `environ` alone would not tell: clearenv() makes it NULL again. Before both, constructors of libraries that
+ * do not need us may run, and the C library's has run. */
+bool ct_library_ready(void)
+{
+    return atomic_load_explicit(&constructed, memory_order_relaxed) || environ;
+}
+
+/* dlopen() runs the constructors that have not run yet. Were the C library's among them, it would take the
+ * environment from itself, where there is none yet, and the program would never see its own (glibc 2.36). */
 void *ct_driver_symbol(const char *name)
 {
-    if (!libcuda)
+    if (!libcuda && ct_library_ready())
         libcuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     return libcuda ? real_dlsym(libcuda, name) : NULL;
 }

@@ -3,160 +3,208 @@
  * Names come from the calls that hand the handles out; for a handle that was handed out before the hook
  * looked, the driver is asked once. The driver reuses a handle's address after an unload, but every way to
  * get one passes here and overwrites what was known of its predecessor, so an entry is never stale for a
- * handle that is alive. Equal names share one string number, however often a module is loaded.
+ * handle that is alive.
  *
- * Readers take no lock (table.h). Writers hold the process lock; a signal handler that finds its own thread
- * holding it learns nothing and loses only a name. */
+ * Each handle is remembered with its owner, the handle with which it goes: a function with its module or its
+ * kernel, a kernel and a module with their library. An unload takes out all that goes with it, so memory is
+ * bounded by what is loaded at once.
+ *
+ * Readers take no lock (table.h, pool.h). Writers hold the process lock; a signal handler that finds its own
+ * thread holding it learns nothing and loses only a name. */
+#include "pool.h"
 #include "table.h"
+#include "texts.h"
 
-#include <string.h>
-
-/* ---- strings ---- */
-
-/* A string number is an index into these. The first entry is unused: 0 means unknown. */
-struct string {
-    const char *text;
-    uint32_t bytes;
-    _Atomic uint32_t epoch; /* of the segment in which it was defined last */
+struct entry {
+    struct ct_pool_link link;
+    _Atomic uint32_t string; /* 0: no name is known */
+    _Atomic uint32_t doubts; /* as many as there were when the name was learned or asked for */
+    uint64_t handle, owner;
+    uint64_t learned;        /* ct_now(), 0 for what was learned while nothing was recorded */
+    uint32_t previous, next; /* with the same owner */
 };
 
-enum { STRINGS_BLOCK = 1024, STRING_BLOCKS = 4096 };
-static struct string *_Atomic blocks[STRING_BLOCKS];
-static uint32_t strings = 1;
-static char *arena;
-static size_t arena_left;
+static struct ct_pool entries = { .object_bytes = sizeof(struct entry) };
+static struct ct_table by_handle; /* CUfunction, CUkernel or CUmodule to entry */
+static struct ct_table by_owner;  /* CUmodule, CUlibrary or CUkernel to the first entry that goes with it */
 
-static struct ct_table by_text;   /* hash of the text to string number */
-static struct ct_table by_handle; /* CUfunction or CUkernel to string number */
-
-static struct string *string_at(uint32_t number)
+static struct entry *entry_at(uint32_t number)
 {
-    struct string *block = atomic_load_explicit(&blocks[number / STRINGS_BLOCK], memory_order_acquire);
-    return &block[number % STRINGS_BLOCK];
+    return ct_pool_at(&entries, number);
 }
 
-static uint64_t hash_text(const char *text, size_t bytes)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
-    return h ? h : 1;
-}
+/* Contexts that ended: their modules went too, and nobody told which. */
+static _Atomic uint32_t doubts;
 
-static const char *keep(const char *text, size_t bytes)
-{
-    const size_t wanted = bytes + 1, arena_bytes = 256 * 1024;
-    if (wanted > arena_left) {
-        arena = ct_map_pages(arena_bytes);
-        arena_left = arena ? arena_bytes : 0;
-        if (!arena)
-            return NULL;
-    }
-    char *copy = arena;
-    memcpy(copy, text, bytes); /* the end is zero already */
-    arena += wanted;
-    arena_left -= wanted;
-    return copy;
-}
+/* ---- writing ---- */
 
-/* The number of a text that is kept, else 0 and the key to keep it under: two texts of one 64-bit hash are
- * probed for under the next key. */
-static uint32_t find(const char *text, size_t bytes, uint64_t *key)
-{
-    *key = hash_text(text, bytes);
-    uint32_t number;
-    while ((number = ct_table_get(&by_text, *key)) != 0) {
-        const struct string *string = string_at(number);
-        if (string->bytes == bytes && memcmp(string->text, text, bytes) == 0)
-            return number;
-        *key = *key + 1 ? *key + 1 : 1;
-    }
-    return 0;
-}
+static _Atomic bool writing;
+static uint32_t forgotten; /* counts the times that all was */
 
-/* The process lock is held. */
-static uint32_t intern(const char *text)
+/* The child of a fork that came while another thread was writing has that thread's lists half changed, and
+ * nobody to finish them: it starts with none. */
+static bool write_begin(void)
 {
-    const size_t bytes = strnlen(text, CT_STRING_MAX);
-    uint64_t key;
-    const uint32_t number = find(text, bytes, &key);
-    if (number)
-        return number;
-    if (strings >= (uint32_t)STRINGS_BLOCK * STRING_BLOCKS)
-        return 0;
-    struct string *_Atomic *block = &blocks[strings / STRINGS_BLOCK];
-    if (!atomic_load_explicit(block, memory_order_relaxed)) {
-        struct string *memory = ct_map_pages(STRINGS_BLOCK * sizeof(struct string));
-        if (!memory)
-            return 0;
-        atomic_store_explicit(block, memory, memory_order_release);
-    }
-    const char *copy = keep(text, bytes);
-    if (!copy)
-        return 0;
-    *string_at(strings) = (struct string){ .text = copy, .bytes = (uint32_t)bytes };
-    ct_table_set(&by_text, key, strings);
-    return strings++;
-}
-
-uint32_t ct_names_string(const char *text)
-{
-    static uint32_t count;
-    static size_t total_bytes;
     if (!ct_process_lock())
-        return 0;
-    const size_t bytes = strnlen(text, CT_STRING_MAX);
-    uint64_t key;
-    uint32_t number = find(text, bytes, &key);
-    if (!number && (count >= CT_NAMES_STRINGS_MAX || total_bytes + bytes > CT_NAMES_STRINGS_BYTES)) {
-        number = intern(CT_NAMES_NO_ROOM);
-    } else if (!number) {
-        number = intern(text);
-        count++;
-        total_bytes += bytes;
+        return false;
+    if (CT_UNLIKELY(atomic_load_explicit(&writing, memory_order_relaxed))) {
+        ct_table_forget(&by_handle);
+        ct_table_forget(&by_owner);
+        ct_pool_forget(&entries);
+        ct_texts_forget();
+        forgotten++;
     }
+    atomic_store_explicit(&writing, true, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst); /* before what is written: that may be all that a child gets */
+    return true;
+}
+
+static void write_end(void)
+{
+    atomic_store_explicit(&writing, false, memory_order_release);
     ct_process_unlock();
-    return number;
 }
 
-const char *ct_names_text(uint64_t number, size_t *bytes)
+static bool owner_enter(uint32_t number, struct entry *entry)
 {
-    if (number == 0 || number >= (uint64_t)STRINGS_BLOCK * STRING_BLOCKS ||
-        !atomic_load_explicit(&blocks[number / STRINGS_BLOCK], memory_order_acquire))
-        return NULL;
-    const struct string *string = string_at((uint32_t)number);
-    *bytes = string->bytes;
-    return string->text;
+    const uint32_t first = ct_table_get(&by_owner, entry->owner);
+    if (!ct_table_set(&by_owner, entry->owner, number))
+        return false;
+    entry->previous = 0;
+    entry->next = first;
+    if (first)
+        entry_at(first)->previous = number;
+    return true;
 }
 
-void ct_names_learn(uint64_t handle, const char *name)
+static void owner_leave(const struct entry *entry)
 {
-    if (!ct_process_lock())
+    if (entry->previous)
+        entry_at(entry->previous)->next = entry->next;
+    else
+        ct_table_set(&by_owner, entry->owner, entry->next);
+    if (entry->next)
+        entry_at(entry->next)->previous = entry->previous;
+}
+
+static void take_out(uint32_t number)
+{
+    struct entry *entry = entry_at(number);
+    owner_leave(entry);
+    ct_table_set(&by_handle, entry->handle, 0);
+    ct_texts_release(atomic_load_explicit(&entry->string, memory_order_relaxed));
+    atomic_store_explicit(&entry->string, 0, memory_order_relaxed);
+    ct_pool_give(&entries, number);
+}
+
+/* Remembers that `handle` goes with `owner` and is named by a string that the entry holds from now on. What
+ * was known of a predecessor is gone, also where there is no memory for this one. */
+static void put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learned)
+{
+    const uint32_t before = ct_table_get(&by_handle, handle);
+    if (before)
+        take_out(before);
+    const uint32_t number = owner != 0 && owner != handle ? ct_pool_take(&entries) : 0;
+    if (!number) {
+        ct_texts_release(string);
         return;
-    const uint32_t number = intern(name);
-    ct_table_set(&by_handle, handle, number);
-    ct_process_unlock();
+    }
+    struct entry *entry = entry_at(number);
+    entry->handle = handle;
+    entry->owner = owner;
+    entry->learned = learned;
+    atomic_store_explicit(&entry->string, string, memory_order_relaxed);
+    atomic_store_explicit(&entry->doubts, atomic_load_explicit(&doubts, memory_order_relaxed),
+                          memory_order_relaxed);
+    if (!owner_enter(number, entry)) {
+        ct_texts_release(string);
+        ct_pool_give(&entries, number);
+    } else if (!ct_table_set(&by_handle, handle, number)) {
+        take_out(number);
+    }
 }
 
-void ct_names_alias(uint64_t handle, uint64_t of)
+static uint64_t stamp(const struct ct_producer *producer)
 {
-    if (!ct_process_lock())
-        return;
-    ct_table_set(&by_handle, handle, ct_table_get(&by_handle, of));
-    ct_process_unlock();
+    return producer ? ct_now() : 0;
 }
 
-void ct_names_erase(uint64_t handle)
+void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const struct ct_producer *producer)
 {
-    if (!ct_process_lock())
+    const uint64_t now = stamp(producer);
+    if (!write_begin())
         return;
-    if (ct_table_get(&by_handle, handle))
-        ct_table_set(&by_handle, handle, 0);
-    ct_process_unlock();
+    put(handle, owner, name ? ct_texts_hold(name) : 0, now);
+    write_end();
 }
 
-/* cuFuncGetName and cuKernelGetName (12.3 and newer) look the handle up and do nothing else. */
-static uint32_t ask_driver(uint64_t handle)
+void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer)
+{
+    const uint64_t now = stamp(producer);
+    if (!write_begin())
+        return;
+    const uint32_t entry = ct_table_get(&by_handle, of);
+    const uint32_t string = entry ? atomic_load_explicit(&entry_at(entry)->string, memory_order_relaxed) : 0;
+    ct_texts_share(string);
+    put(handle, of, string, now);
+    write_end();
+}
+
+/* Puts what goes with an entry (a library's module has functions of its own) behind it in its owner's list.
+ */
+static void adopt_below(uint32_t number, struct entry *entry)
+{
+    for (uint32_t i = ct_table_get(&by_owner, entry->handle), after; i; i = after) {
+        struct entry *moved = entry_at(i);
+        after = moved->next;
+        owner_leave(moved);
+        moved->owner = entry->owner;
+        moved->previous = number;
+        moved->next = entry->next;
+        if (entry->next)
+            entry_at(entry->next)->previous = i;
+        entry->next = i;
+    }
+}
+
+/* A handle that was learned since the unload began is another thread's, whose module got the address that the
+ * driver had just taken back. */
+void ct_names_unload(uint64_t owner, uint64_t began)
+{
+    if (!write_begin())
+        return;
+    for (uint32_t number = ct_table_get(&by_owner, owner), next; number; number = next) {
+        struct entry *entry = entry_at(number);
+        const bool goes = entry->learned < began;
+        if (goes && entry->handle != owner)
+            adopt_below(number, entry);
+        next = entry->next;
+        if (goes)
+            take_out(number);
+    }
+    write_end();
+}
+
+/* ---- reading ---- */
+
+void ct_names_doubt(void)
+{
+    atomic_fetch_add_explicit(&doubts, 1, memory_order_relaxed);
+}
+
+static uint32_t string_of(uint64_t handle)
+{
+    const uint32_t entry = ct_table_get(&by_handle, handle);
+    return entry ? atomic_load_explicit(&entry_at(entry)->string, memory_order_relaxed) : 0;
+}
+
+/* The owner of handles that were handed out past the hook: no handle has this value. */
+enum { OWNER_UNKNOWN = 1 };
+
+/* cuFuncGetName and cuKernelGetName (12.3 and newer) look the handle up and do nothing else. They are the
+ * only calls that the hook makes by itself: for handles that no call it saw has named, or named in a context
+ * that may have ended. */
+static uint32_t ask_driver(uint64_t handle, uint64_t owner, const struct ct_producer *producer)
 {
     typedef ct_status get_name_function(const char **name, uint64_t handle);
     static const uint32_t rows[] = { CT_ROW_cuFuncGetName, CT_ROW_cuKernelGetName };
@@ -164,36 +212,48 @@ static uint32_t ask_driver(uint64_t handle)
         get_name_function *get_name = (get_name_function *)(uintptr_t)ct_real(rows[i]);
         const char *name = NULL;
         if (get_name && get_name(&name, handle) == 0 && name) {
-            ct_names_learn(handle, name);
-            return ct_table_get(&by_handle, handle);
+            ct_names_learn(handle, owner, name, producer);
+            return string_of(handle);
         }
     }
     return 0;
 }
 
-/* Sends a string's definition ahead of the record that will name it. */
-static void define(struct ct_producer *producer, uint32_t number, struct string *string)
-{
-    const uint32_t slots = 1 + (string->bytes + 1 + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES;
-    const struct ct_record record = {
-        .end = ct_now(), .kind = CT_KIND_STRING, .slots = (uint8_t)slots, .value = number
-    };
-    if (!ct_record_room(producer, slots))
-        return; /* the next launch tries again */
-    ct_record_write(producer, &record, string->text, string->bytes + 1);
-    ct_lane_announce(producer->lane, producer->position);
-    atomic_store_explicit(&string->epoch, producer->epoch, memory_order_relaxed);
-}
-
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive)
 {
-    uint32_t number = ct_table_get(&by_handle, handle);
-    if (CT_UNLIKELY(!number && alive))
-        number = ask_driver(handle);
-    if (!number || !producer || !producer->lane)
-        return number;
-    struct string *string = string_at(number);
-    if (CT_UNLIKELY(atomic_load_explicit(&string->epoch, memory_order_relaxed) != producer->epoch))
-        define(producer, number, string);
-    return number;
+    const uint32_t number = ct_table_get(&by_handle, handle);
+    struct entry *entry = number ? entry_at(number) : NULL;
+    const uint32_t now = atomic_load_explicit(&doubts, memory_order_relaxed);
+    uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
+    const bool doubtful = string && atomic_load_explicit(&entry->doubts, memory_order_relaxed) != now;
+    if (CT_UNLIKELY(alive && (!string || doubtful))) {
+        const uint32_t told = ask_driver(handle, entry ? entry->owner : OWNER_UNKNOWN, producer);
+        if (told)
+            string = told;
+        else if (doubtful) /* before 12.3 the driver does not tell */
+            atomic_store_explicit(&entry->doubts, now, memory_order_relaxed);
+    }
+    return ct_texts_number(string, producer);
+}
+
+/* ---- strings that the application registers ---- */
+
+/* A number says when it was given: texts that were forgotten since are nobody's. */
+enum { STRING_BITS = 24 };
+static_assert((uint64_t)CT_POOL_BLOCK * CT_POOL_BLOCKS <= UINT64_C(1) << STRING_BITS, "a string fits");
+
+uint32_t ct_names_string(const char *text)
+{
+    if (!write_begin())
+        return 0;
+    const uint32_t string = ct_texts_keep(text);
+    write_end();
+    return string ? (forgotten & 0xff) << STRING_BITS | string : 0;
+}
+
+const char *ct_names_text(uint64_t number, size_t *bytes)
+{
+    const uint64_t string = number & ((UINT64_C(1) << STRING_BITS) - 1);
+    return string && number >> STRING_BITS == (forgotten & 0xff) ? ct_texts_kept((uint32_t)string, bytes)
+                                                                 : NULL;
 }

@@ -300,6 +300,9 @@ static struct ct_segment *create_segment(const char *session, uint64_t ring_byte
 /* Once a second at most, one thread looks for the daemon; the others go on without. */
 static struct ct_segment *look(void)
 {
+    /* The session that would be found is the default one, which may be somebody else's. */
+    if (!ct_library_ready())
+        return NULL;
     const uint64_t now = coarse_ns();
     if (now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed))
         return NULL;

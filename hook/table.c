@@ -143,6 +143,12 @@ bool ct_table_set(struct ct_table *table, uint64_t key, uint32_t value)
     return true;
 }
 
+void ct_table_forget(struct ct_table *table)
+{
+    table->spare = NULL;
+    atomic_store_explicit(&table->current, NULL, memory_order_release);
+}
+
 void ct_table_each(struct ct_table *table, void (*visit)(uint64_t key, uint32_t value, void *data),
                    void *data)
 {

@@ -20,6 +20,8 @@ struct ct_table {
 uint32_t ct_table_get(struct ct_table *table, uint64_t key);
 /* 0 takes the key out. False when there is no memory for it: the key then has no value. */
 bool ct_table_set(struct ct_table *table, uint64_t key, uint32_t value);
+/* Takes all keys out. What readers may be in is left where it is, and lost. */
+void ct_table_forget(struct ct_table *table);
 /* Calls `visit` for each key that has a value; `visit` may set. */
 void ct_table_each(struct ct_table *table, void (*visit)(uint64_t key, uint32_t value, void *data),
                    void *data);

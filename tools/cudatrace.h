@@ -81,4 +81,16 @@ bool ct_format_parse(const char *name, enum ct_format *format);
 /* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. */
 int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, FILE *to);
 
+/* ---- program.c ---- */
+
+enum ct_program {
+    CT_PROGRAM_UNKNOWN, /* nothing speaks against tracing it */
+    CT_PROGRAM_STATIC,
+    CT_PROGRAM_MUSL,
+    CT_PROGRAM_SET_ID, /* run by somebody else than the owner */
+};
+
+/* What the file of a command tells, looked for as execvp() does. */
+enum ct_program ct_program_inspect(const char *command);
+
 #endif

@@ -232,13 +232,38 @@ static int preload(const struct run_options *options)
     return EXIT_SUCCESS;
 }
 
-static pid_t start_command(char **argv, const sigset_t *mask, const struct run_options *options)
+/* One line about a command that cannot be traced. With the hook preloaded a program of musl would not even
+ * start: its loader does not go on without the symbols that the hook needs of glibc. */
+static bool may_preload(const char *command)
+{
+    switch (ct_program_inspect(command)) {
+    case CT_PROGRAM_MUSL:
+        ct_fail(0,
+                "run: %s uses musl, into which nothing of glibc can be preloaded: it and what it starts run "
+                "untraced",
+                command);
+        return false;
+    case CT_PROGRAM_STATIC:
+        ct_fail(0, "run: %s is statically linked: it runs untraced, only what it starts is seen", command);
+        return true;
+    case CT_PROGRAM_SET_ID:
+        ct_fail(0, "run: %s is set-user-ID or set-group-ID and ignores LD_PRELOAD: it runs untraced",
+                command);
+        return true;
+    case CT_PROGRAM_UNKNOWN:
+        break;
+    }
+    return true;
+}
+
+static pid_t start_command(char **argv, const sigset_t *mask, const struct run_options *options,
+                           bool with_hook)
 {
     const pid_t child = fork();
     if (child != 0)
         return child;
     sigprocmask(SIG_SETMASK, mask, NULL);
-    if (preload(options) != EXIT_SUCCESS)
+    if (with_hook && preload(options) != EXIT_SUCCESS)
         _exit(EXIT_FAILURE);
     execvp(argv[0], argv);
     const int error = errno;
@@ -282,7 +307,7 @@ static void tell(const char *database, bool nothing)
 {
     if (nothing)
         fprintf(stderr, "cudatrace: run: no CUDA driver call was traced: the command made none, or was "
-                        "linked statically, is "
+                        "linked statically or with musl, is "
                         "set-user-ID, or clears LD_PRELOAD\n");
     else if (isatty(STDERR_FILENO))
         fprintf(stderr, "cudatrace: traced into %s\n", database);
@@ -337,11 +362,12 @@ int ct_run(int argc, char **argv)
                        "another --session",
                        options.common.session, database);
 
+    const bool with_hook = may_preload(argv[first]);
     const long long before_calls = stored_calls(options.common.session);
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* until the child is known and the handlers are there */
-    const pid_t child = start_command(argv + first, &before, &options);
+    const pid_t child = start_command(argv + first, &before, &options, with_hook);
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
     child_pid = child;

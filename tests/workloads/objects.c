@@ -140,6 +140,7 @@ static void contexts_and_devices(void)
     CALL(cuCtxGetLimit, A(out(0), n(3)), I(attribute, 3));
     CALL(cuCtxSetFlags, A(n(8)), I(value, 8));
     CALL(cuDevicePrimaryCtxReset_v2, A(n(1)), I(device, 1));
+    CALL(cuDevicePrimaryCtxRelease_v2, A(n(2)), I(device, 2));
     CALL(cuDeviceGet, A(out(0), n(1)), I(device, 1));
     CALL(cuDeviceGetName, A(out(0), n(16), n(6)), I(device, 6));
     CALL(cuDeviceGetTexture1DLinearMaxWidth, A(out(0), n(1), n(4), n(7)), I(device, 7));

@@ -1,0 +1,72 @@
+"""Threads, modules and children come and go: the process, the daemon and /dev/shm stay as large as they were, and every
+launch has its kernel's name, although handles return under other names.
+
+    churn.py          a twentieth, about as the default of `meson test`
+    churn.py --long   100,000 threads, 10,000 modules and as many libraries, 1,000 forks
+"""
+import glob
+import os
+import subprocess
+import sys
+
+from trap_test import Session, WORKLOADS, check, equal
+
+SCALE = 1 if "--long" in sys.argv[1:] else 20
+THREADS, MODULES, FORKS = 100_000 // SCALE, 10_000 // SCALE, 1_000 // SCALE
+# What may come on top between a tenth and the end of a phase. The process: texts that nobody holds are kept up to 256 KiB,
+# the rest is the C library's heap. /dev/shm: a lane or two, when the daemon is late. The daemon keeps combinations of
+# thread, function and status, up to a number, and SQLite's 8 MiB of pages: it fills these, and stays below its limit.
+PROCESS_KB, SHM_KB, DAEMON_KB, DAEMON_MOST_KB = 640, 2200, 32 * 1024, 64 * 1024
+
+
+def rss_kb(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return int(next(line for line in status if line.startswith("VmRSS:")).split()[1])
+
+
+def shm_kb(s):
+    return sum(os.stat(path).st_blocks for path in glob.glob(f"/dev/shm/cudatrace.*.{s.name}*")) // 2
+
+
+def expected():
+    names = {"common": THREADS + MODULES + FORKS}
+    for i in range(1, MODULES + 1):
+        name = f"module_{i}"
+        names[name if i % 50 else (name + "_").ljust(4096, "x")] = 2
+        library = f"library_{i % 100}"
+        names[library] = names.get(library, 0) + 2
+    names.update({f"child_{i}": 1 for i in range(1, FORKS + 1)})
+    return names
+
+
+with Session() as s:
+    s.start_daemon()
+    program = s.start(WORKLOADS / "churn", "--threads", THREADS, "--modules", MODULES, "--forks", FORKS,
+                      env={"SIMCUDA_FORK": "works"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    samples = {}
+    for line in program.stdout:
+        if line == "churn: ok\n":
+            break
+        phase, percent = line.split()
+        s.flush()
+        if phase in ("threads", "modules", "forks"):
+            seen = samples[phase, int(percent)] = rss_kb(program.pid), rss_kb(s.daemon.pid), shm_kb(s)
+            print(line.strip(), "process %d KiB, daemon %d KiB, /dev/shm %d KiB" % seen)
+        program.stdin.write("\n")
+        program.stdin.flush()
+    equal(program.wait(), 0, "the program's status")
+    s.flush()
+    for phase in ("threads", "modules", "forks"):
+        for what, bound, early, late in zip(("process", "daemon", "/dev/shm"), (PROCESS_KB, DAEMON_KB, SHM_KB),
+                                            samples[phase, 10], samples[phase, 100]):
+            check(late <= early + bound, f"{what} grew by {late - early} KiB in the phase of {phase}, more than {bound}")
+    check(max(daemon for _, daemon, _ in samples.values()) <= DAEMON_MOST_KB, "the daemon's memory", samples)
+    s.check_identity(lost=0)
+    s.check_truth()
+    equal(sorted(s.rows("SELECT kernel, count(*) FROM launches GROUP BY kernel")), sorted(expected().items()),
+          "launches by kernel")
+    equal(s.value("SELECT count(*) FROM processes"), 1 + FORKS, "processes")
+    equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "processes that did not exit")
+    threads = dict(s.rows("SELECT name, count(*) FROM threads WHERE name LIKE 'churn-%' GROUP BY name"))
+    equal(sum(threads.values()), THREADS, "threads")
+    equal(threads, {f"churn-{i}": THREADS // 1000 for i in range(1000)}, "threads by name")

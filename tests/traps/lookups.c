@@ -1,0 +1,92 @@
+/* dlsym as programs use it: what it finds depends on who calls it, its versions, and what it says of
+ * failures. Prints what it found. liblookup_first.so and liblookup_second.so (LOOKUP defined) both have
+ * lookup_which(), and the first also asks for the next one. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef LOOKUP
+
+int lookup_which(void)
+{
+    return LOOKUP;
+}
+
+/* Names that begin as the driver's do and are not: an upper-case letter must follow "cu". */
+int cublasCreate_v2(void)
+{
+    return 1000 + LOOKUP;
+}
+
+int cudaMalloc(void)
+{
+    return 2000 + LOOKUP;
+}
+
+int cu(void)
+{
+    return 3000 + LOOKUP;
+}
+
+int cuLookup(void)
+{
+    return 4000 + LOOKUP;
+}
+
+#if LOOKUP == 1
+int lookup_next(void)
+{
+    int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "lookup_which");
+    return next ? next() : -1;
+}
+
+/* A library's own cuLookup, asked for by the library that has the next one behind it. */
+int lookup_next_cu(void)
+{
+    int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "cuLookup");
+    return next ? next() : -1;
+}
+#endif
+
+#else
+
+int lookup_which(void);
+int lookup_next(void);
+int lookup_next_cu(void);
+
+/* The three versions that programs of different ages ask for. */
+#ifdef __x86_64__
+void *dlsym_old(void *, const char *);
+__asm__(".symver dlsym_old,dlsym@GLIBC_2.2.5");
+#else
+#define dlsym_old dlsym
+#endif
+
+int main(void)
+{
+    printf("first: %d, next of first: %d, next of a driver's kind: %d\n", lookup_which(), lookup_next(),
+           lookup_next_cu());
+    static const char *const names[] = { "cublasCreate_v2", "cudaMalloc", "cu", "cuLookup", "lookup_which" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int (*found)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, names[i]);
+        int (*old)(void) = (int (*)(void))dlsym_old(RTLD_DEFAULT, names[i]);
+        int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, names[i]);
+        printf("%s: %d, by the old version %d, next %d, error %s\n", names[i], found ? found() : -1,
+               found == old, next ? next() : -1, dlerror() ? "yes" : "none");
+    }
+    static const char *const absent[] = { "cuNoSuchThing", "cublasNoSuchThing",
+                                          "cu"
+                                          "InitNot",
+                                          "" };
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+        void *found = dlsym(RTLD_DEFAULT, absent[i]);
+        const char *error = dlerror();
+        printf("'%s': %d, error names it: %d", absent[i], found != NULL,
+               error && strstr(error, "undefined symbol") && strstr(error, absent[i]));
+        printf(", once: %d\n", dlerror() == NULL);
+    }
+    return 0;
+}
+
+#endif

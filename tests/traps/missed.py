@@ -1,0 +1,65 @@
+"""What a preloaded library does not see: RTLD_DEEPBIND, dlmopen, dlvsym, static programs, musl. Results are untouched,
+nothing counts as traced, and `cudatrace run` says so in one line.
+
+    missed.py deepbind | dlmopen | dlvsym | static | musl
+"""
+import shutil
+import sys
+
+from trap_test import LINKED, SIMCUDA, Session, check, compiled, equal, library, recorded, same, skip
+
+(way,) = sys.argv[1:]
+
+PLUGIN = """#include "cuda_min.h"
+int plugin_run(void)
+{
+    int version = 0;
+    return cuInit(0) == CUDA_SUCCESS && cuDriverGetVersion(&version) == CUDA_SUCCESS ? version : -1;
+}
+"""
+
+ALONE = """#include <stdio.h>
+int main(void)
+{
+    puts("alone");
+    return 7;
+}
+"""
+
+
+def says_nothing_was_traced(s, *command, status=0, before=""):
+    s.stop_daemon() if s.daemon else None
+    said = s.trace(*command, status=status)
+    lines = said.stderr.splitlines()
+    check(lines and lines[-1].startswith("cudatrace: run: no CUDA driver call was traced"), "run said", said.stderr)
+    if before:
+        equal(len(lines), 2, f"lines in {lines}")
+        check(before in lines[0], "run warned", lines)
+    return said
+
+
+with Session() as s:
+    if way in ("deepbind", "dlmopen", "dlvsym"):
+        program = compiled(s, "missed.c")
+        library(s, PLUGIN, "plugin.so", *LINKED)
+        command = [program, way] + ([s.dir] if way == "deepbind" else [])
+        said = same(s, way, *command).stdout
+        print(said, end="")
+        equal(recorded(s), {}, "what the trace has of it")
+        equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
+        says_nothing_was_traced(s, *command)
+    else:
+        compiler, flags, kind = ("cc", ["-static"], "statically linked") if way == "static" else (
+            "musl-gcc", [], "musl")
+        if not shutil.which(compiler):
+            skip(f"no {compiler} here")
+        program = compiled(s, ALONE, *flags, output="alone", compiler=compiler)
+        said = says_nothing_was_traced(s, program, status=7, before=f"is {kind}" if way == "static" else "uses musl")
+        equal(said.stdout, "alone\n", "its output")
+        # The command is looked for as the shell would.
+        env = {"PATH": f"{s.dir}:/usr/bin:/bin"}
+        said = s.cudatrace("run", "--db", s.db, "--", "alone", env=env, status=7)
+        check(kind in said.stderr.splitlines()[0], "by PATH", said.stderr)
+    # A program that can be traced gets no word of it.
+    said = s.trace(compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="seen"))
+    equal(said.stderr, "", "about one that was traced")

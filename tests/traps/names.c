@@ -1,0 +1,124 @@
+/* Kernels' handles that come on all ways, each launched once or more under the name that it was given; the
+ * name is overwritten as soon as the driver has it. "hidden" asks past the hook for functions, as libraries
+ * do that have the driver's own addresses from cuGetExportTable. */
+#include "cuda_min.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int room, CUmodule module);
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int room, CUlibrary library);
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
+
+#define OK(call)                                                                                             \
+    do {                                                                                                     \
+        const int status = (int)(call);                                                                      \
+        if (status != 0) {                                                                                   \
+            printf("line %d: %d\n", __LINE__, status);                                                       \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+static void launch(void *handle)
+{
+    OK(cuLaunchKernel((CUfunction)handle, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+}
+
+static CUfunction function_of(CUmodule module, const char *name)
+{
+    static char buffer[128];
+    CUfunction function;
+    strcpy(buffer, name);
+    OK(cuModuleGetFunction(&function, module, buffer));
+    memset(buffer, '#', sizeof buffer - 1);
+    return function;
+}
+
+static void start(void)
+{
+    CUcontext context;
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+}
+
+typedef CUresult get_function(CUfunction *, CUmodule, const char *);
+static get_function *past_the_hook(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    /* Of a handle that the hook does not know, dlvsym finds the driver's own dlsym. */
+    void *(*look_up)(void *, const char *) =
+        (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    if (!look_up)
+        look_up = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.17");
+    return (get_function *)look_up(driver, "cuModuleGetFunction");
+}
+
+int main(void)
+{
+    CUmodule module, other;
+    CUlibrary library;
+    CUkernel kernel, kernels[2] = { 0 };
+    CUfunction function, functions[2] = { 0 };
+    start();
+
+    /* A function by its module, twice; a kernel, and its function. */
+    OK(cuModuleLoadData(&module, "image"));
+    launch(function_of(module, "by_module"));
+    launch(function_of(module, "by_module"));
+    OK(cuLibraryLoadData(&library, "image", NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryGetKernel(&kernel, library, "by_library"));
+    launch(kernel);
+    OK(cuKernelGetFunction(&function, kernel));
+    launch(function);
+
+    /* By the list of what is there: the driver is asked for the names. */
+    OK(cuModuleEnumerateFunctions(functions, 1, module));
+    launch(functions[0]);
+    OK(cuLibraryEnumerateKernels(kernels, 1, library));
+    launch(kernels[0]);
+
+    /* A library's module. */
+    OK(cuLibraryGetModule(&other, library));
+    function = function_of(other, "of_the_librarys_module");
+    launch(function);
+    const void *before = function;
+    OK(cuLibraryUnload(library));
+
+    /* The same handles under other names, got past the hook: what was known went with the library. */
+    CUfunction hidden[4];
+    int same = 0;
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "hidden_%d", i);
+        OK(past_the_hook()(&hidden[i], module, name));
+        same += hidden[i] == before;
+        launch(hidden[i]);
+    }
+    printf("a handle came again: %d\n", same);
+    OK(cuModuleUnload(module));
+
+    /* A context's reset takes its modules along; their handles come again. */
+    OK(cuModuleLoadData(&module, "image"));
+    before = function = function_of(module, "before_the_reset");
+    launch(function);
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    start();
+    OK(cuModuleLoadData(&module, "image"));
+    function = function_of(module, "after_the_reset");
+    launch(function);
+    printf("and after a reset: %d", function == before);
+    launch(function_of(module, "kept")); /* known by now, and asked for once more after the next reset */
+
+    /* The same once more, past the hook: only the driver knows that the name is another one now. */
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    start();
+    OK(cuModuleLoadData(&module, "image"));
+    OK(past_the_hook()(&hidden[0], module, "hidden_after_the_reset"));
+    launch(hidden[0]);
+    printf(" %d\n", hidden[0] == before);
+    return 0;
+}

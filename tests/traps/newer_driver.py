@@ -1,0 +1,21 @@
+"""A driver newer than the table: unknown functions get spare stubs under the name that was asked for, export tables and
+data stay the driver's own, and a cuInit that forks, executes and registers atfork handlers is one call like any."""
+from trap_test import Session, check, compiled, equal, library, recorded, same
+
+with Session() as s:
+    driver = s.dir / "driver"
+    driver.mkdir()
+    library(s, "newer_driver.c", "driver/libcuda.so.1", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-Wno-unused")
+    program = compiled(s, "newer.c")
+    env = {"LD_LIBRARY_PATH": driver}
+    said = same(s, "a newer driver", program, env=env).stdout
+    check("same by name and by query: 1\n" in said and "init: 0\n" in said and "table in libcuda.so.1, its function in "
+          "libcuda.so.1" in said and "data: 4711 in libcuda.so.1" in said, said)
+    print(said)
+    equal(recorded(s), {"cuInit": 1, "cuGetProcAddress_v2": 2, "cuGetExportTable": 1, "cuNewFunction": 2,
+                        "cuUnexported": 1, "cuNewForks": 1}, "the trace")
+    equal(s.rows("SELECT state, count(*) FROM processes GROUP BY state"), [("exited", 1)],
+          "processes: children that call nothing are none")
+    where = s.run(program, "where", env=env).stdout
+    check("where: libcudatrace.so libcudatrace.so libcudatrace.so libcudatrace.so\n" in where, where)
+    s.flush()

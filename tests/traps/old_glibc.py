@@ -1,0 +1,88 @@
+"""The hook under an old C library for real: a container root whose glibc has libdl and libpthread beside libc, with
+LD_BIND_NOW, so that every symbol must be there.
+
+    CUDATRACE_OLD_ROOT=ROOT old_glibc.py
+    old_glibc.py --make-root ROOT [SUITE]     makes one with debootstrap (Debian 11: glibc 2.31), as root
+
+The root needs gcc and libc6-dev: the simulated driver and the workloads are built in it. Without one this is a skip.
+"""
+import glob
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from trap_test import BUILD, HOOK, SOURCE, Session, can_unshare, check, equal, skip
+
+
+def make_root(root, suite="bullseye"):
+    sys.exit(subprocess.run(["debootstrap", "--variant=minbase", "--include=gcc,libc6-dev", suite, root]).returncode)
+
+
+if "--make-root" in sys.argv:
+    make_root(*sys.argv[sys.argv.index("--make-root") + 1:])
+root = os.environ.get("CUDATRACE_OLD_ROOT")
+if not root:
+    skip("CUDATRACE_OLD_ROOT names no container root with an old glibc; --make-root makes one")
+if os.geteuid() != 0 or not can_unshare("-m"):
+    skip("a mount namespace and chroot want root")
+root = pathlib.Path(root)
+
+# What is built in there: the same sources, with the C library's own headers and versions of symbols.
+BUILD_INSIDE = """set -e
+cd /cudatrace
+gcc -std=gnu11 -O1 -shared -fPIC -D_GNU_SOURCE -fvisibility=hidden -Itests/simcuda -Ihook -o libcuda.so.1 \\
+    -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $(cat simcuda.sources) entries.c -lpthread -lm
+for name in calls:mix forks threads graph; do
+    gcc -std=gnu11 -O1 -D_GNU_SOURCE -Itests/simcuda -Itests/workloads -o ${name%%:*} tests/workloads/${name%%:*}.c \\
+        $([ $name = ${name#*:} ] || echo tests/workloads/${name#*:}.c) tests/workloads/driver.c tests/workloads/workload.c \\
+        ./libcuda.so.1 -lpthread -ldl
+done
+gcc -O1 -D_GNU_SOURCE -Itests/simcuda -o processes tests/traps/processes.c ./libcuda.so.1 -lpthread -ldl
+"""
+
+with Session() as s:
+    inside = s.dir / "root"
+    inside.mkdir()
+    place = root / "cudatrace"
+    shutil.rmtree(place, ignore_errors=True)
+    for folder in ("tests/simcuda", "tests/workloads", "tests/traps", "hook"):
+        shutil.copytree(SOURCE / folder, place / folder)
+    shutil.copy(HOOK, place)
+    shutil.copy(BUILD / "tests/simcuda/entries.c", place)
+    names = [p for p in glob.glob(str(SOURCE / "tests/simcuda/*.c")) if "selftest" not in p]
+    (place / "simcuda.sources").write_text(" ".join("tests/simcuda/" + os.path.basename(p) for p in names))
+    (place / "counts").mkdir()
+
+    def enter(script, *arguments, **options):
+        """In the root, with the machine's /dev/shm and /proc, where the daemon's session is."""
+        mounts = (f"mount --bind /dev/shm {root}/dev/shm && mount -t proc proc {root}/proc && "
+                  f'exec chroot {root} sh -c "$0" "$@"')
+        return s.run("unshare", "-m", "sh", "-c", mounts, script, "sh", *arguments, preload=False, **options)
+
+    os.makedirs(root / "dev/shm", exist_ok=True)
+    print(enter("ldd --version | head -1; ldd /cudatrace/libcudatrace.so").stdout)
+    enter(BUILD_INSIDE)
+    s.start_daemon()
+    s.counts = place / "counts"
+    runs = 'export LD_LIBRARY_PATH=/cudatrace LD_BIND_NOW=1 SIMCUDA_COUNTS=/cudatrace/counts; cd /cudatrace; "$@"'
+    hook = 'export LD_PRELOAD=/cudatrace/libcudatrace.so; ' + runs
+    for command in (["./calls", "--via", "linked", "--threads", "3", "--calls", "3000", "--seed", "3"],
+                    ["./calls", "--via", "dlsym", "--threads", "3", "--calls", "3000", "--seed", "3"],
+                    ["./calls", "--via", "procaddress", "--threads", "3", "--calls", "3000", "--seed", "3"],
+                    ["./threads", "--count", "100"], ["./forks"], ["./graph"], ["./processes", "vfork"],
+                    ["./processes", "exits"], ["./processes", "host"], ["./processes", "capture"]):
+        before = set(glob.glob(str(s.counts / "*")))
+        plain = enter(runs, *command)
+        for path in set(glob.glob(str(s.counts / "*"))) - before:
+            os.unlink(path)
+        seen = enter(hook, *command)
+        equal((seen.stdout, seen.stderr), (plain.stdout, plain.stderr), command)
+    s.flush()
+    s.check_identity(lost=None)
+    s.check_truth()
+    check(s.value("SELECT count(*) FROM calls") > 9000, "calls")
+    equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "processes that did not exit")
+    print(s.value("SELECT count(*) FROM calls"), "calls of", s.value("SELECT count(*) FROM processes"), "processes")
+    shutil.rmtree(place)

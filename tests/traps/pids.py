@@ -1,0 +1,86 @@
+"""A pid that comes again is another process; in a pid namespace, and with a /dev/shm of its own, a process is who it is.
+
+    pids.py reuse | namespace | own_shm
+"""
+import os
+import subprocess
+import sys
+
+from trap_test import Session, WORKLOADS, can_unshare, check, equal, fifo, skip
+
+INSIDE = "CUDATRACE_TEST_INSIDE"
+(trap,) = sys.argv[1:]
+CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls"]
+
+
+def reuse(s):
+    """Run in a pid namespace of our own, where the next pid can be chosen."""
+    s.start_daemon()
+    pids = []
+    for calls in (100, 200, 300):
+        # Of two programs that are started under one pid, the first is gone before the second begins.
+        with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+            last.write("4999")
+        program = s.start(*CALLS, calls, stdout=-3)
+        equal(program.wait(), 0, "its status")
+        pids.append(program.pid)
+    equal(pids, [5000] * 3, "pids")
+    s.flush()
+    s.check_identity()
+    seen = s.rows("SELECT process_id, pid, state, (SELECT sum(calls) FROM totals WHERE totals.process_id = p.process_id "
+                  "AND name = 'cuCtxGetCurrent') FROM processes AS p ORDER BY process_id")
+    equal([row[1:3] for row in seen], [(5000, "exited")] * 3, "processes")
+    counts = [row[3] for row in seen]
+    check(counts[1] - counts[0] == counts[2] - counts[1] > 0, "calls of each", seen)
+    equal(s.value("SELECT count(DISTINCT started_ns) FROM processes"), 3, "starts")
+
+
+def namespace(s):
+    """The daemon outside; programs that see themselves as pid 1 and 2 of a namespace of theirs."""
+    s.start_daemon()
+    for _ in range(2):
+        s.run("unshare", "-p", "-f", "--mount-proc", *CALLS, 500)
+    s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c", '"$0" "$@" & wait $!; exit $?', *CALLS, 500)
+    with fifo(s.dir, "blocked") as blocked:
+        victim = s.start("unshare", "-p", "-f", "--mount-proc", "--kill-child", WORKLOADS / "hang", "--calls", 100,
+                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+        with open(blocked, "rb") as inside:
+            inside.read(1)
+        victim.kill()
+        victim.wait()
+    s.flush()
+    s.check_identity()
+    # That a process of another namespace has ended is looked for, and not told.
+    while s.value("SELECT count(*) FROM processes WHERE state = 'running'") > 0:
+        s.flush()
+    rows = s.rows("SELECT pid, state FROM processes WHERE cmdline LIKE '%getctx%'")
+    equal(len(rows), 3, "programs")
+    equal({state for _, state in rows}, {"exited"}, rows)
+    check(s.value("SELECT count(*) FROM calls") >= 1600, "calls")
+    equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "the killed one's open call")
+    equal(s.value("SELECT state FROM processes WHERE cmdline LIKE '%hang%'"), "killed", "the killed one's state")
+
+
+def own_shm(s):
+    """A container with a /dev/shm of its own has no daemon: dormant, and nothing is left behind."""
+    s.start_daemon()
+    plain = s.run(*CALLS, 500, preload=False)
+    done = s.run("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm', *CALLS, 500)
+    equal((done.stdout, done.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
+    s.flush()
+    equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
+
+
+if trap == "reuse" and INSIDE not in os.environ:
+    if not can_unshare("-p", "-f", "--mount-proc"):
+        skip("no pid namespace to be had")
+    sys.exit(subprocess.run(["unshare", "-p", "-f", "--mount-proc", sys.executable, __file__, trap],
+                            env=dict(os.environ, **{INSIDE: "1"})).returncode)
+if trap == "reuse" and not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK):
+    skip("pids cannot be chosen here")
+if trap == "namespace" and not can_unshare("-p", "-f", "--mount-proc"):
+    skip("no pid namespace to be had")
+if trap == "own_shm" and not can_unshare("-m"):
+    skip("no mount namespace to be had")
+with Session() as session:
+    {"reuse": reuse, "namespace": namespace, "own_shm": own_shm}[trap](session)

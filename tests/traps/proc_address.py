@@ -1,0 +1,19 @@
+"""cuGetProcAddress: libcudart 13.0's 439 queries give the results, statuses and pointers of the untraced program, each
+pointer being a stub; four arguments and five; a NULL status; versions are told by address."""
+from trap_test import LINKED, SOURCE, Session, check, compiled, equal, recorded, same
+
+QUERIES = SOURCE / "tests/simcuda/cudart-13.0.procaddress.tsv"
+
+with Session() as s:
+    program = compiled(s, "proc_address.c")
+    said = same(s, "the queries", program, QUERIES).stdout
+    asked, found = (int(word.strip(",")) for word in said.split("\nasked ")[1].split()[:3:2])
+    equal(asked, 439, "queries")
+    check(found > 400, "found", found)
+    for line in said.splitlines()[-6:]:
+        print(line)
+    calls = recorded(s)
+    equal((calls["cuGetProcAddress"], calls["cuGetProcAddress_v2"]), (439, 2 * 439 + 1 + 6), "queries in the trace")
+    where = s.run(program, QUERIES, "where").stdout
+    check(f"found {found}, in the hook {found}\n" in where, "pointers that are no stubs:", where.splitlines()[-7])
+    s.flush()

@@ -1,0 +1,28 @@
+"""A set-user-ID program ignores the hook: its results are its own, nothing is counted, and `cudatrace run` says so."""
+import os
+import shutil
+
+from trap_test import LINKED, SIMCUDA, Session, check, compiled, equal, recorded, skip
+
+if os.geteuid() != 0:
+    skip("only root can make a set-user-ID program of another user")
+
+with Session() as s:
+    program = compiled(s, "processes.c", *LINKED, "-lpthread")
+    os.chmod(s.dir, 0o755)
+    driver = s.dir / "libcuda.so.1"
+    shutil.copy(SIMCUDA / "libcuda.so.1", driver)
+    # The loader takes no LD_LIBRARY_PATH from a set-user-ID program's environment.
+    program = compiled(s, "processes.c", *LINKED, "-lpthread", f"-Wl,-rpath,{s.dir}")
+    plain = s.run(program, "plain", driver, preload=False).stdout
+    equal(plain, "plain: 0 as 0\n", "as an ordinary program")
+    os.chown(program, 65534, 65534)
+    os.chmod(program, 0o4755)
+    said = s.run(program, "plain", driver, preload=False, env={"SIMCUDA_COUNTS": ""}).stdout
+    if said.endswith("as 0\n"):
+        skip("set-user-ID programs are not honoured here")
+    done = s.trace(program, "plain", driver, env={"SIMCUDA_COUNTS": ""})
+    equal(done.stdout, said, "its output")
+    lines = [line for line in done.stderr.splitlines() if line.startswith("cudatrace:")]
+    check("is set-user-ID" in lines[0] and "no CUDA driver call was traced" in lines[1], done.stderr)
+    equal(recorded(s), {}, "the trace")

@@ -1,0 +1,73 @@
+"""What the tests of this folder share: tests/e2e/cudatrace_test.py, a compiler at hand, and a comparison with the program
+untraced. A test's C program lies beside it."""
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "e2e"))
+from cudatrace_test import *  # noqa: E402, F403: that the tests need one import alone
+from cudatrace_test import HOOK, SIMCUDA, SOURCE, check, equal  # noqa: E402
+
+# Own look-ups that the hook may make while a program runs; none of them waits or ends a capture.
+LOOK_UPS = {"cuStreamIsCapturing", "cuGraphGetNodes", "cuGraphNodeGetType", "cuGraphChildGraphNodeGetGraph",
+            "cuPointerGetAttribute", "cuFuncGetName", "cuFuncGetModule", "cuKernelGetName", "cuKernelGetLibrary"}
+LINKED = ["-L" + str(SIMCUDA), "-l:libcuda.so.1"]
+
+
+def compiled(s, source, *flags, output=None, compiler=None):
+    """A program from a source beside the test, or from text; flags may follow. Its path."""
+    if "\n" in source:
+        path = s.dir / (output + ".c")
+        path.write_text(source)
+    else:
+        path = HERE / source
+    made = s.dir / (output or path.stem)
+    subprocess.run([compiler or os.environ.get("CC", "cc"), "-O1", "-g", "-D_GNU_SOURCE", "-I", str(SOURCE / "tests/simcuda"),
+                    "-o", str(made), str(path), *map(str, flags)], check=True)
+    return made
+
+
+def library(s, source, name, *flags):
+    return compiled(s, source, "-shared", "-fPIC", *flags, output=name)
+
+
+def same(s, what, *command, status=0, **options):
+    """The program untraced, with a dormant hook and recorded: each time the same output. The daemon stays. What it said."""
+    said = s.run(*command, preload=False, status=status, **options)
+    wanted = (said.returncode, said.stdout, said.stderr)
+    for way in ("dormant", "recording"):
+        if way == "recording" and not s.daemon:
+            s.start_daemon()
+        seen = s.run(*command, status=None, **options)
+        equal((seen.returncode, seen.stdout, seen.stderr), wanted, f"{what}, {way}")
+    s.flush()
+    s.check_identity()
+    return said
+
+
+def recorded(s, like="%"):
+    """{function: calls} of all processes whose command line is like that."""
+    return dict(s.rows("SELECT totals.name, sum(calls) FROM totals JOIN processes USING (process_id) WHERE cmdline LIKE ? "
+                       "GROUP BY totals.name", like))
+
+
+def counted(s):
+    """{function: calls} as the simulated driver counted them in all processes since the session began."""
+    sums = {}
+    for (_, name), calls in s.truth().items():
+        sums[name] = sums.get(name, 0) + calls
+    return sums
+
+
+def preloads(*libraries):
+    """LD_PRELOAD with the hook among others, HOOK standing for it."""
+    return {"LD_PRELOAD": ":".join(str(HOOK if one == "HOOK" else one) for one in libraries)}
+
+
+def can_unshare(*flags):
+    return subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode == 0
+
+
+__all__ = [name for name in dir() if not name.startswith("_")]
