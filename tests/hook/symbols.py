@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-hook, table = map(pathlib.Path, sys.argv[1:3])
+hook, driver_table, runtime_table = map(pathlib.Path, sys.argv[1:4])
 
 
 def output(*command):
@@ -29,13 +29,25 @@ needed = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", hook)))
 allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 check(needed <= allowed and "libc.so.6" in needed, "libraries:", needed)
 
+
+def rows(table):
+    return set(re.findall(r"^ROW\((\w+),", table.read_text(), re.M))
+
+
 exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "--defined-only", hook).splitlines()}
-functions = set(re.findall(r"^ROW\((\w+),", table.read_text(), re.M))
-check(len(functions) == 682, "rows in the table:", len(functions))
-interposed = {"dlsym", "_exit", "_Exit"}
-check(set(exported) == functions | interposed, "exports that differ:", set(exported) ^ (functions | interposed))
-check(set(exported.values()) == {"T"}, "exports that are no functions:",
-      {n for n, kind in exported.items() if kind != "T"})
+functions, runtime_functions = rows(driver_table), rows(runtime_table)
+check(len(functions) == 682 and len(runtime_functions) == 449, "rows in the tables:", len(functions), len(runtime_functions))
+# One `@`: a reference without a version is bound to none of them.
+runtime_versions = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"]
+versioned = {f"{name}@{version}" for name in runtime_functions for version in runtime_versions}
+wanted = functions | versioned | {"dlsym", "_exit", "_Exit"}
+versions = {name for name, kind in exported.items() if kind == "A"}
+check(set(exported) - versions == wanted, "exports that differ:", (set(exported) - versions) ^ wanted)
+check({name.partition("@")[0] for name in versions} == {"CUDATRACE", *runtime_versions}, "versions:", versions)
+check({exported[name] for name in wanted} == {"T"}, "exports that are no functions:",
+      {name for name in wanted if exported[name] != "T"})
+definitions = re.findall(r"Index: (\d+) .*Name: (\S+)", output("readelf", "-VW", hook).partition("Version needs")[0])
+check(dict(definitions).get("2") == "CUDATRACE", "the first version is the one without symbols:", definitions)
 
 for function in ("ct_enter", "ct_leave"):
     code = output("objdump", "-d", f"--disassemble={function}", hook)
