@@ -285,13 +285,14 @@ static struct library *library_of_caller(uint32_t version, uint32_t function, co
     } else {
         if (count_libraries(version) > 1)
             library = bound_library(version, function, caller);
-        if (ct_process_lock()) {
-            ct_table_set(&callers, key, number_of(library));
-            ct_process_unlock();
-        }
+        /* A signal handler that interrupted the holder of the lock asks again at its next call. */
+        if (!ct_process_lock())
+            return library;
+        ct_table_set(&callers, key, number_of(library));
+        ct_process_unlock();
     }
-    /* The trampoline may pass this page from now on. Nothing else is read because of it but the row, which
-     * ct_enter() checks for itself. */
+    /* The trampoline lets this page pass from now on. ct_enter() checks the row for itself, so nothing needs
+     * to be seen in order. */
     if (library == atomic_load_explicit(&first[version], memory_order_relaxed))
         atomic_store_explicit(&ct_runtime_callers[version][page % CT_RUNTIME_CALLERS], page,
                               memory_order_relaxed);
