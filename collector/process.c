@@ -3,8 +3,8 @@
 #include "category.h"
 #include "ioctl_names.h"
 #include "lane.h"
-#include "selection.h"
 #include "namespace.h"
+#include "selection.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,11 +133,12 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     if (!process->functions || map == MAP_FAILED || !process->guard)
         goto fail;
     snprintf(process->path, sizeof(process->path), "%s", path);
-    /* A process that cannot be seen from here, since it is in a namespace beside ours, is followed until the
-     * daemon stops. */
+    /* A process that cannot be seen from here is in a namespace beside ours, or was gone before it was looked
+     * for: has_left() says how it is known to have ended, if at all. */
     const uint64_t namespace = process->facts.pid_namespace;
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
     const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
+    process->unseen = pid <= 0;
     if (pid > 0) {
         process->pidfd = open_pidfd(&process->facts, pid);
         atomic_store(&process->dead, process->pidfd == -ESRCH);
@@ -283,9 +284,23 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
     return 0;
 }
 
+/* A process that cannot be seen has ended when it said a while ago that it would; what destructors call after
+ * that takes less. */
+static bool has_left(struct ct_process *process, uint64_t now_ns)
+{
+    enum { GOODBYE_NS = 1000000000 };
+    if (!process->unseen ||
+        !(atomic_load_explicit(&process->shared->flags, memory_order_acquire) & CT_SEGMENT_EXITING))
+        return false;
+    if (process->leaving_since_ns == 0)
+        process->leaving_since_ns = now_ns;
+    return now_ns - process->leaving_since_ns > GOODBYE_NS;
+}
+
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
 {
-    process->final = atomic_load_explicit(&process->dead, memory_order_acquire);
+    process->final =
+        atomic_load_explicit(&process->dead, memory_order_acquire) || has_left(process, batch->now_ns);
     const bool renumber = process->generation != ct_store_generation(batch->store);
     if (!process->registered || renumber) {
         size_t hint = 0;

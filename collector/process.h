@@ -33,10 +33,12 @@ struct ct_process {
     _Atomic bool dead; /* set by the loop thread when pidfd says so */
     bool final;        /* it was dead when this batch began: what is there now is all there will be */
     bool detached;     /* its hook was told to let go */
+    bool unseen;       /* it is in another pid namespace, and was not found there */
     bool call_soon;  /* its hook is to look up at its next record: it is detached, or has a wish to follow */
     bool registered; /* has rows in the database */
-    const char *broken;  /* what rule it broke, NULL for none */
-    uint32_t generation; /* of the store's numbers */
+    const char *broken;        /* what rule it broke, NULL for none */
+    uint32_t generation;       /* of the store's numbers */
+    uint64_t leaving_since_ns; /* when an unseen one was first found to be on its way out */
 
     struct ct_segment facts; /* copied at open and checked */
     struct ct_segment *shared;

@@ -146,10 +146,34 @@
     DECODER(device_end, CT_ROW_ALWAYS)        /* (device): the same for its primary context */                \
     DECODER(proc_address, CT_ROW_ALWAYS)      /* (symbol, function *, …) */
 
+/* Those that hook/runtime_api.def may name besides: they add to a call what the driver calls inside it do not
+ * say of it, and make no launch, copy or allocation of it, since those are the driver calls'. */
+#define CT_RUNTIME_DECODERS(DECODER)                                                                          \
+    DECODER(no_status, 0)               /* the result is no cudaError_t */                                    \
+    DECODER(entry_point, CT_ROW_ALWAYS) /* (symbol, function *, …) */                                         \
+    DECODER(bytes_1, 0)                 /* number of bytes in the second argument */                          \
+    DECODER(bytes_2, 0)                 /* … the third */                                                     \
+    DECODER(bytes_4, 0)                 /* … the fifth */                                                     \
+    DECODER(bytes_6, 0)                 /* … the seventh */                                                   \
+    DECODER(bytes_3x4, 0)               /* rows of bytes: width in the fourth argument, height in the fifth */\
+    DECODER(bytes_4x5, 0)                                                                                     \
+    DECODER(bytes_5x6, 0)                                                                                     \
+    DECODER(bytes_6x7, 0)                                                                                     \
+    DECODER(bytes_pitch, 0)             /* (pointer *, pitch *, width, height) */                             \
+    DECODER(bytes_pitched, 0)           /* (cudaPitchedPtr *, cudaExtent) */                                  \
+    DECODER(bytes_set_3d, 0)            /* (cudaPitchedPtr, value, cudaExtent) */                             \
+    DECODER(bytes_copy_3d, 0)           /* (cudaMemcpy3DParms *) */                                           \
+    DECODER(bytes_copy_3d_peer, 0)      /* (cudaMemcpy3DPeerParms *) */                                       \
+    DECODER(bytes_batch, 0)             /* (destinations, sources, sizes, count, …) */                        \
+    DECODER(stream_and_event, 0)        /* (stream, event, …) */                                              \
+    DECODER(event_and_stream, 0)        /* (event, stream, …) */                                              \
+    DECODER(two_events, 0)              /* (float *, event, event) */
+
 enum {
     CT_DECODER_FLAGS_none = 0,
 #define DECODER(name, flags) CT_DECODER_FLAGS_##name = flags,
     CT_DECODERS(DECODER)
+    CT_RUNTIME_DECODERS(DECODER)
 #undef DECODER
 #define OBJECTS(name, ...)        CT_DECODER_FLAGS_##name = 0,
 #define OBJECTS_ALWAYS(name, ...) CT_DECODER_FLAGS_##name = CT_ROW_ALWAYS,
@@ -160,6 +184,7 @@ enum {
 
 #define DECODER(name, flags) ct_decoder ct_decode_##name;
 CT_DECODERS(DECODER)
+CT_RUNTIME_DECODERS(DECODER)
 #undef DECODER
 #define OBJECTS(name, ...) ct_decoder ct_decode_##name;
 #define OBJECTS_ALWAYS     OBJECTS

@@ -1,5 +1,5 @@
-/* The driver's functions: one row each, and which address is whose. Called by the slow way of a call, by
- * lookup.c and by process.c. */
+/* The functions: one row each, and which address is which of the driver's. Called by the slow way of a call,
+ * by lookup.c and by process.c. */
 #include "hook.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,25 @@ struct ct_row ct_rows[CT_ROWS_ALL] = {
     },
 #include "driver_api.def"
 #undef ROW
+#define RUNTIME_ROW(version, function, group, words, decoder)                                                \
+    [CT_RUNTIME_ROW(version, CT_RUNTIME_##function)] = {                                                     \
+        .decode = ct_decode_##decoder,                                                                       \
+        .stack_words = words,                                                                                \
+        .flags = CT_DECODER_FLAGS_##decoder,                                                                 \
+        .category = CT_CATEGORY_##group,                                                                     \
+        .layer = CT_LAYER_RUNTIME,                                                                           \
+    },
+#define ROW(...) RUNTIME_ROW(0, __VA_ARGS__)
+#include "runtime_api.def"
+#undef ROW
+#define ROW(...) RUNTIME_ROW(1, __VA_ARGS__)
+#include "runtime_api.def"
+#undef ROW
+#define ROW(...) RUNTIME_ROW(2, __VA_ARGS__)
+#include "runtime_api.def"
+#undef ROW
 };
+static_assert(CT_RUNTIME_VERSIONS == 3, "rows for each version");
 
 static const char *const names[CT_ROW_COUNT] = {
 #define ROW(function, group, words, decoder) #function,
@@ -27,7 +45,7 @@ static const char *const names[CT_ROW_COUNT] = {
 };
 
 /* Names of rows that no table names: spares, then extras. */
-static char made_names[CT_ROWS_ALL - CT_ROW_COUNT][CT_FUNCTION_NAME_MAX + 1];
+static char made_names[CT_ROWS_ALL - CT_NAMED_COUNT][CT_FUNCTION_NAME_MAX + 1];
 static _Atomic uint32_t spares, extras; /* in use; a row's fields are written before */
 
 /* Addresses of real functions to rows: open addressing, filled once by resolve() and then only read. */
@@ -69,6 +87,12 @@ static bool look_all_up(void)
     return ct_driver_symbol("cuInit") != NULL;
 }
 
+uint8_t ct_functions_form(const char *name)
+{
+    const char *suffix = strrchr(name, '_');
+    return suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0) ? CT_ROW_PER_THREAD : 0;
+}
+
 bool ct_functions_resolve(void)
 {
     if (atomic_load_explicit(&resolved, memory_order_acquire))
@@ -77,9 +101,7 @@ bool ct_functions_resolve(void)
         return false;
     if (!atomic_load_explicit(&resolved, memory_order_relaxed)) {
         for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-            const char *suffix = strrchr(names[row], '_');
-            if (suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0))
-                ct_rows[row].flags |= CT_ROW_PER_THREAD;
+            ct_rows[row].flags |= ct_functions_form(names[row]);
             if (ct_rows[row].real)
                 remember(ct_rows[row].real, row);
         }
@@ -105,8 +127,8 @@ static void *find_spare(const void *real)
 {
     const uint32_t used = atomic_load_explicit(&spares, memory_order_acquire);
     for (uint32_t i = 0; i < used; i++) {
-        if (ct_rows[CT_ROW_COUNT + i].real == real)
-            return ct_stubs[CT_ROW_COUNT + i];
+        if (ct_rows[CT_NAMED_COUNT + i].real == real)
+            return ct_stubs[CT_NAMED_COUNT + i];
     }
     return NULL;
 }
@@ -119,12 +141,12 @@ void *ct_functions_spare(void *real, const char *name)
     stub = find_spare(real);
     const uint32_t used = atomic_load_explicit(&spares, memory_order_relaxed);
     if (!stub && used < CT_SPARE_COUNT) {
-        struct ct_row *row = &ct_rows[CT_ROW_COUNT + used];
+        struct ct_row *row = &ct_rows[CT_NAMED_COUNT + used];
         strncpy(made_names[used], name, CT_FUNCTION_NAME_MAX);
         row->stack_words = CT_SPARE_STACK_WORDS;
         row->category = CT_CATEGORY_other;
         row->real = real;
-        stub = ct_stubs[CT_ROW_COUNT + used];
+        stub = ct_stubs[CT_NAMED_COUNT + used];
         /* Pairs with the acquire in find_spare(). */
         atomic_store_explicit(&spares, used + 1, memory_order_release);
     }
@@ -152,7 +174,7 @@ uint32_t ct_functions_extra(enum ct_layer layer, uint8_t category, const char *n
     if (found == CT_ROWS_ALL && used < CT_EXTRA_COUNT) {
         found = CT_STUB_COUNT + used;
         struct ct_row *row = &ct_rows[found];
-        strncpy(made_names[found - CT_ROW_COUNT], name, CT_FUNCTION_NAME_MAX);
+        strncpy(made_names[found - CT_NAMED_COUNT], name, CT_FUNCTION_NAME_MAX);
         row->layer = (uint8_t)layer;
         row->category = category;
         row->decode = decode;
@@ -165,12 +187,12 @@ uint32_t ct_functions_extra(enum ct_layer layer, uint8_t category, const char *n
 
 void *ct_functions_fallback(uint32_t row)
 {
-    static void *_Atomic fallbacks[CT_ROW_COUNT];
-    if (row >= CT_ROW_COUNT)
+    static void *_Atomic fallbacks[CT_NAMED_COUNT];
+    if (row >= CT_NAMED_COUNT)
         return NULL;
     void *fallback = atomic_load_explicit(&fallbacks[row], memory_order_relaxed);
     if (!fallback) {
-        fallback = ct_next_symbol(names[row]);
+        fallback = ct_next_symbol(ct_functions_name(row));
         atomic_store_explicit(&fallbacks[row], fallback, memory_order_relaxed);
     }
     return fallback;
@@ -195,7 +217,9 @@ bool ct_functions_known(const char *name)
 
 const char *ct_functions_name(uint32_t row)
 {
-    return row < CT_ROW_COUNT ? names[row] : made_names[row - CT_ROW_COUNT];
+    if (row < CT_ROW_COUNT)
+        return names[row];
+    return row < CT_NAMED_COUNT ? ct_runtime_name(row) : made_names[row - CT_NAMED_COUNT];
 }
 
 void ct_functions_forget_ids(void)

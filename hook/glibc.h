@@ -14,6 +14,7 @@
 #define CT_GLIBC_PIN(name) __asm__(".symver " #name "," #name "@" CT_GLIBC_BASE)
 
 CT_GLIBC_PIN(dladdr);
+CT_GLIBC_PIN(dlclose);
 CT_GLIBC_PIN(dlopen);
 CT_GLIBC_PIN(dlvsym);
 CT_GLIBC_PIN(pthread_key_create);

@@ -2,13 +2,14 @@
  * the real driver → entry.c, which writes the record (record.c when it is not a plain one).
  *
  *   functions.c  the row of each driver function: its real address, its number in the segment, its decoder
+ *   runtime.c    the same for the runtime's functions, of which a process may hold several libraries
  *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
  *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
  *   thread.c     a thread's lane: taking and giving back
  *   selection.c  which calls are recorded, and counting the others
  *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs,
  *                decode_memory.c of memory that is got otherwise, decode_objects.c of calls that are about
- *                objects, decode_image.c of code
+ *                objects, decode_image.c of code, decode_runtime.c of the runtime's functions
  *   names.c      kernels' names by handle
  *   graphs.c     what graphs consist of, and which streams are being captured
  *   memory.c     which addresses are the device's
@@ -39,14 +40,26 @@
 #define CT_UNLIKELY(x)     __builtin_expect(!!(x), 0)
 #define CT_ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Numbers of rows: the table's functions in order, then the spare stubs. */
+/* The runtime's functions, in the order of the table, and the versions of libcudart that have a stub of
+ * each. */
+enum {
+#define ROW(name, category, stack_words, decoder) CT_RUNTIME_##name,
+#include "runtime_api.def"
+#undef ROW
+    CT_RUNTIME_FUNCTIONS,
+    CT_RUNTIME_VERSIONS = 3
+};
+
+/* Numbers of rows: the driver's functions in order, the runtime's in order for each version, then the spare
+ * stubs. */
 enum {
 #define ROW(name, category, stack_words, decoder) CT_ROW_##name,
 #include "driver_api.def"
 #undef ROW
-    CT_ROW_COUNT,
+    CT_ROW_COUNT, /* of the driver */
+    CT_NAMED_COUNT = CT_ROW_COUNT + CT_RUNTIME_VERSIONS * CT_RUNTIME_FUNCTIONS,
     CT_SPARE_COUNT = 128,
-    CT_STUB_COUNT = CT_ROW_COUNT + CT_SPARE_COUNT,
+    CT_STUB_COUNT = CT_NAMED_COUNT + CT_SPARE_COUNT,
     /* Rows without a stub, for what is traced by other means than the trampoline. */
     CT_EXTRA_COUNT = 768,
     CT_ROWS_ALL = CT_STUB_COUNT + CT_EXTRA_COUNT
@@ -66,6 +79,7 @@ enum {
 #endif
 #define CT_STACK_WORDS(beyond_six)                                                                           \
     ((beyond_six) + 6 > CT_REGISTER_ARGS ? (beyond_six) + 6 - CT_REGISTER_ARGS : 0)
+#define CT_RUNTIME_ROW(version, function) (CT_ROW_COUNT + (version)*CT_RUNTIME_FUNCTIONS + (function))
 
 /* Stack words that are passed on for a function whose signature nobody told us. */
 enum { CT_SPARE_STACK_WORDS = 16 };
@@ -103,7 +117,7 @@ static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
 /* What the trampoline does next, returned in two registers. */
 struct ct_target {
     void *function;
-    uint64_t mode; /* stack words to pass on (0 to CT_SPARE_STACK_WORDS), or one of the two below */
+    uint64_t mode; /* stack words to pass on (0 to 255), or one of the two below */
 };
 #define CT_MODE_STRAIGHT UINT64_MAX       /* jump to function as if the stub were not there */
 #define CT_MODE_SLOW     (UINT64_MAX - 1) /* save the vector registers and call ct_enter_slow() */
@@ -113,6 +127,8 @@ struct ct_target ct_enter(struct ct_frame *frame);
 void ct_leave(struct ct_frame *frame);
 /* Their slow ways, in record.c; the trampoline saves the vector registers around the first. */
 struct ct_target ct_enter_slow(struct ct_frame *frame);
+/* Instead of both for a runtime function whose caller, a return address, is not among ct_runtime_callers. */
+struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
 void ct_leave_slow(struct ct_frame *frame);
 /* The same for a call of a row without a stub: whoever has it fills in row, args and result, and makes the
  * call between the two. The frame lies on the stack, below those of the calls that it is made in. */
@@ -168,7 +184,8 @@ static_assert(sizeof(struct ct_row) == 32, "two rows a cache line");
 
 extern struct ct_row ct_rows[CT_ROWS_ALL];
 
-/* The stubs' addresses, in the order of the rows; defined beside the trampoline. */
+/* The stubs' addresses, in the order of the rows; defined beside the trampoline. Of a runtime function, the
+ * entry that does not look at the caller. */
 extern void *const ct_stubs[CT_STUB_COUNT];
 
 /* Finds the real functions if libcuda is loaded; true once they are known. Cheap when they are. */
@@ -188,11 +205,29 @@ void ct_functions_forget_ids(void);
 void *ct_functions_fallback(uint32_t row);
 /* Whether the table has a function of that name. */
 bool ct_functions_known(const char *name);
+/* The flags that a function's name tells. */
+uint8_t ct_functions_form(const char *name);
 /* The real function of a row, for the hook's own calls; NULL when the driver lacks it. */
 static inline void *ct_real(uint32_t row)
 {
     return ct_rows[row].real;
 }
+
+/* ---- runtime.c ---- */
+
+/* By version, pages of code whose references are bound to the library that the rows have, each at the place
+ * of its number modulo the length. The trampoline knows the layout. */
+enum { CT_RUNTIME_CALLERS = 1024 };
+extern _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
+
+/* The real function for a call of `row` that returns to `caller`; NULL when no library of the row's version
+ * is loaded or it lacks the function. */
+void *ct_runtime_real(uint32_t row, const void *caller);
+const char *ct_runtime_name(uint32_t row);
+/* Whether the table has a function of that name. */
+bool ct_runtime_known(const char *name);
+/* The stub for a function that dlsym found under `name`; NULL when it is not one of the rows. */
+void *ct_runtime_stub(const void *real, const char *name);
 
 /* ---- process.c ---- */
 extern struct ct_control *ct_control; /* of the session in use; NULL before the first attachment */
@@ -352,6 +387,8 @@ void ct_selection_count(struct ct_segment *segment, uint16_t function, uint64_t 
 bool ct_library_ready(void);
 /* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name);
+/* The real dlsym, for whatever handle. */
+void *ct_library_symbol(void *handle, const char *name);
 /* What comes behind the hook in the order of look-up. */
 void *ct_next_symbol(const char *name);
 ct_decoder ct_decode_proc_address;

@@ -1,4 +1,4 @@
-/* The ways in: what programs get when they look the driver's functions up. dlsym's entry is in the
+/* The ways in: what programs get when they look functions up. dlsym's entry is in the
  * trampoline's file; cuGetProcAddress comes here as the decoder of its own row. */
 #include "hook.h"
 
@@ -29,7 +29,7 @@ dlsym_function *ct_dlsym_find(void)
     return ct_real_dlsym;
 }
 
-static void *real_dlsym(void *handle, const char *name)
+void *ct_library_symbol(void *handle, const char *name)
 {
     return ct_dlsym_find()(handle, name);
 }
@@ -54,12 +54,12 @@ void *ct_driver_symbol(const char *name)
 {
     if (!libcuda && ct_library_ready())
         libcuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    return libcuda ? real_dlsym(libcuda, name) : NULL;
+    return libcuda ? ct_library_symbol(libcuda, name) : NULL;
 }
 
 void *ct_next_symbol(const char *name)
 {
-    return real_dlsym(RTLD_NEXT, name);
+    return ct_library_symbol(RTLD_NEXT, name);
 }
 
 static bool is_own_stub(const void *pointer)
@@ -69,10 +69,26 @@ static bool is_own_stub(const void *pointer)
            theirs.dli_fbase == ours.dli_fbase;
 }
 
-/* `name` is "cu" and an upper-case letter. The order of look-ups matters: the last one must be the one whose
- * dlerror() the application may ask for. */
+/* A runtime function is known by its address. Where the order of libraries decides, the hook need not find
+ * what the caller would: then the real dlsym goes on. */
+static struct ct_dlsym_result runtime_symbol(void *handle, const char *name)
+{
+    const bool searches = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
+    if (!ct_runtime_known(name))
+        return (struct ct_dlsym_result){ NULL, 1 };
+    void *pointer = ct_library_symbol(handle, name);
+    void *stub = pointer ? ct_runtime_stub(pointer, name) : NULL;
+    if (stub || !searches)
+        return (struct ct_dlsym_result){ stub ? stub : pointer, 0 };
+    return (struct ct_dlsym_result){ NULL, 1 };
+}
+
+/* `name` is "cu" or "cuda" and an upper-case letter. The order of look-ups matters: the last one must be the
+ * one whose dlerror() the application may ask for. */
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name)
 {
+    if (name[2] == 'd')
+        return runtime_symbol(handle, name);
     const bool driver_loaded = ct_functions_resolve();
     void *of_driver = driver_loaded ? ct_driver_symbol(name) : NULL;
 
@@ -86,7 +102,7 @@ struct ct_dlsym_result ct_dlsym(void *handle, const char *name)
                                         : (struct ct_dlsym_result){ NULL, 1 };
     }
 
-    void *pointer = real_dlsym(handle, name);
+    void *pointer = ct_library_symbol(handle, name);
     if (pointer && of_driver && (pointer == of_driver || is_own_stub(pointer))) {
         void *stub = ct_functions_stub(of_driver);
         if (!stub)

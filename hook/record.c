@@ -1,16 +1,32 @@
 /* Writing records, the long way: calls with decoded arguments, clocks that are a function, full rings, loss.
  * Called by entry.c for whatever its short way does not cover. */
+#include "decoders.h"
 #include "graphs.h"
-
 #include "quiet.h"
 
 #include <string.h>
 
-/* What a stub answers when the driver has no such function: with the hook away, the program would not have
- * been linked at all. CUDA_ERROR_NOT_FOUND. */
-static ct_status missing_function(void)
+/* What a stub answers when there is no such function: with the hook away, the program would not have been
+ * linked at all. CUDA_ERROR_NOT_FOUND, cudaErrorSharedObjectSymbolNotFound, and no text. */
+static ct_status missing_driver_function(void)
 {
     return 500;
+}
+static ct_status missing_runtime_function(void)
+{
+    return 302;
+}
+static const char *missing_text(void)
+{
+    return NULL;
+}
+
+static void *missing_function(const struct ct_row *row)
+{
+    if (row->decode == ct_decode_no_status)
+        return (void *)(uintptr_t)missing_text;
+    return row->layer == CT_LAYER_RUNTIME ? (void *)(uintptr_t)missing_runtime_function
+                                          : (void *)(uintptr_t)missing_driver_function;
 }
 
 /* Begins the record of a call, if there is somewhere to write it. */
@@ -38,23 +54,38 @@ static bool always_decoded(const struct ct_row *row)
     return row->flags & CT_ROW_ALWAYS || (row->decode && ct_capturing());
 }
 
+/* `real` is NULL when there is no such function. */
+static struct ct_target enter(struct ct_frame *frame, const struct ct_row *row, void *real)
+{
+    struct ct_target target = { real, CT_MODE_STRAIGHT };
+    frame->producer = NULL;
+    if (!real) {
+        target.function = ct_functions_fallback(frame->row);
+        if (!target.function)
+            target.function = missing_function(row);
+        return target;
+    }
+    begin(frame, row);
+    if (frame->producer || always_decoded(row))
+        target.mode = row->stack_words;
+    return target;
+}
+
 struct ct_target ct_enter_slow(struct ct_frame *frame)
 {
     const struct quiet quiet = quiet_begin();
     const struct ct_row *row = &ct_rows[frame->row];
-    struct ct_target target = { row->real, CT_MODE_STRAIGHT };
-    frame->producer = NULL;
+    if (!row->real)
+        ct_functions_resolve();
+    const struct ct_target target = enter(frame, row, row->real);
+    quiet_end(quiet);
+    return target;
+}
 
-    if (!row->real && (!ct_functions_resolve() || !row->real)) {
-        target.function = ct_functions_fallback(frame->row);
-        if (!target.function)
-            target.function = (void *)(uintptr_t)missing_function;
-    } else {
-        target.function = row->real;
-        begin(frame, row);
-        if (frame->producer || always_decoded(row))
-            target.mode = row->stack_words;
-    }
+struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller)
+{
+    const struct quiet quiet = quiet_begin();
+    const struct ct_target target = enter(frame, &ct_rows[frame->row], ct_runtime_real(frame->row, caller));
     quiet_end(quiet);
     return target;
 }

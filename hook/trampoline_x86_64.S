@@ -46,12 +46,7 @@
         addq    $128, %rsp
         .endm
 
-        .p2align 6
-        .globl  ct_trampoline
-        .hidden ct_trampoline
-        .type   ct_trampoline, @function
-ct_trampoline:
-        .cfi_startproc
+        .macro ENTER
         pushq   %rbp
         .cfi_def_cfa_offset 16
         .cfi_offset %rbp, -16
@@ -68,6 +63,15 @@ ct_trampoline:
         movq    %rax, FRAME_STACK(%rsp)
         movl    %r11d, FRAME_ROW(%rsp)
         movq    %rsp, %rdi
+        .endm
+
+        .p2align 6
+        .globl  ct_trampoline
+        .hidden ct_trampoline
+        .type   ct_trampoline, @function
+ct_trampoline:
+        .cfi_startproc
+        ENTER
         call    ct_enter
         testq   %rdx, %rdx
         jnz     .Lspecial
@@ -92,6 +96,7 @@ ct_trampoline:
         leaq    -FRAME_BYTES(%rbp), %rdi
         call    ct_enter_slow
         RESTORE_VECTORS
+.Lchosen:
         testq   %rdx, %rdx
         jz      .Lcall
 1:      cmpq    $-1, %rdx
@@ -117,6 +122,45 @@ ct_trampoline:
         .cfi_endproc
         .size   ct_trampoline, .-ct_trampoline
 
+/* What a versioned stub enters: a runtime function called from a page of ct_runtime_callers (hook.h) is a
+ * call like any other; from elsewhere it is for ct_enter_careful() to say which library it is for. */
+#define RUNTIME_CALLERS 1024
+
+        .p2align 6
+        .type   ct_trampoline_careful, @function
+ct_trampoline_careful:
+        .cfi_startproc
+        ENTER
+        SAVE_VECTORS
+        movq    8(%rbp), %rsi
+        call    ct_enter_careful
+        RESTORE_VECTORS
+        jmp     .Lchosen
+        .cfi_endproc
+        .size   ct_trampoline_careful, .-ct_trampoline_careful
+
+        .macro RUNTIME_TRAMPOLINE version
+        .p2align 6
+        .type   ct_trampoline_runtime_\version, @function
+ct_trampoline_runtime_\version:
+        .cfi_startproc
+        movq    (%rsp), %rax
+        shrq    $12, %rax
+        andl    $(RUNTIME_CALLERS - 1), %eax
+        leaq    ct_runtime_callers + \version * RUNTIME_CALLERS * 8(%rip), %r10
+        leaq    (%r10,%rax,8), %r10
+        movq    (%rsp), %rax
+        shrq    $12, %rax
+        cmpq    %rax, (%r10)
+        je      ct_trampoline
+        jmp     ct_trampoline_careful
+        .cfi_endproc
+        .size   ct_trampoline_runtime_\version, .-ct_trampoline_runtime_\version
+        .endm
+        RUNTIME_TRAMPOLINE 0
+        RUNTIME_TRAMPOLINE 1
+        RUNTIME_TRAMPOLINE 2
+
 /* The stubs, two instructions each, and the table of their addresses in the order of the rows. */
         .set    ct_stub_row, 0
         .macro STUB label
@@ -140,6 +184,22 @@ ct_trampoline:
         .size   \name, .-\name
         .endm
 
+        /* Two entries: the one that is exported, and the one in ct_stubs, which takes the caller as it is. */
+        .macro RUNTIME_STUB name, version, soname
+        .globl  ct_runtime_\version\()_\name
+        .type   ct_runtime_\version\()_\name, @function
+        .symver ct_runtime_\version\()_\name, \name@\soname
+        .p2align 4
+ct_runtime_\version\()_\name:
+        .cfi_startproc
+        movl    $ct_stub_row, %r11d
+        jmp     ct_trampoline_runtime_\version
+        .cfi_endproc
+        .size   ct_runtime_\version\()_\name, .-ct_runtime_\version\()_\name
+        .p2align 4
+        STUB    .Lstub_\version\()_\name
+        .endm
+
         .pushsection .data.rel.ro.ct_stubs, "aw"
         .p2align 3
         .globl  ct_stubs
@@ -150,6 +210,17 @@ ct_stubs:
 
 #define ROW(name, category, stack_words, decoder) DRIVER_STUB name
 #include "driver_api.def"
+#undef ROW
+
+/* The versions in the order of runtime.c. */
+#define ROW(name, category, stack_words, decoder) RUNTIME_STUB name, 0, libcudart.so.11.0
+#include "runtime_api.def"
+#undef ROW
+#define ROW(name, category, stack_words, decoder) RUNTIME_STUB name, 1, libcudart.so.12
+#include "runtime_api.def"
+#undef ROW
+#define ROW(name, category, stack_words, decoder) RUNTIME_STUB name, 2, libcudart.so.13
+#include "runtime_api.def"
 #undef ROW
 
         .altmacro
@@ -168,7 +239,7 @@ ct_stubs:
         .size   ct_stubs, .-ct_stubs
         .popsection
 
-/* void *dlsym(void *handle, const char *name): names of the driver go to ct_dlsym(); every other name is a
+/* void *dlsym(void *handle, const char *name): names of the driver and of the runtime go to ct_dlsym(); every other name is a
  * tail jump to the real one, which looks at the return address to know its caller. It may run before any
  * constructor, inside malloc's own initialisation. */
         .p2align 4
@@ -183,7 +254,12 @@ dlsym:
         cmpb    $'u', 1(%rsi)
         jne     3f
         movzbl  2(%rsi), %eax
-        subl    $'A', %eax
+        cmpb    $'d', %al
+        jne     1f
+        cmpb    $'a', 3(%rsi)
+        jne     3f
+        movzbl  4(%rsi), %eax
+1:      subl    $'A', %eax
         cmpl    $26, %eax
         jae     3f
         pushq   %rdi

@@ -181,7 +181,7 @@ SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, su
  WHERE subject.role_3 <> 0;
 
 CREATE VIEW waits AS
--- Calls in which the host waits for the GPU, with the stream or event waited for (NULL: all of the context).
+-- Driver calls in which the host waits for the GPU, with the stream or event waited for (NULL: all of the context).
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
        thread.tid                     AS tid,
@@ -195,7 +195,7 @@ SELECT call.end_ns                    AS call_id,
   JOIN function ON function.function_id = site.function_id
   LEFT JOIN call_subject ON call_subject.call_id = call.end_ns
   LEFT JOIN subject      ON subject.subject_id = call_subject.subject_id
- WHERE function.category = 'sync';
+ WHERE function.category = 'sync' AND function.layer = 'driver';
 
 CREATE VIEW context_switches AS
 -- Which context a thread worked in from when on: the calls that create, make current or take away.

@@ -1,5 +1,4 @@
--- Functions by total time. :pid picks one process, NULL takes all. Ioctls are made inside the driver's calls: their
--- share is one of the time in these.
+-- Functions by total time; % is of their layer: a runtime call's time holds that of the driver calls inside it. :pid picks one process, NULL takes all.
 WITH chosen AS (
     SELECT totals.*
       FROM totals
@@ -7,10 +6,11 @@ WITH chosen AS (
      WHERE (:pid IS NULL OR processes.pid = :pid)
 )
 SELECT name                                                          AS function,
+       layer,
        category,
        sum(calls)                                                    AS calls,
        printf('%.3f', sum(total_ns) / 1e6)                           AS total_ms,
-       printf('%.1f', 100.0 * sum(total_ns) / (SELECT sum(total_ns) FROM chosen WHERE layer <> 'ioctl')) AS "%",
+       printf('%.1f', 100.0 * sum(total_ns) / sum(sum(total_ns)) OVER (PARTITION BY layer)) AS "%",
        printf('%.3f', 1.0 * sum(total_ns) / sum(calls) / 1e3)        AS mean_us,
        printf('%.3f', min(min_ns) / 1e3)                             AS min_us,
        printf('%.3f', max(max_ns) / 1e3)                             AS max_us,

@@ -88,7 +88,7 @@ with Session() as s:
     child.kill()
     child.wait()
     s.flush()
-    s.check_identity(lost=None)  # without a pause, some find the ring full
+    s.check_identity(lost=None, killed=1)  # without a pause, some find the ring full
 
 with Session() as s:
     for options, says in ((("--layers", "kernel"), "the layers are driver"), (("--layers", ""), "the layers are driver"),

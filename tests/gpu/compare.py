@@ -9,6 +9,7 @@ run.py calls check_activity(), check_calls() and check_database(). By hand, on f
 import argparse
 import collections
 import os
+import re
 import sqlite3
 import sys
 
@@ -27,6 +28,9 @@ UNCOUNTED = {
     "cuDevicePrimaryCtxRelease",
     "cuDevicePrimaryCtxRelease_v2",
 }
+
+# Runtime functions that the compiler calls and programs do not: CUPTI counts them, the hook leaves them alone.
+UNTRACED_RUNTIME = re.compile(r"__cuda")
 
 ROWS_SHOWN = 15
 
@@ -93,6 +97,8 @@ class Truth:
         self.set_bytes = 0
         self.graph_sets = 0
         self.calls = collections.Counter()  # driver function -> count
+        self.runtime = collections.Counter()  # function of a shared libcudart -> count
+        self.runtime_static = collections.Counter()  # … of a libcudart that is linked into something else
         self.problems = []  # why it cannot be trusted
 
     def read(self, path):
@@ -107,7 +113,7 @@ class Truth:
         return self
 
     def saw_nothing(self):
-        return not (self.kernels or self.copies or self.sets or self.calls)
+        return not (self.kernels or self.copies or self.sets or self.calls or self.runtime or self.runtime_static)
 
     def _take(self, path, field):
         kind, value = field[0], field[1:]
@@ -129,6 +135,10 @@ class Truth:
             self.graph_sets += int(value[2]) if kind == "graph_memset" else 0
         elif kind == "call":
             self.calls[value[0]] += int(value[1])
+        elif kind == "runtime":
+            self.runtime[value[0]] += int(value[1])
+        elif kind == "runtime_static":
+            self.runtime_static[value[0]] += int(value[1])
         elif kind == "dropped":
             if int(value[0]):
                 self.problems.append(f"{path}: CUPTI dropped {value[0]} records")
@@ -288,8 +298,59 @@ def check_sets(report, database, processes, truth):
         report.note(f"graphs made {truth.graph_sets} sets more: not compared")
 
 
+def without_form(name):
+    """A runtime function's name as CUPTI has it: CUDA 11 and 12 export some as _v2 or _v3 of it."""
+    return re.sub(r"_v\d(?=_ptsz$|$)", "", name)
+
+
+def runtime_calls(database, processes, where="", values=()):
+    counts = collections.Counter()
+    for name, calls in database.execute(
+            f"SELECT name, count(*) FROM calls WHERE layer = 'runtime' AND process_id IN ({marks(processes)}) {where} "
+            "GROUP BY 1", [*processes, *values]):
+        counts[without_form(name)] += calls
+    return counts
+
+
+def runtime_calls_before_cupti(database, processes):
+    """Runtime calls that CUPTI cannot count: the driver loads it during cuInit, so it is told of no call that was entered
+    before cuInit had returned, the one inside which cuInit was called among them."""
+    counts = collections.Counter()
+    for process, up_ns in database.execute(
+            f"SELECT process_id, min(end_ns) FROM calls WHERE name = 'cuInit' AND status = 0 "
+            f"AND process_id IN ({marks(processes)}) GROUP BY 1", processes).fetchall():
+        counts += runtime_calls(database, [process], "AND start_ns < ?", [up_ns])
+    return counts
+
+
+def check_runtime_calls(report, database, processes, truth, strict):
+    """Calls of shared libcudarts by function."""
+    ours = runtime_calls(database, processes)
+    early = runtime_calls_before_cupti(database, processes)
+    theirs = collections.Counter()
+    for name, count in truth.runtime.items():
+        if not UNTRACED_RUNTIME.match(name):
+            theirs[without_form(name)] += count
+    if truth.runtime_static:
+        report.note(f"runtime calls of libcudarts linked into libraries: {sum(truth.runtime_static.values())} of "
+                    f"{len(truth.runtime_static)} functions by CUPTI: not compared")
+    if not ours and not theirs:
+        report.note("no calls of a shared libcudart")
+        return
+    if early:
+        report.note(f"runtime calls before CUPTI was up: {sum(early.values())}",
+                    [f"{count:>10}  {name}" for name, count in sorted(early.items())])
+    rows = differences(ours - early, theirs)
+    what = f"runtime calls by function: {len(rows)} differ of {len(set(ours) | set(theirs))}; cudatrace " \
+        f"{sum((ours - early).values())}, CUPTI {sum(theirs.values())}"
+    if strict or not rows:
+        report.check(not rows, what, table(rows))
+    else:
+        report.warn(what, table(rows))
+
+
 def check_calls(report, database, truth_paths, strict):
-    """Driver calls by function, against CUPTI's callbacks."""
+    """Driver and runtime calls by function, against CUPTI's callbacks."""
     processes, truth = match_processes(report, database, truth_paths)
     ours = dict(database.execute(
         f"""SELECT name, sum(calls) FROM totals
@@ -306,6 +367,7 @@ def check_calls(report, database, truth_paths, strict):
         report.check(not others, what, table(others))
     else:
         report.warn(what, table(others))
+    check_runtime_calls(report, database, processes, truth, strict)
 
 
 def check_activity(report, database, truth_paths, expected_kernels=None):

@@ -3,8 +3,8 @@
  *
  * The driver loads this library into a process through CUDA_INJECTION64_PATH and calls InitializeInjection()
  * during cuInit. It counts kernels, copies and sets from CUPTI's activity records and, with
- * CUPTI_TRUTH_CALLBACKS=1, entries of driver functions from CUPTI's callback API. At exit it writes
- * $CUPTI_TRUTH_OUT.<pid>, tab-separated:
+ * CUPTI_TRUTH_CALLBACKS=1, entries of driver and runtime functions from CUPTI's callback API. At exit it
+ * writes $CUPTI_TRUTH_OUT.<pid>, tab-separated:
  *
  * - kernel MANGLED COUNT: every kernel that ran, those of graph launches included
  * - graph_kernel MANGLED COUNT: of these, the ones that a graph launch ran
@@ -12,13 +12,22 @@
  * - graph_copy KIND sync|async BYTES COUNT
  * - memset sync|async BYTES COUNT
  * - graph_memset sync|async BYTES COUNT
- * - call FUNCTION COUNT: with CUPTI_TRUTH_CALLBACKS=1 alone
+ * - call FUNCTION COUNT: of the driver; with CUPTI_TRUTH_CALLBACKS=1 alone, as are the next two
+ * - runtime FUNCTION COUNT: of a shared libcudart
+ * - runtime_static FUNCTION COUNT: of a copy that is linked into something else, as cuBLAS and cuDNN have one
  * - dropped COUNT: activity records that CUPTI lost; run.py refuses a truth with any
  * - error FUNCTION CODE: a CUPTI function that failed; refused likewise
  * - end
  *
  * It makes no CUDA call of its own and writes nothing to the program's streams.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <ctype.h>
+#include <execinfo.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -47,6 +56,8 @@ enum {
     BUFFER_BYTES = 8 << 20,
     RECORD_ALIGN = 8,
     CALLBACK_IDS = 4096, /* CUDA 13.0 has 807; the last one here collects all above it. */
+    FRAMES_MAX = 64,
+    RUNTIMES_MAX = 16,
 };
 
 struct kernel_count {
@@ -80,8 +91,24 @@ static struct {
     int code;
 } first_error;
 
-static _Atomic uint64_t calls[CALLBACK_IDS];
-static const char *call_names[CALLBACK_IDS]; /* Asked for at exit, while CUPTI is up: it owns them. */
+enum call_kind { DRIVER, RUNTIME, RUNTIME_STATIC, CALL_KINDS };
+static const char *const call_lines[CALL_KINDS] = { "call", "runtime", "runtime_static" };
+static const CUpti_CallbackDomain call_domains[CALL_KINDS] = {
+    CUPTI_CB_DOMAIN_DRIVER_API,
+    CUPTI_CB_DOMAIN_RUNTIME_API,
+    CUPTI_CB_DOMAIN_RUNTIME_API,
+};
+static _Atomic uint64_t calls[CALL_KINDS][CALLBACK_IDS];
+/* Asked for at exit, while CUPTI is up: it owns them. */
+static const char *call_names[CALL_KINDS][CALLBACK_IDS];
+
+/* Where shared libcudarts are loaded, as of the load that `runtimes_as_of` counts. */
+static pthread_rwlock_t runtimes_lock = PTHREAD_RWLOCK_INITIALIZER;
+static uint64_t runtimes_as_of;
+static size_t runtime_count;
+static struct {
+    uintptr_t from, to;
+} runtimes[RUNTIMES_MAX];
 
 static atomic_bool finished; /* Set when at_exit() has flushed for the last time. */
 static bool count_calls;
@@ -244,18 +271,103 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream_id, uin
     free(buffer);
 }
 
+/* The object's soname begins with libcudart: also one that a wheel renamed, libcudart-d0da41ae.so.11.0. */
+static bool is_runtime(const struct dl_phdr_info *object)
+{
+    const ElfW(Dyn) *entry = NULL;
+    const char *strings = NULL;
+    size_t soname = 0;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            entry = (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    for (; entry && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_STRTAB)
+            strings = (const char *)entry->d_un.d_ptr;
+        else if (entry->d_tag == DT_SONAME)
+            soname = entry->d_un.d_val;
+    }
+    /* glibc has turned DT_STRTAB into an address, but in the kernel's own object. */
+    return strings && soname && (uintptr_t)strings > object->dlpi_addr &&
+           strncmp(strings + soname, "libcudart", strlen("libcudart")) == 0;
+}
+
+static int visit_first_object(struct dl_phdr_info *object, size_t size, void *loads)
+{
+    (void)size;
+    *(uint64_t *)loads = object->dlpi_adds;
+    return 1;
+}
+
+static int visit_object(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    (void)size;
+    (void)unused;
+    runtimes_as_of = object->dlpi_adds;
+    if (!is_runtime(object))
+        return 0;
+    for (int i = 0; i < object->dlpi_phnum && runtime_count < RUNTIMES_MAX; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
+            continue;
+        runtimes[runtime_count].from = object->dlpi_addr + part->p_vaddr;
+        runtimes[runtime_count++].to = object->dlpi_addr + part->p_vaddr + part->p_memsz;
+    }
+    return 0;
+}
+
+/* Takes up what was loaded since. */
+static void find_runtimes(void)
+{
+    uint64_t loads = 0;
+    dl_iterate_phdr(visit_first_object, &loads);
+    pthread_rwlock_rdlock(&runtimes_lock);
+    const bool known = loads == runtimes_as_of;
+    pthread_rwlock_unlock(&runtimes_lock);
+    if (known)
+        return;
+    pthread_rwlock_wrlock(&runtimes_lock);
+    runtime_count = 0;
+    dl_iterate_phdr(visit_object, NULL);
+    pthread_rwlock_unlock(&runtimes_lock);
+}
+
+/* CUPTI is called by the libcudart that was entered, so that one is among our callers. */
+static enum call_kind runtime_kind(void)
+{
+    void *frames[FRAMES_MAX];
+    const int count = backtrace(frames, FRAMES_MAX);
+    enum call_kind kind = RUNTIME_STATIC;
+    find_runtimes();
+    pthread_rwlock_rdlock(&runtimes_lock);
+    for (int i = 0; i < count && kind != RUNTIME; i++)
+        for (size_t r = 0; r < runtime_count; r++)
+            if ((uintptr_t)frames[i] >= runtimes[r].from && (uintptr_t)frames[i] < runtimes[r].to)
+                kind = RUNTIME;
+    pthread_rwlock_unlock(&runtimes_lock);
+    return kind;
+}
+
+static void count_call(enum call_kind kind, CUpti_CallbackId id)
+{
+    atomic_fetch_add_explicit(&calls[kind][id < CALLBACK_IDS ? id : CALLBACK_IDS - 1], 1,
+                              memory_order_relaxed);
+}
+
 static void CUPTIAPI callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
 {
     (void)data;
     switch (domain) {
     case CUPTI_CB_DOMAIN_DRIVER_API:
         if (((const CUpti_CallbackData *)info)->callbackSite == CUPTI_API_ENTER)
-            atomic_fetch_add_explicit(&calls[id < CALLBACK_IDS ? id : CALLBACK_IDS - 1], 1,
-                                      memory_order_relaxed);
+            count_call(DRIVER, id);
         break;
     case CUPTI_CB_DOMAIN_RUNTIME_API:
-        /* Only cudaDeviceReset is enabled. It and the end of a context take unflushed records along. */
-        if (((const CUpti_CallbackData *)info)->callbackSite == CUPTI_API_ENTER)
+        if (((const CUpti_CallbackData *)info)->callbackSite != CUPTI_API_ENTER)
+            break;
+        if (count_calls)
+            count_call(runtime_kind(), id);
+        /* cudaDeviceReset and the end of a context take unflushed records along. */
+        if (id == CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020)
             cuptiActivityFlushAll(0);
         break;
     case CUPTI_CB_DOMAIN_RESOURCE:
@@ -285,13 +397,26 @@ static void write_transfers(FILE *out, enum transfer_kind kind, const char *line
     }
 }
 
-static void write_calls(FILE *out)
+/* CUPTI names a runtime function with the version of CUDA in which it came to be:
+ * cudaLaunchKernel_ptsz_v7000. The length of the name without. */
+static int name_length(enum call_kind kind, const char *name)
+{
+    const size_t length = strlen(name);
+    size_t at = length;
+    while (kind != DRIVER && at > 0 && isdigit((unsigned char)name[at - 1]))
+        at--;
+    const bool has_version = length - at >= 4 && at >= 2 && name[at - 1] == 'v' && name[at - 2] == '_';
+    return (int)(has_version ? at - 2 : length);
+}
+
+static void write_calls(FILE *out, enum call_kind kind)
 {
     for (unsigned id = 0; id < CALLBACK_IDS; id++) {
-        uint64_t count = atomic_load_explicit(&calls[id], memory_order_relaxed);
+        uint64_t count = atomic_load_explicit(&calls[kind][id], memory_order_relaxed);
         if (!count)
             continue;
-        fprintf(out, "call\t%s\t%llu\n", call_names[id] ? call_names[id] : "(unnamed)",
+        const char *name = call_names[kind][id] ? call_names[kind][id] : "(unnamed)";
+        fprintf(out, "%s\t%.*s\t%llu\n", call_lines[kind], name_length(kind, name), name,
                 (unsigned long long)count);
     }
 }
@@ -321,8 +446,8 @@ static void write_truth(void)
     for (enum transfer_kind kind = HTOD; kind < SET; kind++)
         write_transfers(out, kind, "copy");
     write_transfers(out, SET, "memset");
-    if (count_calls)
-        write_calls(out);
+    for (enum call_kind kind = DRIVER; count_calls && kind < CALL_KINDS; kind++)
+        write_calls(out, kind);
     fprintf(out, "dropped\t%llu\n", (unsigned long long)dropped_records);
     if (first_error.where)
         fprintf(out, "error\t%s\t%d\n", first_error.where, first_error.code);
@@ -346,9 +471,10 @@ static void at_exit(void)
     TRY(cuptiActivityFlushAll(0));
     TRY(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
     TRY(cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped));
-    for (unsigned id = 0; count_calls && id < CALLBACK_IDS; id++)
-        if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &call_names[id]) != CUPTI_SUCCESS)
-            call_names[id] = NULL;
+    for (enum call_kind kind = DRIVER; count_calls && kind < CALL_KINDS; kind++)
+        for (unsigned id = 0; id < CALLBACK_IDS; id++)
+            if (cuptiGetCallbackName(call_domains[kind], id, &call_names[kind][id]) != CUPTI_SUCCESS)
+                call_names[kind][id] = NULL;
     pthread_mutex_lock(&lock);
     dropped_records += dropped;
     pthread_mutex_unlock(&lock);
@@ -382,8 +508,12 @@ int InitializeInjection(void)
                                 CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020));
         TRY(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
                                 CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING));
-        if (count_calls)
+        if (count_calls) {
+            void *frame;
+            backtrace(&frame, 1); /* the first one loads the unwinder */
             TRY(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
+            TRY(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
+        }
     } else if (count_calls) {
         note_error("cuptiSubscribe", (int)subscribed);
     }

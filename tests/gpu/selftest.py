@@ -66,10 +66,10 @@ class Trace:
         self.database.executescript(
             "INSERT INTO totals SELECT process_id, layer, name, count(*), count(*), 0, 0 FROM calls GROUP BY 1, 2, 3")
 
-    def call(self, name, status=0, size=0):
+    def call(self, name, status=0, size=0, layer="driver"):
         self.time += 10
-        self.database.execute("INSERT INTO calls VALUES (?, 1, 'driver', ?, ?, ?, ?, ?)",
-                              (self.time, name, self.time - 5, self.time, status, size))
+        self.database.execute("INSERT INTO calls VALUES (?, 1, ?, ?, ?, ?, ?, ?)",
+                              (self.time, layer, name, self.time - 5, self.time, status, size))
         return self.time
 
     def launch(self, mangled, kernel, captured=0, status=0):
@@ -200,6 +200,49 @@ class ComparisonTest(unittest.TestCase):
         self.assertEqual(self.report.failures, [])
         compare.check_calls(self.report, self.trace.database, [self.truth_path], strict=True)
         self.assert_one_failure("driver calls by function: 4 differ")
+
+    def runtime(self, lines, strict=True):
+        """check_calls() where all driver calls agree."""
+        with open(self.truth_path, "w", encoding="utf-8") as file:
+            for name, calls in self.trace.database.execute(
+                    "SELECT name, count(*) FROM calls WHERE layer = 'driver' GROUP BY 1"):
+                file.write(f"call\t{name}\t{calls}\n")
+            file.write(lines + "dropped\t0\nend\n")
+        self.execute("DELETE FROM totals", "INSERT INTO totals SELECT process_id, layer, name, count(*), count(*), 0, 0 "
+                     "FROM calls GROUP BY 1, 2, 3")
+        compare.check_calls(self.report, self.trace.database, [self.truth_path], strict)
+        return self.report.failures
+
+    def test_runtime_calls_must_agree_by_function(self):
+        for name in ("cudaMalloc", "cudaMalloc", "cudaMemAdvise_v2"):
+            self.trace.call(name, layer="runtime")
+        self.assertEqual(self.runtime("runtime\tcudaMalloc\t2\nruntime\tcudaMemAdvise\t1\n"
+                                      "runtime\t__cudaPushCallConfiguration\t7\nruntime_static\tcudaMalloc\t50\n"), [],
+                         self.output.getvalue())
+        self.assertIn("runtime calls by function: 0 differ of 2; cudatrace 3, CUPTI 3", self.output.getvalue())
+        self.assertIn("linked into libraries: 50", self.output.getvalue())
+        self.runtime("runtime\tcudaMalloc\t3\nruntime\tcudaMemAdvise\t1\n")
+        self.assert_one_failure("runtime calls by function: 1 differ of 2")
+
+    def test_runtime_calls_that_differ_are_warned_of_unless_strict(self):
+        self.trace.call("cudaMalloc", layer="runtime")
+        self.assertEqual(self.runtime("", strict=False), [])
+        self.assertIn("warn  runtime calls by function: 1 differ", self.output.getvalue())
+
+    def test_runtime_calls_before_cupti_do_not_count(self):
+        self.trace.call("cudaGetDevice", layer="runtime")
+        self.trace.call("cuInit")
+        # The call inside which cuInit was called returns after it.
+        self.trace.time += 10
+        self.execute(f"INSERT INTO calls VALUES ({self.trace.time}, 1, 'runtime', 'cudaGetDeviceCount', "
+                     f"{self.trace.time - 30}, {self.trace.time}, 0, 0)")
+        self.trace.call("cudaGetDevice", layer="runtime")
+        self.assertEqual(self.runtime("runtime\tcudaGetDevice\t1\n"), [], self.output.getvalue())
+        self.assertIn("runtime calls before CUPTI was up: 2", self.output.getvalue())
+
+    def test_no_shared_runtime_is_no_failure(self):
+        self.assertEqual(self.runtime("runtime_static\tcudaMalloc\t5\n"), [], self.output.getvalue())
+        self.assertIn("no calls of a shared libcudart", self.output.getvalue())
 
     def test_a_loss_fails(self):
         self.execute("UPDATE totals SET calls = calls + 1, lost = 1 WHERE name = 'cuMemcpy'")

@@ -18,13 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-struct bytes8 {
-    uint64_t word;
-};
-struct bytes64 {
-    uint64_t words[8];
-};
-
 /* At a fixed place, so that pointers are the same in every process. */
 static uint8_t *const buffer = (uint8_t *)UINT64_C(0x200000000000);
 enum { BUFFER_BYTES = 128 * 1024 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the calls of arguments.c: each function of signatures.def with arguments that its entry point can tell apart.
+"""Writes the calls of arguments.c: each function of a signatures file with arguments that its entry point can tell apart.
 
     arguments_calls.py signatures.def driver_api.def OUTPUT.c
 """
@@ -7,8 +7,11 @@ import pathlib
 import re
 import sys
 
-TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t", "f": "float", "d": "double",
-         "L": "struct bytes8", "S": "struct bytes64"}
+TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t", "f": "float", "d": "double"}
+# Structs by value: bytes and the type of which they are made.
+STRUCTS = {"L": (8, "uint64_t"), "D": (12, "uint32_t"), "F": (20, "uint32_t"), "E": (24, "uint64_t"),
+           "P": (32, "uint64_t"), "S": (64, "uint64_t"), "G": (280, "uint64_t")}
+TYPES |= {letter: f"struct bytes{size}" for letter, (size, _) in STRUCTS.items()}
 
 
 # Decoders that look at what a pointer leads to although the call failed: at the argument of this number, since the
@@ -27,11 +30,11 @@ def value(letter, place, seed, readable=False):
         return f"{'readable' if readable else 'pointers'} + {(bits % 1024) * 64}"
     if letter in "fd":
         return f"{(bits % 100000) / 64}f"
-    if letter == "L":
-        return f"(struct bytes8){{ {bits:#x}u }}"
-    if letter == "S":
-        words = ", ".join(f"{(bits ^ (i * 0x0101010101010101)) & (2**64 - 1):#x}u" for i in range(8))
-        return f"(struct bytes64){{ {{ {words} }} }}"
+    if letter in STRUCTS:
+        size, word = STRUCTS[letter]
+        width = 64 if word == "uint64_t" else 32
+        words = ", ".join(f"{(bits ^ (i * 0x0101010101010101)) & (2**width - 1):#x}u" for i in range(size * 8 // width))
+        return f"(struct bytes{size}){{ {{ {words} }} }}"
     width = {"l": 64, "i": 32, "h": 16, "c": 8}[letter]
     return f"({TYPES[letter]})NUMBER({bits & (2**width - 1):#x}u)"
 
@@ -42,18 +45,22 @@ def main():
     decoders = dict(re.findall(r"^ROW\((\w+),.*, (\w+)\)$", api.read_text(), re.M))
     returns_nothing = set(re.findall(r"^ \*   (cudbg\w+)$", text, re.M))
     lines = ["/* Made by tests/hook/arguments_calls.py. */"]
+    lines += [f"struct bytes{size} {{\n    {word} words[{size * 8 // (64 if word == 'uint64_t' else 32)}];\n}};"
+              for size, word in STRUCTS.values()]
     calls = []
-    signatures = re.findall(r'^SIG\((\w+),\s*"(\w*)"\)', text, re.M)
+    signatures = re.findall(r'^SIG\((\w+),\s*"([\w>]*)"\)', text, re.M)
     # Those that no header declares are called without arguments.
     unknown = re.findall(r"^ \*   (cu\w+)$", text.partition("declared by no header")[2].partition("*/")[0], re.M)
-    for seed, (name, letters) in enumerate(signatures + [(name, "") for name in unknown], 1):
-        result = "void" if name in returns_nothing else "int"
+    for seed, (name, signature) in enumerate(signatures + [(name, "") for name in unknown], 1):
+        letters, _, returned = signature.partition(">")
+        result = "void" if name in returns_nothing else TYPES.get(returned, "int")
         parameters = ", ".join(TYPES[letter] for letter in letters) or "void"
         lines.append(f"{result} {name}({parameters});")
         read = inspected(decoders[name])
         arguments = ", ".join(value(letter, place, seed, place == read) for place, letter in enumerate(letters))
         call = f"GUARDED({name})({arguments})"
-        calls.append(f"    {'(' + call + ', report(' + chr(34) + name + chr(34) + ', 0))' if result == 'void' else 'report(' + chr(34) + name + chr(34) + ', ' + call + ')'};")
+        value_of = {"p": f"(int64_t)(uintptr_t){call}", "": call}.get(returned, f"{call}.words[0]")
+        calls.append(f'    ({call}, report("{name}", 0));' if result == "void" else f'    report("{name}", {value_of});')
     lines += ["static void call_all(void)", "{", *calls, "}"]
     output.write_text("\n".join(lines) + "\n")
 

@@ -8,10 +8,11 @@ import sys
 
 parser = argparse.ArgumentParser()
 parser.add_argument("hook", type=pathlib.Path)
-parser.add_argument("table", type=pathlib.Path)
+parser.add_argument("driver_table", type=pathlib.Path)
+parser.add_argument("runtime_table", type=pathlib.Path)
 parser.add_argument("--objdump", required=True, help="one that knows the hook's architecture")
 arguments = parser.parse_args()
-hook, table, objdump = arguments.hook, arguments.table, arguments.objdump
+hook, objdump = arguments.hook, arguments.objdump
 
 # By the ELF machine: a vector register, and what is atomic, in this architecture's assembly. On aarch64 that is a pair of
 # exclusive accesses (acquire and release forms included), an instruction of LSE, or libgcc's function that chooses.
@@ -43,15 +44,29 @@ needed = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", hook)))
 allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 check(needed <= allowed and "libc.so.6" in needed, "libraries:", needed)
 
-exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "--defined-only", hook).splitlines()}
-functions = set(re.findall(r"^ROW\((\w+),", table.read_text(), re.M))
-check(len(functions) == 682, "rows in the table:", len(functions))
-interposed = {"dlsym", "_exit", "_Exit", "InitializeInjectionNvtx2", "ioctl"}
-check(set(exported) == functions | interposed, "exports that differ:", set(exported) ^ (functions | interposed))
-check(set(exported.values()) == {"T"}, "exports that are no functions:",
-      {n for n, kind in exported.items() if kind != "T"})
 
+def rows(table):
+    return set(re.findall(r"^ROW\((\w+),", table.read_text(), re.M))
+
+
+exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "--defined-only", hook).splitlines()}
+functions, runtime_functions = rows(arguments.driver_table), rows(arguments.runtime_table)
+check(len(functions) == 682 and len(runtime_functions) == 449, "rows in the tables:", len(functions), len(runtime_functions))
 machine = re.search(r"Machine: .*?(X86-64|AArch64)", output("readelf", "-h", hook)).group(1)
+# One `@`: a reference without a version is bound to none of them.
+runtime_versions = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"]
+versioned = {f"{name}@{version}" for name in runtime_functions for version in runtime_versions}
+if machine == "AArch64":  # the runtime's layer is not there
+    versioned = set()
+wanted = functions | versioned | {"dlsym", "_exit", "_Exit", "InitializeInjectionNvtx2", "ioctl"}
+versions = {name for name, kind in exported.items() if kind == "A"}
+check(set(exported) - versions == wanted, "exports that differ:", (set(exported) - versions) ^ wanted)
+check({name.partition("@")[0] for name in versions} == {"CUDATRACE", *runtime_versions}, "versions:", versions)
+check({exported[name] for name in wanted} == {"T"}, "exports that are no functions:",
+      {name for name in wanted if exported[name] != "T"})
+definitions = re.findall(r"Index: (\d+) .*Name: (\S+)", output("readelf", "-VW", hook).partition("Version needs")[0])
+check(dict(definitions).get("2") == "CUDATRACE", "the first version is the one without symbols:", definitions)
+
 vector, atomic = MACHINES[machine]
 for function in ("ct_enter", "ct_leave"):
     code = output(objdump, "-d", "--no-show-raw-insn", f"--disassemble={function}", hook)

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Rewrites hook/driver_api.def from an installed CUDA toolkit and a list of libcuda's exports.
+"""Rewrites hook/driver_api.def or hook/runtime_api.def from an installed CUDA toolkit and a library's exports.
 
-Names come from the export list, categories from CATEGORIES below, stack words from the prototypes in
+Names come from the export list, categories from the expressions below, stack words from the prototypes in
 the CUDA headers. The decoder column belongs to people: it is carried over, row by row. A C compiler does
 the parsing that matters: it preprocesses the headers, measures every parameter type, and checks each
 prototype as this script understood it against the one that the header declares.
 
-No part of the build runs this; run it when a new driver exports new functions (see docs/hacking.md).
+No part of the build runs this; run it when a new library exports new functions (see docs/hacking.md).
 """
 
 import argparse
+import dataclasses
 import os
 import re
 import shutil
@@ -18,10 +19,9 @@ import sys
 import tempfile
 
 DEFAULT_INCLUDE = "/usr/local/cuda/include"
-HEADERS = ["cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h"]
 
 # The first expression that matches from the start of the name decides.
-CATEGORIES = [
+DRIVER_CATEGORIES = [
     ("init", r"cu(Init|DriverGetVersion|GetProcAddress)(_|$)"),
     ("debug", r"cu(Profiler|Coredump|Checkpoint|Logs|GetExportTable)|cudbg"),
     ("sync", r"cu(Ctx|Stream|Event)Synchronize|cuFlushGPUDirectRDMAWrites"),
@@ -44,6 +44,32 @@ CATEGORIES = [
     ("module", r"cu(Module|Library|Link|Func|Kernel|Param)"),
 ]
 
+RUNTIME_CATEGORIES = [
+    ("init", r"cuda(DriverGetVersion|RuntimeGetVersion|InitDevice|GetDriverEntryPoint)"),
+    ("debug", r"cuda(Profiler|Logs|GetExportTable)"),
+    ("sync", r"cuda(Device|Thread|Stream|Event)Synchronize|cudaDeviceFlushGPUDirectRDMAWrites"),
+    ("graph", r"cuda(Graph(?!ics|Launch)|UserObject|ThreadExchangeStreamCaptureMode)"),
+    ("graph", r"cudaStream(Begin|End|Is)Captur|cudaStream(GetCaptureInfo|UpdateCaptureDependencies)"),
+    ("launch", r"cuda(Launch|GraphLaunch|ConfigureCall|SetupArgument)"),
+    ("interop", r"cuda(GL|EGL|VDPAU|Graphics|Ipc|Import|External|DestroyExternal|EventCreateFromEGL)"),
+    ("interop", r"cuda(Signal|Wait)ExternalSemaphores|cudaDeviceGetNvSciSync"),
+    ("image", r"cuda(Malloc(3D|Mipmapped)?Array|FreeArray|FreeMipmappedArray|GetMipmappedArrayLevel)(_|$)"),
+    ("image", r"cuda(Array|MipmappedArray|Create(Texture|Surface|Channel)|Destroy(Texture|Surface))"),
+    ("image", r"cuda(Bind|Unbind)|cudaGet(Texture|Surface|ChannelDesc)|cudaDeviceGetTexture1D"),
+    ("copy", r"cudaMemcpy"),
+    ("set", r"cudaMemset"),
+    ("memory", r"cuda(Malloc|Free|Host|Mem[A-Z]|GetSymbol|StreamAttachMem)"),
+    ("memory", r"cudaDevice(Get|Set)(Default)?MemPool|cudaDevice(Get|Set)?GraphMem"),
+    ("event", r"cuda(Event|StreamWaitEvent|ExecutionCtx(Record|Wait)Event)"),
+    ("stream", r"cuda(Stream|CtxResetPersistingL2Cache|ExecutionCtxStream)"),
+    ("context", r"cuda(ExecutionCtx|GreenCtx|DeviceReset|ThreadExit)"),
+    ("device", r"cuda(Device|Thread|GetDevice|SetDevice|SetValidDevices|ChooseDevice|DevResource)"),
+    ("query", r"cuda(Occupancy|PointerGet|GetLastError|GetError|PeekAtLastError)"),
+    ("query", r"cuda(Func|Kernel)(Get|Set)(Attribute|ParamInfo|CacheConfig|SharedMemConfig)"),
+    ("module", r"cuda(Library|Kernel|Func|GetFuncBySymbol|GetKernel)"),
+    ("other", r"cudaSetDoubleFor"),
+]
+
 # The debugger's entry points are declared in cudadebugger.h, which most toolkit installations leave out.
 # They return void or a 32-bit result; the letters are those of the signatures file.
 DEBUGGER_SIGNATURES = {
@@ -64,26 +90,82 @@ RETURNS_VOID = [
     "cudbgReportDriverInternalError",
 ]
 
-# Structs of at most 16 bytes travel in registers, as what they are made of says; the value is the letter.
-SMALL_STRUCTS = {"CUmemLocation": "L"}
+# Declared by the headers of CUDA 11 or 12 and by 13's no more.
+EARLIER_RUNTIME_SIGNATURES = {
+    "cudaBindSurfaceToArray": "ppp",
+    "cudaBindTexture": "ppppl",
+    "cudaBindTexture2D": "pppplll",
+    "cudaBindTextureToArray": "ppp",
+    "cudaBindTextureToMipmappedArray": "ppp",
+    "cudaCreateTextureObject_v2": "pppp",
+    "cudaEventElapsedTime_v2": "ppp",
+    "cudaGetDeviceProperties_v2": "pi",
+    "cudaGetSurfaceReference": "pp",
+    "cudaGetTextureAlignmentOffset": "pp",
+    "cudaGetTextureObjectTextureDesc_v2": "pl",
+    "cudaGetTextureReference": "pp",
+    "cudaGraphAddDependencies_v2": "ppppl",
+    "cudaGraphAddNode_v2": "pppplp",
+    "cudaGraphGetEdges_v2": "ppppp",
+    "cudaGraphNodeGetDependencies_v2": "pppp",
+    "cudaGraphNodeGetDependentNodes_v2": "pppp",
+    "cudaGraphRemoveDependencies_v2": "ppppl",
+    "cudaLaunchCooperativeKernelMultiDevice": "pii",
+    "cudaMemAdvise_v2": "pliL",
+    "cudaMemPrefetchAsync_v2": "plLip",
+    "cudaMemPrefetchAsync_v2_ptsz": "plLip",
+    "cudaProfilerInitialize": "ppi",
+    "cudaSetDoubleForDevice": "p",
+    "cudaSetDoubleForHost": "p",
+    "cudaSignalExternalSemaphoresAsync_v2": "ppip",
+    "cudaSignalExternalSemaphoresAsync_v2_ptsz": "ppip",
+    "cudaStreamGetCaptureInfo_v2": "pppppp",
+    "cudaStreamGetCaptureInfo_v2_ptsz": "pppppp",
+    "cudaStreamGetCaptureInfo_v3": "ppppppp",
+    "cudaStreamGetCaptureInfo_v3_ptsz": "ppppppp",
+    "cudaStreamUpdateCaptureDependencies_v2": "pppli",
+    "cudaStreamUpdateCaptureDependencies_v2_ptsz": "pppli",
+    "cudaThreadExit": "",
+    "cudaThreadGetCacheConfig": "p",
+    "cudaThreadGetLimit": "pi",
+    "cudaThreadSetCacheConfig": "i",
+    "cudaThreadSetLimit": "il",
+    "cudaThreadSynchronize": "",
+    "cudaUnbindTexture": "p",
+    "cudaWaitExternalSemaphoresAsync_v2": "ppip",
+    "cudaWaitExternalSemaphoresAsync_v2_ptsz": "ppip",
+}
+
+# The same name with more arguments on the stack before 13: a row serves all versions, and passing on a word
+# too many is harmless.
+EARLIER_RUNTIME_FORMS = {
+    "cudaMemcpyBatchAsync": "ppplpplpp",
+    "cudaMemcpyBatchAsync_ptsz": "ppplpplpp",
+}
+
+# Structs of at most 16 bytes travel in registers, as what they are made of says; larger ones on the stack.
+# Named are those whose size does not tell the letter.
+SMALL_STRUCTS = {"CUmemLocation": "L", "struct cudaMemLocation": "L", "dim3": "D"}
+LARGE_STRUCTS = {"F": 20, "E": 24, "P": 32, "S": 64, "G": 280}
 
 # Copied for a function whose prototype nobody knows: the most arguments that any driver function has.
 UNKNOWN_STACK_WORDS = 16
 
-# cudaGL.h and cudaEGL.h include headers that a machine need not have; of those only these types matter.
-STAND_INS = {
-    "GL/gl.h": "typedef unsigned int GLenum;\ntypedef unsigned int GLuint;\n",
-    "EGL/egl.h": "typedef int EGLint;\n",
-    "EGL/eglext.h": "typedef void *EGLImageKHR;\ntypedef void *EGLStreamKHR;\ntypedef void *EGLSyncKHR;\n",
-}
-VDPAU_TYPES = (
+# The headers for interoperation include some that a machine need not have; of those only these types matter.
+VDPAU_HEADER = (
     "typedef unsigned int VdpDevice;\n"
     "typedef unsigned int VdpVideoSurface;\n"
     "typedef unsigned int VdpOutputSurface;\n"
     "typedef int VdpGetProcAddress(unsigned int, unsigned int, void **);\n"
 )
+STAND_INS = {
+    "GL/gl.h": "typedef unsigned int GLenum;\ntypedef unsigned int GLuint;\n",
+    "EGL/egl.h": "typedef int EGLint;\n",
+    "EGL/eglext.h": "typedef void *EGLImageKHR;\ntypedef void *EGLStreamKHR;\ntypedef void *EGLSyncKHR;\n",
+    "vdpau/vdpau.h": VDPAU_HEADER,
+}
 
-TABLE_HEADER = """\
+DRIVER_TABLE_HEADER = """\
 /*
  * driver_api.def: the whole surface of the CUDA driver, one row for each function that libcuda exports.
  *
@@ -99,14 +181,92 @@ TABLE_HEADER = """\
  *             architecture. 16 where no header declares the function.
  *   decoder   what the hook reads from the arguments beyond time and status; none for nothing
  *
- * tools/import_driver_api.py rewrites the first three columns from an installed CUDA toolkit and the exports
- * of a driver. It keeps this comment and the decoders, which are maintained by hand.
+ * tools/import_api.py rewrites the first three columns from an installed CUDA toolkit and the exports of a
+ * driver. It keeps this comment and the decoders, which are maintained by hand.
+ */
+"""
+
+RUNTIME_TABLE_HEADER = """\
+/*
+ * runtime_api.def: the surface of the CUDA runtime, one row for each function that libcudart exports for
+ * programs to call, and for those that libcudart of CUDA 11 or 12 exported and 13 does not.
+ *
+ * The columns and the order are those of driver_api.def. Each row stands for three stubs, one for each
+ * version of the symbol (hook/runtime.c); the stack words are enough for all of them.
+ *
+ * Left out: __cuda…, which the compiler calls; the functions of Windows (D3D, WGL) and those of releases
+ * before 11; cudaStreamSetFlags and cudaPeer(Register|Unregister|GetDevicePointer), which CUPTI names and no
+ * header ever declared.
+ *
+ * tools/import_api.py rewrites the first three columns from an installed CUDA toolkit and the exports of a
+ * libcudart. It keeps this comment and the decoders, which are maintained by hand.
  */
 """
 
 ROW = re.compile(r"ROW\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([\w() +]+?)\s*,\s*([^()]*?)\s*\)$")
-PROTOTYPE = re.compile(r"\bCUresult\s+(cu[A-Z]\w*)\s*\(([^;{}]*)\)\s*;")
-STATUS_ENUM = re.compile(r"typedef\s+enum\s+cudaError_enum\s*\{([^}]*)\}\s*CUresult\s*;")
+
+
+@dataclasses.dataclass(frozen=True)
+class Api:
+    """What tells the two libraries apart, for everything below."""
+
+    layer: str
+    library: str
+    table_header: str
+    headers: tuple  # the first must be there
+    version_macro: str
+    name: str  # expression of the exports that are rows
+    categories: list
+    status_type: str
+    status_enum: re.Pattern
+    results: dict  # type to letter, of functions that return something else than a status
+    undeclared: dict  # signatures that no header declares
+    earlier_forms: dict
+    returns_void: list
+
+    def prototypes(self):
+        """The expression for a declaration: result, name, parameters."""
+        results = "|".join(re.escape(each) for each in (self.status_type, *self.results))
+        return re.compile(rf"\b({results})\s*\b({self.name})\s*\(([^;{{}}]*)\)\s*;")
+
+
+DRIVER = Api(
+    layer="driver",
+    library="libcuda.so.1",
+    table_header=DRIVER_TABLE_HEADER,
+    headers=("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h"),
+    version_macro="CUDA_VERSION",
+    name=r"cu(?:[A-Z]|dbg)\w*",
+    categories=DRIVER_CATEGORIES,
+    status_type="CUresult",
+    status_enum=re.compile(r"typedef\s+enum\s+cudaError_enum\s*\{([^}]*)\}\s*CUresult\s*;"),
+    results={},
+    undeclared=DEBUGGER_SIGNATURES,
+    earlier_forms={},
+    returns_void=RETURNS_VOID,
+)
+RUNTIME = Api(
+    layer="runtime",
+    library="libcudart.so.13",
+    table_header=RUNTIME_TABLE_HEADER,
+    headers=(
+        "cuda_runtime_api.h",
+        "cuda_profiler_api.h",
+        "cuda_gl_interop.h",
+        "cuda_egl_interop.h",
+        "cuda_vdpau_interop.h",
+    ),
+    version_macro="CUDART_VERSION",
+    name=r"cuda[A-Z]\w*",
+    categories=RUNTIME_CATEGORIES,
+    status_type="cudaError_t",
+    status_enum=re.compile(r"\benum\s+cudaError\s*\{([^}]*)\}\s*;"),
+    results={"const char*": "p", "struct cudaChannelFormatDesc": "F"},
+    undeclared=EARLIER_RUNTIME_SIGNATURES,
+    earlier_forms=EARLIER_RUNTIME_FORMS,
+    returns_void=[],
+)
+APIS = {api.layer: api for api in (DRIVER, RUNTIME)}
 
 
 class Failure(Exception):
@@ -148,8 +308,8 @@ def write_text(path, text):
 # --- Names ---------------------------------------------------------------------------------------------
 
 
-def read_exports(path):
-    """Returns the function exports of a libcuda.so.1, or of a file of `name<TAB>kind` lines."""
+def read_exports(api, path):
+    """Returns the function exports of the library, or of a file of `name<TAB>kind` lines."""
     try:
         with open(path, "rb") as file:
             is_library = file.read(4) == b"\x7fELF"
@@ -166,17 +326,17 @@ def read_exports(path):
             fields = line.split("\t")
             if not line.startswith("#") and len(fields) >= 2 and fields[1].strip() == "function":
                 names.add(fields[0].strip())
-    names = sorted(name for name in names if re.match(r"cu([A-Z]|dbg)\w*$", name))
+    names = sorted(name for name in names if re.fullmatch(api.name, name))
     if not names:
-        raise Failure(f"{path}: exports no driver function; give a libcuda.so.1 or name<TAB>function lines")
+        raise Failure(f"{path}: exports no {api.layer} function; give a {api.library} or name<TAB>function lines")
     return names
 
 
-def category_of(name):
-    for category, pattern in CATEGORIES:
+def category_of(api, name):
+    for category, pattern in api.categories:
         if re.match(pattern, name):
             return category
-    raise Failure(f"{name}: no category; add an expression to CATEGORIES in {os.path.basename(__file__)}")
+    raise Failure(f"{name}: no category; add an expression to {os.path.basename(__file__)}")
 
 
 # --- Prototypes ----------------------------------------------------------------------------------------
@@ -202,12 +362,12 @@ def parameter_type(parameter):
     return parameter
 
 
-def parse_prototypes(source):
-    """Returns {name: [parameter type, …]} for every CUresult function of preprocessed source."""
+def parse_prototypes(api, source):
+    """Returns {name: (result type, [parameter type, …])} for every function of preprocessed source."""
     prototypes = {}
-    for name, parameters in PROTOTYPE.findall(source):
+    for result, name, parameters in api.prototypes().findall(source):
         parts = [part for part in parameters.split(",") if part.split() not in ([], ["void"])]
-        prototypes[name] = [parameter_type(part) for part in parts]
+        prototypes[name] = (result, [parameter_type(part) for part in parts])
     return prototypes
 
 
@@ -219,20 +379,22 @@ def letter_of(type_name, size, kind):
         return {8: "l", 4: "i", 2: "h", 1: "c"}[size]
     if kind == 8:
         return {4: "f", 8: "d"}[size]
-    if kind in (12, 13) and size == 64:
-        return "S"
     bare = type_name.replace("const ", "").strip()
     if bare in SMALL_STRUCTS:
         return SMALL_STRUCTS[bare]
+    for letter, bytes_ in LARGE_STRUCTS.items():
+        if kind in (12, 13) and size == bytes_:
+            return letter
     raise Failure(f"{type_name}: {size} bytes by value; add a letter for it to {os.path.basename(__file__)}")
 
 
 class Headers:
     """What the CUDA headers of one installation declare: signatures, status codes, version."""
 
-    def __init__(self, include):
-        if not os.path.isfile(os.path.join(include, "cuda.h")):
-            raise Failure(f"{include}: holds no cuda.h; name the toolkit's include directory with --include")
+    def __init__(self, api, include):
+        self.api = api
+        if not os.path.isfile(os.path.join(include, api.headers[0])):
+            raise Failure(f"{include}: holds no {api.headers[0]}; name the toolkit's include directory with --include")
         self.compiler = find_compiler()
         with tempfile.TemporaryDirectory() as directory:
             self.directory = directory
@@ -240,32 +402,32 @@ class Headers:
                 os.makedirs(os.path.dirname(os.path.join(directory, path)), exist_ok=True)
                 write_text(os.path.join(directory, path), text)
             # The old versions of functions are declared only under this macro, the _ptds and _ptsz variants too.
-            present = [name for name in HEADERS if os.path.isfile(os.path.join(include, name))]
-            prelude = "#define __CUDA_API_VERSION_INTERNAL 1\n" + VDPAU_TYPES
+            present = [name for name in api.headers if os.path.isfile(os.path.join(include, name))]
+            prelude = "#define __CUDA_API_VERSION_INTERNAL 1\n" + VDPAU_HEADER
             prelude += "".join(f"#include <{name}>\n" for name in present)
             source_path = os.path.join(directory, "headers.c")
             write_text(source_path, prelude)
             self.flags = ["-w", "-std=gnu11", "-I", directory, "-I", include]
             source = run([self.compiler, "-E", "-P", *self.flags, source_path], "preprocessing the headers")
-            prototypes = parse_prototypes(source)
-            codes = STATUS_ENUM.search(source)
+            prototypes = parse_prototypes(api, source)
+            codes = api.status_enum.search(source)
             if not prototypes or not codes:
-                raise Failure(f"{include}/cuda.h: found no functions or no CUresult in it")
+                raise Failure(f"{include}/{api.headers[0]}: found no functions or no {api.status_type} in it")
             names = [part.split("=")[0].strip() for part in codes.group(1).split(",") if part.strip()]
             self.measure(prelude, prototypes, names)
 
     def measure(self, prelude, prototypes, status_names):
         """Compiles and runs a program that checks the prototypes and prints sizes, kinds and codes."""
-        types = sorted({each for parameters in prototypes.values() for each in parameters})
+        types = sorted({each for _, parameters in prototypes.values() for each in parameters})
         lines = [prelude, "#include <stdio.h>"]
-        for name, parameters in sorted(prototypes.items()):
-            prototype = f"CUresult({', '.join(parameters) or 'void'})"
+        for name, (result, parameters) in sorted(prototypes.items()):
+            prototype = f"{result}({', '.join(parameters) or 'void'})"
             lines.append(
                 f"_Static_assert(__builtin_types_compatible_p(__typeof__({name}), {prototype}), "
                 f'"{name} is not {prototype}");'
             )
         lines.append("int main(void)\n{")
-        lines.append('    printf("version %d\\n", CUDA_VERSION);')
+        lines.append(f'    printf("version %d\\n", {self.api.version_macro});')
         for index, each in enumerate(types):
             lines.append(
                 f'    printf("type {index} %zu %d\\n", sizeof({each}), '
@@ -292,36 +454,51 @@ class Headers:
                 self.status.append((int(fields[2]), fields[1]))
         self.status.sort()
         self.signatures = {
-            name: "".join(letters[each] for each in parameters) for name, parameters in prototypes.items()
+            name: "".join(letters[each] for each in parameters)
+            + (f">{self.api.results[result]}" if result in self.api.results else "")
+            for name, (result, parameters) in prototypes.items()
         }
 
     def signature(self, name):
         """Returns the letters for an exported name, or None when no header declares it."""
+        if name in self.api.undeclared:
+            return self.api.undeclared[name]
         variants = [name, re.sub(r"_pt[ds][sz]$", "", name)]
         variants.append(re.sub(r"_v\d+$", "", variants[1]))
         for variant in variants:
             if variant in self.signatures:
                 return self.signatures[variant]
-        return DEBUGGER_SIGNATURES.get(name)
+        return None
 
 
-def stack_column(name, signature):
-    """Returns the stack column: what hook/hook.h turns into the stack words of an architecture."""
-    integers = sum(letter in "plihcL" for letter in signature)
-    if sum(letter in "fd" for letter in signature) > 8:
-        raise Failure(f"{name}: more floats than there are registers, for which the stack column has no form")
-    words = max(integers - 6, 0)
-    structs = ["BY_VALUE(64)"] * signature.count("S")
-    return " + ".join(([str(words)] if words or not structs else []) + structs)
+def stack_words(signature):
+    """Returns the 8-byte words on the stack by the System V ABI for x86-64, section 3.2.3."""
+    parameters, _, result = signature.partition(">")
+    # A struct that is too large for registers is returned where a hidden first argument points.
+    integers, floats, words = int(result in LARGE_STRUCTS), 0, 0
+    for letter in parameters:
+        if letter in LARGE_STRUCTS:
+            words += -(-LARGE_STRUCTS[letter] // 8)
+        elif letter in "fd":
+            floats += 1
+            words += floats > 8
+        else:
+            # A struct of two words goes into registers as a whole or not at all.
+            wanted = 2 if letter == "D" else 1
+            if integers + wanted <= 6:
+                integers += wanted
+            else:
+                words += wanted
+    return words
 
 
 # --- Files ---------------------------------------------------------------------------------------------
 
 
-def read_table(path):
+def read_table(api, path):
     """Returns (text before the rows, {name: (category, stack, decoder)}, text after the rows)."""
     if not os.path.exists(path):
-        return TABLE_HEADER + "\n", {}, ""
+        return api.table_header + "\n", {}, ""
     lines = read_text(path).splitlines(keepends=True)
     at = [index for index, line in enumerate(lines) if line.startswith("ROW(")]
     if not at:
@@ -344,22 +521,32 @@ def format_table(before, rows, after):
     return before + body + after
 
 
-def format_signatures(signatures, unknown, version):
+def format_signatures(api, signatures, unknown, version):
+    table = f"{api.layer}_api.def"
     lines = [
         "/*",
-        " * signatures.def: the parameters of every driver function that a CUDA header declares, a letter each.",
+        f" * The parameters of every {api.layer} function that a CUDA header declares, a letter each.",
         " *",
-        f" * Written by tools/import_driver_api.py from the headers of CUDA {version}. Tests include it to call every",
-        " * row of hook/driver_api.def with arguments that can be recognised on the other side.",
+        f" * Written by tools/import_api.py from the headers of CUDA {version}. Tests include it to call every row of",
+        f" * hook/{table} with arguments that can be recognised on the other side.",
         " *",
         " *   p  pointer or handle           f  float, in a vector register",
         " *   l  64-bit integer              d  double, in a vector register",
         " *   i  32-bit integer or enum      L  struct of 8 bytes by value, in one integer register",
         " *   h  16-bit integer              S  struct of 64 bytes by value",
         " *   c  8-bit integer",
+    ]
+    if any(set(each) & set("DFEPG>") for each in signatures.values()):
+        lines += [
+            " *   D  struct of 12 bytes by value, in two integer registers or on the stack",
+            " *   F, E, P, G  structs of 20, 24, 32 and 280 bytes by value, on the stack",
+        ]
+    lines += [
         " *",
-        " * The result is a CUresult, or as wide, but for these, which return nothing:",
-        *(f" *   {name}" for name in RETURNS_VOID if name in signatures),
+        f" * The result is a {api.status_type}, or as wide; another one stands behind >."
+        if api.results
+        else f" * The result is a {api.status_type}, or as wide, but for these, which return nothing:",
+        *(f" *   {name}" for name in api.returns_void if name in signatures),
     ]
     if unknown:
         lines += [" * Exported, declared by no header, and so without a row here:"]
@@ -369,13 +556,19 @@ def format_signatures(signatures, unknown, version):
     return "\n".join(lines) + "\n"
 
 
-def format_status(status, version):
-    rows = ",\n".join(f"    ('driver', {code:>3}, '{name}')" for code, name in status)
-    return (
-        "-- The names of the driver's status codes: every CUresult of cuda.h, CUDA "
-        f"{version}.\n-- Written by tools/import_driver_api.py --status; loaded when a database is created.\n\n"
-        f"INSERT INTO status(layer, status, name) VALUES\n{rows};\n"
-    )
+STATUS_HEADER = """\
+-- The names of status codes, by layer: every CUresult of cuda.h, every cudaError_t of driver_types.h, CUDA
+-- {version}. Written by tools/import_api.py --status; loaded when a database is created.
+"""
+
+
+def format_status(api, before, status, version):
+    """The file with the layer's statement new, and the other layers' as they were."""
+    found = re.findall(r"^(INSERT[^;]*?\('(\w+)',[^;]*;\n)", before, re.M)
+    statements = {layer: text for text, layer in found}
+    rows = ",\n".join(f"    ('{api.layer}', {code:>3}, '{name}')" for code, name in status)
+    statements[api.layer] = f"INSERT INTO status(layer, status, name) VALUES\n{rows};\n"
+    return "\n".join([STATUS_HEADER.format(version=version), *(statements[each] for each in sorted(statements))])
 
 
 def report(old, new):
@@ -395,50 +588,56 @@ def report(old, new):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
-        description="Rewrites name, category and stack words of the driver table from an installed CUDA "
-        "toolkit and a driver's exports. The decoder column and the opening comment are kept.",
+        description="Rewrites name, category and stack words of a table from an installed CUDA "
+        "toolkit and the exports of its library. The decoder column and the opening comment are kept.",
         epilog="Exit codes: 0, 1 for a failure, 2 for wrong usage. The C compiler is $CC, else cc, gcc or clang.",
     )
-    parser.add_argument("table", metavar="driver_api.def", help="the table, hook/driver_api.def; created if absent")
+    parser.add_argument("api", choices=sorted(APIS), help="whose table it is")
+    parser.add_argument("table", metavar="TABLE", help="hook/driver_api.def, hook/runtime_api.def; created if absent")
     parser.add_argument(
-        "--include", metavar="DIR", default=DEFAULT_INCLUDE, help="directory of cuda.h (default: %(default)s)"
+        "--include", metavar="DIR", default=DEFAULT_INCLUDE, help="directory of the headers (default: %(default)s)"
     )
     parser.add_argument(
         "--exports",
         metavar="FILE",
-        help="a libcuda.so.1, or lines of name<TAB>function (default: the names that the table has)",
+        help="a libcuda.so.1 or libcudart.so, or lines of name<TAB>function (default: the names that the table has)",
     )
-    parser.add_argument("--signatures", metavar="FILE", help="write the signatures for tests, tests/signatures.def")
-    parser.add_argument("--status", metavar="FILE", help="write the names of the status codes, schema/status.sql")
+    parser.add_argument("--signatures", metavar="FILE", help="write the signatures for tests, tests/…signatures.def")
+    parser.add_argument("--status", metavar="FILE", help="rewrite the layer's part of schema/status.sql")
     arguments = parser.parse_args()
     if not arguments.exports and not os.path.exists(arguments.table):
-        parser.error(f"{arguments.table} does not exist yet; name the driver's exports with --exports")
+        parser.error(f"{arguments.table} does not exist yet; name the library's exports with --exports")
     return arguments
 
 
 def import_api(arguments):
-    before, old, after = read_table(arguments.table)
-    names = read_exports(arguments.exports) if arguments.exports else sorted(old)
-    headers = Headers(arguments.include)
+    api = APIS[arguments.api]
+    before, old, after = read_table(api, arguments.table)
+    names = set(read_exports(api, arguments.exports) if arguments.exports else old)
+    if api is RUNTIME:
+        names |= api.undeclared.keys()
+    headers = Headers(api, arguments.include)
 
     rows, signatures, unknown = {}, {}, []
-    for name in names:
+    for name in sorted(names):
         signature = headers.signature(name)
         if signature is None:
             unknown.append(name)
         else:
             signatures[name] = signature
-        words = str(UNKNOWN_STACK_WORDS) if signature is None else stack_column(name, signature)
-        rows[name] = (category_of(name), words, old[name][2] if name in old else "none")
+        words = UNKNOWN_STACK_WORDS if signature is None else stack_words(signature)
+        words = max(words, stack_words(api.earlier_forms.get(name, "")))
+        rows[name] = (category_of(api, name), words, old[name][2] if name in old else "none")
 
     write_text(arguments.table, format_table(before, rows, after))
     report(old, rows)
     for name in unknown:
         print(f"unknown  {name}: no header declares it, {UNKNOWN_STACK_WORDS} words assumed")
     if arguments.signatures:
-        write_text(arguments.signatures, format_signatures(signatures, unknown, headers.version))
+        write_text(arguments.signatures, format_signatures(api, signatures, unknown, headers.version))
     if arguments.status:
-        write_text(arguments.status, format_status(headers.status, headers.version))
+        known = read_text(arguments.status) if os.path.exists(arguments.status) else ""
+        write_text(arguments.status, format_status(api, known, headers.status, headers.version))
 
 
 def main():

@@ -1,0 +1,341 @@
+/* The runtime's functions: which libcudart a call goes to. Called by the slow way of a call from a runtime
+ * stub, and by lookup.c.
+ *
+ * A process may hold more than one libcudart, and a kernel is known to that one alone with which its library
+ * registered it. libcudart gives its symbols a version, its soname; the hook exports each function once for
+ * each version, so the dynamic linker has told the versions apart before a stub is entered. Two libraries can
+ * still have one version: wheels carry copies that were renamed (libcudart-d0da41ae.so.11.0) beside one that
+ * was not. So the stub looks where it was called from. A page of code that is known to be bound to the
+ * version's first library goes on as any call (`ct_runtime_callers`, read by the trampoline); any other page
+ * comes here, once, or each time where it is bound to another library.
+ *
+ * Whatever dlsym found has an address, and a stub is given for the first library's alone; that stub's other
+ * entry, in ct_stubs, does not look at the caller. */
+#include "decoders.h"
+#include "table.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* In the order of the stubs, see trampoline_x86_64.S and hook.map. */
+static const char *const versions[CT_RUNTIME_VERSIONS] = {
+    "libcudart.so.11.0",
+    "libcudart.so.12",
+    "libcudart.so.13",
+};
+
+static const char *const names[CT_RUNTIME_FUNCTIONS] = {
+#define ROW(function, group, words, decoder) #function,
+#include "runtime_api.def"
+#undef ROW
+};
+
+/* A libcudart. Once listed it is constant, and it stays loaded: its handle is kept. */
+struct library {
+    const void *base; /* where it is loaded */
+    uint32_t version;
+    uint32_t reserved;
+    void *real[CT_RUNTIME_FUNCTIONS];
+};
+
+enum { LIBRARIES_MAX = 16 };
+static struct library *_Atomic libraries[LIBRARIES_MAX];
+static _Atomic uint32_t library_count;
+static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* whose functions are in ct_rows */
+
+_Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
+/* The same without forgetting, and for all libraries: page and version to index in `libraries`, plus 1. */
+static struct ct_table callers;
+
+enum { PAGE_SHIFT = 12 };
+
+/* ---- what is loaded ---- */
+
+/* The libraries of a version among all loaded objects, by their program headers. */
+struct census {
+    const char *version;
+    uint32_t count;
+    bool path_has_soname;
+    char path[1024]; /* of the library whose soname is the version, else of the one that was loaded first */
+};
+
+/* By version: the objects that the process had loaded at the latest census, and in the lower eight bits what
+ * that counted. */
+static _Atomic uint64_t counted[CT_RUNTIME_VERSIONS];
+
+extern const char __ehdr_start[]; /* where the hook itself is loaded; the linker defines it */
+
+/* Some dynamic entries hold addresses, others distances from the object's start: glibc relocates those that
+ * it uses itself. */
+static const void *dynamic_address(const struct dl_phdr_info *object, uint64_t value)
+{
+    return (const void *)(uintptr_t)(value < object->dlpi_addr ? object->dlpi_addr + value : value);
+}
+
+/* Whether the object is a libcudart of that version: by what it defines, or, where it defines no versions, by
+ * its soname. */
+static bool defines(const struct dl_phdr_info *object, const char *version, bool *has_soname)
+{
+    const ElfW(Dyn) *entry = NULL;
+    for (uint32_t i = 0; i < object->dlpi_phnum; i++) {
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            entry = (const ElfW(Dyn) *)(uintptr_t)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    }
+    uint64_t strings_at = 0, soname = 0, definitions_at = 0, definitions = 0;
+    for (; entry && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_STRTAB)
+            strings_at = entry->d_un.d_ptr;
+        else if (entry->d_tag == DT_SONAME)
+            soname = entry->d_un.d_val;
+        else if (entry->d_tag == DT_VERDEF)
+            definitions_at = entry->d_un.d_ptr;
+        else if (entry->d_tag == DT_VERDEFNUM)
+            definitions = entry->d_un.d_val;
+    }
+    if (!strings_at || !soname)
+        return false;
+    const char *strings = dynamic_address(object, strings_at);
+    *has_soname = strcmp(strings + soname, version) == 0;
+    if (!definitions_at)
+        return *has_soname;
+    const char *at = dynamic_address(object, definitions_at);
+    for (uint64_t i = 0; i < definitions; i++) {
+        const ElfW(Verdef) *definition = (const ElfW(Verdef) *)(const void *)at;
+        const ElfW(Verdaux) *name = (const ElfW(Verdaux) *)(const void *)(at + definition->vd_aux);
+        if (!(definition->vd_flags & VER_FLG_BASE) && strcmp(strings + name->vda_name, version) == 0)
+            return true;
+        at += definition->vd_next;
+    }
+    return false;
+}
+
+static int visit_object(struct dl_phdr_info *object, size_t bytes, void *data)
+{
+    (void)bytes;
+    struct census *census = data;
+    bool has_soname = false;
+    if (object->dlpi_addr == (uintptr_t)__ehdr_start || !defines(object, census->version, &has_soname))
+        return 0;
+    census->count++;
+    const size_t length = strlen(object->dlpi_name);
+    if (length < sizeof(census->path) && (census->count == 1 || (has_soname && !census->path_has_soname))) {
+        memcpy(census->path, object->dlpi_name, length + 1);
+        census->path_has_soname = has_soname;
+    }
+    return 0;
+}
+
+static void take_census(uint32_t version, struct census *census)
+{
+    *census = (struct census){ .version = versions[version] };
+    dl_iterate_phdr(visit_object, census);
+}
+
+static int visit_first(struct dl_phdr_info *object, size_t bytes, void *data)
+{
+    (void)bytes;
+    *(uint64_t *)data = object->dlpi_adds;
+    return 1;
+}
+
+/* How many libraries of the version are loaded. One that was unloaded may still be counted. */
+static uint32_t count_libraries(uint32_t version)
+{
+    uint64_t loads = 0;
+    dl_iterate_phdr(visit_first, &loads);
+    const uint64_t latest = atomic_load_explicit(&counted[version], memory_order_relaxed);
+    if (latest >> 8 == loads)
+        return latest & 255;
+    struct census census;
+    take_census(version, &census);
+    const uint32_t count = census.count < 255 ? census.count : 255;
+    atomic_store_explicit(&counted[version], loads << 8 | count, memory_order_relaxed);
+    return count;
+}
+
+/* ---- libraries ---- */
+
+static struct library *find_library(uint32_t version, const void *base)
+{
+    const uint32_t count = atomic_load_explicit(&library_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        struct library *library = atomic_load_explicit(&libraries[i], memory_order_relaxed);
+        if (library->version == version && library->base == base)
+            return library;
+    }
+    return NULL;
+}
+
+/* Reads what the library at `path` exports. All calls of the loader are made here, before the process's lock
+ * is taken: its own lock may be held by a thread that waits for ours. */
+static struct library *read_library(uint32_t version, const char *path)
+{
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    struct library *library = handle ? ct_map_pages(sizeof(*library)) : NULL;
+    if (!library)
+        return NULL;
+    library->version = version;
+    const char *found = NULL;
+    for (uint32_t i = 0; i < CT_RUNTIME_FUNCTIONS; i++) {
+        library->real[i] = ct_library_symbol(handle, names[i]);
+        Dl_info object;
+        if (library->real[i] && !found && dladdr(library->real[i], &object)) {
+            library->base = object.dli_fbase;
+            found = names[i];
+        }
+    }
+    /* A function that this version lacks has left a dlerror(); a look-up that succeeds takes it away. */
+    if (found)
+        ct_library_symbol(handle, found);
+    return library;
+}
+
+/* Lists a library; the first one of its version gets the rows. NULL when there is no room. */
+static struct library *list_library(struct library *library)
+{
+    if (!ct_process_lock())
+        return NULL;
+    struct library *listed = find_library(library->version, library->base);
+    const uint32_t count = atomic_load_explicit(&library_count, memory_order_relaxed);
+    if (!listed && count < LIBRARIES_MAX) {
+        listed = library;
+        atomic_store_explicit(&libraries[count], library, memory_order_relaxed);
+        /* Pairs with the acquire in find_library(). */
+        atomic_store_explicit(&library_count, count + 1, memory_order_release);
+    }
+    if (listed && !atomic_load_explicit(&first[library->version], memory_order_relaxed)) {
+        for (uint32_t i = 0; i < CT_RUNTIME_FUNCTIONS; i++) {
+            struct ct_row *row = &ct_rows[CT_RUNTIME_ROW(library->version, i)];
+            row->real = listed->real[i];
+            row->flags |= ct_functions_form(names[i]);
+        }
+        /* Pairs with the acquire in find_first(). */
+        atomic_store_explicit(&first[library->version], listed, memory_order_release);
+    }
+    ct_process_unlock();
+    if (listed != library)
+        munmap(library, sizeof(*library));
+    return listed;
+}
+
+static struct library *find_first(uint32_t version)
+{
+    struct library *library = atomic_load_explicit(&first[version], memory_order_acquire);
+    if (library || count_libraries(version) == 0)
+        return library;
+    struct census census;
+    take_census(version, &census);
+    struct library *read = census.path[0] ? read_library(version, census.path) : NULL;
+    return read && list_library(read) ? atomic_load_explicit(&first[version], memory_order_acquire) : NULL;
+}
+
+/* The library that the dynamic linker bound the caller's reference to, or would have without the hook: the
+ * first in the order of the process, else in that of the caller's own dependencies. Where neither tells, as
+ * when the call was made by a jump from another object's code, the first library. */
+static struct library *bound_library(uint32_t version, uint32_t function, const void *caller)
+{
+    struct library *fallback = find_first(version);
+    void *real = dlvsym(RTLD_NEXT, names[function], versions[version]);
+    Dl_info object;
+    if (!real && dladdr(caller, &object)) {
+        void *handle = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        if (handle) {
+            real = dlvsym(handle, names[function], versions[version]);
+            dlclose(handle);
+        }
+    }
+    struct library *library = NULL;
+    if (real && dladdr(real, &object)) {
+        library = find_library(version, object.dli_fbase);
+        if (!library) {
+            struct library *read = read_library(version, object.dli_fname);
+            library = read ? list_library(read) : NULL;
+        }
+    }
+    ct_library_symbol(RTLD_DEFAULT, "dlsym"); /* takes away the dlerror() of what failed above */
+    return library ? library : fallback;
+}
+
+/* ---- calls ---- */
+
+/* Index in `libraries` plus 1. */
+static uint32_t number_of(const struct library *library)
+{
+    const uint32_t count = atomic_load_explicit(&library_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        if (atomic_load_explicit(&libraries[i], memory_order_relaxed) == library)
+            return i + 1;
+    }
+    return 0;
+}
+
+static struct library *library_of_caller(uint32_t version, uint32_t function, const void *caller)
+{
+    struct library *library = find_first(version);
+    if (!library)
+        return NULL;
+    const uint64_t page = (uintptr_t)caller >> PAGE_SHIFT;
+    const uint64_t key = page | (uint64_t)(version + 1) << 56;
+    const uint32_t known = ct_table_get(&callers, key);
+    if (known) {
+        library = atomic_load_explicit(&libraries[known - 1], memory_order_relaxed);
+    } else {
+        if (count_libraries(version) > 1)
+            library = bound_library(version, function, caller);
+        /* A signal handler that interrupted the holder of the lock asks again at its next call. */
+        if (!ct_process_lock())
+            return library;
+        ct_table_set(&callers, key, number_of(library));
+        ct_process_unlock();
+    }
+    /* The trampoline lets this page pass from now on. ct_enter() checks the row for itself, so nothing needs
+     * to be seen in order. */
+    if (library == atomic_load_explicit(&first[version], memory_order_relaxed))
+        atomic_store_explicit(&ct_runtime_callers[version][page % CT_RUNTIME_CALLERS], page,
+                              memory_order_relaxed);
+    return library;
+}
+
+void *ct_runtime_real(uint32_t row, const void *caller)
+{
+    const uint32_t version = (row - CT_ROW_COUNT) / CT_RUNTIME_FUNCTIONS;
+    const uint32_t function = (row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS;
+    const struct library *library = library_of_caller(version, function, caller);
+    return library ? library->real[function] : NULL;
+}
+
+const char *ct_runtime_name(uint32_t row)
+{
+    return names[(row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS];
+}
+
+static int compare_names(const void *name, const void *place)
+{
+    return strcmp(name, *(const char *const *)place);
+}
+
+/* The table is sorted as strcmp sorts. */
+static const char *const *find_name(const char *name)
+{
+    return bsearch(name, names, CT_RUNTIME_FUNCTIONS, sizeof(*names), compare_names);
+}
+
+bool ct_runtime_known(const char *name)
+{
+    return find_name(name) != NULL;
+}
+
+void *ct_runtime_stub(const void *real, const char *name)
+{
+    const char *const *place = find_name(name);
+    for (uint32_t version = 0; place && version < CT_RUNTIME_VERSIONS; version++) {
+        const struct library *library = find_first(version);
+        const uint32_t function = (uint32_t)(place - names);
+        if (library && library->real[function] == real)
+            return ct_stubs[CT_RUNTIME_ROW(version, function)];
+    }
+    return NULL;
+}

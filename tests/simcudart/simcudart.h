@@ -1,0 +1,44 @@
+/* simcudart.h: what the files of the simulated runtime share. */
+#ifndef SIMCUDART_H
+#define SIMCUDART_H
+
+#include "entry.h"
+#include "simcudart_past_call.h"
+
+/* Structures by value, by their size. */
+struct bytes8 {
+    uint64_t word;
+};
+struct bytes12 {
+    uint32_t words[3];
+};
+struct bytes20 {
+    uint32_t words[5];
+};
+struct bytes24 {
+    uint64_t words[3];
+};
+struct bytes32 {
+    uint64_t words[4];
+};
+struct bytes64 {
+    uint64_t words[8];
+};
+struct bytes280 {
+    uint64_t words[35];
+};
+
+/* Whether functions with a model do no more than the others. */
+bool simcudart_verifies(void);
+
+void keep_call(const char *name, uint64_t checksum, bool misaligned);
+
+static inline uint64_t checksum_bytes(uint64_t sum, const void *bytes, size_t count)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < count; i++)
+        sum = simcuda_checksum_word(sum, at[i]);
+    return sum;
+}
+
+#endif

@@ -1,0 +1,10 @@
+/* What libcudart.so of this folder exports beside the runtime's functions, for the test of arguments. */
+#ifndef SIMCUDART_PAST_CALL_H
+#define SIMCUDART_PAST_CALL_H
+
+#include "simcuda_verify.h"
+
+/* As simcuda_past_call(). */
+int simcudart_past_call(unsigned back, const char **name, uint64_t *checksum, int *misaligned);
+
+#endif
