@@ -257,8 +257,8 @@ void ct_process_detach(void);
 void ct_process_ring_doorbell(void);
 /* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
 bool ct_process_may_allocate(void);
-/* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a signal handler
- * that interrupted its own thread). */
+/* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a handler of a
+ * fault in its own thread). All other signals wait while it is held. */
 bool ct_process_lock(void);
 void ct_process_unlock(void);
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,6 +28,7 @@ static struct {
     /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon, or ask for shared memory, again. */
     _Atomic uint64_t next_look_ns, next_allocation_ns;
     _Atomic int32_t lock_owner; /* tid, 0 when free */
+    uint64_t lock_signals;      /* the holder's signal mask without the lock */
     uint64_t image_ns;
     uint64_t inode, device;
     char path[CT_NAME_BYTES];
@@ -47,23 +49,39 @@ static int32_t gettid_now(void)
     return (int32_t)syscall(SYS_gettid);
 }
 
+/* The raw call: masks are 64 bits wide to the kernel. Cannot fail with these arguments. */
+static uint64_t set_signal_mask(uint64_t mask)
+{
+    uint64_t before = 0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof(mask));
+    return before;
+}
+
+/* Signals wait: a handler's call that finds its own thread holding the lock could not be given a number, and
+ * would be counted under none. */
 bool ct_process_lock(void)
 {
     const int32_t tid = gettid_now();
+    const uint64_t signals = set_signal_mask(UINT64_MAX);
     int32_t owner = 0;
     while (!atomic_compare_exchange_weak_explicit(&process.lock_owner, &owner, tid, memory_order_acquire,
                                                   memory_order_relaxed)) {
-        if (owner == tid)
+        if (owner == tid) {
+            set_signal_mask(signals);
             return false;
+        }
         owner = 0;
         syscall(SYS_sched_yield);
     }
+    process.lock_signals = signals;
     return true;
 }
 
 void ct_process_unlock(void)
 {
+    const uint64_t signals = process.lock_signals;
     atomic_store_explicit(&process.lock_owner, 0, memory_order_release);
+    set_signal_mask(signals);
 }
 
 struct ct_segment *ct_process_current(void)
