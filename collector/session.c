@@ -1,7 +1,7 @@
 #include "session.h"
 
+#include "clock_source.h"
 #include "segment.h"
-#include "timeline.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,8 @@ static void initialise(struct ct_control *control, uint64_t ring_bytes)
     if (!known) {
         memset(control, 0, sizeof(*control));
         sem_init(&control->doorbell, 1, 0);
-        control->clock = ct_timeline_choose();
+        char source[CT_CLOCK_SOURCES_BYTES];
+        control->clock = ct_clock_choose(source);
     }
     control->ring_bytes = ring_bytes;
     control->daemon_pid = getpid();

@@ -32,6 +32,11 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
                      struct ct_options *options, bool (*on_option)(int option, const char *value, void *data),
                      void *data, bool *done, int *status);
 
+/* ---- places.c: the other two files, into `out` of PATH_MAX bytes; false when they are not found ---- */
+
+bool ct_place_hook(char *out);
+bool ct_place_daemon(char *out);
+
 /* ---- set.c: what is recorded ---- */
 
 /* The options of `run` and `set` that choose what is recorded: rows for getopt_long, and their help. */
