@@ -37,19 +37,6 @@ static const char help[] =
 
 enum { SUBJECT_COLUMN = 8, TEXT_COLUMN = 20, TEXT_BYTES = 16384, COLUMNS_MIN = 60 };
 
-void ct_doctor_head(const char *format, ...)
-{
-    static bool more;
-    va_list arguments;
-    va_start(arguments, format);
-    if (more)
-        putchar('\n');
-    vprintf(format, arguments);
-    putchar('\n');
-    va_end(arguments);
-    more = true;
-}
-
 /* Columns that a UTF-8 text takes; what we say is made of letters of one column. */
 static int width_of(const char *text, size_t bytes)
 {
@@ -66,6 +53,19 @@ static void make_printable(char *text)
         if ((unsigned char)*text < 0x20 || *text == 0x7f)
             *text = '?';
     }
+}
+
+void ct_doctor_head(const char *format, ...)
+{
+    static bool more;
+    char text[PATH_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    make_printable(text);
+    printf("%s%s\n", more ? "\n" : "", text);
+    more = true;
 }
 
 static void print_broken(const char *text, int columns)

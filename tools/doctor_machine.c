@@ -57,7 +57,15 @@ static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
 {
     ct_elf_functions(elf, ct_doctor_is_driver_name, &doctor->driver_functions);
     ct_elf_functions(elf, ct_doctor_is_runtime_name, &doctor->runtime_functions);
-    ct_elf_versions(elf, &doctor->runtime_versions);
+    /* Other versions in the file are of no library of anybody's. */
+    struct ct_elf_names *versions = &doctor->runtime_versions;
+    size_t kept = 0;
+    ct_elf_versions(elf, versions);
+    for (size_t i = 0; i < versions->count; i++) {
+        if (strncmp(versions->name[i], "libcudart.so.", strlen("libcudart.so.")) == 0)
+            versions->name[kept++] = versions->name[i];
+    }
+    versions->count = kept;
     if (ct_elf_note(elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &doctor->hook, sizeof(doctor->hook)) != 0)
         doctor->hook = (struct ct_hook_note){ 0 };
     doctor->hook.version[sizeof(doctor->hook.version) - 1] = '\0';
@@ -90,8 +98,8 @@ static void check_hook(struct ct_doctor *doctor)
     else if (doctor->hook.proto_version != CT_PROTO_VERSION)
         ct_doctor_say(
             doctor, CT_VERDICT_MISS, "hook",
-            "%s is of another build than this cudatrace (shared memory of version %u, not %d): take all "
-            "three files from one build",
+            "%s is of another build than this cudatrace (shared memory of version %u, not %d; 0 is unknown): "
+            "take all three files from one build",
             doctor->hook_path, doctor->hook.proto_version, CT_PROTO_VERSION);
     else if (strpbrk(doctor->hook_path, " :"))
         ct_doctor_say(doctor, CT_VERDICT_MISS, "hook",

@@ -239,7 +239,7 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     size_t bytes = 0;
     patient->command = read_proc(pid, "cmdline", &bytes);
     for (size_t i = 0; i + 1 < bytes; i++) {
-        if (patient->command[i] == '\0')
+        if ((unsigned char)patient->command[i] < ' ')
             patient->command[i] = ' ';
     }
     patient->variables = read_proc(pid, "environ", &patient->variables_bytes);
@@ -338,6 +338,9 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
             "%s is loaded, and was replaced on disk since: the process goes on with the older build until it "
             "is started again",
             hook->path);
+    else if (note.proto_version == 0)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "hook", "%s is loaded, and does not tell of which build it is",
+                      hook->path);
     else if (note.proto_version != CT_PROTO_VERSION)
         ct_doctor_say(
             doctor, CT_VERDICT_MISS, "hook",
@@ -436,6 +439,9 @@ static void say_way_in(struct ct_doctor *doctor, const struct ct_patient *patien
                       asks, linked ? "; linked with the driver as well: " : "", linked ? linked : "");
     else if (linked)
         ct_doctor_say(doctor, CT_VERDICT_OK, "way in", "linked: %s needs libcuda.so.1", linked);
+    else if (find_mapping(patient, "libcudart.so."))
+        ct_doctor_say(doctor, CT_VERDICT_OK, "way in",
+                      "by libcudart, which asks cuGetProcAddress for functions");
     else
         ct_doctor_say(doctor, CT_VERDICT_OK, "way in",
                       "by dlopen and dlsym: nothing in it is linked with libcuda.so.1");

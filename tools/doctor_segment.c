@@ -143,8 +143,8 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
             ring);
     else
         ct_doctor_say(doctor, CT_VERDICT_OK, "recording",
-                      "%u functions so far; %u threads have rings of %s; times by %s", sums->functions,
-                      sums->lanes, ring, clock);
+                      "functions so far: %u; threads with a ring of %s: %u; times by %s", sums->functions,
+                      ring, sums->lanes, clock);
 }
 
 static void say_selection(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)

@@ -263,6 +263,18 @@ static int holder_of(const struct stat *status)
     return holder;
 }
 
+static bool is_this_boot(const char *boot_id)
+{
+    char line[64] = "";
+    FILE *from = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (from && !fgets(line, sizeof(line), from))
+        line[0] = '\0';
+    if (from)
+        fclose(from);
+    line[strcspn(line, "\n")] = '\0';
+    return strcmp(line, boot_id) == 0;
+}
+
 /* Whether the next daemon may go on in this file; if not, false after saying so. */
 static bool check_file(struct ct_doctor *doctor, const char *path, const struct stat *status, char *what,
                        size_t bytes)
@@ -288,10 +300,10 @@ static bool check_file(struct ct_doctor *doctor, const char *path, const struct 
                  "is an older cudatrace's (schema %lld, not %d): the next numbered file beside it will be "
                  "written",
                  (long long)facts.schema, CT_SCHEMA_VERSION);
+    else if (!is_this_boot(facts.boot_id))
+        snprintf(what, bytes, "is of an earlier boot: the next numbered file beside it will be written");
     else
-        snprintf(what, bytes,
-                 "is a trace and will be added to; after a reboot the next numbered file beside it is "
-                 "written");
+        snprintf(what, bytes, "is a trace and will be added to");
     const int holder = holder_of(status);
     if (!*problem && holder)
         snprintf(problem, sizeof(problem), "process %d writes it for another session", holder);
