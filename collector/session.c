@@ -1,7 +1,7 @@
 #include "session.h"
 
+#include "clock_source.h"
 #include "segment.h"
-#include "timeline.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,8 @@ static bool initialise(struct ct_control *control, uint64_t ring_bytes, int cloc
     if (!known) {
         memset(control, 0, sizeof(*control));
         sem_init(&control->doorbell, 1, 0);
-        control->clock = clock == CT_CLOCK_CHOSEN ? ct_timeline_choose() : (uint32_t)clock;
+        char source[CT_CLOCK_SOURCES_BYTES];
+        control->clock = clock == CT_CLOCK_CHOSEN ? ct_clock_choose(source) : (uint32_t)clock;
     }
     control->ring_bytes = ring_bytes;
     control->daemon_pid = getpid();

@@ -1,36 +1,9 @@
 #include "timeline.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 enum { ANCHOR_INTERVAL_NS = 5000000, FIRST_SLOPE_NS = 10000000, ANCHOR_TRIES = 5 };
-
-static bool file_mentions(const char *path, const char *word, bool whole)
-{
-    char text[256] = "";
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    if (!fgets(text, sizeof(text), file))
-        text[0] = '\0';
-    fclose(file);
-    text[strcspn(text, "\n")] = '\0';
-    return whole ? strcmp(text, word) == 0 : strstr(text, word) != NULL;
-}
-
-enum ct_clock_kind ct_timeline_choose(void)
-{
-#define SOURCE "/sys/devices/system/clocksource/clocksource0/"
-#if defined(__x86_64__)
-    const bool trusted = file_mentions(SOURCE "current_clocksource", "tsc", true) ||
-                         (file_mentions(SOURCE "current_clocksource", "kvm-clock", true) &&
-                          file_mentions(SOURCE "available_clocksource", "tsc", false));
-#elif defined(__aarch64__)
-    const bool trusted = file_mentions(SOURCE "current_clocksource", "arch_sys_counter", true);
-#endif
-    return trusted ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
-}
 
 /* Nanoseconds a tick, 32.32. */
 static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)

@@ -17,8 +17,6 @@ struct ct_timeline {
     uint64_t line[CT_ANCHORS];
 };
 
-/* The clock that this machine's kernel trusts. */
-enum ct_clock_kind ct_timeline_choose(void);
 /* Takes over what an earlier daemon of the session left in `control`; takes 10 ms to find the first slope. */
 void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control);
 /* Takes an anchor, unless the last one is younger than 5 ms or the reading was disturbed. */

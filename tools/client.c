@@ -12,9 +12,14 @@
 
 int ct_client_connect(const char *session)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
     char path[CT_NAME_BYTES];
     ct_session_socket_path(path, (uint32_t)geteuid(), session);
+    return ct_client_connect_path(path);
+}
+
+int ct_client_connect_path(const char *path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof(address.sun_path))
         return -1;
     strcpy(address.sun_path, path);

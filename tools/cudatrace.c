@@ -20,6 +20,7 @@ static const struct {
     { "set", ct_set, "choose what a running session records" },
     { "status", ct_status, "what the session's daemon does" },
     { "stop", ct_stop, "stop the session's daemon, which stores what was recorded first" },
+    { "doctor", ct_doctor, "what would be missed here, in a process or of a command, and why" },
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -18,7 +18,7 @@ struct ct_options {
 
 /* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */
 typedef int ct_command(int argc, char **argv);
-ct_command ct_run, ct_sql, ct_report, ct_flush, ct_set, ct_status, ct_stop;
+ct_command ct_run, ct_sql, ct_report, ct_flush, ct_set, ct_status, ct_stop, ct_doctor;
 
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -31,6 +31,11 @@ struct option;
 int ct_options_parse(int argc, char **argv, const struct option *known, const char *help,
                      struct ct_options *options, bool (*on_option)(int option, const char *value, void *data),
                      void *data, bool *done, int *status);
+
+/* ---- places.c: the other two files, into `out` of PATH_MAX bytes; false when they are not found ---- */
+
+bool ct_place_hook(char *out);
+bool ct_place_daemon(char *out);
 
 /* ---- set.c: what is recorded ---- */
 
@@ -62,6 +67,8 @@ bool ct_selection_take(struct ct_selection_options *options, const char *command
 int ct_client_question(const struct ct_options *options, const char *line, char *answer, size_t bytes);
 /* A connection to the daemon of `session`, or -1 when none serves it. */
 int ct_client_connect(const char *session);
+/* The same by its socket's path. */
+int ct_client_connect_path(const char *path);
 /* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went
  * away. */
 bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes);
@@ -74,23 +81,20 @@ struct sqlite3;
 struct sqlite3_stmt;
 enum ct_format { CT_FORMAT_TABLE, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_COUNT };
 
+/* What a file is, looked at without writing. */
+struct ct_trace_facts {
+    int64_t application; /* PRAGMA application_id: CT_APPLICATION_ID for a trace */
+    int64_t schema;      /* PRAGMA user_version */
+    int64_t objects;     /* tables and others in it */
+    char boot_id[64];    /* of a trace */
+};
+/* False when it is no database that can be read; `problem` says why. */
+bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes);
 /* Opens the trace read-only; NULL after reporting. */
 struct sqlite3 *ct_trace_open(const struct ct_options *options);
 /* False for a name that is no format. */
 bool ct_format_parse(const char *name, enum ct_format *format);
 /* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. */
 int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, FILE *to);
-
-/* ---- program.c ---- */
-
-enum ct_program {
-    CT_PROGRAM_UNKNOWN, /* nothing speaks against tracing it */
-    CT_PROGRAM_STATIC,
-    CT_PROGRAM_MUSL,
-    CT_PROGRAM_SET_ID, /* run by somebody else than the owner */
-};
-
-/* What the file of a command tells, looked for as execvp() does. */
-enum ct_program ct_program_inspect(const char *command);
 
 #endif

@@ -1,90 +1,152 @@
-/* Whether a command can be traced at all, as far as its file tells: what the dynamic loader of glibc does not
- * start, or starts without LD_PRELOAD. Called by run.c. */
-#include "cudatrace.h"
+#include "program.h"
 
-#include <elf.h>
+#include "elf_file.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-/* Opens the file that execvp() would run; -1 when there is none. */
-static int open_command(const char *command)
+/* As far as Linux follows scripts that are read by scripts (fs/exec.c). */
+enum { SCRIPTS_MAX = 5, SCRIPT_LINE_BYTES = 256 };
+
+static bool is_runnable(const char *file)
 {
-    if (strchr(command, '/'))
-        return open(command, O_RDONLY | O_CLOEXEC);
-    const char *path = getenv("PATH");
-    for (const char *at = path ? path : "/bin:/usr/bin", *end; *at; at = *end ? end + 1 : end) {
-        char file[PATH_MAX];
-        end = at + strcspn(at, ":");
-        const int n = snprintf(file, sizeof(file), "%.*s/%s", (int)(end - at), end == at ? "" : at, command);
-        if (n > 0 && n < (int)sizeof(file) && access(file, X_OK) == 0)
-            return open(file, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    return stat(file, &status) == 0 && S_ISREG(status.st_mode) && access(file, X_OK) == 0;
+}
+
+bool ct_program_find(const char *command, char *file)
+{
+    if (strchr(command, '/')) {
+        const int n = snprintf(file, PATH_MAX, "%s", command);
+        return n < PATH_MAX && is_runnable(file);
     }
-    return -1;
-}
-
-static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
-{
-    return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
-}
-
-/* Told from a shared object, the loader itself for instance, which may be run as well. */
-static bool is_executable(int fd, const Elf64_Ehdr *header, const Elf64_Phdr *dynamic)
-{
-    Elf64_Dyn entry;
-    if (header->e_type == ET_EXEC)
-        return true;
-    for (uint64_t at = 0; dynamic && at + sizeof(entry) <= dynamic->p_filesz; at += sizeof(entry)) {
-        if (!read_at(fd, &entry, sizeof(entry), dynamic->p_offset + at) || entry.d_tag == DT_NULL)
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : "/bin:/usr/bin"; *command; at++) {
+        const size_t length = strcspn(at, ":");
+        const int n =
+            snprintf(file, PATH_MAX, "%.*s/%s", length ? (int)length : 1, length ? at : ".", command);
+        if (n > 0 && n < PATH_MAX && is_runnable(file))
+            return true;
+        at += length;
+        if (!*at)
             break;
-        if (entry.d_tag == DT_FLAGS_1)
-            return entry.d_un.d_val & DF_1_PIE;
     }
     return false;
 }
 
-static enum ct_program inspect(int fd)
+/* The first line behind "#!", or "/bin/sh" for what has no such line, as execvp() takes it; false for a
+ * program. */
+static bool read_script(const char *file, char line[SCRIPT_LINE_BYTES])
+{
+    struct ct_elf elf;
+    const int error = ct_elf_open(&elf, file);
+    ct_elf_close(&elf);
+    const int fd = error == -ENOEXEC ? open(file, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    const ssize_t n = read(fd, line, SCRIPT_LINE_BYTES - 1);
+    close(fd);
+    line[n > 0 ? n : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    if (strncmp(line, "#!", 2) == 0)
+        memmove(line, line + 2, strlen(line + 2) + 1);
+    else
+        strcpy(line, "/bin/sh");
+    return true;
+}
+
+/* env's first argument that is neither an option nor a variable: "env -S python3 -u". */
+static bool follow_env(char **rest, char *file)
+{
+    for (char *word; (word = strsep(rest, " \t")) != NULL;) {
+        if (*word && *word != '-' && !strchr(word, '='))
+            return ct_program_find(word, file);
+    }
+    return false;
+}
+
+bool ct_program_follow(char *file)
+{
+    char line[SCRIPT_LINE_BYTES];
+    bool followed = false;
+    for (int i = 0; i < SCRIPTS_MAX && read_script(file, line); i++) {
+        char *rest = line + strspn(line, " \t");
+        const char *reader = strsep(&rest, " \t");
+        const char *slash = strrchr(reader, '/');
+        snprintf(file, PATH_MAX, "%s", reader);
+        followed = true;
+        if (rest && strcmp(slash ? slash + 1 : reader, "env") == 0)
+            follow_env(&rest, file);
+    }
+    return followed;
+}
+
+/* Whether whoever runs it gets rights that they have not: the loader then takes no LD_PRELOAD (AT_SECURE). */
+static bool raises_rights(const char *file)
 {
     struct stat status;
-    Elf64_Ehdr header;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !read_at(fd, &header, sizeof(header), 0) ||
-        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-        return CT_PROGRAM_UNKNOWN;
-    if ((status.st_mode & S_ISUID && status.st_uid != getuid()) ||
-        (status.st_mode & S_ISGID && status.st_gid != getgid()))
+    struct statvfs system;
+    if (stat(file, &status) != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
+        (statvfs(file, &system) == 0 && system.f_flag & ST_NOSUID))
+        return false;
+    const bool of_other_user = status.st_mode & S_ISUID && status.st_uid != getuid();
+    /* Without the right to run for the group, the bit means something else: mandatory locking. */
+    const bool of_other_group =
+        status.st_mode & S_ISGID && status.st_mode & S_IXGRP && status.st_gid != getgid();
+    const bool capable = getuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0;
+    return of_other_user || of_other_group || capable;
+}
+
+enum ct_program ct_program_judge(const char *file)
+{
+    struct ct_elf elf;
+    if (raises_rights(file))
         return CT_PROGRAM_SET_ID;
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr))
+    if (ct_elf_open(&elf, file) != 0)
         return CT_PROGRAM_UNKNOWN;
-    Elf64_Phdr segment, dynamic;
-    bool has_dynamic = false;
-    for (uint64_t i = 0; i < header.e_phnum; i++) {
-        if (!read_at(fd, &segment, sizeof(segment), header.e_phoff + i * sizeof(segment)))
-            return CT_PROGRAM_UNKNOWN;
-        if (segment.p_type == PT_INTERP) {
-            char loader[PATH_MAX] = "";
-            const size_t bytes =
-                segment.p_filesz < sizeof(loader) - 1 ? (size_t)segment.p_filesz : sizeof(loader) - 1;
-            return read_at(fd, loader, bytes, segment.p_offset) && strstr(loader, "/ld-musl-")
-                       ? CT_PROGRAM_MUSL
-                       : CT_PROGRAM_UNKNOWN;
-        }
-        if (segment.p_type == PT_DYNAMIC) {
-            dynamic = segment;
-            has_dynamic = true;
-        }
-    }
-    return is_executable(fd, &header, has_dynamic ? &dynamic : NULL) ? CT_PROGRAM_STATIC : CT_PROGRAM_UNKNOWN;
+    enum ct_program program = CT_PROGRAM_UNKNOWN;
+    if (!elf.native)
+        program = CT_PROGRAM_FOREIGN;
+    else if (elf.interpreter && strstr(elf.interpreter, "/ld-musl-"))
+        program = CT_PROGRAM_MUSL;
+    else if (!elf.interpreter && elf.program) /* the loader itself, which may be run too, is no program */
+        program = CT_PROGRAM_STATIC;
+    ct_elf_close(&elf);
+    return program;
 }
 
 enum ct_program ct_program_inspect(const char *command)
 {
-    const int fd = open_command(command);
-    if (fd < 0)
+    char file[PATH_MAX];
+    if (!ct_program_find(command, file))
         return CT_PROGRAM_UNKNOWN;
-    const enum ct_program program = inspect(fd);
-    close(fd);
-    return program;
+    ct_program_follow(file);
+    return ct_program_judge(file);
+}
+
+const char *ct_program_why(enum ct_program program)
+{
+    switch (program) {
+    case CT_PROGRAM_STATIC:
+        return "is statically linked: it runs untraced, only what it starts is seen";
+    case CT_PROGRAM_MUSL:
+        return "uses musl, into which nothing of glibc can be preloaded: it and what it starts run untraced";
+    case CT_PROGRAM_SET_ID:
+        return "is set-user-ID, set-group-ID or has capabilities, and so ignores LD_PRELOAD: it runs "
+               "untraced";
+    case CT_PROGRAM_FOREIGN:
+        return "is a 32-bit program or for another processor, and the hook is neither: it runs untraced";
+    case CT_PROGRAM_UNKNOWN:
+        break;
+    }
+    return NULL;
 }

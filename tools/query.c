@@ -46,6 +46,30 @@ static int open_file(const char *path, sqlite3 **connection)
     return rc;
 }
 
+bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes)
+{
+    *facts = (struct ct_trace_facts){ 0 };
+    sqlite3 *connection = NULL;
+    const bool readable = open_file(path, &connection) == SQLITE_OK;
+    if (readable) {
+        facts->application = pragma(connection, "PRAGMA application_id");
+        facts->schema = pragma(connection, "PRAGMA user_version");
+        facts->objects = pragma(connection, "SELECT count(*) FROM sqlite_master");
+    } else {
+        snprintf(problem, bytes, "%s", connection ? sqlite3_errmsg(connection) : "out of memory");
+    }
+    sqlite3_stmt *statement = NULL;
+    if (readable &&
+        sqlite3_prepare_v2(connection, "SELECT value FROM meta WHERE key = 'boot_id'", -1, &statement,
+                           NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
+        snprintf(facts->boot_id, sizeof(facts->boot_id), "%s",
+                 (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    sqlite3_close(connection);
+    return readable;
+}
+
 /* At another boot the daemon begins the next numbered file: whoever names the first one should know. */
 static void note_successor(const char *path)
 {

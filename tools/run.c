@@ -1,6 +1,7 @@
 /* cudatrace run: a daemon if there is none, the hook preloaded, the command's own exit status. */
 #include "cudatrace.h"
 
+#include "program.h"
 #include "selection.h"
 #include "session_names.h"
 
@@ -40,43 +41,6 @@ static const char help[] =
     "  cudatrace run -- python train.py\n"
     "  cudatrace run --db /tmp/ab.db -- ./a & cudatrace run --db /tmp/ab.db -- ./b\n";
 
-/* ---- the other two files ---- */
-
-/* Beside this program, where the build or an installation put them. */
-static bool find_file(const char *variable, const char *const *places, char *out)
-{
-    const char *given = getenv(variable);
-    if (given && *given)
-        return realpath(given, out) != NULL;
-    char self[PATH_MAX], path[PATH_MAX * 2];
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(self, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    for (; *places; places++) {
-        snprintf(path, sizeof(path), "%s/%s", self, *places);
-        if (realpath(path, out))
-            return true;
-    }
-    return false;
-}
-
-static bool find_hook(char *out)
-{
-    static const char *const places[] = { "../hook/libcudatrace.so", "libcudatrace.so",
-                                          "../lib/libcudatrace.so", "../" CUDATRACE_LIBDIR "/libcudatrace.so",
-                                          NULL };
-    return find_file("CUDATRACE_HOOK", places, out);
-}
-
-static bool find_daemon(char *out)
-{
-    static const char *const places[] = { "../collector/cudatraced", "cudatraced", NULL };
-    return find_file("CUDATRACE_DAEMON", places, out);
-}
-
 /* ---- the daemon ---- */
 
 struct run_options {
@@ -93,7 +57,7 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     char path[PATH_MAX];
     int ends[2];
     said[0] = '\0';
-    if (!find_daemon(path))
+    if (!ct_place_daemon(path))
         return ct_fail(EXIT_FAILURE,
                        "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
@@ -205,7 +169,7 @@ static int preload(const struct run_options *options)
 {
     const struct ct_selection_options *selection = &options->selection;
     char hook[PATH_MAX];
-    if (!find_hook(hook))
+    if (!ct_place_hook(hook))
         return ct_fail(EXIT_FAILURE,
                        "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
     if (strpbrk(hook, " :"))
@@ -236,24 +200,10 @@ static int preload(const struct run_options *options)
  * start: its loader does not go on without the symbols that the hook needs of glibc. */
 static bool may_preload(const char *command)
 {
-    switch (ct_program_inspect(command)) {
-    case CT_PROGRAM_MUSL:
-        ct_fail(0,
-                "run: %s uses musl, into which nothing of glibc can be preloaded: it and what it starts run "
-                "untraced",
-                command);
-        return false;
-    case CT_PROGRAM_STATIC:
-        ct_fail(0, "run: %s is statically linked: it runs untraced, only what it starts is seen", command);
-        return true;
-    case CT_PROGRAM_SET_ID:
-        ct_fail(0, "run: %s is set-user-ID or set-group-ID and ignores LD_PRELOAD: it runs untraced",
-                command);
-        return true;
-    case CT_PROGRAM_UNKNOWN:
-        break;
-    }
-    return true;
+    const enum ct_program program = ct_program_inspect(command);
+    if (program != CT_PROGRAM_UNKNOWN)
+        ct_fail(0, "run: %s %s", command, ct_program_why(program));
+    return program != CT_PROGRAM_MUSL;
 }
 
 static pid_t start_command(char **argv, const sigset_t *mask, const struct run_options *options,
@@ -306,9 +256,9 @@ static long long stored_calls(const char *session)
 static void tell(const char *database, bool nothing)
 {
     if (nothing)
-        fprintf(stderr, "cudatrace: run: no CUDA driver call was traced: the command made none, or was "
-                        "linked statically or with musl, is "
-                        "set-user-ID, or clears LD_PRELOAD\n");
+        fprintf(stderr, "cudatrace: run: no CUDA driver call was traced: the command made none, or is linked "
+                        "statically or with musl, is set-user-ID, or clears LD_PRELOAD; `cudatrace doctor -- "
+                        "COMMAND` says more\n");
     else if (isatty(STDERR_FILENO))
         fprintf(stderr, "cudatrace: traced into %s\n", database);
 }

@@ -13,7 +13,7 @@ with Session() as s:
 
     equal(s.run(CUDATRACE, preload=False, status=2).stdout, "", "no command at all")
     refuses(2, CUDATRACE, "frobnicate", says="unknown command 'frobnicate'")
-    for command in ("run", "sql", "report", "flush", "status", "stop"):
+    for command in ("run", "sql", "report", "flush", "status", "stop", "doctor"):
         refuses(2, CUDATRACE, command, "--frobnicate", says="--frobnicate")
         refuses(2, CUDATRACE, command, "--session", "a/b", "x", says="session 'a/b'")
         refuses(2, CUDATRACE, command, "--session", says="wants a value")

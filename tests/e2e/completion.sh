@@ -139,6 +139,9 @@ has_not 'its arguments' --session "$(offered cudatrace run -- cat --s)"
 has_not 'its arguments' --session "$(offered cudatrace run cat --s)"
 has_not 'its option --format' table "$(offered cudatrace run -- cat --format '')"
 has 'cudatrace run -' -- "$(offered cudatrace run -)"
+has 'cudatrace doctor --' traced-program "$(offered cudatrace doctor -- traced-p)"
+has 'cudatrace doctor' traced-program "$(offered cudatrace doctor traced-p)"
+has 'a process' $$ "$(offered cudatrace doctor ${$:0:1})"
 
 # ---- where bash-completion is there, the command completes itself ----
 

@@ -9,6 +9,7 @@ import collections
 import contextlib
 import glob
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -241,6 +242,19 @@ class Bench:
         said = (asked.stdout + asked.stderr).decode(errors="replace").splitlines()
         self.report.check(asked.status == 0, said[-1] if said else "no answer", said[-12:])
 
+    def ask_doctor(self):
+        """The real driver and its devices are as `cudatrace doctor` says, and the hook knows all of its functions."""
+        self.report.begin("doctor")
+        asked = run_process([self.cudatrace, "doctor", "--db", f"{self.scratch}/doctor.db", "--session", "gpu-doctor"],
+                            plain_environment(self.scratch), 120)
+        said = (asked.stdout + asked.stderr).decode(errors="replace").splitlines()
+        self.report.check(asked.status == 0, "nothing would be missed", said)
+        for line in (r"  ok +driver +/.*/libcuda\.so\.[0-9.]+, CUDA [0-9]+\.[0-9]+$", r"  ok +devices +/dev/nvidiactl"):
+            self.report.check(any(re.match(line, text) for text in said), f"it says {line!r}", said)
+        for text in said:
+            if text.startswith("  note  functions"):
+                self.report.note(text.strip())
+
     def run_program(self, program):
         self.report.begin(program.name)
         if not program.command:
@@ -400,6 +414,7 @@ def main():
                 bench = Bench(report, options, scratch, truth_library, ioctl_truth)
                 if not options.only:
                     bench.ask_for_functions()
+                    bench.ask_doctor()
                 for name in names:
                     bench.run_program(table[name])
         report.note(f"took {time.monotonic() - begun:.0f} s")

@@ -1,5 +1,6 @@
 /* Ticks become CLOCK_MONOTONIC to a microsecond, never run backwards, and a second daemon inherits the
  * anchors. */
+#include "clock_source.h"
 #include "timeline.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ static void compare(const struct ct_timeline *timeline, size_t *hint, int64_t to
 
 int main(void)
 {
-    control.clock = ct_timeline_choose();
+    char source[CT_CLOCK_SOURCES_BYTES];
+    control.clock = ct_clock_choose(source);
     if (control.clock == CT_CLOCK_MONOTONIC) {
         puts("the counter of this machine is not trusted: nothing to convert");
         return 77;

@@ -112,11 +112,11 @@ _cudatrace()
     COMPREPLY=()
     _cudatrace_current
     if ((COMP_CWORD == 1)); then
-        _cudatrace_words 'run sql report flush set status stop help --help --version'
+        _cudatrace_words 'run sql report flush set status stop doctor help --help --version'
         return
     fi
     _cudatrace_first_argument
-    if [[ ${COMP_WORDS[1]} == run ]] && ((first > 0)); then
+    if [[ ${COMP_WORDS[1]} == @(run|doctor) ]] && ((first > 0)); then
         _cudatrace_command "$first"
         return
     fi
@@ -127,6 +127,15 @@ _cudatrace()
     run)
         if [[ $cur == -* ]]; then
             _cudatrace_words '--db --session --ring --layers --calls --sample --help --'
+        else
+            _cudatrace_command "$COMP_CWORD"
+        fi
+        ;;
+    doctor)
+        if [[ $cur == -* ]]; then
+            _cudatrace_words '--db --session --help --'
+        elif [[ $cur == [0-9]* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && printf '%s\n' [0-9]*)" -- "$cur")
         else
             _cudatrace_command "$COMP_CWORD"
         fi

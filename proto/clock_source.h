@@ -1,0 +1,42 @@
+/* Which clock this machine's kernel trusts: the rule that clock.h tells. The daemon decides by it for its
+ * session; `cudatrace doctor` says what it would decide. */
+#ifndef CT_PROTO_CLOCK_SOURCE_H
+#define CT_PROTO_CLOCK_SOURCE_H
+
+#include "clock.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CT_CLOCK_SOURCES_BYTES = 256 };
+
+/* The first line of a file of the kernel's; "" when it cannot be read. */
+static inline void ct_clock_source_read(const char *file, char text[CT_CLOCK_SOURCES_BYTES])
+{
+    char path[128];
+    snprintf(path, sizeof(path), "/sys/devices/system/clocksource/clocksource0/%s", file);
+    FILE *from = fopen(path, "re");
+    if (!from || !fgets(text, CT_CLOCK_SOURCES_BYTES, from))
+        text[0] = '\0';
+    if (from)
+        fclose(from);
+    text[strcspn(text, "\n")] = '\0';
+}
+
+/* The clock to use; the name of the kernel's own clock source goes to `current`. */
+static inline enum ct_clock_kind ct_clock_choose(char current[CT_CLOCK_SOURCES_BYTES])
+{
+    ct_clock_source_read("current_clocksource", current);
+    bool trusted = false;
+#if defined(__x86_64__)
+    char available[CT_CLOCK_SOURCES_BYTES];
+    ct_clock_source_read("available_clocksource", available);
+    trusted = strcmp(current, "tsc") == 0 || (strcmp(current, "kvm-clock") == 0 && strstr(available, "tsc"));
+#elif defined(__aarch64__)
+    trusted = strcmp(current, "arch_sys_counter") == 0;
+#endif
+    return trusted ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+}
+
+#endif

@@ -1,0 +1,260 @@
+"""`cudatrace doctor` says what is not traced and why, with status 1, and nothing is missed where nothing is."""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import sqlite3
+import subprocess
+
+from cudatrace_test import CUDATRACE, HOOK, SIMCUDA, Session, WORKLOADS, check, equal, fifo
+
+CALLS = WORKLOADS / "calls"
+COMPILER = os.environ.get("CC", "cc").split()
+
+
+def doctor(s, *arguments, status, env=None, session=True, **options):
+    """[(verdict, subject, sentence)] of what it says."""
+    named = ("--session", s.name) if session is True else ("--session", session) if session else ()
+    done = s.run(CUDATRACE, "doctor", *named, *arguments, preload=False, status=status, env=env, **options)
+    equal(done.stderr, "", "its standard error")
+    lines = re.findall(r"^  (ok|note|miss) +(\S+(?: \S+)*)  +(.*)$", done.stdout, re.M)
+    equal(sum(verdict == "miss" for verdict, _, _ in lines) > 0, status == 1, done.stdout)
+    equal(done.stdout.endswith("\nNothing would be missed.\n"), status == 0, done.stdout)
+    return lines
+
+
+def says(lines, verdict, subject, text):
+    check(any((v, s) == (verdict, subject) and text in t for v, s, t in lines), verdict, subject, "should say", text,
+          "and it said:", *("\n  " + " ".join(line) for line in lines))
+
+
+def refuses(s, status, *arguments, text, **options):
+    done = s.run(CUDATRACE, "doctor", *arguments, preload=False, status=status, **options)
+    equal((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+    check(text in done.stderr, done.stderr)
+
+
+def compiled(s, name, source, *flags):
+    path = s.dir / name
+    path.parent.mkdir(exist_ok=True)
+    subprocess.run([*COMPILER, "-o", path, "-x", "c", "-", *flags], input=source, text=True, check=True)
+    return path
+
+
+@contextlib.contextmanager
+def held(s, *arguments, before=(), hook=True, **options):
+    """A program whose calls are done, and which waits."""
+    with fifo(s.dir, f"hold{len(s.children)}") as hold:
+        program = s.start(*before, CALLS, "--calls", 200, "--hold", hold, *arguments, preload=hook,
+                          stdout=subprocess.PIPE, **options)
+        check(b" ok\n" in program.stdout.readline(), "the program's calls")
+        yield program
+        hold.write_bytes(b"\n")
+        equal(program.wait(60), 0, "its status")
+        program.stdout.close()
+
+
+with Session() as s:  # the machine, without a daemon
+    before = set(os.listdir("/dev/shm"))
+    lines = doctor(s, "--db", s.db, status=0)
+    says(lines, "ok", "hook", str(HOOK))
+    says(lines, "ok", "driver", "CUDA 13.0, the simulated driver")
+    says(lines, "note", "daemon", f"cudatraced --session {s.name} --db FILE")
+    says(lines, "ok", "database", "is not there yet")
+    says(lines, "ok", "/dev/shm", "rings of 1 MiB")
+    says(lines, "note", "functions", "exports 1 that the hook does not know (cuSimcudaRegisters)")  # a test's own
+    says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
+    says(doctor(s, status=1, env={"CUDATRACE_HOOK": "/nowhere"}, cwd=s.dir), "miss", "hook", "set CUDATRACE_HOOK")
+
+    # Drivers that are newer than the hook, or broken.
+    source = "int cuInit(unsigned f) { return f; } int cuBrandNew_v9(void) { return 0; } int cublasX(void) { return 0; }\n"
+    compiled(s, "newer/libcuda.so.1", source, "-shared", "-fPIC")
+    lines = doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir / "newer"}, cwd=s.dir)
+    says(lines, "note", "functions", "exports 1 that the hook does not know (cuBrandNew_v9)")
+    says(lines, "ok", "driver", "does not tell its version")
+    many = "".join(f"int cuMany{i}(void) {{ return 0; }}\n" for i in range(129))
+    compiled(s, "many/libcuda.so.1", many, "-shared", "-fPIC")
+    says(doctor(s, status=1, env={"LD_LIBRARY_PATH": s.dir / "many"}, cwd=s.dir), "miss", "functions", "exports 129")
+    broken = "#include <stdlib.h>\n__attribute__((constructor)) static void fall(void) { abort(); }\n"
+    compiled(s, "broken/libcuda.so.1", broken, "-shared", "-fPIC")
+    says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir / "broken"}, cwd=s.dir), "note", "driver", "signal 6")
+
+    # Databases.
+    says(doctor(s, "--db", s.dir, status=1), "miss", "database", "it is a directory")
+    says(doctor(s, "--db", "/nowhere/trace.db", status=1), "miss", "database", "cannot be made")
+    foreign = s.dir / "foreign.db"
+    with contextlib.closing(sqlite3.connect(foreign)) as connection:
+        connection.execute("CREATE TABLE songs (name)")
+    says(doctor(s, "--db", foreign, status=1), "miss", "database", "of another program")
+    text = s.dir / "letter.db"
+    text.write_text("Dear reader, this is no database at all.\n" * 100)
+    says(doctor(s, "--db", text, status=1), "miss", "database", "cannot be the database")
+    s.trace(CALLS, "--calls", 100)
+    says(doctor(s, "--db", s.db, status=0), "ok", "database", "will be added to")
+    boot = s.value("SELECT value FROM meta WHERE key = 'boot_id'")
+    for value, words in (("another", "is of an earlier boot"), (boot, "will be added to")):
+        with contextlib.closing(sqlite3.connect(s.db)) as connection, connection:
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'boot_id'", (value,))
+        says(doctor(s, "--db", s.db, status=0), "ok", "database", words)
+    for version, status, says_what in ((1, 0, "next numbered file"), (99, 1, "newer cudatrace")):
+        with contextlib.closing(sqlite3.connect(s.db)) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+        kind = "miss" if status else "ok"
+        says(doctor(s, "--db", s.db, status=status), kind, "database", says_what)
+
+    # Wrong usage, and what cannot be looked at.
+    refuses(s, 2, "--", text="no command behind --")
+    refuses(s, 2, "12", "13", text="one process at a time")
+    refuses(s, 2, "0", text="no process number")
+    refuses(s, 2, "--frobnicate", text="unknown option")
+    refuses(s, 1, "999999999", text="no process 999999999")
+    refuses(s, 1, "--", "no-such-program", text="no such program")
+    refuses(s, 1, "--", "/etc/passwd", text="may not be run")
+    gone = s.start("true")
+    os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
+    says(doctor(s, gone.pid, status=1), "note", "state", "it has ended")
+    equal({name for name in os.listdir("/dev/shm") if s.name in name}, set(), "what all that left behind")
+
+with Session() as s:  # commands, which are not run
+    ran = s.dir / "ran"
+    alone = compiled(s, "static", "int main(void) { return 0; }\n", "-static")
+    lines = doctor(s, "--", alone, status=1, cwd=s.dir)
+    says(lines, "miss", "program", "is statically linked")
+    check("is statically linked" in s.trace(alone).stderr, "run says so, too")
+    foreign = s.dir / "foreign"
+    header = bytearray(pathlib.Path("/bin/true").read_bytes()[:52])
+    header[4], header[18:20] = 1, b"\x03\x00"  # ELFCLASS32, EM_386
+    foreign.write_bytes(header)
+    foreign.chmod(0o755)
+    says(doctor(s, "--", foreign, status=1, cwd=s.dir), "miss", "program", "is a 32-bit program")
+    script = s.dir / "script"
+    script.write_text(f"#!/usr/bin/env -S X=1 reader -u\ntouch {ran}\n")
+    script.chmod(0o755)
+    os.symlink(alone, s.dir / "reader")
+    lines = doctor(s, "--", "script", status=1, cwd=s.dir, env={"PATH": f"{s.dir}:{os.environ['PATH']}"})
+    says(lines, "ok", "script", "is read by " + str(s.dir / "reader"))
+    says(lines, "miss", "program", "reader is statically linked")
+    script.write_text(f"touch {ran}\n")
+    says(doctor(s, "--", script, status=0, cwd=s.dir), "ok", "script", "is read by /bin/sh")
+    says(doctor(s, CALLS, "--calls", 5, status=0, cwd=s.dir), "ok", "way in", "linked with libcuda.so.1")
+    says(doctor(s, "--", "touch", ran, status=0, cwd=s.dir), "ok", "way in", "loads CUDA when it runs")
+    check(not ran.exists(), "the command ran")
+    if os.geteuid() == 0:
+        other = compiled(s, "other", "int main(void) { return 0; }\n")
+        os.chown(other, 65534, 65534)
+        other.chmod(0o4755)
+        says(doctor(s, "--", other, status=1, cwd=s.dir), "miss", "program", "is set-user-ID")
+        os.chown(other, 0, 0)
+        other.chmod(0o4755)  # gives root nothing that root has not
+        says(doctor(s, "--", other, status=0, cwd=s.dir), "ok", "program", "takes LD_PRELOAD")
+
+with Session() as s, Session() as second:  # processes
+    second.name += "-second"
+    with held(s, hook=False) as program:
+        lines = doctor(s, program.pid, status=1)
+        says(lines, "miss", "hook", "it was started without")
+        says(lines, "miss", "daemon", "none serves it")
+    with held(s) as program:
+        lines = doctor(s, program.pid, status=1)
+        says(lines, "ok", "hook", "is loaded")
+        says(lines, "miss", "recording", f"no daemon serves session {s.name}")
+        s.start_daemon()
+        lines = doctor(s, program.pid, status=0)
+        says(lines, "note", "recording", "no CUDA call since")
+        says(lines, "ok", "daemon", f"process {s.daemon.pid} serves it")
+    for via, words in (("procaddress", "it asks cuGetProcAddress_v2"), ("linked", "linked: " + str(CALLS))):
+        with held(s, "--via", via, "--threads", 3) as program:
+            # The session is the process's own.
+            for lines in (doctor(s, program.pid, status=0, session=None, env={"CUDATRACE_SESSION": second.name}),
+                          doctor(s, program.pid, status=0)):
+                says(lines, "ok", "recording", "threads with a ring of 1 MiB: 4")
+                says(lines, "ok", "driver", str(SIMCUDA / "libcuda.so.1"))
+                says(lines, "ok", "way in", words)
+            second.start_daemon()
+            lines = doctor(second, program.pid, status=1)
+            says(lines, "miss", "session", f"belongs to session {s.name} and not to {second.name}")
+            second.stop_daemon()
+            lines = doctor(second, program.pid, status=1)
+            says(lines, "miss", "daemon", "Served are: ")
+            says(lines, "miss", "daemon", s.name)
+    says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
+    says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} writes it for another")
+
+    # What is asked not to be recorded, and what comes before the hook.
+    s.cudatrace("set", "--calls", "!cuMem*")
+    with held(s) as program:
+        lines = doctor(s, program.pid, status=1)
+        says(lines, "miss", "selection", "calls !cuMem*")
+        says(lines, "miss", "left out", "as was asked for by cudatrace set")
+    s.cudatrace("set", "--calls", "*")
+    first = compiled(s, "libfirst.so", "int cuCtxSynchronize(void) { return 0; }\n", "-shared", "-fPIC")
+    with held(s, hook=False, env={"LD_PRELOAD": f"{first}:{HOOK}"}) as program:
+        says(doctor(s, program.pid, status=1), "miss", "LD_PRELOAD", f"{first} comes before the hook and answers cuCtxS")
+    with held(s, hook=False, env={"LD_PRELOAD": f"{HOOK}:{first}"}) as program:
+        doctor(s, program.pid, status=0)
+
+    # A hook that was replaced while the program runs.
+    copy = s.dir / "libcudatrace.so"
+    copy.write_bytes(HOOK.read_bytes())
+    with held(s, hook=False, env={"LD_PRELOAD": copy}) as program:
+        says(doctor(s, program.pid, status=0), "ok", "hook", "a copy of its own")
+        (s.dir / "new.so").write_bytes(HOOK.read_bytes())
+        (s.dir / "new.so").rename(copy)
+        says(doctor(s, program.pid, status=0), "note", "hook", "was replaced on disk since")
+    with held(s, hook=False, env={"LD_PRELOAD": "/nowhere/libcudatrace.so"}, stderr=subprocess.DEVNULL) as program:
+        says(doctor(s, program.pid, status=1), "miss", "hook", "the loader did not find it there")
+
+    # The doctor leaves no trace of itself, with the hook in it as well.
+    s.flush()
+    processes = s.value("SELECT count(*) FROM processes")
+    # Where it is built with AddressSanitizer, that would have to come first.
+    s.run(CUDATRACE, "doctor", "--session", s.name, env={"ASAN_OPTIONS": "verify_asan_link_order=0"})
+    s.flush()
+    equal(s.value("SELECT count(*) FROM processes"), processes, "processes after the doctor was traced")
+
+    # A daemon that was killed.
+    with held(s) as program:
+        s.daemon.kill()
+        s.daemon.wait()
+        lines = doctor(s, program.pid, status=1)
+        says(lines, "miss", "daemon", f"process {s.daemon.pid} did and was killed")
+        says(lines, "miss", "recording", "no daemon reads")
+        s.start_daemon()
+        says(doctor(s, program.pid, status=0), "ok", "recording", "functions so far: ")
+
+with Session() as s:  # a daemon that does not answer, rings that ran full, and a process with shared memory of its own
+    s.start_daemon("--ring", "64K")
+    s.daemon.send_signal(signal.SIGSTOP)
+    with held(s, "--calls", 20000) as program:
+        says(doctor(s, status=1), "miss", "daemon", "does not answer")
+        s.daemon.send_signal(signal.SIGCONT)
+        lines = doctor(s, program.pid, status=1)
+        says(lines, "miss", "lost", "rings ran full: start the daemon with a larger --ring")
+        says(lines, "ok", "recording", "a ring of 64 KiB")
+    own = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh")
+    if subprocess.run([*own, "true"], capture_output=True).returncode == 0:
+        with held(s, before=own) as program:
+            lines = doctor(s, program.pid, status=1)
+            says(lines, "miss", "container", "has a /dev/shm of its own")
+    else:
+        print("not shown here: a container's shared memory (no mount namespace to be had)")
+
+    # As another user: neither this one's database nor this one's processes.
+    reachable = False
+    if os.geteuid() == 0:
+        with contextlib.suppress(PermissionError):
+            subprocess.run([CUDATRACE, "--version"], user=65534, stdout=subprocess.DEVNULL, check=True)
+            reachable = True
+    if reachable:
+        s.dir.chmod(0o755)
+        s.db.chmod(0o644)
+        (s.dir / "mine").mkdir()
+        lines = doctor(s, "--db", s.db, status=1, user=65534, cwd="/", env={"SIMCUDA_COUNTS": ""})
+        says(lines, "miss", "database", "it may not be written")
+        says(lines, "note", "daemon", f"{s.name} (user 0)")
+        says(doctor(s, "--db", s.dir / "mine/x.db", status=1, user=65534, env={"SIMCUDA_COUNTS": ""}), "miss", "database", "Permission denied")
+        with held(s) as program:
+            refuses(s, 1, program.pid, text="ask as its user, or as root", user=65534)
+    else:
+        print("not shown here: another user")

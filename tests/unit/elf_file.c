@@ -1,0 +1,176 @@
+/* The reader of ELF files (tools/elf.c): what it says of this program, and that no cut or changed file makes
+ * it read beyond what it has; AddressSanitizer is the judge of that. */
+#include "elf_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                          \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+static const struct {
+    Elf64_Nhdr header;
+    char owner[8];
+    uint32_t value[2];
+} note __attribute__((section(".note.unit"), used, aligned(4))) = {
+    .header = { .n_namesz = 5, .n_descsz = 8, .n_type = 7 },
+    .owner = "unit",
+    .value = { 11, 12 },
+};
+
+__attribute__((visibility("default"))) int exported_b(void);
+int exported_b(void)
+{
+    return 2;
+}
+__attribute__((visibility("default"))) int exported_a(void);
+int exported_a(void)
+{
+    return exported_b() - 1;
+}
+
+static bool wanted(const char *name)
+{
+    return strncmp(name, "exported_", 9) == 0;
+}
+
+static bool all(const char *name)
+{
+    return strlen(name) < 1 << 20;
+}
+
+static void read_this_program(void)
+{
+    struct ct_elf elf;
+    struct ct_elf_names names;
+    uint32_t value[2] = { 0 };
+    CHECK(ct_elf_open(&elf, "/proc/self/exe") == 0);
+    CHECK(elf.native && elf.bits == 64 && elf.program && elf.interpreter &&
+          strstr(elf.interpreter, "ld-linux"));
+    bool libc = false;
+    for (const char **needed = elf.needed; *needed; needed++)
+        libc = libc || strcmp(*needed, "libc.so.6") == 0;
+    CHECK(libc);
+    CHECK(ct_elf_functions(&elf, wanted, &names) == 0);
+    CHECK(names.count == 2 && strcmp(names.name[0], "exported_a") == 0);
+    CHECK(ct_elf_names_have(&names, "exported_b") && !ct_elf_names_have(&names, "exported_c"));
+    ct_elf_names_free(&names);
+    CHECK(ct_elf_note(&elf, "unit", 7, value, sizeof(value)) == 0 && value[0] == 11 && value[1] == 12);
+    CHECK(ct_elf_note(&elf, "unit", 8, value, sizeof(value)) == -ENODATA);
+    CHECK(ct_elf_note(&elf, "unit", 7, value, 4) == -ENODATA);
+    ct_elf_close(&elf);
+}
+
+static void read_a_library(void)
+{
+    struct ct_elf elf;
+    struct ct_elf_names names;
+    CHECK(ct_elf_open(&elf, "/proc/self/exe") == 0);
+    char interpreter[4096];
+    snprintf(interpreter, sizeof(interpreter), "%s", elf.interpreter);
+    ct_elf_close(&elf);
+    CHECK(ct_elf_open(&elf, interpreter) == 0);
+    CHECK(!elf.program && !elf.interpreter && strncmp(elf.soname, "ld-linux", 8) == 0 && !elf.needed[0]);
+    CHECK(ct_elf_versions(&elf, &names) == 0);
+    CHECK(ct_elf_names_have(&names, "GLIBC_PRIVATE") && !ct_elf_names_have(&names, elf.soname));
+    ct_elf_names_free(&names);
+    ct_elf_close(&elf);
+}
+
+static void read_no_elf(void)
+{
+    struct ct_elf elf;
+    CHECK(ct_elf_open(&elf, "/proc/self/status") == -ENOEXEC);
+    CHECK(ct_elf_open(&elf, "/dev/null") == -EACCES);
+    CHECK(ct_elf_open(&elf, "/nowhere/at/all") == -ENOENT);
+    ct_elf_close(&elf);
+}
+
+static void read_everything(const char *path)
+{
+    struct ct_elf elf;
+    struct ct_elf_names names;
+    uint32_t value[2];
+    if (ct_elf_open(&elf, path) != 0)
+        return;
+    size_t length = elf.interpreter ? strlen(elf.interpreter) : 0;
+    length += elf.soname ? strlen(elf.soname) : 0;
+    for (const char **needed = elf.needed; needed && *needed; needed++)
+        length += strlen(*needed);
+    CHECK(length < 1 << 24);
+    if (ct_elf_functions(&elf, all, &names) == 0)
+        ct_elf_names_free(&names);
+    if (ct_elf_versions(&elf, &names) == 0)
+        ct_elf_names_free(&names);
+    ct_elf_note(&elf, "unit", 7, value, sizeof(value));
+    ct_elf_close(&elf);
+}
+
+/* The same noise every time. */
+static uint64_t noise = 1;
+static uint64_t next(uint64_t below)
+{
+    noise = noise * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (noise >> 20) % below;
+}
+
+/* A word of the headers or of the tables that they lead to becomes another. */
+static void read_damaged(void)
+{
+    enum { ROUNDS = 20000, HEADERS = 1024 };
+    static const uint64_t words[] = { 0, 1, 8, 0xffff, 0x7fffffff, 0xffffffff, UINT64_MAX, UINT64_MAX / 2 };
+    const int from = open("/proc/self/exe", O_RDONLY);
+    struct stat status;
+    CHECK(from >= 0 && fstat(from, &status) == 0);
+    const size_t bytes = (size_t)status.st_size;
+    const uint8_t *whole = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, from, 0);
+    const int copy = memfd_create("damaged", 0);
+    CHECK(whole != MAP_FAILED && copy >= 0 && write(copy, whole, bytes) == (ssize_t)bytes);
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
+    Elf64_Ehdr header;
+    memcpy(&header, whole, sizeof(header));
+    const uint64_t places[][2] = { { 0, HEADERS },
+                                   { header.e_shoff, bytes - header.e_shoff },
+                                   { 0, bytes < 16384 ? bytes : 16384 } };
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint64_t *place = places[next(3)];
+        const size_t width = 1UL << next(4);
+        const uint64_t at = place[0] + next(place[1] - width);
+        const uint64_t word = next(2) ? words[next(8)] : next(UINT32_MAX);
+        CHECK(pwrite(copy, &word, width, (off_t)at) == (ssize_t)width);
+        read_everything(path);
+        if (next(4)) /* else the damage adds up */
+            CHECK(pwrite(copy, whole + at, width, (off_t)at) == (ssize_t)width);
+        if (round % 64 == 63)
+            CHECK(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);
+    }
+    CHECK(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);
+    for (size_t cut = bytes; cut > 0; cut = cut * 15 / 16) {
+        CHECK(ftruncate(copy, (off_t)cut) == 0);
+        read_everything(path);
+    }
+    close(copy);
+    close(from);
+}
+
+int main(void)
+{
+    read_this_program();
+    read_a_library();
+    read_no_elf();
+    read_damaged();
+    return exported_a() - 1;
+}

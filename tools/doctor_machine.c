@@ -1,0 +1,342 @@
+/* What the machine has for tracing: the hook, the driver, the kernel, shared memory. Called by doctor.c. */
+#include "doctor.h"
+
+#include "segment.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <glob.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+bool ct_doctor_is_driver_name(const char *name)
+{
+    return strncmp(name, "cu", 2) == 0 && isupper((unsigned char)name[2]);
+}
+
+bool ct_doctor_is_runtime_name(const char *name)
+{
+    return strncmp(name, "cuda", 4) == 0 && isupper((unsigned char)name[4]);
+}
+
+bool ct_doctor_is_way_in(const char *name)
+{
+    return strcmp(name, "dlsym") == 0 || ct_doctor_is_driver_name(name);
+}
+
+/* Of the source's own driver (tests/simcuda). */
+static bool is_simulated_name(const char *name)
+{
+    return strncmp(name, "simcuda_", strlen("simcuda_")) == 0;
+}
+
+/* Of up to `max` names, separated by commas, into `text`. */
+static void list_names(char *text, size_t bytes, const char *const *name, size_t count, size_t max)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count && i < max && n < bytes; i++)
+        n += (size_t)snprintf(text + n, bytes - n, "%s%s", i ? ", " : "", name[i]);
+    if (count > max && n < bytes)
+        snprintf(text + n, bytes - n, ", …");
+}
+
+/* ---- the hook ---- */
+
+static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
+{
+    ct_elf_functions(elf, ct_doctor_is_driver_name, &doctor->driver_functions);
+    ct_elf_functions(elf, ct_doctor_is_runtime_name, &doctor->runtime_functions);
+    /* Other versions in the file are of no library of anybody's. */
+    struct ct_elf_names *versions = &doctor->runtime_versions;
+    size_t kept = 0;
+    ct_elf_versions(elf, versions);
+    for (size_t i = 0; i < versions->count; i++) {
+        if (strncmp(versions->name[i], "libcudart.so.", strlen("libcudart.so.")) == 0)
+            versions->name[kept++] = versions->name[i];
+    }
+    versions->count = kept;
+    if (ct_elf_note(elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &doctor->hook, sizeof(doctor->hook)) != 0)
+        doctor->hook = (struct ct_hook_note){ 0 };
+    doctor->hook.version[sizeof(doctor->hook.version) - 1] = '\0';
+}
+
+static void check_hook(struct ct_doctor *doctor)
+{
+    struct ct_elf elf;
+    if (!ct_place_hook(doctor->hook_path)) {
+        doctor->hook_path[0] = '\0';
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "hook",
+                      "libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
+        return;
+    }
+    const int error = ct_elf_open(&elf, doctor->hook_path);
+    if (!error && elf.native)
+        read_hook(doctor, &elf);
+    ct_elf_close(&elf);
+    char runtime[160] = "";
+    if (doctor->runtime_functions.count > 0) {
+        char versions[96];
+        list_names(versions, sizeof(versions), doctor->runtime_versions.name, doctor->runtime_versions.count,
+                   6);
+        snprintf(runtime, sizeof(runtime), ", %zu of the runtime (%s)", doctor->runtime_functions.count,
+                 versions);
+    }
+    if (error || doctor->driver_functions.count == 0)
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "hook", "%s exports no driver function: build it anew",
+                      doctor->hook_path);
+    else if (doctor->hook.proto_version != CT_PROTO_VERSION)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "hook",
+            "%s is of another build than this cudatrace (shared memory of version %u, not %d; 0 is unknown): "
+            "take all three files from one build",
+            doctor->hook_path, doctor->hook.proto_version, CT_PROTO_VERSION);
+    else if (strpbrk(doctor->hook_path, " :"))
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "hook",
+                      "LD_PRELOAD cannot name '%s': move it to a path without spaces and colons",
+                      doctor->hook_path);
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, "hook", "%s, version %s: %zu functions of the driver%s",
+                      doctor->hook_path, doctor->hook.version, doctor->driver_functions.count, runtime);
+}
+
+void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *version)
+{
+    if (doctor->runtime_functions.count == 0)
+        ct_doctor_say(doctor, CT_VERDICT_OK, "runtime",
+                      "%s (%s): its calls are seen as the driver calls they make", file, version);
+    else if (ct_elf_names_have(&doctor->runtime_versions, version))
+        ct_doctor_say(doctor, CT_VERDICT_OK, "runtime", "%s (%s): its calls are traced, too", file, version);
+    else
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "runtime",
+            "%s (%s): the hook does not know this version, so its calls are seen only as the driver calls "
+            "they make: update cudatrace",
+            file, version);
+}
+
+/* ---- the driver ---- */
+
+/* What a child says of the library; it is sent as it is. */
+struct driver_answer {
+    char path[PATH_MAX]; /* as the loader found it; empty when it found none */
+    char error[512];
+    int version; /* as cuDriverGetVersion says it; 0 when it does not */
+};
+
+/* In the child. The driver answers for its version without being initialised. */
+static void ask_driver(struct driver_answer *answer)
+{
+    /* The hook may be preloaded into us: no session has such a name, so it records nothing. */
+    setenv(CT_SESSION_ENV, ".", 1);
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (!driver) {
+        const char *error = dlerror();
+        snprintf(answer->error, sizeof(answer->error), "%s", error ? error : "no reason given");
+        return;
+    }
+    struct link_map *map = NULL;
+    if (dlinfo(driver, RTLD_DI_LINKMAP, &map) == 0 && map)
+        snprintf(answer->path, sizeof(answer->path), "%s", map->l_name);
+    int (*get_version)(int *) = (int (*)(int *))(uintptr_t)dlsym(driver, "cuDriverGetVersion");
+    if (get_version && get_version(&answer->version) != 0)
+        answer->version = 0;
+}
+
+/* Reads until the end, for ten seconds at most; false when not all of it came. */
+static bool receive(int fd, void *to, size_t bytes)
+{
+    enum { PATIENCE_MS = 10000 };
+    const uint64_t end_ns = ct_monotonic_ns() + (uint64_t)PATIENCE_MS * 1000000;
+    size_t n = 0;
+    while (n < bytes) {
+        const uint64_t now_ns = ct_monotonic_ns();
+        struct pollfd readable = { .fd = fd, .events = POLLIN };
+        if (now_ns >= end_ns || poll(&readable, 1, (int)((end_ns - now_ns) / 1000000) + 1) < 0)
+            return false;
+        const ssize_t got = readable.revents ? read(fd, (char *)to + n, bytes - n) : 0;
+        if (got < 0 || (got == 0 && readable.revents))
+            return false;
+        n += (size_t)got;
+    }
+    return true;
+}
+
+/* A driver that crashes or hangs as it is loaded does so in a child. */
+static void load_driver(struct driver_answer *answer)
+{
+    int ends[2];
+    fflush(NULL);
+    const pid_t child = pipe(ends) == 0 ? fork() : -1;
+    if (child < 0) {
+        snprintf(answer->error, sizeof(answer->error), "cannot fork: %s", strerror(errno));
+        return;
+    }
+    if (child == 0) {
+        const struct rlimit no_core = { 0, 0 };
+        setrlimit(RLIMIT_CORE, &no_core);
+        close(ends[0]);
+        ask_driver(answer);
+        const bool sent = write(ends[1], answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
+        _exit(sent ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    close(ends[1]);
+    const bool answered = receive(ends[0], answer, sizeof(*answer));
+    close(ends[0]);
+    if (!answered)
+        kill(child, SIGKILL);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (answered)
+        return;
+    *answer = (struct driver_answer){ 0 };
+    if (WIFEXITED(status))
+        snprintf(answer->error, sizeof(answer->error), "loading it ends the program with status %d",
+                 WEXITSTATUS(status));
+    else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+        snprintf(answer->error, sizeof(answer->error), "loading it ends in signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(answer->error, sizeof(answer->error), "loading it does not come to an end");
+}
+
+void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driver)
+{
+    enum { SHOWN = 4 };
+    const char **lacking = calloc(driver->count + 1, sizeof(*lacking));
+    size_t count = 0;
+    for (size_t i = 0; lacking && i < driver->count; i++) {
+        if (!ct_elf_names_have(&doctor->driver_functions, driver->name[i]))
+            lacking[count++] = driver->name[i];
+    }
+    char names[512];
+    list_names(names, sizeof(names), lacking, count, SHOWN);
+    free(lacking);
+    if (count == 0 || doctor->driver_functions.count == 0)
+        return;
+    const bool many = count > doctor->hook.spare_stubs;
+    ct_doctor_say(
+        doctor, many ? CT_VERDICT_MISS : CT_VERDICT_NOTE, "functions",
+        "the driver exports %zu that the hook does not know (%s): traced when looked up by dlsym or "
+        "cuGetProcAddress, as libcudart does, %u in a process at most, and not when linked: update cudatrace",
+        count, names, doctor->hook.spare_stubs);
+}
+
+/* The driver's release is told by the name of its file: libcuda.so.580.159.04. */
+static void check_driver(struct ct_doctor *doctor, bool *simulated)
+{
+    static struct driver_answer answer;
+    struct ct_elf elf;
+    struct ct_elf_names names = { 0 }, own = { 0 };
+    load_driver(&answer);
+    if (!realpath(answer.path, doctor->driver_path)) {
+        doctor->driver_path[0] = '\0';
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "driver", "the loader finds none from here (%s)%s",
+                      answer.error[0] ? answer.error : "it has no path",
+                      doctor->patient ? "; for what the process has loaded see below"
+                                      : ": no program can call CUDA. The source has a simulated one: "
+                                        "LD_LIBRARY_PATH=build/tests/simcuda");
+        return;
+    }
+    if (ct_elf_open(&elf, doctor->driver_path) == 0 && elf.native) {
+        ct_elf_functions(&elf, ct_doctor_is_driver_name, &names);
+        *simulated = ct_elf_functions(&elf, is_simulated_name, &own) == 0 && own.count > 0;
+    }
+    ct_elf_close(&elf);
+    char version[64] = "it does not tell its version";
+    if (answer.version > 0)
+        snprintf(version, sizeof(version), "CUDA %d.%d", answer.version / 1000, answer.version % 1000 / 10);
+    ct_doctor_say(doctor, CT_VERDICT_OK, "driver", "%s, %s%s", doctor->driver_path, version,
+                  *simulated ? ", the simulated driver" : "");
+    ct_doctor_compare(doctor, &names);
+    ct_elf_names_free(&names);
+    ct_elf_names_free(&own);
+}
+
+/* Asked about and not opened: opening a device may start the driver. */
+static void check_devices(struct ct_doctor *doctor)
+{
+    static const char *const patterns[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia[0-9]*" };
+    char lacking[128] = "", closed[PATH_MAX] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        glob_t found;
+        if (glob(patterns[i], 0, NULL, &found) != 0) {
+            snprintf(lacking + strlen(lacking), sizeof(lacking) - strlen(lacking), "%s%s",
+                     *lacking ? ", " : "", patterns[i]);
+            continue;
+        }
+        count = found.gl_pathc;
+        for (size_t j = 0; j < found.gl_pathc; j++) {
+            if (access(found.gl_pathv[j], R_OK | W_OK) != 0)
+                snprintf(closed, sizeof(closed), "%s", found.gl_pathv[j]);
+        }
+        globfree(&found);
+    }
+    if (*lacking)
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "devices",
+            "there is no %s: cuInit will find no GPU; load the kernel module (nvidia-modprobe -u), or give "
+            "the container its GPUs",
+            lacking);
+    else if (*closed)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "devices",
+                      "%s may not be opened by this user: cuInit will fail; ask for the group that owns it",
+                      closed);
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, "devices", "/dev/nvidiactl, /dev/nvidia-uvm and %zu %s", count,
+                      count == 1 ? "GPU" : "GPUs");
+}
+
+/* ---- the kernel ---- */
+
+static void check_kernel(struct ct_doctor *doctor)
+{
+    struct utsname system;
+    uname(&system);
+    /* Tried, not told by the version: containers refuse what their kernel has. */
+    const int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    const int refused = errno;
+    if (pidfd >= 0)
+        close(pidfd);
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool wipes = page != MAP_FAILED && madvise(page, 4096, MADV_WIPEONFORK) == 0;
+    if (page != MAP_FAILED)
+        munmap(page, 4096);
+    if (pidfd < 0)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "kernel",
+            "%s: pidfd_open is refused (%s), so the daemon cannot follow processes: it wants Linux 5.3, and "
+            "a container that allows the call",
+            system.release, strerror(refused));
+    else if (!wipes)
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "kernel",
+            "%s: has no MADV_WIPEONFORK (Linux 4.14): children made by a bare clone() may spoil their "
+            "parent's records",
+            system.release);
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, "kernel", "Linux %s", system.release);
+}
+
+void ct_doctor_machine(struct ct_doctor *doctor)
+{
+    bool simulated = false;
+    ct_doctor_head("This machine");
+    check_hook(doctor);
+    check_driver(doctor, &simulated);
+    if (doctor->driver_path[0] && !simulated)
+        check_devices(doctor);
+    check_kernel(doctor);
+}

@@ -1,0 +1,542 @@
+/* A process that runs: whether the hook is in it, and what comes of that. All that is known of it comes from
+ * /proc, and so from the process: paths are opened below /proc/PID/root, as regular files only. Called by
+ * doctor.c. */
+#include "doctor.h"
+
+#include "program.h"
+#include "segment.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A file of which code is mapped. */
+struct mapping {
+    char *path;
+    uint64_t inode;
+    bool deleted; /* or another file has its name now */
+};
+
+struct ct_patient {
+    pid_t pid;
+    int32_t own_pid; /* in its own namespace */
+    uint32_t uid;    /* effective */
+    uint64_t start_ticks;
+    char state;
+    char *command;   /* its arguments, separated by spaces */
+    char *variables; /* its environment as it was started: NULs between */
+    size_t variables_bytes;
+    struct mapping *mappings;
+    size_t mapping_count;
+    bool secure; /* AT_SECURE: the loader took no LD_PRELOAD */
+    char root[CT_DOCTOR_ROOT_BYTES];
+};
+
+/* ---- /proc ---- */
+
+/* A file of /proc/PID, with a NUL behind it, to be freed; NULL with errno. */
+static char *read_proc(pid_t pid, const char *name, size_t *bytes)
+{
+    enum { FILE_BYTES_MAX = 64 << 20 };
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    size_t room = 4096, n = 0;
+    char *text = malloc(room);
+    ssize_t got = 0;
+    while (text && (got = read(fd, text + n, room - n - 1)) > 0) {
+        n += (size_t)got;
+        if (room - n > 1 || room > FILE_BYTES_MAX)
+            continue;
+        char *larger = realloc(text, room *= 2);
+        if (!larger)
+            break;
+        text = larger;
+    }
+    const int error = errno;
+    close(fd);
+    if (text && got < 0) {
+        free(text);
+        text = NULL;
+        errno = error;
+    }
+    if (text)
+        text[n] = '\0';
+    if (bytes)
+        *bytes = text ? n : 0;
+    return text;
+}
+
+/* Field 22 of /proc/PID/stat, and its state; counted from behind the last ')': a name may hold spaces. */
+static uint64_t start_of(pid_t pid, char *state)
+{
+    char *text = read_proc(pid, "stat", NULL);
+    char *field = text ? strrchr(text, ')') : NULL;
+    if (field && state)
+        *state = field[1] ? field[2] : '?';
+    for (int i = 0; field && i < 20; i++)
+        field = strchr(field + 1, ' ');
+    const uint64_t start = field ? strtoull(field, NULL, 10) : 0;
+    free(text);
+    return start;
+}
+
+/* The effective user, and the number in the innermost namespace. */
+static void read_status(struct ct_patient *patient)
+{
+    char *text = read_proc(patient->pid, "status", NULL);
+    const char *uids = text ? strstr(text, "\nUid:") : NULL;
+    const char *pids = text ? strstr(text, "\nNSpid:") : NULL;
+    unsigned effective;
+    if (uids && sscanf(uids, "\nUid: %*u %u", &effective) == 1)
+        patient->uid = effective;
+    patient->own_pid = patient->pid;
+    if (pids) {
+        const char *end = strchr(pids + 1, '\n');
+        while (end && end > pids && isdigit((unsigned char)end[-1]))
+            end--;
+        patient->own_pid = end ? atoi(end) : patient->pid;
+    }
+    free(text);
+}
+
+static bool read_secure(pid_t pid)
+{
+    size_t bytes = 0;
+    char *text = read_proc(pid, "auxv", &bytes);
+    bool secure = false;
+    for (size_t at = 0; text && at + sizeof(Elf64_auxv_t) <= bytes; at += sizeof(Elf64_auxv_t)) {
+        Elf64_auxv_t entry;
+        memcpy(&entry, text + at, sizeof(entry));
+        if (entry.a_type == AT_SECURE)
+            secure = entry.a_un.a_val != 0;
+    }
+    free(text);
+    return secure;
+}
+
+/* The value of a variable, NULL when it is not set. */
+static const char *variable(const struct ct_patient *patient, const char *name)
+{
+    const size_t length = strlen(name);
+    const char *end = patient->variables + patient->variables_bytes;
+    for (const char *at = patient->variables; at && at < end; at += strlen(at) + 1) {
+        if (strncmp(at, name, length) == 0 && at[length] == '=')
+            return at + length + 1;
+    }
+    return NULL;
+}
+
+static void below_root(const struct ct_patient *patient, const char *path, char out[PATH_MAX])
+{
+    snprintf(out, PATH_MAX, "%s%s", patient->root, path);
+}
+
+/* "7f12…-7f13… r-xp 00000000 08:02 135522   /usr/lib/libc.so.6", perhaps with " (deleted)" behind it. */
+static bool parse_mapping(const struct ct_patient *patient, char *line, struct mapping *mapping)
+{
+    static const char deleted[] = " (deleted)";
+    unsigned long long inode;
+    char rights[8];
+    int path_at = 0;
+    if (sscanf(line, "%*s %7s %*s %*s %llu %n", rights, &inode, &path_at) != 2 || rights[2] != 'x' ||
+        line[path_at] != '/')
+        return false;
+    *mapping = (struct mapping){ .path = line + path_at, .inode = inode };
+    const size_t length = strlen(mapping->path);
+    if (length > strlen(deleted) && strcmp(mapping->path + length - strlen(deleted), deleted) == 0) {
+        mapping->path[length - strlen(deleted)] = '\0';
+        mapping->deleted = true;
+        return true;
+    }
+    char path[PATH_MAX];
+    struct stat status;
+    below_root(patient, mapping->path, path);
+    mapping->deleted = stat(path, &status) != 0 || status.st_ino != inode;
+    return true;
+}
+
+/* Files with code, each once: the pieces of one stand together. */
+static bool read_mappings(struct ct_patient *patient)
+{
+    char *text = read_proc(patient->pid, "maps", NULL);
+    if (!text)
+        return false;
+    size_t room = 0;
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+        struct mapping mapping;
+        if (!parse_mapping(patient, line, &mapping))
+            continue;
+        const struct mapping *last =
+            patient->mapping_count ? &patient->mappings[patient->mapping_count - 1] : NULL;
+        if (last && strcmp(last->path, mapping.path) == 0)
+            continue;
+        if (patient->mapping_count == room) {
+            room = room ? room * 2 : 64;
+            struct mapping *larger = realloc(patient->mappings, room * sizeof(*larger));
+            if (!larger)
+                break;
+            patient->mappings = larger;
+        }
+        mapping.path = strdup(mapping.path);
+        if (mapping.path)
+            patient->mappings[patient->mapping_count++] = mapping;
+    }
+    free(text);
+    return true;
+}
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The first mapped file whose name begins so. */
+static const struct mapping *find_mapping(const struct ct_patient *patient, const char *beginning)
+{
+    for (size_t i = 0; i < patient->mapping_count; i++) {
+        if (strncmp(base_of(patient->mappings[i].path), beginning, strlen(beginning)) == 0)
+            return &patient->mappings[i];
+    }
+    return NULL;
+}
+
+static int open_mapped(const struct ct_patient *patient, const char *file, struct ct_elf *elf)
+{
+    char path[PATH_MAX];
+    below_root(patient, file, path);
+    return ct_elf_open(elf, path);
+}
+
+/* ---- coming to know it ---- */
+
+struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
+{
+    struct ct_patient *patient = calloc(1, sizeof(*patient));
+    if (!patient || kill(pid, 0) != 0) {
+        if (patient && errno == ESRCH)
+            ct_fail(0, "doctor: there is no process %d", (int)pid);
+        else
+            ct_fail(0, "doctor: process %d: %s: ask as its user, or as root", (int)pid, strerror(errno));
+        free(patient);
+        return NULL;
+    }
+    patient->pid = pid;
+    snprintf(patient->root, sizeof(patient->root), "/proc/%d/root", (int)pid);
+    patient->start_ticks = start_of(pid, &patient->state);
+    read_status(patient);
+    size_t bytes = 0;
+    patient->command = read_proc(pid, "cmdline", &bytes);
+    for (size_t i = 0; i + 1 < bytes; i++) {
+        if ((unsigned char)patient->command[i] < ' ')
+            patient->command[i] = ' ';
+    }
+    patient->variables = read_proc(pid, "environ", &patient->variables_bytes);
+    if (!patient->variables && errno == ESRCH)
+        patient->variables = calloc(1, 1); /* one without memory: it has ended, or is the kernel's */
+    if (!patient->variables || !read_mappings(patient)) {
+        ct_fail(0, "doctor: process %d cannot be looked at: %s: ask as its user, or as root", (int)pid,
+                errno == ENOENT ? "it is gone" : strerror(errno));
+        ct_patient_destroy(patient);
+        return NULL;
+    }
+    patient->secure = read_secure(pid);
+
+    doctor->uid = patient->uid;
+    const char *session = variable(patient, CT_SESSION_ENV);
+    if (!doctor->options.session_given)
+        doctor->session = session && ct_session_valid(session) ? session : CT_SESSION_DEFAULT;
+    /* A container may have shared memory of its own. */
+    char theirs[PATH_MAX];
+    struct stat ours_status, their_status;
+    below_root(patient, CT_SHM_DIR, theirs);
+    if (stat(theirs, &their_status) == 0 &&
+        (stat(CT_SHM_DIR, &ours_status) != 0 || ours_status.st_dev != their_status.st_dev))
+        memcpy(doctor->shm_root, patient->root, sizeof(doctor->shm_root));
+    return patient;
+}
+
+void ct_patient_destroy(struct ct_patient *patient)
+{
+    if (!patient)
+        return;
+    for (size_t i = 0; i < patient->mapping_count; i++)
+        free(patient->mappings[i].path);
+    free(patient->mappings);
+    free(patient->variables);
+    free(patient->command);
+    free(patient);
+}
+
+/* ---- the hook in it ---- */
+
+static void say_start_again(struct ct_doctor *doctor, const char *why)
+{
+    ct_doctor_say(doctor, CT_VERDICT_MISS, "hook",
+                  "not loaded: %s. It cannot be attached to: start it again with `cudatrace run`, or with "
+                  "LD_PRELOAD=%s",
+                  why, doctor->hook_path[0] ? doctor->hook_path : "libcudatrace.so");
+}
+
+/* Why the loader did not load it. */
+static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *patient)
+{
+    char exe[PATH_MAX], why[512];
+    const char *preload = variable(patient, "LD_PRELOAD");
+    snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)patient->pid);
+    const enum ct_program program = ct_program_judge(exe);
+    const char *reason = ct_program_why(program);
+    if (reason && program != CT_PROGRAM_SET_ID)
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "hook", "not loaded: the program %s", reason);
+    else if (patient->secure)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "hook",
+            "not loaded: the process was started with rights that its starter has not (set-user-ID, "
+            "capabilities), and so ignores LD_PRELOAD");
+    else if (preload && strstr(preload, "libcudatrace.so")) {
+        snprintf(why, sizeof(why),
+                 "LD_PRELOAD is '%.200s', and the loader did not find it there, or could not load it",
+                 preload);
+        say_start_again(doctor, why);
+    } else {
+        say_start_again(doctor, "it was started without");
+    }
+}
+
+/* True when a hook is there that may record. */
+static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patient)
+{
+    const struct mapping *hook = find_mapping(patient, "libcudatrace.so");
+    if (!hook) {
+        say_not_loaded(doctor, patient);
+        return false;
+    }
+    char path[PATH_MAX];
+    struct stat theirs, ours;
+    struct ct_elf elf;
+    struct ct_hook_note note = { 0 };
+    below_root(patient, hook->path, path);
+    const bool same = stat(path, &theirs) == 0 && stat(doctor->hook_path, &ours) == 0 &&
+                      theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
+    if (ct_elf_open(&elf, path) == 0)
+        ct_elf_note(&elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &note, sizeof(note));
+    ct_elf_close(&elf);
+    if (hook->deleted)
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "hook",
+            "%s is loaded, and was replaced on disk since: the process goes on with the older build until it "
+            "is started again",
+            hook->path);
+    else if (note.proto_version == 0)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "hook", "%s is loaded, and does not tell of which build it is",
+                      hook->path);
+    else if (note.proto_version != CT_PROTO_VERSION)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "hook",
+            "%s is loaded and is of another build (shared memory of version %u, not %d), which does not find "
+            "a daemon of this one: start the process again with %s",
+            hook->path, note.proto_version, CT_PROTO_VERSION, doctor->hook_path);
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, "hook", "%s is loaded%s", hook->path,
+                      same ? "" : ", a copy of its own");
+    return true;
+}
+
+/* What stands before the hook answers first. */
+static void check_preloaded(struct ct_doctor *doctor, const struct ct_patient *patient)
+{
+    const char *preload = variable(patient, "LD_PRELOAD");
+    char *list = preload ? strdup(preload) : NULL;
+    char *rest = list;
+    for (char *entry; rest && (entry = strsep(&rest, " :")) != NULL;) {
+        const struct mapping *mapping = *entry ? find_mapping(patient, base_of(entry)) : NULL;
+        struct ct_elf elf;
+        struct ct_elf_names names = { 0 };
+        if (strncmp(base_of(entry), "libcudatrace.so", strlen("libcudatrace.so")) == 0)
+            break;
+        if (mapping && open_mapped(patient, mapping->path, &elf) == 0) {
+            ct_elf_functions(&elf, ct_doctor_is_way_in, &names);
+            ct_elf_close(&elf);
+        }
+        if (names.count > 0)
+            ct_doctor_say(doctor, CT_VERDICT_MISS, "LD_PRELOAD",
+                          "%s comes before the hook and answers %s itself: put the hook first", mapping->path,
+                          names.name[0]);
+        ct_elf_names_free(&names);
+    }
+    free(list);
+}
+
+/* ---- the CUDA libraries in it ---- */
+
+static void check_driver(struct ct_doctor *doctor, const struct ct_patient *patient,
+                         const struct mapping *driver)
+{
+    char path[PATH_MAX];
+    struct stat theirs, ours;
+    below_root(patient, driver->path, path);
+    const bool same = stat(path, &theirs) == 0 && stat(doctor->driver_path, &ours) == 0 &&
+                      theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
+    ct_doctor_say(doctor, CT_VERDICT_OK, "driver", "%s%s", driver->path,
+                  driver->deleted ? ", which was replaced on disk since" : "");
+    struct ct_elf elf;
+    struct ct_elf_names names = { 0 };
+    if (same || open_mapped(patient, driver->path, &elf) != 0)
+        return;
+    if (ct_elf_functions(&elf, ct_doctor_is_driver_name, &names) == 0)
+        ct_doctor_compare(doctor, &names);
+    ct_elf_names_free(&names);
+    ct_elf_close(&elf);
+}
+
+static void check_runtimes(struct ct_doctor *doctor, const struct ct_patient *patient)
+{
+    for (size_t i = 0; i < patient->mapping_count; i++) {
+        const char *path = patient->mappings[i].path;
+        struct ct_elf elf;
+        if (strncmp(base_of(path), "libcudart", strlen("libcudart")) != 0 ||
+            open_mapped(patient, path, &elf) != 0)
+            continue;
+        if (elf.soname)
+            ct_doctor_runtime(doctor, path, elf.soname);
+        ct_elf_close(&elf);
+    }
+}
+
+/* The mapped file that is linked with the driver; NULL when none is. */
+static const char *find_linked(const struct ct_patient *patient)
+{
+    for (size_t i = 0; i < patient->mapping_count; i++) {
+        struct ct_elf elf;
+        bool linked = false;
+        if (open_mapped(patient, patient->mappings[i].path, &elf) != 0)
+            continue;
+        for (const char **needed = elf.needed; needed && *needed; needed++)
+            linked = linked || strcmp(*needed, "libcuda.so.1") == 0;
+        ct_elf_close(&elf);
+        if (linked)
+            return patient->mappings[i].path;
+    }
+    return NULL;
+}
+
+static void say_way_in(struct ct_doctor *doctor, const struct ct_patient *patient, const char *asks)
+{
+    const char *linked = find_linked(patient);
+    if (asks)
+        ct_doctor_say(doctor, CT_VERDICT_OK, "way in", "it asks %s for functions, as libcudart does%s%s",
+                      asks, linked ? "; linked with the driver as well: " : "", linked ? linked : "");
+    else if (linked)
+        ct_doctor_say(doctor, CT_VERDICT_OK, "way in", "linked: %s needs libcuda.so.1", linked);
+    else if (find_mapping(patient, "libcudart.so."))
+        ct_doctor_say(doctor, CT_VERDICT_OK, "way in",
+                      "by libcudart, which asks cuGetProcAddress for functions");
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, "way in",
+                      "by dlopen and dlsym: nothing in it is linked with libcuda.so.1");
+}
+
+/* ---- its surroundings ---- */
+
+/* Whether it is the session that was asked about. */
+static bool check_session(struct ct_doctor *doctor, const struct ct_patient *patient, const char *own)
+{
+    if (!ct_session_valid(own))
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "session",
+                      "its " CT_SESSION_ENV " is '%.100s', which is no name of a session: it records nothing",
+                      own);
+    else if (strcmp(own, doctor->session) != 0)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "session",
+            "it belongs to session %s and not to %s, and will not be in that one's trace: cudatrace doctor "
+            "--session %s %d",
+            own, doctor->session, own, (int)patient->pid);
+    if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
+        return false;
+    /* The daemon of another container has a number that means nothing here. */
+    const bool known = doctor->daemon_pid && !doctor->shm_root[0];
+    const uint64_t daemon_start = known ? start_of(doctor->daemon_pid, NULL) : 0;
+    if (daemon_start > patient->start_ticks)
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "before",
+            "the daemon came %.1f s after the process: what that called before is in no trace of it",
+            (double)(daemon_start - patient->start_ticks) / (double)sysconf(_SC_CLK_TCK));
+    return true;
+}
+
+/* Without its own shared memory being ours, a daemon out here does not see it. */
+static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *patient)
+{
+    if (doctor->shm_root[0])
+        ct_doctor_say(doctor, doctor->daemon_pid ? CT_VERDICT_NOTE : CT_VERDICT_MISS, "container",
+                      "it has a " CT_SHM_DIR
+                      " of its own, so only a daemon in its container sees it: start one there, "
+                      "or share " CT_SHM_DIR " (docker run --ipc=host)");
+    else if (patient->own_pid != patient->pid)
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "container",
+            "it is process %d to itself, and the trace calls it so; that it has ended shows when the daemon "
+            "stops",
+            patient->own_pid);
+    struct rlimit files;
+    if (prlimit(patient->pid, RLIMIT_FSIZE, NULL, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
+        files.rlim_cur < CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + doctor->ring_bytes)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "limit",
+            "it may write files of %llu bytes alone (ulimit -f), too few for a ring: its calls are lost",
+            (unsigned long long)files.rlim_cur);
+}
+
+void ct_doctor_process(struct ct_doctor *doctor)
+{
+    const struct ct_patient *patient = doctor->patient;
+    enum { COMMAND_SHOWN = 120 };
+    ct_doctor_head("Process %d: %.*s", (int)patient->pid, COMMAND_SHOWN,
+                   patient->command && *patient->command ? patient->command : "(no command line)");
+    if (patient->state == 'Z' || patient->state == 'X') {
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "state",
+                      "it has ended, and its parent has not asked for its status");
+        return;
+    }
+    if (patient->mapping_count == 0) {
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "state",
+                      "it is a thread of the kernel: it makes no CUDA call");
+        return;
+    }
+    const char *session = variable(patient, CT_SESSION_ENV);
+    session = session && *session ? session : CT_SESSION_DEFAULT;
+    const struct mapping *driver = find_mapping(patient, "libcuda.so.");
+    const bool hooked = check_hook(doctor, patient);
+    const char *asks = NULL;
+    if (hooked) {
+        const struct ct_traced traced = { .pid = patient->own_pid,
+                                          .uid = patient->uid,
+                                          .session = session,
+                                          .start_ticks = patient->start_ticks,
+                                          .driver_loaded = driver != NULL };
+        check_preloaded(doctor, patient);
+        check_namespaces(doctor, patient);
+        if (check_session(doctor, patient, session))
+            ct_doctor_segment(doctor, &traced, &asks);
+    }
+    if (driver) {
+        check_driver(doctor, patient, driver);
+        check_runtimes(doctor, patient);
+        if (hooked)
+            say_way_in(doctor, patient, asks);
+    } else {
+        ct_doctor_say(doctor, CT_VERDICT_OK, "driver",
+                      "libcuda.so.1 is not loaded: it has made no CUDA call yet");
+    }
+}

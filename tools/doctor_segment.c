@@ -1,0 +1,203 @@
+/* What a process has recorded, read from its segment in shared memory. The segment is the process's own, and
+ * may hold anything: it is read by pread into memory of ours, never mapped, and every number is bounded
+ * before it is used. Called by doctor_process.c. */
+#include "doctor.h"
+
+#include "segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What is counted in a segment. */
+struct sums {
+    uint32_t functions, lanes;
+    uint64_t lost_calls, skipped_calls;
+    uint64_t lost_by[CT_LOSS_COUNT];
+    uint64_t most_lost; /* of one function */
+    char most_lost_name[CT_FUNCTION_NAME_MAX + 1];
+    const char *way_in;
+};
+
+/* Opens the newest segment of that process; -1 when it has none. `path` gets its name. */
+static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *traced, char path[PATH_MAX])
+{
+    char folder[CT_NAME_BYTES], prefix[CT_NAME_BYTES];
+    uint64_t newest = 0;
+    snprintf(folder, sizeof(folder), "%s" CT_SHM_DIR, doctor->shm_root);
+    const int length =
+        snprintf(prefix, sizeof(prefix), "cudatrace.%u.%s.%d.", traced->uid, traced->session, traced->pid);
+    DIR *files = opendir(folder);
+    for (struct dirent *file; files && (file = readdir(files)) != NULL;) {
+        char *end;
+        if (strncmp(file->d_name, prefix, (size_t)length) != 0)
+            continue;
+        const uint64_t image = strtoull(file->d_name + length, &end, 16);
+        if (*end || image < newest)
+            continue;
+        newest = image;
+        snprintf(path, PATH_MAX, "%s/%s", folder, file->d_name);
+    }
+    if (files)
+        closedir(files);
+    struct stat status;
+    const int fd = newest ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == traced->uid)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static bool read_header(int fd, struct ct_segment *segment)
+{
+    return pread(fd, segment, sizeof(*segment), 0) == (ssize_t)sizeof(*segment) &&
+           segment->magic == CT_SEGMENT_MAGIC;
+}
+
+static bool is_sane(const struct ct_segment *segment)
+{
+    const uint64_t ring = segment->ring_bytes;
+    return segment->header_bytes == sizeof(*segment) && segment->function_slots <= CT_FUNCTIONS_MAX &&
+           segment->lane_slots <= CT_LANES_MAX && segment->lane_offset == CT_LANE_OFFSET &&
+           ring >= CT_RING_BYTES_MIN && ring <= CT_RING_BYTES_MAX && (ring & (ring - 1)) == 0 &&
+           segment->lane_stride == CT_LANE_HEADER_BYTES + ring && segment->clock < CT_CLOCK_COUNT;
+}
+
+static void add_functions(int fd, const struct ct_segment *segment, struct sums *sums)
+{
+    struct ct_function function;
+    sums->functions =
+        segment->functions < segment->function_slots ? segment->functions : segment->function_slots;
+    for (uint32_t i = 0; i < sums->functions; i++) {
+        const off_t offset = (off_t)(CT_DIRECTORY_OFFSET + (uint64_t)i * sizeof(function));
+        if (pread(fd, &function, sizeof(function), offset) != (ssize_t)sizeof(function))
+            break;
+        function.name[CT_FUNCTION_NAME_MAX] = '\0';
+        sums->lost_calls += function.lost_calls;
+        sums->skipped_calls += function.skipped_calls;
+        if (function.lost_calls > sums->most_lost) {
+            sums->most_lost = function.lost_calls;
+            memcpy(sums->most_lost_name, function.name, sizeof(sums->most_lost_name));
+        }
+        if (strcmp(function.name, "cuGetProcAddress") == 0)
+            sums->way_in = "cuGetProcAddress";
+        else if (strcmp(function.name, "cuGetProcAddress_v2") == 0)
+            sums->way_in = "cuGetProcAddress_v2";
+    }
+    /* Entry 0 is no function: it stands for those that found no room. */
+    sums->functions -= sums->functions > 0;
+}
+
+static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sums)
+{
+    struct ct_lane lane;
+    const uint32_t lanes = segment->lanes < segment->lane_slots ? segment->lanes : segment->lane_slots;
+    for (uint32_t i = 0; i < lanes; i++) {
+        if (pread(fd, &lane, sizeof(lane), (off_t)ct_segment_lane_offset(segment, i)) !=
+            (ssize_t)sizeof(lane))
+            break;
+        sums->lanes += lane.owner == CT_LANE_OWNED;
+        for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+            sums->lost_by[cause] += lane.loss[cause].calls;
+    }
+    sums->lost_by[CT_LOSS_MEMORY] += segment->unlaned.calls;
+}
+
+static void say_losses(struct ct_doctor *doctor, const struct sums *sums)
+{
+    if (sums->lost_calls == 0)
+        return;
+    const uint64_t full = sums->lost_by[CT_LOSS_FULL], memory = sums->lost_by[CT_LOSS_MEMORY];
+    const char *what = "they came from signal handlers that interrupted a record";
+    if (full >= memory && full > 0)
+        what = "rings ran full: start the daemon with a larger --ring, or leave calls out (cudatrace set "
+               "--calls)";
+    else if (memory > 0)
+        what = CT_SHM_DIR " gave no memory: enlarge it, or lift the limit on the size of files (ulimit -f)";
+    ct_doctor_say(doctor, CT_VERDICT_MISS, "lost",
+                  "%llu calls were counted and not recorded, %llu of them of %s: %s",
+                  (unsigned long long)sums->lost_calls, (unsigned long long)sums->most_lost,
+                  sums->most_lost_name, what);
+}
+
+static void say_recording(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
+{
+    char ring[32];
+    ct_doctor_size(ring, segment->ring_bytes);
+    const char *clock = segment->clock == CT_CLOCK_COUNTER ? "the counter" : "clock_gettime";
+    if (segment->flags & CT_SEGMENT_DETACHED)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "recording",
+                      "its daemon has left; the process looks for another one at its next call");
+    else if (segment->flags & CT_SEGMENT_EXITING)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "recording", "it is about to exit");
+    else if (!doctor->daemon_pid)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "recording",
+            "into shared memory that no daemon reads: calls are lost when the rings of %s are full; a "
+            "cudatraced for this session stores what is in them",
+            ring);
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, "recording",
+                      "functions so far: %u; threads with a ring of %s: %u; times by %s", sums->functions,
+                      ring, sums->lanes, clock);
+}
+
+static void say_selection(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
+{
+    if (sums->skipped_calls > 0)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "left out",
+            "%llu calls were counted and not recorded, as was asked for by %s; see skipped in totals",
+            (unsigned long long)sums->skipped_calls,
+            segment->selections ? "cudatrace set" : "--layers, --calls or --sample");
+    if (doctor->daemon_pid && segment->selections != (doctor->selections & ~1U))
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "selection",
+                      "it goes by an earlier one than the session's, and follows at its next call");
+}
+
+/* Nothing was recorded: whether that will change at the next call. */
+static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced)
+{
+    if (!doctor->daemon_pid)
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "recording", "nothing: no daemon serves session %s",
+                      traced->session);
+    else if (traced->driver_loaded)
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "recording",
+            "nothing yet: it has made no CUDA call since the daemon is there, or none that the hook saw");
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, "recording", "nothing yet: it has not loaded the driver");
+}
+
+void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced, const char **way_in)
+{
+    static struct ct_segment segment;
+    struct sums sums = { 0 };
+    char path[PATH_MAX];
+    const int fd = open_segment(doctor, traced, path);
+    const bool read = fd >= 0 && read_header(fd, &segment);
+    /* One that an earlier process of the same number left is not its. */
+    if (!read || (segment.version == CT_PROTO_VERSION && segment.process_start != traced->start_ticks)) {
+        say_dormant(doctor, traced);
+    } else if (segment.version != CT_PROTO_VERSION || !is_sane(&segment)) {
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "recording",
+            "%s is not of this build (shared memory of version %u, not %d), or damaged: restart the process "
+            "with the hook of this build",
+            path, segment.version, CT_PROTO_VERSION);
+    } else {
+        add_functions(fd, &segment, &sums);
+        add_lanes(fd, &segment, &sums);
+        say_recording(doctor, &segment, &sums);
+        say_losses(doctor, &sums);
+        say_selection(doctor, &segment, &sums);
+    }
+    *way_in = sums.way_in;
+    if (fd >= 0)
+        close(fd);
+}

@@ -1,0 +1,450 @@
+/* The session: its daemon, what that is asked to record, its database, its clock and its shared memory.
+ * Called by doctor.c. */
+#include "doctor.h"
+
+#include "clock_source.h"
+#include "control.h"
+#include "schema_version.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* ---- the control segment ---- */
+
+enum serving { NOBODY, LEFT_BEHIND, SERVED };
+
+/* Whether a daemon holds the lock of that control segment, whose beginning goes to `control`. */
+static enum serving read_control(const char *path, struct ct_control *control)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return NOBODY;
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct stat status;
+    const bool there =
+        fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        pread(fd, control, sizeof(*control), 0) >= (ssize_t)offsetof(struct ct_control, anchors);
+    const bool held = there && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    close(fd);
+    if (held)
+        return SERVED;
+    return there ? LEFT_BEHIND : NOBODY;
+}
+
+/* Of a file's name behind "cudatrace.", "UID.SESSION" and no more: that of a control segment. */
+static bool parse_name(const char *name, uint32_t *uid, const char **session)
+{
+    char *end;
+    const unsigned long number = strtoul(name, &end, 10);
+    if (end == name || *end != '.' || number > UINT32_MAX || !ct_session_valid(end + 1))
+        return false;
+    *uid = (uint32_t)number;
+    *session = end + 1;
+    return true;
+}
+
+/* Sessions that are served, but the one in question: most often the wrong one was asked. */
+static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes)
+{
+    static struct ct_control control;
+    char folder[CT_NAME_BYTES];
+    text[0] = '\0';
+    snprintf(folder, sizeof(folder), "%s" CT_SHM_DIR, doctor->shm_root);
+    DIR *files = opendir(folder);
+    size_t n = 0;
+    for (struct dirent *file; files && n < bytes && (file = readdir(files)) != NULL;) {
+        const char *session;
+        char path[PATH_MAX];
+        uint32_t uid;
+        if (strncmp(file->d_name, "cudatrace.", 10) != 0 || !parse_name(file->d_name + 10, &uid, &session) ||
+            (uid == doctor->uid && strcmp(session, doctor->session) == 0))
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, file->d_name);
+        /* Another user's cannot be opened, and so not be told from one that was left behind. */
+        if (read_control(path, &control) != SERVED && access(path, R_OK) == 0)
+            continue;
+        n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", session);
+        if (uid != doctor->uid && n < bytes)
+            n += (size_t)snprintf(text + n, bytes - n, " (user %u)", uid);
+    }
+    if (files)
+        closedir(files);
+}
+
+/* ---- the daemon ---- */
+
+/* The value behind a word of the daemon's status. */
+static bool value_of(const char *status, const char *word, char *value, size_t bytes)
+{
+    const size_t length = strlen(word);
+    for (const char *line = status; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        if (strncmp(line, word, length) == 0 && line[length] == ' ') {
+            const char *from = line + length + 1;
+            snprintf(value, bytes, "%.*s", (int)strcspn(from, "\n"), from);
+            return true;
+        }
+    }
+    value[0] = '\0';
+    return false;
+}
+
+/* The whole status, to be freed; NULL when the daemon does not answer within five seconds. */
+static char *ask_status(const struct ct_doctor *doctor)
+{
+    char socket_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES], first[4800];
+    ct_session_socket_path(socket_path, doctor->uid, doctor->session);
+    snprintf(path, sizeof(path), "%s%s", doctor->shm_root, socket_path);
+    const int fd = ct_client_connect_path(path);
+    if (fd < 0)
+        return NULL;
+    const struct timeval patience = { .tv_sec = 5 };
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = ct_client_ask(fd, "status", first, sizeof(first)) ? open_memstream(&text, &bytes) : NULL;
+    if (to) {
+        fprintf(to, "%s\n", first);
+        ct_client_copy(fd, to);
+        fclose(to);
+    }
+    close(fd);
+    return text;
+}
+
+static void say_selection(struct ct_doctor *doctor, const char *status)
+{
+    char layers[128], calls[CT_SELECTION_CALLS_BYTES + 8], sample[32];
+    value_of(status, "layers", layers, sizeof(layers));
+    value_of(status, "calls", calls, sizeof(calls));
+    value_of(status, "sample", sample, sizeof(sample));
+    struct ct_selection all = ct_selection_everything(), set = all;
+    const bool everything =
+        (!*layers || (ct_selection_set_layers(&set, layers) && set.layers == all.layers)) &&
+        (!*calls || strcmp(calls, "*") == 0) && (!*sample || strcmp(sample, "1") == 0);
+    if (!everything)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "selection",
+            "asked to record layers %s, calls %s, one of %s: the rest is counted alone, as skipped in "
+            "totals; all of it: cudatrace set --session %s --layers all --calls '*' --sample 1",
+            layers, calls, sample, doctor->session);
+}
+
+static void say_unserved(struct ct_doctor *doctor, enum serving serving, const struct ct_control *control)
+{
+    char served[512], others[600] = "", left[128] = "";
+    list_served(doctor, served, sizeof(served));
+    if (*served)
+        snprintf(others, sizeof(others), " Served are: %s.", served);
+    if (serving == LEFT_BEHIND)
+        snprintf(left, sizeof(left), " (process %d did and was killed; the next one goes on where it was)",
+                 control->daemon_pid);
+    if (doctor->patient)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "daemon",
+            "none serves it%s, so its processes record nothing: cudatraced --session %s --db FILE; those "
+            "that have the hook find it at a call within a second.%s",
+            left, doctor->session, others);
+    else
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "daemon",
+            "none serves it%s: `cudatrace run` starts one and ends it; for programs that are started "
+            "otherwise: cudatraced --session %s --db FILE.%s",
+            left, doctor->session, others);
+}
+
+/* True when a daemon serves, with the database that it writes. */
+static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
+{
+    static struct ct_control control;
+    char control_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
+    ct_session_control_path(control_path, doctor->uid, doctor->session);
+    snprintf(path, sizeof(path), "%s%s", doctor->shm_root, control_path);
+    const enum serving serving = read_control(path, &control);
+    if (serving != SERVED) {
+        say_unserved(doctor, serving, &control);
+        return false;
+    }
+    doctor->daemon_pid = control.daemon_pid;
+    doctor->daemon_clock = control.clock;
+    doctor->ring_bytes = control.ring_bytes;
+    doctor->selections = control.selections;
+    if (control.magic != CT_CONTROL_MAGIC || control.version != CT_PROTO_VERSION ||
+        control.bytes != sizeof(control)) {
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "daemon",
+            "process %d serves it and is of another build (shared memory of version %u, not %d), so hooks of "
+            "this build take it for none: stop it, and start the cudatraced of this build",
+            control.daemon_pid, control.version, CT_PROTO_VERSION);
+        return false;
+    }
+    char *status = ask_status(doctor);
+    if (!status) {
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "daemon",
+            "process %d serves it and does not answer: it is stopped, stuck or just leaving; look at it with "
+            "ps, and kill it if it stays so: another one goes on where it was",
+            control.daemon_pid);
+        return false;
+    }
+    char processes[32], threads[32], state[512];
+    value_of(status, "database", database, bytes);
+    value_of(status, "processes", processes, sizeof(processes));
+    value_of(status, "threads", threads, sizeof(threads));
+    value_of(status, "state", state, sizeof(state));
+    if (strcmp(state, "ok") == 0)
+        ct_doctor_say(doctor, CT_VERDICT_OK, "daemon", "process %d serves it; it follows %s %s, %s %s",
+                      control.daemon_pid, processes, strcmp(processes, "1") == 0 ? "process" : "processes",
+                      threads, strcmp(threads, "1") == 0 ? "thread" : "threads");
+    else
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "daemon", "process %d serves it and cannot store: %s",
+                      control.daemon_pid, state);
+    say_selection(doctor, status);
+    free(status);
+    return true;
+}
+
+/* ---- the database ---- */
+
+/* SQLite's write-ahead log wants memory that all its users share: those of one machine. */
+static const char *network_file_system(const char *folder)
+{
+    static const struct {
+        long magic;
+        const char *name;
+    } known[] = { { NFS_SUPER_MAGIC, "NFS" }, { (long)SMB2_SUPER_MAGIC, "SMB" },
+                  { 0xff534d42, "CIFS" },     { 0x0bd00bd0, "Lustre" },
+                  { V9FS_MAGIC, "9p" },       { CEPH_SUPER_MAGIC, "Ceph" },
+                  { AFS_SUPER_MAGIC, "AFS" } };
+    struct statfs system;
+    if (statfs(folder, &system) != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if ((uint32_t)system.f_type == (uint32_t)known[i].magic)
+            return known[i].name;
+    }
+    return NULL;
+}
+
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        snprintf(folder, PATH_MAX, ".");
+    else
+        snprintf(folder, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+/* A daemon's lock is read in the kernel's list: taking it for a moment could turn a daemon away that is just
+ * starting. The pid that holds it; 0 for nobody. */
+static int holder_of(const struct stat *status)
+{
+    FILE *locks = fopen("/proc/locks", "re");
+    char line[256];
+    int holder = 0;
+    while (locks && !holder && fgets(line, sizeof(line), locks)) {
+        int pid;
+        unsigned long long inode;
+        if (sscanf(line, "%*d: FLOCK %*s WRITE %d %*x:%*x:%llu", &pid, &inode) == 2 &&
+            inode == status->st_ino)
+            holder = pid;
+    }
+    if (locks)
+        fclose(locks);
+    return holder;
+}
+
+static bool is_this_boot(const char *boot_id)
+{
+    char line[64] = "";
+    FILE *from = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (from && !fgets(line, sizeof(line), from))
+        line[0] = '\0';
+    if (from)
+        fclose(from);
+    line[strcspn(line, "\n")] = '\0';
+    return strcmp(line, boot_id) == 0;
+}
+
+/* Whether the next daemon may go on in this file; if not, false after saying so. */
+static bool check_file(struct ct_doctor *doctor, const char *path, const struct stat *status, char *what,
+                       size_t bytes)
+{
+    struct ct_trace_facts facts;
+    char problem[512] = "";
+    if (!S_ISREG(status->st_mode))
+        snprintf(problem, sizeof(problem), "it is %s",
+                 S_ISDIR(status->st_mode) ? "a directory" : "no regular file");
+    else if (access(path, R_OK | W_OK) != 0)
+        snprintf(problem, sizeof(problem), "it may not be written: %s", strerror(errno));
+    else if (status->st_size == 0)
+        snprintf(what, bytes, "is empty and will be used");
+    else if (!ct_trace_inspect(path, &facts, problem, sizeof(problem)))
+        ;
+    else if (facts.application != CT_APPLICATION_ID && facts.objects > 0)
+        snprintf(problem, sizeof(problem), "it is a database of another program");
+    else if (facts.schema > CT_SCHEMA_VERSION)
+        snprintf(problem, sizeof(problem), "a newer cudatrace wrote it (schema %lld, this one knows %d)",
+                 (long long)facts.schema, CT_SCHEMA_VERSION);
+    else if (facts.schema < CT_SCHEMA_VERSION)
+        snprintf(what, bytes,
+                 "is an older cudatrace's (schema %lld, not %d): the next numbered file beside it will be "
+                 "written",
+                 (long long)facts.schema, CT_SCHEMA_VERSION);
+    else if (!is_this_boot(facts.boot_id))
+        snprintf(what, bytes, "is of an earlier boot: the next numbered file beside it will be written");
+    else
+        snprintf(what, bytes, "is a trace and will be added to");
+    const int holder = holder_of(status);
+    if (!*problem && holder)
+        snprintf(problem, sizeof(problem), "process %d writes it for another session", holder);
+    if (*problem)
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "database",
+                      "%s cannot be the database: %s. Name another file with --db", path, problem);
+    return !*problem;
+}
+
+static void say_room(struct ct_doctor *doctor, const char *path, const char *what)
+{
+    enum { LITTLE_MIB = 512 };
+    char folder[PATH_MAX], size[32];
+    struct statvfs system;
+    folder_of(path, folder);
+    const char *network = network_file_system(folder);
+    const bool known = statvfs(folder, &system) == 0;
+    const uint64_t free_bytes = known ? (uint64_t)system.f_bavail * system.f_frsize : 0;
+    if (network)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "database",
+                      "%s %s; it lies on %s, where SQLite is slow and can be read on this machine alone: a "
+                      "local disk is "
+                      "better",
+                      path, what, network);
+    else if (known && free_bytes >> 20 < LITTLE_MIB)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "database",
+                      "%s %s; only %s are free there, and a million calls take some 20 MiB", path, what,
+                      ct_doctor_size(size, free_bytes));
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, "database", "%s %s; %s free", path, what,
+                      known ? ct_doctor_size(size, free_bytes) : "unknown room is");
+}
+
+/* What the next daemon would write. */
+static void check_database(struct ct_doctor *doctor)
+{
+    const char *path = doctor->options.database ? doctor->options.database : "trace.db";
+    char folder[PATH_MAX], what[256];
+    struct stat status;
+    folder_of(path, folder);
+    if (stat(path, &status) == 0) {
+        if (!check_file(doctor, path, &status, what, sizeof(what)))
+            return;
+    } else if (errno != ENOENT || access(folder, W_OK | X_OK) != 0) {
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "database",
+                      "%s cannot be made (%s): name another file with --db", path, strerror(errno));
+        return;
+    } else {
+        snprintf(what, sizeof(what), "is not there yet and will be made");
+    }
+    say_room(doctor, path, what);
+}
+
+static void check_served_database(struct ct_doctor *doctor, const char *database)
+{
+    const char *wanted = doctor->options.database;
+    struct stat ours, theirs;
+    const bool same = wanted && stat(wanted, &ours) == 0 && stat(database, &theirs) == 0 &&
+                      ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+    if (wanted && !same)
+        ct_doctor_say(doctor, CT_VERDICT_MISS, "database",
+                      "the daemon writes %s and not %s: leave --db away, or choose another --session",
+                      database, wanted);
+    else
+        say_room(doctor, database, "is being written");
+}
+
+/* ---- clock and shared memory ---- */
+
+static void check_clock(struct ct_doctor *doctor)
+{
+    char source[CT_CLOCK_SOURCES_BYTES];
+    uint32_t clock = ct_clock_choose(source);
+    if (doctor->daemon_pid)
+        clock = doctor->daemon_clock;
+    if (clock == CT_CLOCK_COUNTER)
+        ct_doctor_say(doctor, CT_VERDICT_OK, "clock",
+                      "the processor's counter (the kernel's clock source is %s)",
+                      *source ? source : "unknown");
+    else
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "clock",
+            "clock_gettime, for the kernel trusts no counter (its clock source is %s): times are right, each "
+            "call costs more",
+            *source ? source : "unknown");
+}
+
+static void check_shared_memory(struct ct_doctor *doctor)
+{
+    enum { FEW_THREADS = 64 };
+    char folder[CT_NAME_BYTES], room[32], ring[32];
+    struct statfs kind;
+    struct statvfs system;
+    snprintf(folder, sizeof(folder), "%s" CT_SHM_DIR, doctor->shm_root);
+    if (statfs(folder, &kind) != 0 || statvfs(folder, &system) != 0 || access(folder, W_OK | X_OK) != 0 ||
+        system.f_flag & ST_RDONLY) {
+        ct_doctor_say(doctor, CT_VERDICT_MISS, CT_SHM_DIR,
+                      "cannot be written (%s): mount it: mount -t tmpfs -o mode=1777 none " CT_SHM_DIR,
+                      strerror(errno));
+        return;
+    }
+    const uint64_t free_bytes = (uint64_t)system.f_bavail * system.f_frsize;
+    const uint64_t lane_bytes = doctor->ring_bytes + CT_LANE_HEADER_BYTES;
+    const uint64_t threads = free_bytes / lane_bytes;
+    ct_doctor_size(room, free_bytes);
+    ct_doctor_size(ring, doctor->ring_bytes);
+    const uint64_t least_bytes = CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
+    if (free_bytes < least_bytes)
+        ct_doctor_say(doctor, CT_VERDICT_MISS, CT_SHM_DIR,
+                      "only %s are free: no further thread can record, its calls are counted as lost; remove "
+                      "what fills "
+                      "it, or enlarge it (docker run --shm-size=1g)",
+                      room);
+    else if (threads < FEW_THREADS)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, CT_SHM_DIR,
+                      "%s are free, room for %llu more threads with full rings of %s; calls of others would "
+                      "be lost and "
+                      "counted: enlarge it (docker run --shm-size=1g), or take smaller rings (--ring 64K)",
+                      room, (unsigned long long)threads, ring);
+    else
+        ct_doctor_say(doctor, CT_VERDICT_OK, CT_SHM_DIR,
+                      "%s free; rings of %s for each thread that makes calls", room, ring);
+    if (kind.f_type != TMPFS_MAGIC)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, CT_SHM_DIR,
+                      "is no tmpfs: each record may go to a disk; mount one there");
+}
+
+void ct_doctor_session(struct ct_doctor *doctor)
+{
+    char database[PATH_MAX] = "";
+    if (doctor->uid == geteuid())
+        ct_doctor_head("Session %s", doctor->session);
+    else
+        ct_doctor_head("Session %s of user %u", doctor->session, doctor->uid);
+    doctor->ring_bytes = CT_RING_BYTES_DEFAULT;
+    if (check_daemon(doctor, database, sizeof(database)))
+        check_served_database(doctor, database);
+    else if (!doctor->daemon_pid && (!doctor->patient || doctor->options.database))
+        check_database(doctor);
+    if (doctor->ring_bytes < CT_RING_BYTES_MIN || doctor->ring_bytes > CT_RING_BYTES_MAX)
+        doctor->ring_bytes = CT_RING_BYTES_DEFAULT;
+    check_clock(doctor);
+    check_shared_memory(doctor);
+}

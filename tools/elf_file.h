@@ -1,0 +1,49 @@
+/* A small reader of ELF64 files, for `cudatrace doctor` and for what `cudatrace run` is to start. Nothing in
+ * a file is trusted: each offset, size and index is checked against the file, and a file that changes under
+ * the reader gives short reads and no signal. Only regular files are opened, so that looking at a process's
+ * mappings opens no device. */
+#ifndef CT_ELF_FILE_H
+#define CT_ELF_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ct_elf {
+    int fd;
+    uint64_t bytes;    /* of the file */
+    bool native;       /* 64 bits, of this processor: without it nothing below is known */
+    uint16_t bits;     /* 32 or 64 */
+    bool program;      /* an executable, also a position-independent one; false for a shared object */
+    char *interpreter; /* NULL: none */
+    const char *soname;
+    const char **needed; /* DT_NEEDED, ended by NULL */
+
+    /* The reader's own. */
+    char *strings;
+    uint64_t segments_offset, sections_offset;
+    uint32_t segments, sections;
+};
+
+/* 0, -ENOEXEC for what is no ELF file (then `elf` is closed), or another -errno. */
+int ct_elf_open(struct ct_elf *elf, const char *path);
+/* Also for one that could not be opened. */
+void ct_elf_close(struct ct_elf *elf);
+
+/* Names, sorted as strcmp sorts, each once. */
+struct ct_elf_names {
+    const char **name;
+    size_t count;
+    char *text; /* what the names lie in */
+};
+/* The functions that the file exports and `wanted` wants. 0, or -errno; -ENODATA without a symbol table. */
+int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name), struct ct_elf_names *names);
+/* The versions that its symbols have, without the file's own name. 0 or -errno. */
+int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names);
+bool ct_elf_names_have(const struct ct_elf_names *names, const char *name);
+void ct_elf_names_free(struct ct_elf_names *names);
+
+/* The description of a note, all of whose `bytes` it must have. 0, or -errno; -ENODATA when there is none. */
+int ct_elf_note(const struct ct_elf *elf, const char *owner, uint32_t type, void *description, size_t bytes);
+
+#endif
