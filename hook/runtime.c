@@ -307,9 +307,11 @@ void *ct_runtime_real(uint32_t row, const void *caller)
     return library ? library->real[function] : NULL;
 }
 
+/* What the compiler calls is recorded as what the program wrote. */
 const char *ct_runtime_name(uint32_t row)
 {
-    return names[(row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS];
+    const char *name = names[(row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS];
+    return name + strspn(name, "_");
 }
 
 static int compare_names(const void *name, const void *place)

@@ -50,7 +50,7 @@ RUNTIME_CATEGORIES = [
     ("sync", r"cuda(Device|Thread|Stream|Event)Synchronize|cudaDeviceFlushGPUDirectRDMAWrites"),
     ("graph", r"cuda(Graph(?!ics|Launch)|UserObject|ThreadExchangeStreamCaptureMode)"),
     ("graph", r"cudaStream(Begin|End|Is)Captur|cudaStream(GetCaptureInfo|UpdateCaptureDependencies)"),
-    ("launch", r"cuda(Launch|GraphLaunch|ConfigureCall|SetupArgument)"),
+    ("launch", r"(?:__)?cuda(Launch|GraphLaunch|ConfigureCall|SetupArgument)"),
     ("interop", r"cuda(GL|EGL|VDPAU|Graphics|Ipc|Import|External|DestroyExternal|EventCreateFromEGL)"),
     ("interop", r"cuda(Signal|Wait)ExternalSemaphores|cudaDeviceGetNvSciSync"),
     ("image", r"cuda(Malloc(3D|Mipmapped)?Array|FreeArray|FreeMipmappedArray|GetMipmappedArrayLevel)(_|$)"),
@@ -92,6 +92,9 @@ RETURNS_VOID = [
 
 # Declared by the headers of CUDA 11 or 12 and by 13's no more.
 EARLIER_RUNTIME_SIGNATURES = {
+    # Declared for the compiler alone, in crt/device_functions.h.
+    "__cudaLaunchKernel": "pDDplp",
+    "__cudaLaunchKernel_ptsz": "pDDplp",
     "cudaBindSurfaceToArray": "ppp",
     "cudaBindTexture": "ppppl",
     "cudaBindTexture2D": "pppplll",
@@ -194,7 +197,8 @@ RUNTIME_TABLE_HEADER = """\
  * The columns and the order are those of driver_api.def. Each row stands for three stubs, one for each
  * version of the symbol (hook/runtime.c); the stack words are enough for all of them.
  *
- * Left out: __cuda…, which the compiler calls; the functions of Windows (D3D, WGL) and those of releases
+ * Left out: __cuda…, which the compiler calls, but for the launch that it makes of <<<…>>> since CUDA 13: it is
+ * recorded as the function that programs call. Further the functions of Windows (D3D, WGL) and those of releases
  * before 11; cudaStreamSetFlags and cudaPeer(Register|Unregister|GetDevicePointer), which CUPTI names and no
  * header ever declared.
  *
@@ -257,7 +261,7 @@ RUNTIME = Api(
         "cuda_vdpau_interop.h",
     ),
     version_macro="CUDART_VERSION",
-    name=r"cuda[A-Z]\w*",
+    name=r"cuda[A-Z]\w*|__cudaLaunchKernel(?:_ptsz)?",
     categories=RUNTIME_CATEGORIES,
     status_type="cudaError_t",
     status_enum=re.compile(r"\benum\s+cudaError\s*\{([^}]*)\}\s*;"),
@@ -492,6 +496,18 @@ def stack_words(signature):
     return words
 
 
+def stack_column(api, name, signature):
+    """Returns the stack column. The driver's table serves every architecture: its large structs by value stand there as
+    what hook/hook.h makes words of. The runtime's stubs are for x86-64 alone."""
+    if signature is None:
+        return str(UNKNOWN_STACK_WORDS)
+    if api.layer == "runtime":
+        return str(max(stack_words(signature), stack_words(api.earlier_forms.get(name, ""))))
+    words = stack_words(signature.replace("S", ""))
+    structs = ["BY_VALUE(64)"] * signature.count("S")
+    return " + ".join(([str(words)] if words or not structs else []) + structs)
+
+
 # --- Files ---------------------------------------------------------------------------------------------
 
 
@@ -625,8 +641,7 @@ def import_api(arguments):
             unknown.append(name)
         else:
             signatures[name] = signature
-        words = UNKNOWN_STACK_WORDS if signature is None else stack_words(signature)
-        words = max(words, stack_words(api.earlier_forms.get(name, "")))
+        words = stack_column(api, name, signature)
         rows[name] = (category_of(api, name), words, old[name][2] if name in old else "none")
 
     write_text(arguments.table, format_table(before, rows, after))

@@ -303,30 +303,19 @@ def without_form(name):
     return re.sub(r"_v\d(?=_ptsz$|$)", "", name)
 
 
-def runtime_calls(database, processes, where="", values=()):
+def runtime_calls(database, processes):
+    """CUPTI, which is loaded inside the first runtime call, is told of that one too."""
     counts = collections.Counter()
     for name, calls in database.execute(
-            f"SELECT name, count(*) FROM calls WHERE layer = 'runtime' AND process_id IN ({marks(processes)}) {where} "
-            "GROUP BY 1", [*processes, *values]):
+            f"SELECT name, sum(calls) FROM totals WHERE layer = 'runtime' AND process_id IN ({marks(processes)}) "
+            "GROUP BY 1", processes):
         counts[without_form(name)] += calls
-    return counts
-
-
-def runtime_calls_before_cupti(database, processes):
-    """Runtime calls that CUPTI cannot count: the driver loads it during cuInit, so it is told of no call that was entered
-    before cuInit had returned, the one inside which cuInit was called among them."""
-    counts = collections.Counter()
-    for process, up_ns in database.execute(
-            f"SELECT process_id, min(end_ns) FROM calls WHERE name = 'cuInit' AND status = 0 "
-            f"AND process_id IN ({marks(processes)}) GROUP BY 1", processes).fetchall():
-        counts += runtime_calls(database, [process], "AND start_ns < ?", [up_ns])
     return counts
 
 
 def check_runtime_calls(report, database, processes, truth, strict):
     """Calls of shared libcudarts by function."""
     ours = runtime_calls(database, processes)
-    early = runtime_calls_before_cupti(database, processes)
     theirs = collections.Counter()
     for name, count in truth.runtime.items():
         if not UNTRACED_RUNTIME.match(name):
@@ -337,12 +326,9 @@ def check_runtime_calls(report, database, processes, truth, strict):
     if not ours and not theirs:
         report.note("no calls of a shared libcudart")
         return
-    if early:
-        report.note(f"runtime calls before CUPTI was up: {sum(early.values())}",
-                    [f"{count:>10}  {name}" for name, count in sorted(early.items())])
-    rows = differences(ours - early, theirs)
+    rows = differences(ours, theirs)
     what = f"runtime calls by function: {len(rows)} differ of {len(set(ours) | set(theirs))}; cudatrace " \
-        f"{sum((ours - early).values())}, CUPTI {sum(theirs.values())}"
+        f"{sum(ours.values())}, CUPTI {sum(theirs.values())}"
     if strict or not rows:
         report.check(not rows, what, table(rows))
     else:

@@ -229,17 +229,6 @@ class ComparisonTest(unittest.TestCase):
         self.assertEqual(self.runtime("", strict=False), [])
         self.assertIn("warn  runtime calls by function: 1 differ", self.output.getvalue())
 
-    def test_runtime_calls_before_cupti_do_not_count(self):
-        self.trace.call("cudaGetDevice", layer="runtime")
-        self.trace.call("cuInit")
-        # The call inside which cuInit was called returns after it.
-        self.trace.time += 10
-        self.execute(f"INSERT INTO calls VALUES ({self.trace.time}, 1, 'runtime', 'cudaGetDeviceCount', "
-                     f"{self.trace.time - 30}, {self.trace.time}, 0, 0)")
-        self.trace.call("cudaGetDevice", layer="runtime")
-        self.assertEqual(self.runtime("runtime\tcudaGetDevice\t1\n"), [], self.output.getvalue())
-        self.assertIn("runtime calls before CUPTI was up: 2", self.output.getvalue())
-
     def test_no_shared_runtime_is_no_failure(self):
         self.assertEqual(self.runtime("runtime_static\tcudaMalloc\t5\n"), [], self.output.getvalue())
         self.assertIn("no calls of a shared libcudart", self.output.getvalue())
