@@ -9,6 +9,7 @@ run.py calls check_activity(), check_calls() and check_database(). By hand, on f
 import argparse
 import collections
 import os
+import pathlib
 import re
 import sqlite3
 import sys
@@ -362,6 +363,20 @@ def check_activity(report, database, truth_paths, expected_kernels=None):
     check_kernels(report, database, processes, truth, expected_kernels)
     check_copies(report, database, processes, truth)
     check_sets(report, database, processes, truth)
+
+
+def document_query(heading):
+    """The query that docs/sql.md has under a heading."""
+    text = (pathlib.Path(__file__).resolve().parents[2] / "docs/sql.md").read_text()
+    return text.partition(f"## {heading}\n")[2].partition("```sql\n")[2].partition("```")[0]
+
+
+def check_layers(report, database):
+    """A range, a runtime call, a driver call and an ioctl, each inside the one before, in one query."""
+    rows = database.execute(document_query("What does each range make the driver ask of the kernel?")).fetchall()
+    report.check(rows, f"range, runtime call, driver call, ioctl: {len(rows)} combinations, nested by depth")
+    for row in rows[:5]:
+        report.note(" > ".join(map(str, row[:5])) + f", {row[5]} times")
 
 
 def check_database(report, database):
