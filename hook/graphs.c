@@ -1,21 +1,18 @@
 #include "graphs.h"
 
+#include "pool.h"
 #include "table.h"
-
-#include <string.h>
 
 /* Numbers of nodes by kind: of a graph, of an executable graph, of a capture that goes on. Known by their
  * index; 0 is none. */
 struct nodes {
+    struct ct_pool_link link;
+    uint32_t owners; /* handles and captures that mean this one */
     _Atomic uint32_t count[CT_NODE_KINDS];
-    uint32_t owners;    /* handles and captures that mean this one */
-    uint32_t next_free; /* while nobody does */
-    uint64_t serial;    /* of this use of the place */
+    uint64_t serial; /* of this use of the place */
 };
 
-enum { BLOCK_NODES = 512, BLOCKS = 2048 };
-static struct nodes *_Atomic blocks[BLOCKS];
-static uint32_t fresh = 1, first_free;
+static struct ct_pool all_nodes = { .object_bytes = sizeof(struct nodes) };
 static uint64_t last_use;
 
 static struct ct_table by_handle; /* CUgraph and CUgraphExec to index */
@@ -41,31 +38,19 @@ static struct ct_table by_event;
 
 static struct nodes *nodes_at(uint32_t index)
 {
-    /* Pairs with the release in acquire(): whoever has an index may follow it. */
-    struct nodes *block = atomic_load_explicit(&blocks[index / BLOCK_NODES], memory_order_acquire);
-    return &block[index % BLOCK_NODES];
+    return ct_pool_at(&all_nodes, index);
 }
 
 /* An index with one owner and no nodes; 0 without memory. */
 static uint32_t acquire(void)
 {
-    uint32_t index = first_free;
+    const uint32_t index = ct_pool_take(&all_nodes);
     if (index) {
-        first_free = nodes_at(index)->next_free;
-    } else if (fresh < BLOCK_NODES * BLOCKS) {
-        struct nodes *_Atomic *block = &blocks[fresh / BLOCK_NODES];
-        if (!atomic_load_explicit(block, memory_order_relaxed)) {
-            struct nodes *memory = ct_map_pages(BLOCK_NODES * sizeof(struct nodes));
-            if (!memory)
-                return 0;
-            atomic_store_explicit(block, memory, memory_order_release);
-        }
-        index = fresh++;
-    }
-    if (index) {
-        memset(nodes_at(index), 0, sizeof(struct nodes));
-        nodes_at(index)->owners = 1;
-        nodes_at(index)->serial = ++last_use;
+        struct nodes *nodes = nodes_at(index);
+        for (int kind = 0; kind < CT_NODE_KINDS; kind++)
+            atomic_store_explicit(&nodes->count[kind], 0, memory_order_relaxed);
+        nodes->owners = 1;
+        nodes->serial = ++last_use;
     }
     return index;
 }
@@ -81,8 +66,7 @@ static void release(uint32_t index)
     if (index == 0 || --nodes_at(index)->owners > 0)
         return;
     ct_table_each(&by_node, forget_node, &index);
-    nodes_at(index)->next_free = first_free;
-    first_free = index;
+    ct_pool_give(&all_nodes, index);
 }
 
 /* What `handle` stands for from now on. Takes over one owner of `index`. */

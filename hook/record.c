@@ -186,6 +186,23 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
     ct_lane_publish(producer->lane, producer->position);
 }
 
+/* Writes a record, or counts it with its bytes when there is no room. The caller holds the lane and has
+ * announced; either way that is taken back. */
+static bool write_or_lose(struct ct_producer *self, const struct ct_record *record, const void *payload,
+                          size_t payload_bytes, uint64_t bytes)
+{
+    if (ct_record_room(self, record->slots)) {
+        ct_record_write(self, record, payload, payload_bytes);
+        return true;
+    }
+    const bool no_memory =
+        self->allocated_slots <= self->mask && self->position + record->slots > self->allocated_slots;
+    ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, record->function,
+                   record->end - ct_span_ticks(record->span), record->end, bytes);
+    ct_lane_publish(self->lane, self->position);
+    return false;
+}
+
 /* ---- acts without a trampoline ---- */
 
 static void write_act(struct ct_producer *self, const struct ct_act *act)
@@ -218,15 +235,7 @@ static void write_act(struct ct_producer *self, const struct ct_act *act)
         .slots = (uint8_t)(1 + (act->payload_bytes + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES),
         .value = act->value,
     };
-    const bool room = ct_record_room(self, record.slots);
-    if (room) {
-        ct_record_write(self, &record, act->payload, act->payload_bytes);
-    } else {
-        const bool no_memory =
-            self->allocated_slots <= self->mask && self->position + record.slots > self->allocated_slots;
-        ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, function, end - ticks, end, 0);
-        ct_lane_publish(self->lane, self->position); /* takes the announcement back */
-    }
+    const bool room = write_or_lose(self, &record, act->payload, act->payload_bytes, 0);
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     if (!room || ct_lane_wants_doorbell(self->lane, self->position))
@@ -346,15 +355,8 @@ static void leave(struct ct_frame *frame)
         .status = decoded.status,
         .value = decoded.value,
     };
-    const bool room = ct_record_room(self, record.slots);
-    if (room) {
-        ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
-    } else {
-        const bool no_memory = self->allocated_slots <= self->mask && self->position >= self->allocated_slots;
-        ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, id, frame->start, end,
-                       bytes_of(&decoded));
-        ct_lane_publish(lane, self->position); /* takes the announcement back */
-    }
+    const bool room = write_or_lose(self, &record, &decoded.payload,
+                                    (size_t)decoded.payload_slots * CT_SLOT_BYTES, bytes_of(&decoded));
     ct_lane_leave(lane, frame->depth);
     self->depth = frame->depth;
     self->trees += ct_outermost(self, frame->depth);
