@@ -90,7 +90,7 @@ static uint32_t index_of(uint64_t handle)
     return index;
 }
 
-static void change(uint32_t index, enum ct_node_kind kind, int32_t by)
+static void change(uint32_t index, uint32_t kind, int32_t by)
 {
     if (index && kind < CT_NODE_KINDS)
         atomic_fetch_add_explicit(&nodes_at(index)->count[kind], (uint32_t)by, memory_order_relaxed);
@@ -98,7 +98,7 @@ static void change(uint32_t index, enum ct_node_kind kind, int32_t by)
 
 static void add_all(uint32_t index, uint32_t other)
 {
-    for (int kind = 0; index && other && kind < CT_NODE_KINDS; kind++)
+    for (uint32_t kind = 0; index && other && kind < CT_NODE_KINDS; kind++)
         change(index, kind,
                (int32_t)atomic_load_explicit(&nodes_at(other)->count[kind], memory_order_relaxed));
 }
@@ -157,7 +157,7 @@ void ct_graphs_remove(uint64_t node)
         return;
     const uint32_t value = ct_table_get(&by_node, node);
     if (value >> 4)
-        change(value >> 4, (enum ct_node_kind)((value & 15) - 1), -1);
+        change(value >> 4, (value & 15) - 1, -1);
     ct_table_set(&by_node, node, 0);
     ct_process_unlock();
 }
@@ -172,10 +172,10 @@ void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
     const uint32_t was_off = ct_table_get(&disabled, pair);
     const uint32_t kind = ct_table_get(&by_node, node) & 15;
     if (enabled && was_off) {
-        change(index, (enum ct_node_kind)(was_off - 1), 1);
+        change(index, was_off - 1, 1);
         ct_table_set(&disabled, pair, 0);
     } else if (!enabled && !was_off && kind && ct_table_set(&disabled, pair, kind)) {
-        change(index, (enum ct_node_kind)(kind - 1), -1);
+        change(index, kind - 1, -1);
     }
     ct_process_unlock();
 }
