@@ -5,7 +5,6 @@
 #include "table.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 struct slot {
@@ -89,7 +88,10 @@ static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
 {
     struct ct_table_slots *slots = table->spare;
     if (slots && slots->mask + 1 == count) {
-        memset(slots->slot, 0, count * sizeof(struct slot));
+        for (uint64_t i = 0; i < count; i++) { /* a reader may still look at each */
+            atomic_store_explicit(&slots->slot[i].key, 0, memory_order_relaxed);
+            atomic_store_explicit(&slots->slot[i].value, 0, memory_order_relaxed);
+        }
         slots->used = slots->live = 0;
         return slots;
     }
@@ -106,7 +108,8 @@ static bool rebuild(struct ct_table *table)
     uint64_t count = old ? old->mask + 1 : SLOTS_FIRST;
     if (old && old->live > count / 2)
         count *= 2;
-    atomic_fetch_add_explicit(&table->rebuilds, 1, memory_order_relaxed);
+    /* Release: who counts this rebuild sees the table of the last one as current, not the spare. */
+    atomic_fetch_add_explicit(&table->rebuilds, 1, memory_order_release);
     atomic_thread_fence(memory_order_release); /* before the spare is written */
     struct ct_table_slots *slots = empty(table, count);
     if (!slots)
