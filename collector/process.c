@@ -362,39 +362,58 @@ static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT
     return depth;
 }
 
+static uint64_t sign_open(uint64_t signature, uint32_t lane, const struct ct_open_call *open, size_t depth)
+{
+    for (size_t d = 0; d < depth; d++)
+        signature = (signature ^ open[d].start ^ (uint64_t)lane << 48 ^ d) * UINT64_C(0x9e3779b97f4a7c15);
+    return signature;
+}
+
+/* The open calls of one lane into the database. */
+static int store_open_calls(struct ct_process *process, struct ct_batch *batch, struct ct_lane_source *lane,
+                            const struct ct_open_call *open, size_t depth)
+{
+    for (size_t d = 0; d < depth; d++) {
+        if (open[d].start == 0)
+            continue; /* the place of a range that was popped before what it encloses */
+        /* Called first since the directory was read? It is in it by now. */
+        if (open[d].function >= process->function_count && sync_functions(process, batch) != 0)
+            return -1;
+        const uint32_t function = open[d].function < process->function_count ? open[d].function : 0;
+        const uint64_t start_ns = ct_timeline_ns(batch->timeline, open[d].start, &lane->clock_hint);
+        if (ct_store_open_call(batch->store, process->process_id, lane->place.thread_id, (uint32_t)d,
+                               process->functions[function].function_id, start_ns) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int save_open_calls(struct ct_process *process, struct ct_batch *batch)
 {
     struct ct_open_call open[CT_OPEN_MAX];
     uint64_t signature = 0;
-    for (uint32_t i = 0; i < process->lane_count; i++) {
-        const size_t depth = read_open(process->lanes[i], open);
-        for (size_t d = 0; d < depth; d++)
-            signature = (signature ^ open[d].start ^ (uint64_t)i << 48 ^ d) * UINT64_C(0x9e3779b97f4a7c15);
-    }
-    if (signature == process->open_signature)
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        signature = sign_open(signature, i, open, read_open(process->lanes[i], open));
+    if (process->open_saved && signature == process->open_signature)
         return 0;
     if (ct_store_clear_open_calls(batch->store, process->process_id) != 0)
         return -1;
+    /* Read again, since they run: what counts is what was written. */
+    bool complete = true;
+    signature = 0;
     for (uint32_t i = 0; i < process->lane_count; i++) {
         struct ct_lane_source *lane = process->lanes[i];
         const size_t depth = read_open(lane, open);
         if (depth > 0 && lane->place.thread_id == 0) {
-            signature = 0; /* its first record is still to come: again next time */
+            complete = false; /* its first record is still to come: again next time */
             continue;
         }
-        for (size_t d = 0; d < depth; d++) {
-            if (open[d].start == 0)
-                continue; /* the place of a range that was popped before what it encloses */
-            uint32_t function = open[d].function;
-            if (function >= process->function_count)
-                function = 0, signature = 0; /* called first since the directory was read */
-            const uint64_t start_ns = ct_timeline_ns(batch->timeline, open[d].start, &lane->clock_hint);
-            if (ct_store_open_call(batch->store, process->process_id, lane->place.thread_id, (uint32_t)d,
-                                   process->functions[function].function_id, start_ns) != 0)
-                return -1;
-        }
+        if (store_open_calls(process, batch, lane, open, depth) != 0)
+            return -1;
+        signature = sign_open(signature, i, open, depth);
     }
     process->open_signature = signature;
+    process->open_saved = complete;
     return 0;
 }
 
@@ -468,7 +487,7 @@ void ct_process_revert(struct ct_process *process)
     }
     for (uint32_t i = 0; i < process->lane_count; i++)
         ct_lane_source_revert(process->lanes[i]);
-    process->open_signature = 0;
+    process->open_saved = false;
     process->unlaned_saved = 0;
 }
 

@@ -49,7 +49,8 @@ struct ct_process {
     uint32_t function_count;
     struct ct_lane_source **lanes;
     uint32_t lane_count;
-    uint64_t open_signature; /* of the open calls saved last */
+    bool open_saved;         /* the database has the open calls of `open_signature`, and no others */
+    uint64_t open_signature; /* 0 also where none is open */
     uint64_t unlaned_saved;  /* calls of segment->unlaned */
 
     struct ct_process *next; /* the worker's list */

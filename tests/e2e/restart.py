@@ -28,6 +28,26 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(s.daemon.wait(60), 0, "the status after SIGINT")
     s.daemon = None
 
+# A call that returns while no daemon is there is not open for the next one.
+with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") as release:
+    s.start_daemon()
+    held = s.start(WORKLOADS / "hang", env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked,
+                                            "SIMCUDA_BLOCK_RELEASE": release})
+    with open(blocked, "rb") as inside:
+        inside.read(1)
+    s.flush()
+    equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls before")
+    s.daemon.kill()
+    s.daemon.wait()
+    with open(release, "wb") as go:
+        go.write(b"\n")
+    equal(held.wait(60), 0, "the program's status")
+    s.start_daemon()
+    s.flush()
+    equal(s.rows("SELECT name FROM open_calls"), [], "open calls after")
+    equal(s.rows("SELECT state FROM processes"), [("exited",)], "its state")
+    s.check_identity(lost=0)
+
 # What a killed daemon left goes on with the clock that its processes have.
 with Session() as s:
     s.start_daemon("--clock", "monotonic")

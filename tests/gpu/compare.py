@@ -411,6 +411,11 @@ def check_database(report, database):
     report.check(not backwards and not negative, "every row in the order of its return",
                  [f"{backwards} rows out of order, {negative} that return before they start"])
 
+    open_calls = database.execute("SELECT process_id, tid, name FROM open_calls JOIN processes USING (process_id)"
+                                  " WHERE state = 'exited'").fetchall()
+    report.check(not open_calls, "no call of a process that ended by itself is shown as open",
+                 [f"process {row[0]}, thread {row[1]}: {row[2]}" for row in open_calls])
+
     nameless = database.execute(
         r"""SELECT kernel, mangled, count(*) FROM launches
              WHERE kernel IS NULL OR kernel = '' OR kernel GLOB '_Z*' OR mangled IS NULL OR mangled = ''

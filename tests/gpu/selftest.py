@@ -25,6 +25,7 @@ CREATE TABLE copies (call_id, process_id, kind, bytes, async, captured);
 CREATE TABLE memsets (call_id, process_id, bytes, captured);
 CREATE TABLE totals (process_id, layer, name, calls, stored, lost, skipped);
 CREATE TABLE losses (process_id, cause, calls);
+CREATE TABLE open_calls (process_id, tid, name);
 """
 
 TRUTH = """\
@@ -247,6 +248,11 @@ class ComparisonTest(unittest.TestCase):
         self.execute("UPDATE calls SET end_ns = start_ns - 30, start_ns = start_ns - 40 WHERE call_id = 1100")
         compare.check_database(self.report, self.trace.database)
         self.assert_one_failure("every row in the order")
+
+    def test_a_call_left_open_fails(self):
+        self.execute("INSERT INTO open_calls VALUES (1, 42, 'cuInit')")
+        compare.check_database(self.report, self.trace.database)
+        self.assert_one_failure("no call of a process that ended by itself")
 
     def test_the_views_have_the_columns(self):
         with contextlib.closing(sqlite3.connect(":memory:")) as database:
