@@ -1,0 +1,15 @@
+"""From full rings to committed rows, against the bare INSERT … SELECT of the same rows."""
+import subprocess
+import tempfile
+
+from figures import emit, rounds_of
+
+
+def run(build):
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([build / "tests/bench/collector_rate", folder], capture_output=True, text=True, check=True)
+    rounds = rounds_of(done.stdout)
+    emit("collector", "rows_per_s", rounds["collector"], "rows/s")
+    emit("collector", "bare_insert_select_rows_per_s", rounds["bare"], "rows/s")
+    emit("collector", "collector_over_bare", [c / b for c, b in zip(rounds["collector"], rounds["bare"])], "ratio")
+    emit("collector", "bytes_per_call", rounds["bytes_per_call"], "bytes")
