@@ -54,7 +54,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
         return -1;
     report->more = collection->merge.count > 0;
     /* What returned before the earliest call that was left is stored. */
-    report->flushed_ns = report->more ? collection->merge.heap[0]->end_ns - 1 : batch->until_ns;
+    report->flushed_ns = report->more ? ct_merge_peek(&collection->merge) - 1 : batch->until_ns;
     EACH_PROCESS(p)
     {
         if (ct_process_save(p, batch) != 0)

@@ -45,7 +45,7 @@ static void store_launch(const struct context *c, const struct ct_launch *launch
                       c->process_id, launch->kernel, launch->grid[0], launch->grid[1], launch->grid[2],
                       launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
                       (int64_t)c->record->value, (c->flags & CT_FLAG_CAPTURED) != 0 });
-    ct_store_defer(c->store, CT_INSERT_LAUNCH, 2, (const int64_t[]){ c->call_id, shape }, NULL);
+    ct_store_add(c->store, CT_BULK_LAUNCH, (const int64_t[]){ c->call_id, shape });
 }
 
 static void store_transfer(const struct context *c, const struct ct_transfer *transfer)
@@ -56,11 +56,9 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
         (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
                                           (int64_t)transfer->stream, (c->flags & CT_FLAG_CAPTURED) != 0 },
         transfer_names[kind]);
-    ct_store_defer(c->store, CT_INSERT_TRANSFER, 4,
-                   (const int64_t[]){ c->call_id, route,
-                                      transfer->source ? (int64_t)transfer->source : CT_NULL,
-                                      transfer->destination ? (int64_t)transfer->destination : CT_NULL },
-                   NULL);
+    ct_store_add(c->store, CT_BULK_TRANSFER,
+                 (const int64_t[]){ c->call_id, route, transfer->source ? (int64_t)transfer->source : CT_NULL,
+                                    transfer->destination ? (int64_t)transfer->destination : CT_NULL });
 }
 
 /* A failed allocation holds nothing; its bytes stand with the call. What was captured will be got when the
@@ -112,7 +110,7 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
         value[3 + 2 * i] = stored(objects->handle[i]);
     }
     const int64_t subject = ct_store_subject(c->store, value);
-    ct_store_defer(c->store, CT_INSERT_CALL_SUBJECT, 2, (const int64_t[]){ c->call_id, subject }, NULL);
+    ct_store_add(c->store, CT_BULK_CALL_SUBJECT, (const int64_t[]){ c->call_id, subject });
 }
 
 /* The number of the text in the first `bytes` bytes at *texts, its NUL counted, and goes past it. The record

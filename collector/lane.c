@@ -132,6 +132,28 @@ const void *ct_lane_source_payload(const struct ct_lane_source *source)
     return slot_at(source) + CT_SLOT_BYTES;
 }
 
+static void set_thread(struct ct_lane_source *source, uint32_t tid, const char *name)
+{
+    source->place.tid = tid;
+    source->place.thread_id = ct_store_thread(source->batch->store, source->process->process_id, tid, name);
+    memset(source->known, 0, sizeof(source->known));
+}
+
+/* A thread does the same again and again: what it did last with a function is found without the store. */
+static int64_t site_of(struct ct_lane_source *source, const struct ct_record *record)
+{
+    const uint32_t depth = ct_span_depth(record->span);
+    const uint64_t call = (uint64_t)record->function << 40 | (uint64_t)depth << 32 | (uint32_t)record->status;
+    struct ct_known_site *known = &source->known[(record->function ^ depth << 4) % CT_KNOWN_SITES];
+    if (known->call != call || known->site_id == 0) {
+        known->call = call;
+        known->site_id =
+            ct_store_site(source->batch->store, source->place.thread_id,
+                          source->process->functions[record->function].function_id, depth, record->status);
+    }
+    return known->site_id;
+}
+
 /* A record that is no call: it takes effect where it stands. */
 static void absorb(struct ct_lane_source *source, const struct ct_record *record)
 {
@@ -143,8 +165,7 @@ static void absorb(struct ct_lane_source *source, const struct ct_record *record
         struct ct_thread_name name;
         memcpy(&name, payload, sizeof(name));
         name.name[sizeof(name.name) - 1] = '\0';
-        source->place.tid = (uint32_t)record->value;
-        source->place.thread_id = ct_store_thread(store, process->process_id, source->place.tid, name.name);
+        set_thread(source, (uint32_t)record->value, name.name);
     } else if (record->kind == CT_KIND_STRING && payload_bytes > 0 &&
                memchr(payload, '\0', payload_bytes) != NULL) {
         ct_store_defer(store, CT_DEFINE_KERNEL, 2,
@@ -202,20 +223,16 @@ static void take(struct ct_source *base, struct ct_row *row)
 {
     struct ct_lane_source *source = (struct ct_lane_source *)base;
     struct ct_process *process = source->process;
-    struct ct_store *store = source->batch->store;
     const struct ct_record *record = &source->record;
     struct ct_process_function *function = &process->functions[record->function];
-    if (source->place.thread_id == 0) {
-        source->place.tid = atomic_load_explicit(&source->shared->tid, memory_order_relaxed);
-        source->place.thread_id = ct_store_thread(store, process->process_id, source->place.tid, "");
-    }
+    if (source->place.thread_id == 0)
+        set_thread(source, atomic_load_explicit(&source->shared->tid, memory_order_relaxed), "");
     const uint64_t ticks = ct_span_ticks(record->span);
     const uint64_t start_ns =
         ct_timeline_ns(source->batch->timeline, record->end - ticks, &source->clock_hint);
     row->end_ns = source->source.end_ns;
     row->duration_ns = start_ns < row->end_ns ? row->end_ns - start_ns : 0;
-    row->site_id = ct_store_site(store, source->place.thread_id, function->function_id,
-                                 ct_span_depth(record->span), record->status);
+    row->site_id = site_of(source, record);
     const uint32_t flags = ct_span_flags(record->span);
     const bool plain = record->kind == CT_KIND_CALL || record->kind == CT_KIND_OBJECTS;
     row->has_bytes = record->kind == CT_KIND_TRANSFER ||
@@ -313,5 +330,6 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     source->place = source->committed;
     source->peeked = false;
     source->buffer_slots = 0;
+    memset(source->known, 0, sizeof(source->known));
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }

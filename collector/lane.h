@@ -4,6 +4,13 @@
 
 #include "process.h"
 
+/* The site of calls like this one, as the store numbered it. */
+struct ct_known_site {
+    uint64_t call;   /* function, depth and status */
+    int64_t site_id; /* 0: none known here */
+};
+enum { CT_KNOWN_SITES = 64 };
+
 struct ct_lane_source {
     struct ct_source source; /* first: the merge sees this */
     struct ct_process *process;
@@ -28,6 +35,8 @@ struct ct_lane_source {
     uint64_t silent_ns;    /* no record older than this is to come */
     uint64_t announced_at; /* position at which the lane was found announcing */
     uint64_t announced_since_ns;
+
+    struct ct_known_site known[CT_KNOWN_SITES]; /* of place.thread_id, by function */
 
     uint32_t tenancy;
     uint64_t loss_base[CT_LOSS_COUNT]; /* of earlier owners */

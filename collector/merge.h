@@ -31,9 +31,15 @@ struct ct_source {
     uint64_t end_ns;
 };
 
+/* A source in the heap, with the time at which it was put there: comparing touches no source. */
+struct ct_merge_entry {
+    uint64_t end_ns;
+    struct ct_source *source;
+};
+
 /* A heap of the sources that have a call waiting, earliest first. */
 struct ct_merge {
-    struct ct_source **heap;
+    struct ct_merge_entry *heap;
     size_t count, capacity;
     uint64_t until_ns;
 };
@@ -41,6 +47,11 @@ struct ct_merge {
 void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns);
 /* Adds a source if it has a call; 0 or -ENOMEM. */
 int ct_merge_add(struct ct_merge *merge, struct ct_source *source);
+/* When the next call of all returned; there must be one. */
+static inline uint64_t ct_merge_peek(const struct ct_merge *merge)
+{
+    return merge->heap[0].end_ns;
+}
 /* The next call of all; false at the end. */
 bool ct_merge_next(struct ct_merge *merge, struct ct_row *row);
 void ct_merge_finish(struct ct_merge *merge);

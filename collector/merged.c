@@ -1,60 +1,6 @@
-/* The merge as SQLite reads it: an eponymous virtual table with one cursor, the store's own merge. `INSERT …
- * SELECT` over it stores the calls. A row's call_id is decided here, before the row is taken, since its
- * details will name it. */
+/* The merge as a table: `INSERT … SELECT` from it stores the calls. A row's call_id is decided here, before
+ * the row is taken, since its details will name it. */
 #include "store_private.h"
-
-/* The table is eponymous and has one cursor: the store's own merge. */
-struct merged_table {
-    sqlite3_vtab base;
-    struct ct_store *store;
-};
-struct merged_cursor {
-    sqlite3_vtab_cursor base;
-    struct ct_store *store;
-    bool end;
-};
-
-static int table_connect(sqlite3 *connection, void *client, int argc, const char *const *argv,
-                         sqlite3_vtab **table, char **error)
-{
-    (void)argc, (void)argv, (void)error;
-    struct merged_table *merged = sqlite3_malloc(sizeof(*merged));
-    if (!merged)
-        return SQLITE_NOMEM;
-    *merged = (struct merged_table){ .store = client };
-    *table = &merged->base;
-    return sqlite3_declare_vtab(connection, "CREATE TABLE x (end_ns, duration_ns, site_id, bytes)");
-}
-
-static int table_disconnect(sqlite3_vtab *table)
-{
-    sqlite3_free(table);
-    return SQLITE_OK;
-}
-
-static int table_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
-{
-    (void)table;
-    info->estimatedCost = 1e6;
-    info->estimatedRows = 1000000;
-    return SQLITE_OK;
-}
-
-static int cursor_open(sqlite3_vtab *table, sqlite3_vtab_cursor **cursor)
-{
-    struct merged_cursor *merged = sqlite3_malloc(sizeof(*merged));
-    if (!merged)
-        return SQLITE_NOMEM;
-    *merged = (struct merged_cursor){ .store = ((struct merged_table *)table)->store };
-    *cursor = &merged->base;
-    return SQLITE_OK;
-}
-
-static int cursor_close(sqlite3_vtab_cursor *cursor)
-{
-    sqlite3_free(cursor);
-    return SQLITE_OK;
-}
 
 /* A free call_id at or before `wanted` for a late row: neither stored nor given to another of this batch. Not
  * after it, where rows that are still to come may want it. */
@@ -97,71 +43,26 @@ static bool place_row(struct ct_store *store, uint64_t end_ns)
     return true;
 }
 
-static int cursor_next(sqlite3_vtab_cursor *cursor)
+static bool next_call(struct ct_row_table *table)
 {
-    struct merged_cursor *merged = (struct merged_cursor *)cursor;
-    struct ct_store *store = merged->store;
+    struct ct_store *store = (struct ct_store *)table;
     while (store->rows < store->rows_max && store->merge->count > 0 && !store->out_of_memory) {
-        const bool in_order = place_row(store, store->merge->heap[0]->end_ns);
+        const bool in_order = place_row(store, ct_merge_peek(store->merge));
         ct_merge_next(store->merge, &store->row);
         store->rows++;
-        if (in_order)
-            return SQLITE_OK;
+        if (in_order) {
+            table->value[0] = (int64_t)store->call_id;
+            table->value[1] = (int64_t)store->row.duration_ns;
+            table->value[2] = store->row.site_id;
+            table->value[3] = store->row.has_bytes ? (int64_t)store->row.bytes : CT_NULL;
+            return true;
+        }
         defer_late(store);
     }
-    merged->end = true;
-    return SQLITE_OK;
+    return false;
 }
 
-static int cursor_filter(sqlite3_vtab_cursor *cursor, int index, const char *name, int argc,
-                         sqlite3_value **argv)
+void ct_merged_calls_init(struct ct_store *store)
 {
-    (void)index, (void)name, (void)argc, (void)argv;
-    ((struct merged_cursor *)cursor)->end = false;
-    return cursor_next(cursor);
+    store->merged.next = next_call;
 }
-
-static int cursor_eof(sqlite3_vtab_cursor *cursor)
-{
-    return ((struct merged_cursor *)cursor)->end;
-}
-
-static int cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column)
-{
-    const struct ct_store *store = ((struct merged_cursor *)cursor)->store;
-    switch (column) {
-    case 0:
-        sqlite3_result_int64(context, (sqlite3_int64)store->call_id);
-        break;
-    case 1:
-        sqlite3_result_int64(context, (sqlite3_int64)store->row.duration_ns);
-        break;
-    case 2:
-        sqlite3_result_int64(context, store->row.site_id);
-        break;
-    default:
-        if (store->row.has_bytes)
-            sqlite3_result_int64(context, (sqlite3_int64)store->row.bytes);
-        break;
-    }
-    return SQLITE_OK;
-}
-
-static int cursor_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
-{
-    *rowid = (sqlite3_int64)((struct merged_cursor *)cursor)->store->call_id;
-    return SQLITE_OK;
-}
-
-const sqlite3_module ct_merged_calls = {
-    .xConnect = table_connect,
-    .xBestIndex = table_best_index,
-    .xDisconnect = table_disconnect,
-    .xOpen = cursor_open,
-    .xClose = cursor_close,
-    .xFilter = cursor_filter,
-    .xNext = cursor_next,
-    .xEof = cursor_eof,
-    .xColumn = cursor_column,
-    .xRowid = cursor_rowid,
-};

@@ -18,23 +18,23 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [CT_INSERT_SITE] = ct_sql_store_insert_site,
     [CT_INSERT_THREAD] = ct_sql_store_insert_thread,
     [CT_INSERT_SHAPE] = ct_sql_store_insert_shape,
-    [CT_INSERT_LAUNCH] = ct_sql_store_insert_launch,
     [CT_INSERT_GRAPH] = ct_sql_store_insert_graph,
     [CT_INSERT_GRAPH_LAUNCH] = ct_sql_store_insert_graph_launch,
     [CT_INSERT_ROUTE] = ct_sql_store_insert_route,
-    [CT_INSERT_TRANSFER] = ct_sql_store_insert_transfer,
     [CT_INSERT_ALLOCATION] = ct_sql_store_insert_allocation,
     [CT_FREE_ALLOCATION] = ct_sql_store_free_allocation,
     [CT_SHARE_ALLOCATION] = ct_sql_store_share_allocation,
     [CT_INSERT_SHARED_ALLOCATION] = ct_sql_store_insert_shared_allocation,
     [CT_INSERT_SUBJECT] = ct_sql_store_insert_subject,
-    [CT_INSERT_CALL_SUBJECT] = ct_sql_store_insert_call_subject,
     [CT_INSERT_TEXT] = ct_sql_store_insert_text,
     [CT_INSERT_RANGE] = ct_sql_store_insert_range,
     [CT_INSERT_LATE_CALL] = ct_sql_store_insert_late_call,
     [CT_MARK_LATE_CALL] = ct_sql_store_mark_late_call,
     [CT_DEFINE_KERNEL] = NULL, /* INSERT_NAME and INSERT_KERNEL */
     [INSERT_CALLS] = ct_sql_store_insert_calls,
+    [INSERT_BULK + CT_BULK_LAUNCH] = ct_sql_store_insert_launches,
+    [INSERT_BULK + CT_BULK_TRANSFER] = ct_sql_store_insert_transfers,
+    [INSERT_BULK + CT_BULK_CALL_SUBJECT] = ct_sql_store_insert_call_subjects,
     [FIND_CALL] = ct_sql_store_find_call,
     [INSERT_FUNCTION] = ct_sql_store_insert_function,
     [INSERT_PROCESS] = ct_sql_store_insert_process,
@@ -164,6 +164,44 @@ static int run_deferred(struct ct_store *store)
     return 0;
 }
 
+/* ---- bulk rows ---- */
+
+static const struct {
+    const char *table;
+    unsigned columns;
+} bulk_tables[CT_BULK_COUNT] = {
+    [CT_BULK_LAUNCH] = { "new_launches", 2 },
+    [CT_BULK_TRANSFER] = { "new_transfers", 4 },
+    [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2 },
+};
+
+void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
+{
+    store->out_of_memory |= !ct_row_buffer_add(&store->bulk[table], value);
+}
+
+static int store_bulk(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++) {
+        if (store->bulk[i].values > 0 && ct_store_run(store, store->statement[INSERT_BULK + i], NULL) != 0)
+            return -1;
+        ct_row_buffer_clear(&store->bulk[i]);
+    }
+    return 0;
+}
+
+static int register_tables(struct ct_store *store)
+{
+    sqlite3 *connection = store->database.connection;
+    ct_merged_calls_init(store);
+    int rc = ct_row_table_register(connection, "merged_calls", &store->merged);
+    for (int i = 0; rc == SQLITE_OK && i < CT_BULK_COUNT; i++) {
+        ct_row_buffer_init(&store->bulk[i], bulk_tables[i].columns);
+        rc = ct_row_table_register(connection, bulk_tables[i].table, &store->bulk[i].table);
+    }
+    return rc;
+}
+
 /* ---- numbers ---- */
 
 static int64_t first_free(struct ct_store *store, const char *sql)
@@ -189,6 +227,8 @@ static void forget_numbers(struct ct_store *store)
     store->last_id = (uint64_t)first_free(store, "SELECT max(end_ns) FROM call") - 1;
     store->ordered_ns = store->last_id;
     store->deferred_bytes = 0;
+    for (int i = 0; i < CT_BULK_COUNT; i++)
+        ct_row_buffer_clear(&store->bulk[i]);
     ct_intern_reset(&store->late, 1);
     store->out_of_memory = false;
     store->generation++;
@@ -282,7 +322,7 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
 
 int ct_store_commit(struct ct_store *store)
 {
-    if (run_deferred(store) != 0)
+    if (run_deferred(store) != 0 || store_bulk(store) != 0)
         return -1;
     if (store->late.count > 0) {
         store->late_rows += store->late.count;
@@ -336,7 +376,7 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
         return -1;
     }
     sqlite3 *connection = store->database.connection;
-    int rc = sqlite3_create_module(connection, "merged_calls", &ct_merged_calls, store);
+    int rc = register_tables(store);
     for (int i = 0; rc == SQLITE_OK && i < STATEMENT_COUNT; i++) {
         if (statement_sql[i])
             rc = sqlite3_prepare_v3(connection, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
@@ -373,6 +413,8 @@ void ct_store_close(struct ct_store *store)
     ct_intern_finish(&store->subjects);
     ct_intern_finish(&store->late);
     ct_texts_finish(&store->texts);
+    for (int i = 0; i < CT_BULK_COUNT; i++)
+        ct_row_buffer_finish(&store->bulk[i]);
     free(store->deferred);
     free(store->demangled);
     free(store);

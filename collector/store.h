@@ -44,28 +44,34 @@ enum ct_deferred {
     CT_INSERT_SITE,
     CT_INSERT_THREAD,
     CT_INSERT_SHAPE,
-    CT_INSERT_LAUNCH,
     CT_INSERT_GRAPH,
     CT_INSERT_GRAPH_LAUNCH,
     CT_INSERT_ROUTE,
-    CT_INSERT_TRANSFER,
     CT_INSERT_ALLOCATION,
     CT_FREE_ALLOCATION,
     CT_SHARE_ALLOCATION,
     CT_INSERT_SHARED_ALLOCATION,
     CT_INSERT_SUBJECT,
-    CT_INSERT_CALL_SUBJECT,
     CT_INSERT_TEXT,  /* text_id; the text */
-    CT_INSERT_RANGE, /* call_id, message, domain and category as text_id, category, color, range_id; the payload
-                        in decimal, empty for none */
+    CT_INSERT_RANGE, /* call_id, message, domain and category as text_id, category, color, range_id; the
+                        payload in decimal, empty for none */
     CT_INSERT_LATE_CALL,
     CT_MARK_LATE_CALL,
     CT_DEFINE_KERNEL, /* process_id, number; the mangled name */
     CT_DEFERRED_COUNT
 };
-#define CT_NULL INT64_MIN /* as a value of a deferred statement: NULL */
+#define CT_NULL INT64_MIN /* as a value: NULL */
 void ct_store_defer(struct ct_store *store, enum ct_deferred statement, size_t values, const int64_t *value,
                     const char *text);
+
+/* Rows of the tables that get one for a good part of all calls; stored at the end of the batch. */
+enum ct_bulk {
+    CT_BULK_LAUNCH,       /* call_id, shape_id */
+    CT_BULK_TRANSFER,     /* call_id, route_id, source, destination */
+    CT_BULK_CALL_SUBJECT, /* call_id, subject_id */
+    CT_BULK_COUNT
+};
+void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value);
 
 /* Numbers for combinations; the row that explains a new one is deferred. 0 when memory is short. */
 int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t function_id, uint32_t depth,

@@ -5,12 +5,15 @@
 
 #include "database.h"
 #include "intern.h"
+#include "row_table.h"
 #include "store.h"
 #include "texts.h"
 
 enum statement {
     /* The deferred ones come first, in the order of enum ct_deferred. */
     INSERT_CALLS = CT_DEFERRED_COUNT,
+    INSERT_BULK, /* in the order of enum ct_bulk */
+    INSERT_BULK_LAST = INSERT_BULK + CT_BULK_COUNT - 1,
     FIND_CALL,
     INSERT_FUNCTION,
     INSERT_PROCESS,
@@ -35,6 +38,8 @@ enum statement {
 };
 
 struct ct_store {
+    struct ct_row_table merged; /* first: merged.c */
+    struct ct_row_buffer bulk[CT_BULK_COUNT];
     struct ct_database database;
     sqlite3_stmt *statement[STATEMENT_COUNT];
     uint32_t generation;
@@ -76,7 +81,7 @@ void ct_store_bind_text(sqlite3_stmt *statement, size_t place, const char *text)
  * -1. */
 int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result);
 
-/* The table `merged_calls`, whose client data is the store. */
-extern const sqlite3_module ct_merged_calls;
+/* Makes store->merged the calls of store->merge. */
+void ct_merged_calls_init(struct ct_store *store);
 
 #endif

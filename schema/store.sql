@@ -2,7 +2,7 @@
 
 -- name: insert_calls
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
-SELECT end_ns, duration_ns, site_id, bytes FROM merged_calls;
+SELECT c1, c2, c3, c4 FROM merged_calls;
 
 -- name: find_call
 SELECT 1 FROM call WHERE end_ns = ?1;
@@ -98,8 +98,8 @@ INSERT INTO shape (shape_id, process_id, kernel, grid_x, grid_y, grid_z, block_x
                    shared_bytes, stream, captured)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 
--- name: insert_launch
-INSERT INTO launch (call_id, shape_id) VALUES (?1, ?2);
+-- name: insert_launches
+INSERT INTO launch (call_id, shape_id) SELECT c1, c2 FROM new_launches;
 
 -- name: insert_graph
 INSERT INTO graph (call_id, process_id, graph_exec, graph, kernels, copies, sets, host_calls, graphs, empties,
@@ -114,8 +114,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 -- name: insert_route
 INSERT INTO route (route_id, process_id, async, stream, captured, kind) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
--- name: insert_transfer
-INSERT INTO transfer (call_id, route_id, source, destination) VALUES (?1, ?2, ?3, ?4);
+-- name: insert_transfers
+INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3, c4 FROM new_transfers;
 
 -- name: insert_allocation
 INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, kind)
@@ -147,8 +147,8 @@ SELECT ?1, ?2, ?3, ?4, ?5, 1, ?6
 INSERT INTO subject (subject_id, process_id, captured, role_1, handle_1, role_2, handle_2, role_3, handle_3)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
 
--- name: insert_call_subject
-INSERT INTO call_subject (call_id, subject_id) VALUES (?1, ?2);
+-- name: insert_call_subjects
+INSERT INTO call_subject (call_id, subject_id) SELECT c1, c2 FROM new_call_subjects;
 
 -- name: insert_text
 INSERT INTO text (text_id, text) VALUES (?1, ?2);

@@ -177,7 +177,7 @@ static void run_collector(const char *folder, int round)
 /* ---- the floor: an array as a table, and nothing else ---- */
 
 struct plain_row {
-    int64_t end_ns, duration_ns, site_id;
+    int64_t column[4]; /* end_ns, duration_ns, site_id, bytes: -1 for NULL */
 };
 static struct plain_row *plain;
 static int64_t plain_from, plain_to;
@@ -235,10 +235,8 @@ static int plain_eof(sqlite3_vtab_cursor *cursor)
 static int plain_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column)
 {
     const struct plain_row *row = &plain[((struct plain_cursor *)cursor)->at];
-    if (column < 3)
-        sqlite3_result_int64(context, column == 0   ? row->end_ns
-                                      : column == 1 ? row->duration_ns
-                                                    : row->site_id);
+    if (row->column[column] >= 0)
+        sqlite3_result_int64(context, row->column[column]);
     return SQLITE_OK;
 }
 static int plain_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
@@ -265,12 +263,13 @@ static void load_plain(const char *folder)
     sqlite3_stmt *statement;
     plain = calloc(CALLS, sizeof(*plain));
     if (!plain || sqlite3_open(path, &connection) != SQLITE_OK ||
-        sqlite3_prepare_v2(connection, "SELECT end_ns, duration_ns, site_id FROM call ORDER BY end_ns", -1,
-                           &statement, NULL) != SQLITE_OK)
+        sqlite3_prepare_v2(
+            connection, "SELECT end_ns, duration_ns, site_id, coalesce(bytes, -1) FROM call ORDER BY end_ns",
+            -1, &statement, NULL) != SQLITE_OK)
         die("the rows to compare with");
     for (int64_t i = 0; i < CALLS && sqlite3_step(statement) == SQLITE_ROW; i++)
-        plain[i] = (struct plain_row){ sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1),
-                                       sqlite3_column_int64(statement, 2) };
+        for (int column = 0; column < 4; column++)
+            plain[i].column[column] = sqlite3_column_int64(statement, column);
     sqlite3_finalize(statement);
     sqlite3_close(connection);
 }

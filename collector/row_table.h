@@ -1,0 +1,36 @@
+/* Rows that C makes, as a table that SQLite reads: `INSERT … SELECT` from one costs half of a bind and step
+ * for each row. */
+#ifndef CT_ROW_TABLE_H
+#define CT_ROW_TABLE_H
+
+#include "store.h"
+
+#include <sqlite3.h>
+
+enum { CT_ROW_COLUMNS_MAX = 4 };
+
+/* The columns are called c1, c2, …; one statement reads the table at a time, once, from front to back. */
+struct ct_row_table {
+    /* The next row into `value`; false at the end. */
+    bool (*next)(struct ct_row_table *table);
+    int64_t value[CT_ROW_COLUMNS_MAX]; /* CT_NULL for NULL */
+};
+
+/* Makes `table`, which must outlive the connection, the table `name` of the connection; SQLite's code. */
+int ct_row_table_register(sqlite3 *connection, const char *name, struct ct_row_table *table);
+
+/* Rows kept until a statement reads them. */
+struct ct_row_buffer {
+    struct ct_row_table table; /* first */
+    unsigned columns;
+    int64_t *value;
+    size_t values, capacity, read;
+};
+
+void ct_row_buffer_init(struct ct_row_buffer *buffer, unsigned columns);
+/* Adds a row of `columns` values; false when memory is short. */
+bool ct_row_buffer_add(struct ct_row_buffer *buffer, const int64_t *value);
+void ct_row_buffer_clear(struct ct_row_buffer *buffer);
+void ct_row_buffer_finish(struct ct_row_buffer *buffer);
+
+#endif
