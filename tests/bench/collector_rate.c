@@ -1,7 +1,7 @@
 /* Rings to committed rows: segments as the hook writes them, filled with the mix of a PyTorch training loop,
  * read, merged and stored by the collector's own code on one thread; beside it, in turn, the bare
- * INSERT … SELECT of the same rows from an array. Prints `variant round value`: rows a second, and the bytes
- * a call takes in the collector's database. */
+ * INSERT … SELECT of the same rows from arrays, and of the rows of `call` alone. Prints `variant round
+ * value`: rows a second, and the bytes a call takes in the collector's database. */
 #include "batch.h"
 #include "category.h"
 #include "schema_sql.h"
@@ -174,26 +174,51 @@ static void run_collector(const char *folder, int round)
            (double)status.st_size / CALLS);
 }
 
-/* ---- the floor: an array as a table, and nothing else ---- */
+/* ---- the floor: arrays as tables, and nothing else ---- */
 
-struct plain_row {
-    int64_t column[4]; /* end_ns, duration_ns, site_id, bytes: -1 for NULL */
+/* A table of the collector's database as an array; -1 for NULL. */
+static struct plain {
+    const char *name, *columns, *read;
+    int column_count;
+    int64_t *value, rows;
+    int64_t from, to; /* what is inserted next */
+} plains[] = {
+    { .name = "call",
+      .columns = "end_ns, duration_ns, site_id, bytes",
+      .read = "SELECT end_ns, duration_ns, site_id, coalesce(bytes, -1) FROM call ORDER BY end_ns",
+      .column_count = 4 },
+    { .name = "launch",
+      .columns = "call_id, shape_id",
+      .read = "SELECT call_id, shape_id FROM launch ORDER BY call_id",
+      .column_count = 2 },
+    { .name = "transfer",
+      .columns = "call_id, route_id, source, destination",
+      .read = "SELECT call_id, route_id, coalesce(source, -1), coalesce(destination, -1) FROM transfer"
+              " ORDER BY call_id",
+      .column_count = 4 },
 };
-static struct plain_row *plain;
-static int64_t plain_from, plain_to;
+enum { PLAINS = sizeof(plains) / sizeof(plains[0]) };
 
+struct plain_table {
+    sqlite3_vtab base;
+    struct plain *plain;
+};
 struct plain_cursor {
     sqlite3_vtab_cursor base;
+    const struct plain *plain;
     int64_t at;
 };
 
-static int plain_connect(sqlite3 *c, void *client, int argc, const char *const *argv, sqlite3_vtab **table,
-                         char **error)
+static int plain_connect(sqlite3 *connection, void *client, int argc, const char *const *argv,
+                         sqlite3_vtab **table, char **error)
 {
-    (void)client, (void)argc, (void)argv, (void)error;
-    *table = sqlite3_malloc(sizeof(**table));
-    memset(*table, 0, sizeof(**table));
-    return sqlite3_declare_vtab(c, "CREATE TABLE x (end_ns, duration_ns, site_id, bytes)");
+    (void)argc, (void)argv, (void)error;
+    struct plain_table *plain = sqlite3_malloc(sizeof(*plain));
+    *plain = (struct plain_table){ .plain = client };
+    *table = &plain->base;
+    char declaration[128];
+    snprintf(declaration, sizeof(declaration), "CREATE TABLE x (%s)", plain->plain->columns);
+    return sqlite3_declare_vtab(connection, declaration);
 }
 static int plain_disconnect(sqlite3_vtab *table)
 {
@@ -205,11 +230,11 @@ static int plain_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
     (void)table, (void)info;
     return SQLITE_OK;
 }
-static int plain_open(sqlite3_vtab *table, sqlite3_vtab_cursor **cursor)
+static int plain_open(sqlite3_vtab *table, sqlite3_vtab_cursor **result)
 {
-    (void)table;
-    *cursor = sqlite3_malloc(sizeof(struct plain_cursor));
-    memset(*cursor, 0, sizeof(struct plain_cursor));
+    struct plain_cursor *cursor = sqlite3_malloc(sizeof(*cursor));
+    *cursor = (struct plain_cursor){ .plain = ((struct plain_table *)table)->plain };
+    *result = &cursor->base;
     return SQLITE_OK;
 }
 static int plain_close(sqlite3_vtab_cursor *cursor)
@@ -217,10 +242,11 @@ static int plain_close(sqlite3_vtab_cursor *cursor)
     sqlite3_free(cursor);
     return SQLITE_OK;
 }
-static int plain_filter(sqlite3_vtab_cursor *cursor, int i, const char *s, int argc, sqlite3_value **argv)
+static int plain_filter(sqlite3_vtab_cursor *base, int i, const char *s, int argc, sqlite3_value **argv)
 {
     (void)i, (void)s, (void)argc, (void)argv;
-    ((struct plain_cursor *)cursor)->at = plain_from;
+    struct plain_cursor *cursor = (struct plain_cursor *)base;
+    cursor->at = cursor->plain->from;
     return SQLITE_OK;
 }
 static int plain_next(sqlite3_vtab_cursor *cursor)
@@ -228,15 +254,17 @@ static int plain_next(sqlite3_vtab_cursor *cursor)
     ((struct plain_cursor *)cursor)->at++;
     return SQLITE_OK;
 }
-static int plain_eof(sqlite3_vtab_cursor *cursor)
+static int plain_eof(sqlite3_vtab_cursor *base)
 {
-    return ((struct plain_cursor *)cursor)->at >= plain_to;
+    const struct plain_cursor *cursor = (struct plain_cursor *)base;
+    return cursor->at >= cursor->plain->to;
 }
-static int plain_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int column)
+static int plain_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
-    const struct plain_row *row = &plain[((struct plain_cursor *)cursor)->at];
-    if (row->column[column] >= 0)
-        sqlite3_result_int64(context, row->column[column]);
+    const struct plain_cursor *cursor = (struct plain_cursor *)base;
+    const int64_t value = cursor->plain->value[cursor->at * cursor->plain->column_count + column];
+    if (value >= 0)
+        sqlite3_result_int64(context, value);
     return SQLITE_OK;
 }
 static int plain_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
@@ -255,54 +283,80 @@ static const sqlite3_module plain_module = { .xConnect = plain_connect,
                                              .xColumn = plain_column,
                                              .xRowid = plain_rowid };
 
-static void load_plain(const char *folder)
+/* The rows of the first round's database. */
+static void load_plains(const char *folder)
 {
     char path[4096];
     snprintf(path, sizeof(path), "%s/collector.0.db", folder);
     sqlite3 *connection;
     sqlite3_stmt *statement;
-    plain = calloc(CALLS, sizeof(*plain));
-    if (!plain || sqlite3_open(path, &connection) != SQLITE_OK ||
-        sqlite3_prepare_v2(
-            connection, "SELECT end_ns, duration_ns, site_id, coalesce(bytes, -1) FROM call ORDER BY end_ns",
-            -1, &statement, NULL) != SQLITE_OK)
-        die("the rows to compare with");
-    for (int64_t i = 0; i < CALLS && sqlite3_step(statement) == SQLITE_ROW; i++)
-        for (int column = 0; column < 4; column++)
-            plain[i].column[column] = sqlite3_column_int64(statement, column);
-    sqlite3_finalize(statement);
+    if (sqlite3_open(path, &connection) != SQLITE_OK)
+        die(path);
+    for (int p = 0; p < PLAINS; p++) {
+        struct plain *plain = &plains[p];
+        plain->value = calloc(CALLS, (size_t)plain->column_count * sizeof(*plain->value));
+        if (!plain->value || sqlite3_prepare_v2(connection, plain->read, -1, &statement, NULL) != SQLITE_OK)
+            die("the rows to compare with");
+        for (int64_t *value = plain->value; plain->rows < CALLS && sqlite3_step(statement) == SQLITE_ROW;
+             plain->rows++) {
+            for (int column = 0; column < plain->column_count; column++)
+                *value++ = sqlite3_column_int64(statement, column);
+        }
+        sqlite3_finalize(statement);
+    }
     sqlite3_close(connection);
+    if (plains[0].rows != CALLS)
+        die("the rows to compare with are not all there");
 }
 
-static void run_bare(const char *folder, int round)
+/* The collector's way to store rows, without the collector: `tables` of the arrays, in batches of as many
+ * calls as it takes. */
+static void run_bare(const char *folder, int round, int tables, const char *variant)
 {
     enum { BATCH = 250000 };
-    char path[4096], message[CT_STORE_MESSAGE_BYTES];
-    snprintf(path, sizeof(path), "%s/bare.%d.db", folder, round);
+    char path[4096], message[CT_STORE_MESSAGE_BYTES], sql[256];
+    snprintf(path, sizeof(path), "%s/%s.%d.db", folder, variant, round);
     /* The same tables and settings: made by the store, then used by a connection that is set alike. */
     struct ct_store *store;
     if (ct_store_open(path, "bench", &store, message) != 0)
         die(message);
     ct_store_close(store);
     sqlite3 *connection;
-    if (sqlite3_open(path, &connection) != SQLITE_OK ||
-        sqlite3_create_module(connection, "plain", &plain_module, NULL) != SQLITE_OK ||
-        sqlite3_exec(
-            connection,
-            "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192", NULL,
-            NULL, NULL) != SQLITE_OK)
-        die("open");
-    const uint64_t start_ns = ct_monotonic_ns();
-    for (plain_from = 0; plain_from < CALLS; plain_from = plain_to) {
-        plain_to = plain_from + BATCH < CALLS ? plain_from + BATCH : CALLS;
-        if (sqlite3_exec(connection,
-                         "BEGIN; INSERT INTO call (end_ns, duration_ns, site_id, bytes) SELECT end_ns, "
-                         "duration_ns, site_id, "
-                         "bytes FROM plain; COMMIT",
-                         NULL, NULL, NULL) != SQLITE_OK)
-            die(sqlite3_errmsg(connection));
+    sqlite3_stmt *insert[PLAINS];
+    bool fine = sqlite3_open(path, &connection) == SQLITE_OK &&
+                sqlite3_exec(connection,
+                             "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096;"
+                             "PRAGMA cache_size = -8192",
+                             NULL, NULL, NULL) == SQLITE_OK;
+    for (int p = 0; p < tables && fine; p++) {
+        struct plain *plain = &plains[p];
+        plain->to = 0;
+        snprintf(sql, sizeof(sql), "plain_%s", plain->name);
+        fine = sqlite3_create_module(connection, sql, &plain_module, plain) == SQLITE_OK;
+        snprintf(sql, sizeof(sql), "INSERT INTO %s (%s) SELECT %s FROM plain_%s", plain->name, plain->columns,
+                 plain->columns, plain->name);
+        fine = fine && sqlite3_prepare_v2(connection, sql, -1, &insert[p], NULL) == SQLITE_OK;
     }
-    printf("bare %d %.0f\n", round, CALLS / seconds_since(start_ns));
+    const uint64_t start_ns = ct_monotonic_ns();
+    while (fine && plains[0].to < CALLS) {
+        const int64_t calls = plains[0].to + BATCH < CALLS ? plains[0].to + BATCH : CALLS;
+        const int64_t last = plains[0].value[(calls - 1) * plains[0].column_count];
+        fine = sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) == SQLITE_OK;
+        for (int p = 0; p < tables && fine; p++) {
+            struct plain *plain = &plains[p];
+            plain->from = plain->to;
+            while (plain->to < plain->rows && plain->value[plain->to * plain->column_count] <= last)
+                plain->to++;
+            fine = sqlite3_step(insert[p]) == SQLITE_DONE;
+            sqlite3_reset(insert[p]);
+        }
+        fine = fine && sqlite3_exec(connection, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
+    }
+    if (!fine)
+        die(sqlite3_errmsg(connection));
+    printf("%s %d %.0f\n", variant, round, CALLS / seconds_since(start_ns));
+    for (int p = 0; p < tables; p++)
+        sqlite3_finalize(insert[p]);
     sqlite3_close(connection);
 }
 
@@ -316,9 +370,11 @@ int main(int argc, char **argv)
     for (int round = 0; round < ROUNDS; round++) {
         run_collector(argv[1], round);
         if (round == 0)
-            load_plain(argv[1]);
-        run_bare(argv[1], round);
+            load_plains(argv[1]);
+        run_bare(argv[1], round, PLAINS, "bare");
+        run_bare(argv[1], round, 1, "bare_calls");
     }
-    free(plain);
+    for (int p = 0; p < PLAINS; p++)
+        free(plains[p].value);
     return EXIT_SUCCESS;
 }
