@@ -323,11 +323,12 @@ static void run_bare(const char *folder, int round, int tables, const char *vari
     ct_store_close(store);
     sqlite3 *connection;
     sqlite3_stmt *insert[PLAINS];
-    bool fine = sqlite3_open(path, &connection) == SQLITE_OK &&
-                sqlite3_exec(connection,
-                             "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096;"
-                             "PRAGMA cache_size = -8192",
-                             NULL, NULL, NULL) == SQLITE_OK;
+    bool fine =
+        sqlite3_open_v2(path, &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK &&
+        sqlite3_exec(connection,
+                     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096;"
+                     "PRAGMA cache_size = -8192",
+                     NULL, NULL, NULL) == SQLITE_OK;
     for (int p = 0; p < tables && fine; p++) {
         struct plain *plain = &plains[p];
         plain->to = 0;
