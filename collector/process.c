@@ -42,7 +42,8 @@ static const char *check_facts(const struct ct_segment *facts)
     return NULL;
 }
 
-/* The start time of a live process, 0 when there is none: field 22 of /proc/PID/stat. */
+/* The start time of a live process, 0 when there is none or only its zombie: fields 22 and 3 of
+ * /proc/PID/stat. */
 static uint64_t start_of(int32_t pid)
 {
     char path[64], text[1024];
@@ -54,6 +55,8 @@ static uint64_t start_of(int32_t pid)
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *field = strrchr(text, ')');
+    if (field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0))
+        return 0;
     for (int i = 0; field && i < 20; i++)
         field = strchr(field + 1, ' ');
     return field ? strtoull(field, NULL, 10) : 0;
@@ -69,19 +72,38 @@ bool ct_process_alive(int64_t process_id, int32_t pid, uint64_t start_ticks, con
     return start_of(pid) == start_ticks;
 }
 
-/* The pid may have been reused, so the start time decides, read once the pidfd holds the process. A
- * descriptor, -ESRCH when the process is gone, or another -errno when that cannot be told. */
-static int open_pidfd(const struct ct_segment *facts, int32_t pid)
+/* Whether the process of a segment is there no more: its pid is free, or another's. False where /proc does
+ * not tell. */
+static bool is_gone(const struct ct_segment *facts, int32_t pid)
 {
-    const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (pidfd < 0)
-        return -errno;
-    fcntl(pidfd, F_SETFD, FD_CLOEXEC);
     const uint64_t start = start_of(pid);
-    if (start == facts->process_start || facts->process_start == 0)
-        return pidfd;
-    close(pidfd);
-    return start == 0 && access("/proc/self/stat", R_OK) != 0 ? -EAGAIN : -ESRCH;
+    if (start == 0)
+        return access("/proc/self/stat", R_OK) == 0;
+    return facts->process_start != 0 && start != facts->process_start;
+}
+
+/* Follows process `pid` by a descriptor, or by its entry in /proc where the kernel has no pidfd_open (before
+ * Linux 5.3) or a filter of system calls forbids it. 0, or -errno for want of something that may be had
+ * later. */
+static int follow(struct ct_process *process, int32_t pid)
+{
+    process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (process->pidfd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+            return -errno;
+        if (errno != ESRCH)
+            process->looked_up = pid;
+    } else {
+        fcntl(process->pidfd, F_SETFD, FD_CLOEXEC);
+    }
+    /* The pid may have been reused: the start time decides, read once a descriptor holds the process. */
+    if ((process->pidfd < 0 && !process->looked_up) || is_gone(&process->facts, pid)) {
+        atomic_store(&process->dead, true);
+        if (process->pidfd >= 0)
+            close(process->pidfd);
+        process->pidfd = -1;
+    }
+    return 0;
 }
 
 int ct_process_open(const char *path, struct ct_process **result, const char **reason)
@@ -140,10 +162,8 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
     process->unseen = pid <= 0;
     if (pid > 0) {
-        process->pidfd = open_pidfd(&process->facts, pid);
-        atomic_store(&process->dead, process->pidfd == -ESRCH);
-        error = -EAGAIN; /* out of descriptors: the next look tries again */
-        if (process->pidfd < 0 && process->pidfd != -ESRCH)
+        error = -EAGAIN; /* the next look tries again */
+        if (follow(process, pid) != 0)
             goto fail;
     }
     *result = process;
@@ -299,6 +319,8 @@ static bool has_left(struct ct_process *process, uint64_t now_ns)
 
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
 {
+    if (process->looked_up && batch->snapshot_open && is_gone(&process->facts, process->looked_up))
+        atomic_store(&process->dead, true);
     process->final =
         atomic_load_explicit(&process->dead, memory_order_acquire) || has_left(process, batch->now_ns);
     const bool renumber = process->generation != ct_store_generation(batch->store);

@@ -29,8 +29,9 @@ struct ct_process_function {
 struct ct_process {
     char path[CT_NAME_BYTES];
     int fd;
-    int pidfd;         /* -1 when the process was gone already */
-    _Atomic bool dead; /* set by the loop thread when pidfd says so */
+    int pidfd;         /* -1 when the process was gone already, or cannot be had */
+    int32_t looked_up; /* where there can be no pidfd: the pid to look for in /proc; otherwise 0 */
+    _Atomic bool dead; /* set by the loop thread when pidfd says so, or by the worker's look into /proc */
     bool final;        /* it was dead when this batch began: what is there now is all there will be */
     bool detached;     /* its hook was told to let go */
     bool unseen;       /* it is in another pid namespace, and was not found there */

@@ -125,11 +125,12 @@ class Session:
 
     # ---- the daemon ----
 
-    def start_daemon(self, *options, status=None):
+    def start_daemon(self, *options, **popen):
         """In the foreground of a child of ours; returns once it serves the session."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
-            [str(DAEMON), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log)
+            [str(DAEMON), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log,
+            **popen)
         log.close()
         while self.daemon.poll() is None:
             if self.cudatrace("status", status=None).returncode == 0:
