@@ -4,7 +4,11 @@ import argparse
 import importlib
 import pathlib
 
-BENCHMARKS = ("hook", "collector")
+BENCHMARKS = (
+    "hook",
+    "hook_parts",
+    "collector",
+)
 
 
 def main():

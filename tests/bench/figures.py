@@ -4,10 +4,10 @@ import json
 import statistics
 
 
-def spread(values):
+def spread(values, digits=3):
     values = sorted(values)
-    return {"median": round(statistics.median(values), 3), "min": round(values[0], 3), "max": round(values[-1], 3),
-            "rounds": len(values)}
+    return {"median": round(statistics.median(values), digits), "min": round(values[0], digits),
+            "max": round(values[-1], digits), "rounds": len(values)}
 
 
 def emit(benchmark, figure, values, unit):

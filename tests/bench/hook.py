@@ -8,14 +8,16 @@ import tempfile
 from figures import emit, rounds_of
 
 
-def run(build):
+def run(build, programs=None):
+    """programs: where hook_cost and its driver lie, if not in the build."""
+    programs = programs or build / "tests/bench"
     session = f"bench{os.getpid()}"
     with tempfile.TemporaryDirectory() as folder:
         database = os.path.join(folder, "trace.db")
         cudatrace = build / "tools/cudatrace"
-        env = dict(os.environ, LD_LIBRARY_PATH=str(build / "tests/bench"))
+        env = dict(os.environ, LD_LIBRARY_PATH=str(programs))
         program = subprocess.Popen([cudatrace, "run", "--session", session, "--db", database, "--",
-                                    "taskset", "-c", str(max(os.sched_getaffinity(0))), build / "tests/bench/hook_cost"],
+                                    "taskset", "-c", str(max(os.sched_getaffinity(0))), programs / "hook_cost"],
                                    env=env, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
         # On one processor: a program that the scheduler moves finds its ring in the other's caches, and what it pays for

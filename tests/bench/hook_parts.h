@@ -1,0 +1,51 @@
+/* The way of a call through the hook, in parts that can be left out: what hook_parts.c measures and
+ * hook_parts_paths.c is made of. */
+#ifndef CT_HOOK_PARTS_H
+#define CT_HOOK_PARTS_H
+
+#include "hook.h"
+#include "lane.h"
+
+/* What entry.c does, beside the trampoline. */
+enum part {
+    PART_COUNTERS = 1, /* the two reads of the counter */
+    PART_LOOKUP = 2,   /* the row by its number, the thread's producer, whether both are in use */
+    PART_DEPTH = 4,    /* the thread's own stack of open calls */
+    PART_OPEN = 8,     /* the open call in the lane */
+    PART_STATE = 16,   /* announcing and publishing */
+    PART_RECORD = 32,  /* the record's 32 bytes in the ring */
+    PART_GUARD = 64,   /* busy or idle, whether there is room, the doorbell */
+    PART_ALL = 127,
+    PART_PREFETCH = 128, /* not in the hook: asks for the ring's lines ahead, to write them */
+};
+
+/* Each row: a name, and the parts that are in. First the ways that grow by a part, then those without one. */
+#define HOOK_PATHS(PATH)                                                                                     \
+    PATH(trampoline, 0)                                                                                      \
+    PATH(and_counters, PART_COUNTERS)                                                                        \
+    PATH(and_lookup, PART_COUNTERS | PART_LOOKUP)                                                            \
+    PATH(and_depth, PART_COUNTERS | PART_LOOKUP | PART_DEPTH)                                                \
+    PATH(and_open_call, PART_COUNTERS | PART_LOOKUP | PART_DEPTH | PART_OPEN)                                \
+    PATH(and_state, PART_COUNTERS | PART_LOOKUP | PART_DEPTH | PART_OPEN | PART_STATE)                       \
+    PATH(and_record, PART_ALL & ~PART_GUARD)                                                                 \
+    PATH(whole, PART_ALL)                                                                                    \
+    PATH(without_counters, PART_ALL & ~PART_COUNTERS)                                                        \
+    PATH(without_lookup, PART_ALL & ~PART_LOOKUP)                                                            \
+    PATH(without_depth, PART_ALL & ~PART_DEPTH)                                                              \
+    PATH(without_open_call, PART_ALL & ~PART_OPEN)                                                           \
+    PATH(without_state, PART_ALL & ~PART_STATE)                                                              \
+    PATH(without_record, PART_ALL & ~PART_RECORD)                                                            \
+    PATH(without_guard, PART_ALL & ~PART_GUARD)                                                              \
+    PATH(whole_prefetching, PART_ALL | PART_PREFETCH)
+
+/* A function like cuCtxGetCurrent: the trampoline of that path in front of parts_bare(). */
+#define DECLARE_PATH(name, parts) int parts_##name(void **context);
+HOOK_PATHS(DECLARE_PATH)
+#undef DECLARE_PATH
+
+int parts_bare(void **context);
+extern struct ct_producer parts_producer;
+/* Fills in the row and the producer's lane and ring; `slots` is a power of two. */
+void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots);
+
+#endif

@@ -1,0 +1,98 @@
+"""What the hook's short way costs in parts, and what of it the counter's reads hide."""
+import pathlib
+import shutil
+import statistics
+import subprocess
+
+from figures import emit, rounds_of, spread
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+# As meson.build has them for the hook's own short way.
+PATH_FLAGS = ["-fvisibility=hidden", "-ftls-model=initial-exec", "-fno-stack-protector", "-mgeneral-regs-only",
+              "-falign-functions=64"]
+GROWING = [
+    ("trampoline", "stub, trampoline, two calls of empty functions"),
+    ("and_counters", "and two counter reads"),
+    ("and_lookup", "and row, thread, number"),
+    ("and_depth", "and the thread's stack of open calls"),
+    ("and_open_call", "and the open call in the lane"),
+    ("and_state", "and announcing and publishing"),
+    ("and_record", "and the record"),
+    ("whole", "and busy flag, room, doorbell: the whole way"),
+]
+RINGS = ("whole", "whole_prefetching", "ring_1m", "ring_1m_prefetching", "ring_1m_read", "ring_1m_read_prefetching")
+
+
+def build_programs(folder):
+    """Builds hook_parts, hook_cost and its driver in a folder, for a host that has a compiler and no build of them."""
+    folder = pathlib.Path(folder)
+    compiler = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-fno-strict-aliasing",
+                f"-I{ROOT}/hook", f"-I{ROOT}/proto"]
+    commands = [
+        [*compiler, "-fPIE", *PATH_FLAGS, "-c", "-o", folder / "paths.o", HERE / "hook_parts_paths.c"],
+        [*compiler, "-fPIE", "-o", folder / "hook_parts", HERE / "hook_parts.c", folder / "paths.o", "-lpthread"],
+        [*compiler, "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1",
+         HERE / "null_driver.c"],
+        [*compiler, "-o", folder / "hook_cost", HERE / "hook_cost.c", folder / "libcuda.so.1"],
+    ]
+    for command in commands:
+        subprocess.run(command, check=True)
+    return folder
+
+
+def row(values):
+    figures = spread(values, 1)
+    return f"{figures['median']:8.1f}  ({figures['min']:.1f}-{figures['max']:.1f})"
+
+
+def table(added, instructions, perf):
+    """The figures as text: what each part adds to the way as it grows, and what the whole way is without it."""
+    text = ["ns that a call costs more than the bare one, median (least-most)", ""]
+    text += [f"  {name:<28}{row(added[name])}" for name in ("wrapper", "two_counter_reads")]
+    text += ["", "The way, growing by a part, and what the part added:"]
+    before = None
+    for name, what in GROWING:
+        step = [] if before is None else [a - b for a, b in zip(added[name], added[before])]
+        text.append(f"  {what:<50}{row(added[name]):<28}{'+' + row(step).strip() if step else ''}")
+        before = name
+    text += ["", "The whole way without a part, and what is saved:"]
+    for name in sorted(name for name in added if name.startswith("without_")):
+        saved = [a - b for a, b in zip(added["whole"], added[name])]
+        text.append(f"  {name.replace('_', ' '):<50}{row(added[name]):<28}-{row(saved).strip()}")
+    text += ["", "Rings: in the first-level cache; 1 MiB; 1 MiB that another processor has read since:"]
+    text += [f"  {name.replace('_', ' '):<50}{row(added[name])}" for name in RINGS if name in added]
+    if "ring_1m_read" not in added:
+        text.append("  no ring that another processor reads: there is only one processor")
+    text += ["", f"Hidden behind the counter's reads: {row(added['hidden']).strip()} ns, "
+             f"{100 * statistics.median(added['hidden_share']):.0f} % of what the rest costs alone", "",
+             "Instructions by themselves, ns (cycle: one addition, the core's clock):"]
+    text += [f"  {name:<28}{row(values):<28}" for name, values in instructions.items()]
+    text += ["", "The processor's counts:"]
+    text += [f"  {line}" for line in perf]
+    return "\n".join(text)
+
+
+def report(program):
+    """Runs the program, prints JSON lines, returns the table."""
+    said = subprocess.run([program], capture_output=True, text=True, check=True, timeout=300).stdout.splitlines()
+    perf = [line[len("perf "):] for line in said if line.startswith("perf ")]
+    rounds = rounds_of("\n".join(line for line in said if not line.startswith("perf ")))
+    instructions = {name[len("instructions_"):]: values for name, values in rounds.items() if name.startswith("instructions_")}
+    added = {name: [value - bare for value, bare in zip(values, rounds["bare"])] for name, values in rounds.items()
+             if not name.startswith("instructions_")}
+    # What both cost alone, less what they cost together.
+    counters = [both - wrapper for both, wrapper in zip(added["two_counter_reads"], added["wrapper"])]
+    added["hidden"] = [reads + rest - whole for reads, rest, whole in
+                       zip(counters, added["without_counters"], added["whole"])]
+    added["hidden_share"] = [hidden / rest for hidden, rest in zip(added["hidden"], added["without_counters"])]
+    for name, values in added.items():
+        emit("hook_parts", name if name == "hidden_share" else f"{name}_added_ns", values,
+             "ratio" if name == "hidden_share" else "ns")
+    for name, values in instructions.items():
+        emit("hook_parts", f"{name}_ns", values, "ns")
+    return table(added, instructions, perf)
+
+
+def run(build):
+    print(report(build / "tests/bench/hook_parts"))
