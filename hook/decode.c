@@ -143,15 +143,9 @@ void ct_decode_launch(const struct ct_frame *frame, struct ct_decoded *decoded)
              });
 }
 
-/* CUlaunchConfig */
-struct launch_config {
-    uint32_t grid[3], block[3], shared_bytes;
-    uint64_t stream;
-};
-
 void ct_decode_launch_ex(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const struct launch_config *config = (const struct launch_config *)frame->args[0];
+    const struct ct_launch_config *config = (const struct ct_launch_config *)frame->args[0];
     if (!config || !inspected(frame))
         return;
     struct ct_launch launch = { .shared_bytes = config->shared_bytes };

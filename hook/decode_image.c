@@ -2,6 +2,7 @@
 #include "hook.h"
 
 #include "decode_image.h"
+#include "quiet.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -82,7 +83,10 @@ bool ct_image_bytes(uint64_t address, uint64_t *bytes)
 bool ct_file_bytes(const char *path, uint64_t *bytes)
 {
     struct stat status;
-    if (syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) != 0)
+    const struct quiet quiet = quiet_begin();
+    const bool found = syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
+    quiet_end(quiet);
+    if (!found)
         return false;
     *bytes = (uint64_t)status.st_size;
     return true;

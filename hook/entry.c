@@ -14,7 +14,9 @@ struct ct_target ct_enter(struct ct_frame *frame)
     if (CT_UNLIKELY(!lane || !id))
         return (struct ct_target){ NULL, CT_MODE_SLOW };
 
-    const uint32_t depth = ct_depth_enter(self, frame);
+    const uint32_t depth = ct_depth_enter(self, ct_frame_place(frame));
+    frame->depth = depth;
+    frame->producer = self;
 
     const uint64_t start = ct_counter_read();
     frame->start = start;

@@ -227,6 +227,7 @@ void ct_functions_forget_ids(void)
     for (uint32_t row = 0; row < CT_ROWS_ALL; row++) {
         atomic_store_explicit(&ct_rows[row].enter_id, 0, memory_order_relaxed);
         atomic_store_explicit(&ct_rows[row].leave_id, 0, memory_order_relaxed);
+        atomic_store_explicit(&ct_rows[row].wrap_id, 0, memory_order_relaxed);
         atomic_store_explicit(&ct_rows[row].id, 0, memory_order_relaxed);
     }
 }

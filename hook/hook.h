@@ -127,6 +127,12 @@ struct ct_target ct_enter(struct ct_frame *frame);
 void ct_leave(struct ct_frame *frame);
 /* Their slow ways, in record.c; the trampoline saves the vector registers around the first. */
 struct ct_target ct_enter_slow(struct ct_frame *frame);
+/* wrap.c, in place of both for the functions that have a wrapper; x86-64. */
+uint64_t ct_wrap_plain(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t ct_wrap_plain_2(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t ct_wrap_launch(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                        uint64_t, uint64_t);
+uint64_t ct_wrap_launch_ex(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 /* Instead of both for a runtime function whose caller, a return address, is not among ct_runtime_callers. */
 struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
 void ct_leave_slow(struct ct_frame *frame);
@@ -178,11 +184,20 @@ struct ct_row {
     uint8_t category;
     uint8_t layer;            /* enum ct_layer */
     _Atomic uint8_t left_out; /* 1: counted and not recorded */
-    uint8_t reserved[5];
+    uint8_t reserved[1];
+    _Atomic uint16_t wrap_id; /* as leave_id, decoder or not: for a wrapper that reads the arguments itself */
+    uint8_t more[2];
 };
-static_assert(sizeof(struct ct_row) == 32, "two rows a cache line");
+static_assert(sizeof(struct ct_row) == 32, "trampoline; two rows a cache line");
+static_assert(offsetof(struct ct_row, enter_id) == 18, "trampoline");
 
 extern struct ct_row ct_rows[CT_ROWS_ALL];
+
+/* CUlaunchConfig, as far as it is read. */
+struct ct_launch_config {
+    uint32_t grid[3], block[3], shared_bytes;
+    uint64_t stream;
+};
 
 /* The stubs' addresses, in the order of the rows; defined beside the trampoline. Of a runtime function, the
  * entry that does not look at the caller. */
@@ -258,19 +273,29 @@ void ct_process_ring_doorbell(void);
 /* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
 bool ct_process_may_allocate(void);
 /* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a handler of a
- * fault in its own thread). All other signals wait while it is held. */
+ * fault in its own thread). All other signals, and
+ * cancellation, wait while it is held; errno is afterwards as it was. */
 bool ct_process_lock(void);
 void ct_process_unlock(void);
 
 /* ---- thread.c ---- */
 
+/* A kernel that this lane has launched, with its name's number, which was sent. It holds as long as
+ * ct_names_version is what it was. */
+struct ct_kernel_memo {
+    uint64_t handle;
+    uint32_t version; /* 0: none */
+    uint32_t number;
+};
+enum { CT_KERNEL_MEMO_BITS = 6, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
+
 /* A lane as its owner sees it: private to the process, one for each lane, in memory that the kernel wipes in
  * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine".
  */
 struct ct_producer {
-    /* A lane begins on a page, and so does the first of these: without a distance the loads from here would
+    /* A lane begins on a page, and so does every second of these: without a distance the loads from here would
      * have the low twelve bits of the stores there, and processors let them wait. */
-    uint8_t apart[192];
+    _Alignas(2048) uint8_t apart[192];
     struct ct_lane *lane; /* NULL: nothing is recorded */
     uint8_t *ring;
     uint64_t mask;     /* slots - 1 */
@@ -281,18 +306,27 @@ struct ct_producer {
     uint32_t depth;
     uint32_t index;                /* of the lane */
     uint32_t epoch;                /* of the process when the lane was mapped */
-    uintptr_t frames[CT_OPEN_MAX]; /* where the open calls' frames lie; ranges have none, see range.c */
+    uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_place() of the open calls; ranges have none, see range.c */
     struct ct_segment *segment;
     uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
+    struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
 };
+static_assert(offsetof(struct ct_producer, lane) == 192, "trampoline");
 
 extern __thread struct ct_producer *ct_self; /* never NULL: &ct_dormant when nothing is recorded */
 extern struct ct_producer ct_dormant;
 extern struct ct_producer
     ct_unlaned; /* a frame's producer when the process records and its thread has no lane */
 
-/* How many calls are open around `frame`. One whose frame lies at or below was left by longjmp, an exception
- * or cancellation: it is not open any more. */
+/* Where a call stands on its thread's stack: the same for one place in the program, whichever way its calls
+ * take through the hook. On x86-64 that is where the return address lies. */
+static inline uintptr_t ct_frame_place(const struct ct_frame *frame)
+{
+    return (uintptr_t)frame->stack_args - 8;
+}
+
+/* How many calls are open around one at `frame`. One that stands there or below was left by longjmp, an
+ * exception or cancellation: it is not open any more. */
 static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t frame)
 {
     uint32_t depth = self->depth;
@@ -305,15 +339,13 @@ static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t
     return depth;
 }
 
-/* Puts a call on the thread's stack of open calls; its depth. */
-static inline uint32_t ct_depth_enter(struct ct_producer *self, struct ct_frame *frame)
+/* Puts a call that stands there on the thread's stack of open calls; its depth. */
+static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
 {
-    const uint32_t depth = ct_depth_around(self, (uintptr_t)frame);
+    const uint32_t depth = ct_depth_around(self, frame);
     if (CT_LIKELY(depth < CT_OPEN_MAX))
-        self->frames[depth] = (uintptr_t)frame;
+        self->frames[depth] = frame;
     self->depth = depth + 1;
-    frame->depth = depth;
-    frame->producer = self;
     return depth;
 }
 
@@ -394,6 +426,14 @@ void *ct_next_symbol(const char *name);
 ct_decoder ct_decode_proc_address;
 
 /* ---- names.c ---- */
+
+/* Counts what changes the name of any handle, or makes it doubtful; never 0. */
+extern _Atomic uint32_t ct_names_version;
+
+static inline struct ct_kernel_memo *ct_kernel_memo(struct ct_producer *producer, uint64_t handle)
+{
+    return &producer->kernels[handle * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CT_KERNEL_MEMO_BITS)];
+}
 
 /* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is
  * busy. A handle that is `alive` may be asked about. */

@@ -12,6 +12,7 @@
  * Readers take no lock (table.h, pool.h). Writers hold the process lock; a signal handler that finds its own
  * thread holding it learns nothing and loses only a name. */
 #include "pool.h"
+#include "quiet.h"
 #include "table.h"
 #include "texts.h"
 
@@ -36,6 +37,8 @@ static struct entry *entry_at(uint32_t number)
 /* Contexts that ended: their modules went too, and nobody told which. */
 static _Atomic uint32_t doubts;
 
+_Atomic uint32_t ct_names_version = 1;
+
 /* ---- writing ---- */
 
 static _Atomic bool writing;
@@ -59,8 +62,15 @@ static bool write_begin(void)
     return true;
 }
 
+static void count_change(void)
+{
+    if (atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release) == UINT32_MAX)
+        atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release);
+}
+
 static void write_end(void)
 {
+    count_change();
     atomic_store_explicit(&writing, false, memory_order_release);
     ct_process_unlock();
 }
@@ -190,6 +200,7 @@ void ct_names_unload(uint64_t owner, uint64_t began)
 void ct_names_doubt(void)
 {
     atomic_fetch_add_explicit(&doubts, 1, memory_order_relaxed);
+    count_change();
 }
 
 static uint32_t string_of(uint64_t handle)
@@ -221,19 +232,26 @@ static uint32_t ask_driver(uint64_t handle, uint64_t owner, const struct ct_prod
 
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive)
 {
+    const uint32_t version = atomic_load_explicit(&ct_names_version, memory_order_acquire);
     const uint32_t number = ct_table_get(&by_handle, handle);
     struct entry *entry = number ? entry_at(number) : NULL;
     const uint32_t now = atomic_load_explicit(&doubts, memory_order_relaxed);
     uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
     const bool doubtful = string && atomic_load_explicit(&entry->doubts, memory_order_relaxed) != now;
     if (CT_UNLIKELY(alive && (!string || doubtful))) {
+        const struct quiet quiet = quiet_begin();
         const uint32_t told = ask_driver(handle, entry ? entry->owner : OWNER_UNKNOWN, producer);
+        quiet_end(quiet);
         if (told)
             string = told;
         else if (doubtful) /* before 12.3 the driver does not tell */
             atomic_store_explicit(&entry->doubts, now, memory_order_relaxed);
     }
-    return ct_texts_number(string, producer);
+    const uint32_t number_of_name = ct_texts_number(string, producer);
+    if (producer && ct_texts_sent(string, producer))
+        *ct_kernel_memo(producer, handle) =
+            (struct ct_kernel_memo){ .handle = handle, .version = version, .number = number_of_name };
+    return number_of_name;
 }
 
 /* ---- strings that the application registers ---- */

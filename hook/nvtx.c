@@ -17,7 +17,7 @@ static uint32_t domain_of(const void *handle)
     return domain < CT_DOMAINS_MAX ? (uint32_t)domain : 0;
 }
 
-#define HERE __builtin_frame_address(0)
+#define HERE ((const char *)__builtin_dwarf_cfa() - 8)
 
 static struct ct_said plain(const char *message, const wchar_t *wide, const void *frame)
 {

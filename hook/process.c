@@ -5,6 +5,7 @@
  * number back for a file of its own must not have it written by us. The segment is opened again by name when
  * it has to grow, and is checked to be the same file. */
 #include "hook.h"
+#include "quiet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@ static struct {
     _Atomic uint64_t next_look_ns, next_allocation_ns;
     _Atomic int32_t lock_owner; /* tid, 0 when free */
     uint64_t lock_signals;      /* the holder's signal mask without the lock */
+    struct quiet lock_quiet;
     uint64_t image_ns;
     uint64_t inode, device;
     char path[CT_NAME_BYTES];
@@ -58,9 +60,10 @@ static uint64_t set_signal_mask(uint64_t mask)
 }
 
 /* Signals wait: a handler's call that finds its own thread holding the lock could not be given a number, and
- * would be counted under none. */
+ * would be counted under none. So does cancellation. */
 bool ct_process_lock(void)
 {
+    const struct quiet quiet = quiet_begin();
     const int32_t tid = gettid_now();
     const uint64_t signals = set_signal_mask(UINT64_MAX);
     int32_t owner = 0;
@@ -68,20 +71,24 @@ bool ct_process_lock(void)
                                                   memory_order_relaxed)) {
         if (owner == tid) {
             set_signal_mask(signals);
+            quiet_end(quiet);
             return false;
         }
         owner = 0;
         syscall(SYS_sched_yield);
     }
     process.lock_signals = signals;
+    process.lock_quiet = quiet;
     return true;
 }
 
 void ct_process_unlock(void)
 {
     const uint64_t signals = process.lock_signals;
+    const struct quiet quiet = process.lock_quiet;
     atomic_store_explicit(&process.lock_owner, 0, memory_order_release);
     set_signal_mask(signals);
+    quiet_end(quiet);
 }
 
 struct ct_segment *ct_process_current(void)

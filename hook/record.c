@@ -39,9 +39,10 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     if (!id)
         id = ct_process_define(frame->row);
     if (attached) {
-        const uint32_t depth = ct_depth_enter(ct_self, frame);
+        frame->producer = ct_self;
+        frame->depth = ct_depth_enter(ct_self, ct_frame_place(frame));
         frame->start = ct_now();
-        ct_lane_enter(ct_self->lane, depth, id, frame->start);
+        ct_lane_enter(ct_self->lane, frame->depth, id, frame->start);
     } else {
         frame->producer = &ct_unlaned;
         frame->start = ct_now();
@@ -124,13 +125,15 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
 
 void ct_record_wake(struct ct_producer *producer)
 {
+    const struct quiet quiet = quiet_begin();
     const uint32_t flags = atomic_load_explicit(&producer->segment->flags, memory_order_relaxed);
     if (flags & CT_SEGMENT_DETACHED) {
         ct_process_detach();
-        return;
+    } else {
+        ct_selection_follow(producer->segment);
+        ct_process_ring_doorbell();
     }
-    ct_selection_follow(producer->segment);
-    ct_process_ring_doorbell();
+    quiet_end(quiet);
 }
 
 /* Gives the ring its next piece of memory, or refuses for a second. */
@@ -139,7 +142,10 @@ static bool grow(struct ct_producer *producer)
     if (producer->epoch != ct_process_epoch() || !ct_process_may_allocate())
         return false;
     const uint64_t slots = producer->allocated_slots + CT_CHUNK_BYTES / CT_SLOT_BYTES;
-    if (ct_process_grow_ring(producer->index, slots * CT_SLOT_BYTES) != 0)
+    const struct quiet quiet = quiet_begin();
+    const int error = ct_process_grow_ring(producer->index, slots * CT_SLOT_BYTES);
+    quiet_end(quiet);
+    if (error)
         return false;
     producer->allocated_slots = slots;
     return true;
@@ -205,7 +211,7 @@ static bool write_or_lose(struct ct_producer *self, const struct ct_record *reco
 
 /* ---- acts without a trampoline ---- */
 
-static void write_act(struct ct_producer *self, const struct ct_act *act)
+void ct_record_act(struct ct_producer *self, const struct ct_act *act)
 {
     const uint16_t function = atomic_load_explicit(&ct_rows[act->row].id, memory_order_relaxed);
     const bool left_out = atomic_load_explicit(&ct_rows[act->row].left_out, memory_order_relaxed);
@@ -261,21 +267,27 @@ struct ct_producer *ct_record_begin(uint32_t row, uint16_t *function)
     return producer;
 }
 
-void ct_record_act(struct ct_producer *producer, const struct ct_act *act)
+/* Decoders that learn or hand out may do anything; what the others do besides reading is under the lock, or
+ * quiet by itself. The calls that are made most are those of the others, and switching cancellation off and on
+ * is two locked instructions, which wait for the stores of a launch to reach the device. */
+static struct ct_decoded decoded_call(const struct ct_frame *frame, const struct ct_row *row)
 {
-    const struct quiet quiet = quiet_begin();
-    write_act(producer, act);
-    quiet_end(quiet);
+    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
+    if (row->flags & CT_ROW_ALWAYS) {
+        const struct quiet quiet = quiet_begin();
+        row->decode(frame, &decoded);
+        quiet_end(quiet);
+    } else if (row->decode) {
+        row->decode(frame, &decoded);
+    }
+    return decoded;
 }
 
 /* The call's end without a record: nothing recorded, or a lane that is gone. */
 static void leave_unrecorded(const struct ct_frame *frame)
 {
-    ct_decoder *decode = ct_rows[frame->row].decode;
-    if (decode && always_decoded(&ct_rows[frame->row])) {
-        struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
-        decode(frame, &decoded);
-    }
+    if (always_decoded(&ct_rows[frame->row]))
+        decoded_call(frame, &ct_rows[frame->row]);
 }
 
 /* Bytes that a call moved, set, allocated or asked for, as `totals` counts them: of calls that succeeded. */
@@ -297,11 +309,8 @@ static bool leave_left_out(struct ct_frame *frame, uint16_t id)
     if (!id || !ct_selection_leaves_out(self, frame))
         return false;
     const uint64_t end = ct_now();
-    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
-    if (row->decode) {
-        frame->producer = NULL; /* names are not sent for it */
-        row->decode(frame, &decoded);
-    }
+    frame->producer = NULL; /* names are not sent for it */
+    const struct ct_decoded decoded = decoded_call(frame, row);
     ct_selection_count(self->segment, id, end - frame->start, bytes_of(&decoded));
     ct_lane_leave(self->lane, frame->depth);
     self->depth = frame->depth;
@@ -310,7 +319,7 @@ static bool leave_left_out(struct ct_frame *frame, uint16_t id)
     return true;
 }
 
-static void leave(struct ct_frame *frame)
+void ct_leave_slow(struct ct_frame *frame)
 {
     const struct ct_row *row = &ct_rows[frame->row];
     const uint16_t id = atomic_load_explicit(&row->id, memory_order_relaxed);
@@ -343,9 +352,7 @@ static void leave(struct ct_frame *frame)
 
     ct_lane_announce(lane, self->position);
     const uint64_t end = ct_now();
-    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
-    if (row->decode)
-        row->decode(frame, &decoded);
+    const struct ct_decoded decoded = decoded_call(frame, row);
     const struct ct_record record = {
         .end = end,
         .span = ct_span(end - frame->start, frame->depth, decoded.flags),
@@ -366,27 +373,18 @@ static void leave(struct ct_frame *frame)
         ct_record_wake(self);
 }
 
-void ct_leave_slow(struct ct_frame *frame)
-{
-    const struct ct_row *row = &ct_rows[frame->row];
-    /* Counting makes no system call, and is to cost no more than recording. */
-    if (frame->producer && frame->producer == ct_self && frame->producer->lane && !row->decode &&
-        leave_left_out(frame, atomic_load_explicit(&row->id, memory_order_relaxed)))
-        return;
-    const struct quiet quiet = quiet_begin();
-    leave(frame);
-    quiet_end(quiet);
-}
-
 void ct_call_begin(struct ct_frame *frame)
 {
     const struct quiet quiet = quiet_begin();
     frame->producer = NULL;
+    frame->stack_args = (const uint64_t *)(const void *)(frame + 1);
     begin(frame, &ct_rows[frame->row]);
     quiet_end(quiet);
 }
 
 void ct_call_end(struct ct_frame *frame)
 {
+    const struct quiet quiet = quiet_begin();
     ct_leave_slow(frame);
+    quiet_end(quiet);
 }

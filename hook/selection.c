@@ -20,8 +20,9 @@ void ct_selection_apply(uint32_t index)
     atomic_store_explicit(&row->left_out, !takes, memory_order_relaxed);
     if (id == 0 || !ct_clock_is_counter)
         return;
-    const bool plain = takes && !row->decode && atomic_load_explicit(&sample, memory_order_relaxed) == 1;
-    atomic_store_explicit(&row->leave_id, plain ? id : 0, memory_order_release);
+    const bool every = takes && atomic_load_explicit(&sample, memory_order_relaxed) == 1;
+    atomic_store_explicit(&row->leave_id, every && !row->decode ? id : 0, memory_order_release);
+    atomic_store_explicit(&row->wrap_id, every ? id : 0, memory_order_release);
     atomic_store_explicit(&row->enter_id, id, memory_order_release);
 }
 

@@ -274,3 +274,9 @@ uint32_t ct_texts_number(uint32_t which, struct ct_producer *producer)
         define(number, string, producer);
     return number;
 }
+
+bool ct_texts_sent(uint32_t which, const struct ct_producer *producer)
+{
+    return which && producer->lane &&
+           atomic_load_explicit(&string_at(which)->epoch, memory_order_relaxed) == producer->epoch;
+}

@@ -1,7 +1,7 @@
 /* x86-64, System V ABI: the stubs, the trampoline they enter, and dlsym.
  *
- * A stub names its row in r11 and jumps here. The trampoline lays a struct ct_frame (hook.h) on the stack,
- * asks ct_enter() where to go, passes on the register arguments and as many stack words as the function
+ * A stub puts the address of its row into r11 and jumps to a trampoline: that of a wrapper (wrap.c) where the
+ * function has one, else the general one. This lays a struct ct_frame (hook.h) on the stack, asks ct_enter() where to go, passes on the register arguments and as many stack words as the function
  * takes, and hands the result to ct_leave(). rsp is 16-aligned at every call. ct_enter() is compiled for
  * general registers alone, so xmm0-7 arrive untouched; around the slow way they are saved. The return
  * address stays where the caller put it, and CFI lets exceptions and cancellation unwind through. */
@@ -10,6 +10,11 @@
 #define FRAME_STACK  48
 #define FRAME_ROW    72
 #define FRAME_RESULT 80
+
+/* struct ct_row, struct ct_producer */
+#define ROWS_SHIFT    5
+#define ROW_ENTER_ID  18
+#define PRODUCER_LANE 192
 
         .text
 
@@ -47,6 +52,9 @@
         .endm
 
         .macro ENTER
+        leaq    ct_rows(%rip), %rax
+        subq    %rax, %r11
+        shrq    $ROWS_SHIFT, %r11
         pushq   %rbp
         .cfi_def_cfa_offset 16
         .cfi_offset %rbp, -16
@@ -122,6 +130,30 @@ ct_trampoline:
         .cfi_endproc
         .size   ct_trampoline, .-ct_trampoline
 
+/* In front of the wrappers: they are in C, and begin with a lane and a number. r10 becomes the thread's
+ * producer, and rax the place of the call (ct_frame_place()). */
+        .macro WRAPPER name
+        .p2align 5
+        .type   ct_trampoline_\name, @function
+ct_trampoline_\name:
+        .cfi_startproc
+        movq    ct_self@gottpoff(%rip), %r10
+        movq    %fs:(%r10), %r10
+        cmpq    $0, PRODUCER_LANE(%r10)
+        je      ct_trampoline
+        cmpw    $0, ROW_ENTER_ID(%r11)
+        je      ct_trampoline
+        movq    %rsp, %rax
+        jmp     ct_wrap_\name
+        .cfi_endproc
+        .size   ct_trampoline_\name, .-ct_trampoline_\name
+        .endm
+        WRAPPER plain
+        WRAPPER plain_2
+        WRAPPER launch
+        WRAPPER launch_ex
+        .set    ct_trampoline_general, ct_trampoline
+
 /* What a versioned stub enters: a runtime function called from a page of ct_runtime_callers (hook.h) is a
  * call like any other; from elsewhere it is for ct_enter_careful() to say which library it is for. */
 #define RUNTIME_CALLERS 1024
@@ -139,10 +171,10 @@ ct_trampoline_careful:
         .cfi_endproc
         .size   ct_trampoline_careful, .-ct_trampoline_careful
 
-        .macro RUNTIME_TRAMPOLINE version
+        .macro RUNTIME_TRAMPOLINE version, wrapper
         .p2align 6
-        .type   ct_trampoline_runtime_\version, @function
-ct_trampoline_runtime_\version:
+        .type   ct_runtime_\version\()_\wrapper, @function
+ct_runtime_\version\()_\wrapper:
         .cfi_startproc
         movq    (%rsp), %rax
         shrq    $12, %rax
@@ -152,22 +184,45 @@ ct_trampoline_runtime_\version:
         movq    (%rsp), %rax
         shrq    $12, %rax
         cmpq    %rax, (%r10)
-        je      ct_trampoline
+        je      ct_trampoline_\wrapper
         jmp     ct_trampoline_careful
         .cfi_endproc
-        .size   ct_trampoline_runtime_\version, .-ct_trampoline_runtime_\version
+        .size   ct_runtime_\version\()_\wrapper, .-ct_runtime_\version\()_\wrapper
         .endm
-        RUNTIME_TRAMPOLINE 0
-        RUNTIME_TRAMPOLINE 1
-        RUNTIME_TRAMPOLINE 2
+        .irp    version, 0, 1, 2
+        RUNTIME_TRAMPOLINE \version, general
+        RUNTIME_TRAMPOLINE \version, plain
+        RUNTIME_TRAMPOLINE \version, plain_2
+        .endr
+
+/* Calls `macro` with the wrapper for a function and what else it is given. */
+        .macro CHOOSE macro, words, decoder, rest:vararg
+        .ifc    \decoder,launch
+        \macro launch, \rest
+        .exitm
+        .endif
+        .ifc    \decoder,launch_ex
+        \macro launch_ex, \rest
+        .exitm
+        .endif
+        .ifc    \decoder\()\words,none0
+        \macro plain, \rest
+        .exitm
+        .endif
+        .ifc    \decoder\()\words,none2
+        \macro plain_2, \rest
+        .exitm
+        .endif
+        \macro general, \rest
+        .endm
 
 /* The stubs, two instructions each, and the table of their addresses in the order of the rows. */
         .set    ct_stub_row, 0
-        .macro STUB label
+        .macro STUB label, wrapper
 \label:
         .cfi_startproc
-        movl    $ct_stub_row, %r11d
-        jmp     ct_trampoline
+        leaq    ct_rows + (ct_stub_row << ROWS_SHIFT)(%rip), %r11
+        jmp     ct_trampoline_\wrapper
         .cfi_endproc
         .pushsection .data.rel.ro.ct_stubs, "aw"
         .quad   \label
@@ -175,29 +230,29 @@ ct_trampoline_runtime_\version:
         .set    ct_stub_row, ct_stub_row + 1
         .endm
 
-        .macro DRIVER_STUB name
+        .macro DRIVER_STUB wrapper, name
         .globl  \name
         .type   \name, @function
         .p2align 4
 \name:
-        STUB    .Lstub_\name
+        STUB    .Lstub_\name, \wrapper
         .size   \name, .-\name
         .endm
 
         /* Two entries: the one that is exported, and the one in ct_stubs, which takes the caller as it is. */
-        .macro RUNTIME_STUB name, version, soname
+        .macro RUNTIME_STUB wrapper, name, version, soname
         .globl  ct_runtime_\version\()_\name
         .type   ct_runtime_\version\()_\name, @function
         .symver ct_runtime_\version\()_\name, \name@\soname
         .p2align 4
 ct_runtime_\version\()_\name:
         .cfi_startproc
-        movl    $ct_stub_row, %r11d
-        jmp     ct_trampoline_runtime_\version
+        leaq    ct_rows + (ct_stub_row << ROWS_SHIFT)(%rip), %r11
+        jmp     ct_runtime_\version\()_\wrapper
         .cfi_endproc
         .size   ct_runtime_\version\()_\name, .-ct_runtime_\version\()_\name
         .p2align 4
-        STUB    .Lstub_\version\()_\name
+        STUB    .Lstub_\version\()_\name, \wrapper
         .endm
 
         .pushsection .data.rel.ro.ct_stubs, "aw"
@@ -208,25 +263,28 @@ ct_runtime_\version\()_\name:
 ct_stubs:
         .popsection
 
-#define ROW(name, category, stack_words, decoder) DRIVER_STUB name
+/* Structs by value: on the stack, whatever their size. */
+#define BY_VALUE(bytes) many
+
+#define ROW(name, category, stack_words, decoder) CHOOSE DRIVER_STUB, stack_words, decoder, name
 #include "driver_api.def"
 #undef ROW
 
 /* The versions in the order of runtime.c. */
-#define ROW(name, category, stack_words, decoder) RUNTIME_STUB name, 0, libcudart.so.11.0
+#define ROW(name, category, stack_words, decoder) CHOOSE RUNTIME_STUB, stack_words, decoder, name, 0, libcudart.so.11.0
 #include "runtime_api.def"
 #undef ROW
-#define ROW(name, category, stack_words, decoder) RUNTIME_STUB name, 1, libcudart.so.12
+#define ROW(name, category, stack_words, decoder) CHOOSE RUNTIME_STUB, stack_words, decoder, name, 1, libcudart.so.12
 #include "runtime_api.def"
 #undef ROW
-#define ROW(name, category, stack_words, decoder) RUNTIME_STUB name, 2, libcudart.so.13
+#define ROW(name, category, stack_words, decoder) CHOOSE RUNTIME_STUB, stack_words, decoder, name, 2, libcudart.so.13
 #include "runtime_api.def"
 #undef ROW
 
         .altmacro
         .macro SPARE_STUB number
         .p2align 4
-        STUB    .Lspare_\number
+        STUB    .Lspare_\number, general
         .endm
         .set    ct_spare, 0
         .rept   128

@@ -42,7 +42,9 @@ static inline __attribute__((always_inline)) struct ct_target enter(struct ct_fr
     if (parts & PART_LOOKUP && CT_UNLIKELY(!lane || !id))
         return (struct ct_target){ NULL, CT_MODE_STRAIGHT };
 
-    const uint32_t depth = parts & PART_DEPTH ? ct_depth_enter(self, frame) : 0;
+    const uint32_t depth = parts & PART_DEPTH ? ct_depth_enter(self, ct_frame_place(frame)) : 0;
+    frame->depth = depth;
+    frame->producer = self;
 
     const uint64_t start = parts & PART_COUNTERS ? ct_counter_read() : 1;
     frame->start = start;

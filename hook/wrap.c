@@ -1,0 +1,207 @@
+/* The hot path of most calls, x86-64: a whole call in one function, so that the compiler keeps in registers
+ * what the general way (trampoline, ct_enter(), ct_leave()) has to lay into a frame, and so that the code of
+ * a call is one short piece: between two calls the program has driven it from the nearest cache.
+ *
+ * The trampoline (trampoline_x86_64.S) jumps here once it has seen that the thread has a lane and the function
+ * a number. Arguments beyond those that are named are not passed on, so that each wrapper is for the functions
+ * whose stubs name it: plain ones whose arguments fit six registers, and launches. What turns out to be rare on
+ * the way out goes the slow way with a frame that is laid out then.
+ *
+ * The rules are entry.c's: no vector register, lock, system call or allocation. */
+#include "graphs.h"
+#include "hook.h"
+
+#include <string.h>
+
+/* Where the trampoline leaves what it found; no argument travels there, and what a compiler puts before the
+ * first statement of such a function does not use it. */
+#define FOUND_BY_TRAMPOLINE(row, self, place)                                                                \
+    register const struct ct_row *row##_found __asm__("r11");                                                \
+    register struct ct_producer *self##_found __asm__("r10");                                                \
+    register uintptr_t place##_found __asm__("rax");                                                         \
+    __asm__ volatile("" : "=r"(row##_found), "=r"(self##_found), "=r"(place##_found));                       \
+    const struct ct_row *const row = row##_found;                                                            \
+    struct ct_producer *const self = self##_found;                                                           \
+    const uintptr_t place = place##_found
+
+typedef uint64_t word;
+
+struct open {
+    uint64_t start;
+    uint32_t depth;
+};
+
+static inline __attribute__((always_inline)) struct open enter(const struct ct_row *row, struct ct_producer *self,
+                                                               uintptr_t place)
+{
+    const uint32_t depth = ct_depth_enter(self, place);
+    const uint64_t start = ct_counter_read();
+    ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
+    return (struct open){ start, depth };
+}
+
+struct written {
+    struct ct_record *record; /* NULL: the call has to go the slow way */
+    uint64_t position;
+};
+
+/* Begins a record of so many slots, and writes what every record begins with. */
+static inline __attribute__((always_inline)) struct written
+begin_record(struct ct_producer *self, uint16_t id, enum ct_kind kind, uint32_t slots, const struct open *open)
+{
+    const uint64_t position = self->position;
+    if (CT_UNLIKELY(self != ct_self || !id || !self->idle || position + slots > self->limit))
+        return (struct written){ NULL, 0 };
+    const uint64_t place = position & self->mask;
+    if (slots > 1 && CT_UNLIKELY(place + slots > self->mask + 1))
+        return (struct written){ NULL, 0 };
+    self->idle = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    ct_lane_announce(self->lane, position);
+    const uint64_t end = ct_counter_read();
+    struct ct_record *record = (struct ct_record *)(void *)(self->ring + place * CT_SLOT_BYTES);
+    record->end = end;
+    record->span = ct_span(end - open->start, open->depth, 0);
+    /* As one word, since compilers make three of it. */
+    const uint32_t head = id | (uint32_t)kind << 16 | slots << 24;
+    memcpy(&record->function, &head, sizeof(head));
+    return (struct written){ record, position };
+}
+
+static inline __attribute__((always_inline)) void finish_record(struct ct_producer *self, uint64_t position,
+                                                                const struct open *open)
+{
+    struct ct_lane *lane = self->lane;
+    ct_lane_publish(lane, position);
+    ct_lane_leave(lane, open->depth);
+    self->position = position;
+    self->depth = open->depth;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->idle = 1;
+    if (CT_UNLIKELY(ct_lane_wants_doorbell(lane, position)))
+        ct_record_wake(self);
+}
+
+/* What the trampoline would have laid out. */
+static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row, struct ct_producer *self,
+                                                           const struct open *open, word result,
+                                                           const word *args, const word *stack_args)
+{
+    struct ct_frame frame = {
+        .stack_args = stack_args,
+        .start = open->start,
+        .producer = self,
+        .row = (uint32_t)(row - ct_rows),
+        .depth = open->depth,
+        .result = result,
+    };
+    for (uint32_t i = 0; args && i < CT_REGISTER_ARGS; i++)
+        frame.args[i] = args[i];
+    ct_leave_slow(&frame);
+    return frame.result;
+}
+
+/* A call without a decoder returned. */
+static inline __attribute__((always_inline)) word leave_plain(const struct ct_row *row, struct ct_producer *self,
+                                                              const struct open *open, word result)
+{
+    const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
+    const struct written written = begin_record(self, id, CT_KIND_CALL, 1, open);
+    if (CT_UNLIKELY(!written.record))
+        return leave_slow(row, self, open, result, NULL, NULL);
+    written.record->status = (int32_t)result;
+    written.record->value = 0;
+    finish_record(self, written.position + 1, open);
+    return result;
+}
+
+word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
+{
+    FOUND_BY_TRAMPOLINE(row, self, place);
+    const struct open open = enter(row, self, place);
+    typedef word function(word, word, word, word, word, word);
+    const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f);
+    return leave_plain(row, self, &open, result);
+}
+
+/* With two words on the stack, as cudaLaunchKernel has them. */
+word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f, word g, word h)
+{
+    FOUND_BY_TRAMPOLINE(row, self, place);
+    const struct open open = enter(row, self, place);
+    typedef word function(word, word, word, word, word, word, word, word);
+    const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, g, h);
+    return leave_plain(row, self, &open, result);
+}
+
+/* struct ct_launch as four words, the lower half of the first to be filled in: what comes in registers of 64
+ * bits is put together there, because a load that spans two stores has to wait for both. */
+struct launch_words {
+    word kernel_grid_x, grid_yz, block_xy, block_z_shared;
+};
+static_assert(sizeof(struct launch_words) == sizeof(struct ct_launch) && offsetof(struct ct_launch, grid) == 4 &&
+                  offsetof(struct ct_launch, block) == 16 && offsetof(struct ct_launch, shared_bytes) == 28,
+              "launch_words");
+
+static inline word pair(word lower, word upper)
+{
+    return (uint32_t)lower | upper << 32;
+}
+
+/* Writes the record of a launch that succeeded, was not captured, and was of a kernel that this lane has
+ * launched before. False: nothing is written. */
+static inline __attribute__((always_inline)) bool leave_launch(const struct ct_row *row, struct ct_producer *self,
+                                                               const struct open *open, word result, word function,
+                                                               word stream, const struct launch_words *launch)
+{
+    const struct ct_kernel_memo *memo = ct_kernel_memo(self, function);
+    if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || memo->handle != function ||
+                    memo->version != atomic_load_explicit(&ct_names_version, memory_order_acquire)))
+        return false;
+    const uint16_t id = atomic_load_explicit(&row->wrap_id, memory_order_relaxed);
+    const struct written written = begin_record(self, id, CT_KIND_LAUNCH, 2, open);
+    if (CT_UNLIKELY(!written.record))
+        return false;
+    written.record->status = 0;
+    written.record->value = stream == 0 && row->flags & CT_ROW_PER_THREAD ? 2 : stream;
+    struct launch_words *payload = (struct launch_words *)(void *)(written.record + 1);
+    payload->kernel_grid_x = memo->number | launch->kernel_grid_x;
+    payload->grid_yz = launch->grid_yz;
+    payload->block_xy = launch->block_xy;
+    payload->block_z_shared = launch->block_z_shared;
+    finish_record(self, written.position + 2, open);
+    return true;
+}
+
+/* cuLaunchKernel and its kin: function, grid, block, shared bytes, stream, and two words that are not read. */
+word ct_wrap_launch(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)
+{
+    FOUND_BY_TRAMPOLINE(row, self, place);
+    const struct open open = enter(row, self, place);
+    typedef word function(word, word, word, word, word, word, word, word, word, word, word);
+    const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, g, h, i, j, k);
+    const struct launch_words launch = { pair(0, b), pair(c, d), pair(e, f), pair(g, h) };
+    if (CT_LIKELY(leave_launch(row, self, &open, result, a, i, &launch)))
+        return result;
+    const word args[] = { a, b, c, d, e, f }, stack_args[] = { g, h, i, j, k };
+    return leave_slow(row, self, &open, result, args, stack_args);
+}
+
+/* cuLaunchKernelEx: configuration, function, and what is not read. */
+word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
+{
+    FOUND_BY_TRAMPOLINE(row, self, place);
+    const struct open open = enter(row, self, place);
+    typedef word function(word, word, word, word, word, word);
+    const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f);
+    const struct ct_launch_config *config = (const struct ct_launch_config *)a;
+    if (CT_LIKELY((ct_status)result == 0 && config)) {
+        const uint32_t *grid = config->grid, *block = config->block;
+        const struct launch_words launch = { pair(0, grid[0]), pair(grid[1], grid[2]), pair(block[0], block[1]),
+                                             pair(block[2], config->shared_bytes) };
+        if (CT_LIKELY(leave_launch(row, self, &open, result, b, config->stream, &launch)))
+            return result;
+    }
+    const word args[] = { a, b, c, d, e, f };
+    return leave_slow(row, self, &open, result, args, NULL);
+}
