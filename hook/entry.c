@@ -29,8 +29,8 @@ void ct_leave(struct ct_frame *frame)
     const struct ct_row *row = &ct_rows[frame->row];
     struct ct_producer *self = frame->producer;
     const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
-    /* Not ours any more: the thread gave its lane back, or this is a fork's child. */
-    if (CT_UNLIKELY(self != ct_self || !id || !self->idle || self->position >= self->limit)) {
+    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child. */
+    if (CT_UNLIKELY(!id || !self->idle || self->position >= self->limit)) {
         ct_leave_slow(frame);
         return;
     }
@@ -56,6 +56,6 @@ void ct_leave(struct ct_frame *frame)
 
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
-    if (CT_UNLIKELY(ct_lane_wants_doorbell(lane, position + 1)))
+    if (CT_UNLIKELY(ct_wants_doorbell(self, lane, position + 1)))
         ct_record_wake(self);
 }

@@ -300,13 +300,14 @@ struct ct_producer {
     uint8_t *ring;
     uint64_t mask;     /* slots - 1 */
     uint64_t position; /* next slot to write */
-    uint64_t limit;    /* slots up to here may be written without asking */
-    uint64_t allocated_slots;
+    uint64_t limit;    /* slots up to here may be written without asking; 0 when its thread has let go of it */
+    uint64_t rung;     /* the value of `wake` at which the doorbell was rung last */
     uint32_t idle; /* 1 except while a record is being written: a signal handler then finds 0 */
     uint32_t depth;
     uint32_t index;                /* of the lane */
     uint32_t epoch;                /* of the process when the lane was mapped */
     uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_place() of the open calls; ranges have none, see range.c */
+    uint64_t allocated_slots;
     struct ct_segment *segment;
     uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
     struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
@@ -317,6 +318,14 @@ extern __thread struct ct_producer *ct_self; /* never NULL: &ct_dormant when not
 extern struct ct_producer ct_dormant;
 extern struct ct_producer
     ct_unlaned; /* a frame's producer when the process records and its thread has no lane */
+
+/* Whether the collector asked to be woken by now. Once it was, the next call need not do it again: it drains
+ * before it names another position. Position 0 asks for every call's attention (ct_record_wake()). */
+static inline bool ct_wants_doorbell(const struct ct_producer *self, struct ct_lane *lane, uint64_t position)
+{
+    const uint64_t wake = ct_lane_wake(lane);
+    return position >= wake && (wake != self->rung || wake == 0);
+}
 
 /* Where a call stands on its thread's stack: the same for one place in the program, whichever way its calls
  * take through the hook. On x86-64 that is where the return address lies. */

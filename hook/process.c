@@ -193,8 +193,11 @@ void ct_process_ring_doorbell(void)
 {
     struct ct_control *control = ct_control;
     if (atomic_load_explicit(&control->sleeping, memory_order_relaxed) &&
-        atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
+        atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel)) {
+        const struct quiet quiet = quiet_begin();
         sem_post(&control->doorbell);
+        quiet_end(quiet);
+    }
 }
 
 /* ---- the segment ---- */
@@ -458,8 +461,10 @@ uint16_t ct_process_define(uint32_t row_index)
 
 void ct_process_detach(void)
 {
+    const struct quiet quiet = quiet_begin();
     struct ct_segment *segment = ct_self->segment;
     ct_thread_forget();
     if (segment && atomic_compare_exchange_strong(&process.segment, &segment, NULL))
         ct_thread_producers_abandon();
+    quiet_end(quiet);
 }

@@ -125,15 +125,16 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
 
 void ct_record_wake(struct ct_producer *producer)
 {
-    const struct quiet quiet = quiet_begin();
+    const uint64_t wake = ct_lane_wake(producer->lane);
+    if (producer->position >= wake)
+        producer->rung = wake;
     const uint32_t flags = atomic_load_explicit(&producer->segment->flags, memory_order_relaxed);
     if (flags & CT_SEGMENT_DETACHED) {
         ct_process_detach();
-    } else {
-        ct_selection_follow(producer->segment);
-        ct_process_ring_doorbell();
+        return;
     }
-    quiet_end(quiet);
+    ct_selection_follow(producer->segment);
+    ct_process_ring_doorbell();
 }
 
 /* Gives the ring its next piece of memory, or refuses for a second. */
@@ -244,7 +245,7 @@ void ct_record_act(struct ct_producer *self, const struct ct_act *act)
     const bool room = write_or_lose(self, &record, act->payload, act->payload_bytes, 0);
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
-    if (!room || ct_lane_wants_doorbell(self->lane, self->position))
+    if (!room || ct_wants_doorbell(self, self->lane, self->position))
         ct_record_wake(self);
 }
 
@@ -369,7 +370,7 @@ void ct_leave_slow(struct ct_frame *frame)
     self->trees += ct_outermost(self, frame->depth);
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
-    if (!room || ct_lane_wants_doorbell(lane, self->position))
+    if (!room || ct_wants_doorbell(self, lane, self->position))
         ct_record_wake(self);
 }
 

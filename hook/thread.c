@@ -29,6 +29,7 @@ static void give_back(void *unused)
     if (!self->lane || self->epoch != ct_process_epoch())
         return;
     self->depth = 0;
+    self->limit = 0;
     ct_lane_leave(self->lane, 0);
     /* Pairs with the acquire of the compare-and-swap in take_free(). */
     atomic_store_explicit(&self->lane->owner, CT_LANE_FREE, memory_order_release);
@@ -76,6 +77,7 @@ void ct_thread_producers_abandon(void)
 
 void ct_thread_forget(void)
 {
+    ct_self->limit = 0; /* calls that are under way go the slow way out */
     ct_self = &ct_dormant;
 }
 
@@ -180,7 +182,7 @@ bool ct_thread_attach(void)
     }
     arm_exit();
     ct_self = self;
-    if (ct_lane_wants_doorbell(self->lane, self->position))
+    if (ct_wants_doorbell(self, self->lane, self->position))
         ct_record_wake(self);
     return ct_self->lane != NULL;
 }

@@ -50,7 +50,8 @@ static inline __attribute__((always_inline)) struct written
 begin_record(struct ct_producer *self, uint16_t id, enum ct_kind kind, uint32_t slots, const struct open *open)
 {
     const uint64_t position = self->position;
-    if (CT_UNLIKELY(self != ct_self || !id || !self->idle || position + slots > self->limit))
+    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child. */
+    if (CT_UNLIKELY(!id || !self->idle || position + slots > self->limit))
         return (struct written){ NULL, 0 };
     const uint64_t place = position & self->mask;
     if (slots > 1 && CT_UNLIKELY(place + slots > self->mask + 1))
@@ -78,7 +79,7 @@ static inline __attribute__((always_inline)) void finish_record(struct ct_produc
     self->depth = open->depth;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
-    if (CT_UNLIKELY(ct_lane_wants_doorbell(lane, position)))
+    if (CT_UNLIKELY(ct_wants_doorbell(self, lane, position)))
         ct_record_wake(self);
 }
 

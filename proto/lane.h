@@ -120,9 +120,10 @@ static inline uint64_t ct_lane_tail(struct ct_lane *lane)
     return atomic_load_explicit(&lane->tail, memory_order_acquire);
 }
 
-static inline bool ct_lane_wants_doorbell(struct ct_lane *lane, uint64_t position)
+/* To be read behind the publishing: a collector that goes to sleep has set it before. */
+static inline uint64_t ct_lane_wake(struct ct_lane *lane)
 {
-    return position >= atomic_load_explicit(&lane->wake, memory_order_relaxed);
+    return atomic_load_explicit(&lane->wake, memory_order_relaxed);
 }
 
 /* The open call stands before the counter of open calls says so: pairs with the acquire in ct_lane_depth().

@@ -6,10 +6,10 @@
 #include "hook.h"
 #include "lane.h"
 
-/* What entry.c does, beside the trampoline. */
+/* What wrap.c does. */
 enum part {
     PART_COUNTERS = 1, /* the two reads of the counter */
-    PART_LOOKUP = 2,   /* the row by its number, the thread's producer, whether both are in use */
+    PART_LOOKUP = 2,   /* what the trampoline found: the row, its number, the producer */
     PART_DEPTH = 4,    /* the thread's own stack of open calls */
     PART_OPEN = 8,     /* the open call in the lane */
     PART_STATE = 16,   /* announcing and publishing */

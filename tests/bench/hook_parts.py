@@ -12,9 +12,9 @@ ROOT = HERE.parent.parent
 PATH_FLAGS = ["-fvisibility=hidden", "-ftls-model=initial-exec", "-fno-stack-protector", "-mgeneral-regs-only",
               "-falign-functions=64"]
 GROWING = [
-    ("trampoline", "stub, trampoline, two calls of empty functions"),
+    ("trampoline", "stub, trampoline, an empty wrapper"),
     ("and_counters", "and two counter reads"),
-    ("and_lookup", "and row, thread, number"),
+    ("and_lookup", "and row, thread and number put to use"),
     ("and_depth", "and the thread's stack of open calls"),
     ("and_open_call", "and the open call in the lane"),
     ("and_state", "and announcing and publishing"),

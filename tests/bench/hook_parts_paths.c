@@ -1,7 +1,9 @@
-/* The hook's short way, as hook/entry.c and hook/trampoline_x86_64.S have it, once for each row of HOOK_PATHS:
- * with some of its parts and without the others. It is compiled as entry.c is, for general registers alone.
+/* The hook's shortest way, that of plain calls, as hook/wrap.c and hook/trampoline_x86_64.S have it, once for each
+ * row of HOOK_PATHS: with some of its parts and without the others. It is compiled as wrap.c is.
  * What is left out leaves a constant behind, so that the rest stays as it is. */
 #include "hook_parts.h"
+
+#include <string.h>
 
 /* The addresses that the hook would have to look up. */
 enum { ROW = 40 };
@@ -32,43 +34,26 @@ void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots)
     ct_self = &parts_producer;
 }
 
-static inline __attribute__((always_inline)) struct ct_target enter(struct ct_frame *frame, unsigned parts)
+static inline __attribute__((always_inline)) uint64_t call(unsigned parts, const struct ct_row *row,
+                                                           struct ct_producer *self, uintptr_t place, void **context)
 {
-    const struct ct_row *row = &ct_rows[parts & PART_LOOKUP ? frame->row : ROW];
-    struct ct_producer *self = parts & PART_LOOKUP ? ct_self : &parts_producer;
     struct ct_lane *lane = self->lane;
-    const uint32_t id =
-        parts & PART_LOOKUP ? atomic_load_explicit(&row->enter_id, memory_order_acquire) : 7;
-    if (parts & PART_LOOKUP && CT_UNLIKELY(!lane || !id))
-        return (struct ct_target){ NULL, CT_MODE_STRAIGHT };
-
-    const uint32_t depth = parts & PART_DEPTH ? ct_depth_enter(self, ct_frame_place(frame)) : 0;
-    frame->depth = depth;
-    frame->producer = self;
-
+    const uint32_t depth = parts & PART_DEPTH ? ct_depth_enter(self, place) : 0;
     const uint64_t start = parts & PART_COUNTERS ? ct_counter_read() : 1;
-    frame->start = start;
     if (parts & PART_OPEN)
-        ct_lane_enter(lane, depth, id, start);
-    return (struct ct_target){ row->real, parts & PART_LOOKUP ? row->stack_words : 0 };
-}
+        ct_lane_enter(lane, depth,
+                      parts & PART_LOOKUP ? atomic_load_explicit(&row->enter_id, memory_order_acquire) : 7, start);
 
-static inline __attribute__((always_inline)) void leave(struct ct_frame *frame, unsigned parts)
-{
-    const struct ct_row *row = &ct_rows[parts & PART_LOOKUP ? frame->row : ROW];
-    struct ct_producer *self = parts & PART_DEPTH ? frame->producer : &parts_producer;
-    const uint32_t depth = parts & PART_DEPTH ? frame->depth : 0;
-    const uint16_t id =
-        parts & PART_LOOKUP ? atomic_load_explicit(&row->leave_id, memory_order_relaxed) : 7;
+    const uint64_t result = (uint64_t)((int (*)(void **))(uintptr_t)row->real)(context);
+
+    const uint16_t id = parts & PART_LOOKUP ? atomic_load_explicit(&row->leave_id, memory_order_relaxed) : 7;
+    const uint64_t position = self->position;
     if (parts & PART_GUARD) {
-        if (CT_UNLIKELY(self != ct_self || !id || !self->idle || self->position >= self->limit))
+        if (CT_UNLIKELY(!id || !self->idle || position + 1 > self->limit))
             __builtin_trap();
         self->idle = 0;
         atomic_signal_fence(memory_order_seq_cst);
     }
-
-    struct ct_lane *lane = self->lane;
-    const uint64_t position = self->position;
     if (parts & PART_STATE)
         ct_lane_announce(lane, position);
     const uint64_t end = parts & PART_COUNTERS ? ct_counter_read() : 2;
@@ -77,14 +62,13 @@ static inline __attribute__((always_inline)) void leave(struct ct_frame *frame, 
         __asm__ volatile("prefetchw %0" : : "m"(*((const char *)record + LINES_AHEAD * LINE_BYTES)));
     if (parts & PART_RECORD) {
         record->end = end;
-        record->span = ct_span(end - frame->start, depth, 0);
-        record->function = id;
-        record->kind = 1;
-        record->slots = 1;
-        record->status = (int32_t)frame->result;
+        record->span = ct_span(end - start, depth, 0);
+        const uint32_t head = id | (uint32_t)CT_KIND_CALL << 16 | UINT32_C(1) << 24;
+        memcpy(&record->function, &head, sizeof(head));
+        record->status = (int32_t)result;
         record->value = 0;
     } else if (parts & PART_COUNTERS) {
-        sink = end - frame->start;
+        sink = end - start;
     }
     if (parts & PART_STATE)
         ct_lane_publish(lane, position + 1);
@@ -97,34 +81,28 @@ static inline __attribute__((always_inline)) void leave(struct ct_frame *frame, 
     if (parts & PART_GUARD) {
         atomic_signal_fence(memory_order_seq_cst);
         self->idle = 1;
-        if (CT_UNLIKELY(ct_lane_wants_doorbell(lane, position + 1)))
+        if (CT_UNLIKELY(ct_wants_doorbell(self, lane, position + 1)))
             __builtin_trap();
     }
+    return result;
 }
 
-/* The stub and the trampoline's short way, with the frame of hook.h: 96 bytes, stack_args at 48, row at 72,
- * result at 80. */
+/* Behind the stub and the trampoline, as they are; without the look-up it comes with the answers. */
 #define DEFINE_PATH(name, parts)                                                                             \
-    struct ct_target parts_enter_##name(struct ct_frame *frame);                                             \
-    void parts_leave_##name(struct ct_frame *frame);                                                         \
-    __attribute__((used)) struct ct_target parts_enter_##name(struct ct_frame *frame)                        \
+    uint64_t parts_wrap_##name(void **context);                                                              \
+    __attribute__((used)) uint64_t parts_wrap_##name(void **context)                                         \
     {                                                                                                        \
-        return enter(frame, parts);                                                                          \
-    }                                                                                                        \
-    __attribute__((used)) void parts_leave_##name(struct ct_frame *frame)                                    \
-    {                                                                                                        \
-        leave(frame, parts);                                                                                 \
+        register const struct ct_row *row __asm__("r11");                                                    \
+        register struct ct_producer *self __asm__("r10");                                                    \
+        register uintptr_t place __asm__("rax");                                                             \
+        __asm__ volatile("" : "=r"(row), "=r"(self), "=r"(place));                                           \
+        return call(parts, (parts) & PART_LOOKUP ? row : &ct_rows[ROW],                                      \
+                    (parts) & PART_LOOKUP ? self : &parts_producer, place, context);                         \
     }                                                                                                        \
     __asm__(".pushsection .text\n\t.p2align 6\n\t.globl parts_" #name "\n\t.hidden parts_" #name "\n"        \
-            "\t.type parts_" #name ", @function\nparts_" #name ":\n\tmovl $40, %r11d\n\tjmp 1f\n"            \
-            "\t.p2align 6\n1:\tpushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $96, %rsp\n"                            \
-            "\tmovq %rdi, 0(%rsp)\n\tmovq %rsi, 8(%rsp)\n\tmovq %rdx, 16(%rsp)\n\tmovq %rcx, 24(%rsp)\n"     \
-            "\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\tleaq 16(%rbp), %rax\n\tmovq %rax, 48(%rsp)\n"     \
-            "\tmovl %r11d, 72(%rsp)\n\tmovq %rsp, %rdi\n\tcall parts_enter_" #name "\n"                      \
-            "\ttestq %rdx, %rdx\n\tjnz 2f\n"                                                                 \
-            "\tmovq -96(%rbp), %rdi\n\tmovq -88(%rbp), %rsi\n\tmovq -80(%rbp), %rdx\n"                       \
-            "\tmovq -72(%rbp), %rcx\n\tmovq -64(%rbp), %r8\n\tmovq -56(%rbp), %r9\n"                         \
-            "\tcall *%rax\n\tmovq %rax, -16(%rbp)\n\tleaq -96(%rbp), %rdi\n\tleaq -96(%rbp), %rsp\n"         \
-            "\tcall parts_leave_" #name "\n\tmovq -16(%rbp), %rax\n\tleave\n\tret\n2:\tud2\n"                \
+            "\t.type parts_" #name ", @function\nparts_" #name ":\n\tleaq ct_rows+40*32(%rip), %r11\n\tjmp 1f\n" \
+            "\t.p2align 5\n1:\tmovq ct_self@gottpoff(%rip), %r10\n\tmovq %fs:(%r10), %r10\n"               \
+            "\tcmpq $0, 192(%r10)\n\tje 2f\n\tcmpw $0, 18(%r11)\n\tje 2f\n\tmovq %rsp, %rax\n"              \
+            "\tjmp parts_wrap_" #name "\n2:\tud2\n"                                                         \
             "\t.size parts_" #name ", .-parts_" #name "\n\t.popsection");
 HOOK_PATHS(DEFINE_PATH)
