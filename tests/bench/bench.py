@@ -14,6 +14,8 @@ BENCHMARKS = (
     "hook",
     "cases",
     "tail",
+    "ioctls",
+    "instructions",
     "collector",
 )
 
