@@ -1,4 +1,4 @@
-# Sourced by quickstart and check: makes sure of Debian packages, as root or with sudo, and says what it does.
+# Sourced by quickstart, check and bench: makes sure of Debian packages, as root or with sudo, and says what it does.
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -21,6 +21,16 @@ need_packages() {
     export DEBIAN_FRONTEND=noninteractive
     "${as_root[@]}" apt-get update -q
     "${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+# Installs what can be installed of these, and goes on without the rest.
+want_packages() {
+    local package
+    # In a shell of their own, which alone ends where there is no root. Together first: that asks the archive once.
+    (need_packages "$@") && return
+    for package in "$@"; do
+        (need_packages "$package") || echo "$0: going on without $package" >&2
+    done
 }
 
 if ! command -v apt-get >/dev/null; then

@@ -1,17 +1,40 @@
 """Figures of benchmarks as JSON lines: medians over interleaved rounds, with the spread."""
 import collections
 import json
+import operator
 import statistics
 
+MEETS = {"<=": operator.le, ">=": operator.ge}
 
-def spread(values, digits=3):
+
+class Missing(Exception):
+    """A peer that cannot be had here; the text says why."""
+
+
+def rounded(value):
+    return round(value, 3) if abs(value) >= 0.1 else float(f"{value:.2g}")
+
+
+def spread(values, rounded=rounded):
     values = sorted(values)
-    return {"median": round(statistics.median(values), digits), "min": round(values[0], digits),
-            "max": round(values[-1], digits), "rounds": len(values)}
+    return {"median": rounded(statistics.median(values)), "min": rounded(values[0]), "max": rounded(values[-1]),
+            "rounds": len(values)}
 
 
-def emit(benchmark, figure, values, unit):
-    print(json.dumps({"benchmark": benchmark, "figure": figure, "unit": unit, **spread(values)}), flush=True)
+def emit(benchmark, figure, values, unit, target=None):
+    """`target`: such as ("<=", 1.05), what docs/performance.md wants of the median."""
+    if not values:
+        emit_missing(benchmark, figure, "in no round was there anything to compare with")
+        return
+    line = {"benchmark": benchmark, "figure": figure, "unit": unit, **spread(values)}
+    if target:
+        sign, bound = target
+        line |= {"target": f"{sign} {bound:,}", "reached": MEETS[sign](line["median"], bound)}
+    print(json.dumps(line), flush=True)
+
+
+def emit_missing(benchmark, figure, why):
+    print(json.dumps({"benchmark": benchmark, "figure": figure, "missing": str(why)}), flush=True)
 
 
 def rounds_of(text):
@@ -21,3 +44,13 @@ def rounds_of(text):
         variant, _, value = line.split()
         rounds[variant].append(float(value))
     return rounds
+
+
+def less(values, floor):
+    """What each round has more than the floor of the same round."""
+    return [value - base for value, base in zip(values, floor)]
+
+
+def over(values, others):
+    """Ratios within rounds. A round whose divisor is nothing, as far as the clock can tell, has none."""
+    return [value / other for value, other in zip(values, others) if other > 0]

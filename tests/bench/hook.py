@@ -1,48 +1,28 @@
-"""What a traced call adds, against two counter reads and a clock_gettime ring of the same round."""
-import os
-import sqlite3
-import subprocess
-import sys
-import tempfile
+"""What a call that returns at once costs more than the bare one, by the hook and by what one would take in its place:
+wrappers, JSON lines, LTTng-UST, uprobes. All are in the same rounds of one program; ratios are of what is added."""
+import pathlib
 
-from figures import emit, rounds_of
+import peers
+from figures import emit, less, over
+from program import Measured
+
+# Those that want nothing of the machine.
+WAYS = ("bare", "wrapper", "two_counter_reads", "clock_ring", "json_lines", "json_lines_flushed", "cudatrace")
+# On a machine with a GPU, the targets for one.
+GPU = pathlib.Path("/dev/nvidiactl").exists()
+TARGETS = {"added_over_two_counter_reads": ("<=", 1.1 if GPU else 1.05)}
 
 
-def run(build, programs=None):
-    """programs: where hook_cost and its driver lie, if not in the build."""
-    programs = programs or build / "tests/bench"
-    session = f"bench{os.getpid()}"
-    with tempfile.TemporaryDirectory() as folder:
-        database = os.path.join(folder, "trace.db")
-        cudatrace = build / "tools/cudatrace"
-        env = dict(os.environ, LD_LIBRARY_PATH=str(programs))
-        program = subprocess.Popen([cudatrace, "run", "--session", session, "--db", database, "--",
-                                    "taskset", "-c", str(max(os.sched_getaffinity(0))), programs / "hook_cost"],
-                                   env=env, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True)
-        # On one processor: a program that the scheduler moves finds its ring in the other's caches, and what it pays for
-        # that is not the tracer's doing.
-        lines = []
-        for line in program.stdout:
-            if line == "flush\n":
-                subprocess.run([cudatrace, "flush", "--session", session], check=True)
-                program.stdin.write("\n")
-                program.stdin.flush()
-            else:
-                lines.append(line)
-        if program.wait() != 0:
-            sys.exit("hook_cost failed")
-        connection = sqlite3.connect(database)
-        calls, lost = connection.execute("SELECT sum(calls), sum(lost) FROM totals").fetchone()
-        connection.close()
-    if lost:
-        sys.exit(f"{lost} of {calls} calls were lost: the figures would be those of a full ring")
-    rounds = rounds_of("".join(lines))
-    bare = rounds["bare"]
-    for variant, values in rounds.items():
-        emit("hook", f"{variant}_call_ns", values, "ns")
-    added = {v: [value - b for value, b in zip(values, bare)] for v, values in rounds.items() if v != "bare"}
-    for variant, values in added.items():
-        emit("hook", f"{variant}_added_ns", values, "ns")
-    for peer in ("two_counter_reads", "clock_ring"):
-        emit("hook", f"added_over_{peer}", [a / b for a, b in zip(added["cudatrace"], added[peer])], "ratio")
+def run(build):
+    with Measured() as session:
+        session.start_daemon()
+        rounds = peers.measure("hook", session, WAYS, "-r", 25, "-b", 100, "-c", 200)
+    for way, values in rounds.items():
+        emit("hook", f"{way}_call_ns", values, "ns")
+    added = {way: less(values, rounds["bare"]) for way, values in rounds.items() if way != "bare"}
+    for way, values in added.items():
+        emit("hook", f"{way}_added_ns", values, "ns", ("<=", 50) if GPU and way == "cudatrace" else None)
+    for way, values in added.items():
+        if way not in ("cudatrace", "wrapper"):
+            figure = f"added_over_{way}"
+            emit("hook", figure, over(added["cudatrace"], values), "ratio", TARGETS.get(figure))

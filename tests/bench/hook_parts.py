@@ -32,17 +32,17 @@ def build_programs(folder):
     commands = [
         [*compiler, "-fPIE", *PATH_FLAGS, "-c", "-o", folder / "paths.o", HERE / "hook_parts_paths.c"],
         [*compiler, "-fPIE", "-o", folder / "hook_parts", HERE / "hook_parts.c", folder / "paths.o", "-lpthread"],
-        [*compiler, "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1",
-         HERE / "null_driver.c"],
-        [*compiler, "-o", folder / "hook_cost", HERE / "hook_cost.c", folder / "libcuda.so.1"],
+        [*compiler, "-fPIC", "-shared", "-fvisibility=hidden", "-fno-ipa-icf", "-Wl,-soname,libcuda.so.1",
+         "-o", folder / "libcuda.so.1", HERE / "null_driver.c", HERE / "probed.c"],
+        [*compiler, "-o", folder / "hook_cost", HERE / "hook_cost.c", HERE / "peers.c", folder / "libcuda.so.1",
+         "-lpthread", "-ldl"],
     ]
     for command in commands:
         subprocess.run(command, check=True)
-    return folder
 
 
 def row(values):
-    figures = spread(values, 1)
+    figures = spread(values, lambda value: round(value, 1))
     return f"{figures['median']:8.1f}  ({figures['min']:.1f}-{figures['max']:.1f})"
 
 

@@ -83,6 +83,7 @@ class Session:
             os.unlink(path)
         if kind is None:
             equal(left, [], "what is left in /dev/shm")
+        if kind in (None, KeyboardInterrupt):
             shutil.rmtree(self.dir, ignore_errors=True)
         else:
             print(f"kept for a look: {self.dir}", file=sys.stderr)

@@ -371,10 +371,18 @@ class Training:
 
 def profile(options, report, scratch):
     """The benchmarks of tests/bench that need no GPU, built here: what the hook costs on this host, part by part."""
-    import hook  # noqa: PLC0415: their modules are found through figures' folder
+    build = pathlib.Path(scratch) / "build"
+    programs = build / "tests" / "bench"
+    programs.mkdir(parents=True)
+    for part in ("hook", "collector", "tools"):
+        (build / part).symlink_to(os.path.abspath(os.path.join(options.build, part)))
+    # Read by the end-to-end tests' sessions when they are imported.
+    os.environ["CUDATRACE_BUILD"] = str(build)
+    sys.path.append(os.path.join(os.path.dirname(HERE), "e2e"))
+    import hook  # noqa: PLC0415: the modules are found through figures' folder
     import hook_parts  # noqa: PLC0415
-    programs = hook_parts.build_programs(scratch)
-    hook.run(pathlib.Path(options.build).resolve(), programs)
+    hook_parts.build_programs(programs)
+    hook.run(build)
     report.say(hook_parts.report(programs / "hook_parts"))
 
 

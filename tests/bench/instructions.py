@@ -1,0 +1,72 @@
+"""What a call executes: machine instructions of a plain call, a launch and a copy, bare and through the hook, and of the
+launch's those in its decoder and in the look-up of its kernel's name. valgrind's callgrind counts them in a processor
+that it simulates. They say nothing of time, but they are the same on every machine and in every run, and a change of
+one shows.
+
+A program that makes a few calls and one that makes more differ by those calls alone: the loop around them, the driver's
+function, and what the hook does. The first program is warm by then: its lane, its first piece of ring, its names."""
+import re
+import shutil
+
+from cudatrace_test import equal
+from figures import Missing, emit, emit_missing, less, over
+from program import PROGRAMS, Measured
+
+# Each kernel is launched in the first program too, and the second one's launches fit the first piece of a ring: no call
+# learns a name or pays for the next piece.
+KERNELS, FEW, MANY = 64, 128, 512
+ROUNDS = 3
+LOOP = "make_calls"  # of hook_cost: what comes before it is not the same in every run
+SUBJECTS = {"plain": "instant", "launch_of_one_kernel": "launch", f"launch_of_{KERNELS}_kernels": f"launch:{KERNELS}",
+            "copy": "copy"}
+# The hook's functions that a launch goes through, with all that they call.
+PARTS = {"decoder": "ct_decode_launch", "kernel_name": "ct_names_kernel"}
+
+
+def executed(session, function, subject, way, calls):
+    """In a function and all that it calls."""
+    done = session.run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--toggle-collect={function}",
+                       PROGRAMS / "hook_cost", "-m", "count", "-s", subject, "-c", calls, way, status=None)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode != 0 or not found:
+        raise Missing(f"valgrind ended with {done.returncode}: {' '.join(done.stderr.split())[-200:]}")
+    return int(found.group(1))
+
+
+def a_call(session, *counted):
+    return [(executed(session, *counted, MANY) - executed(session, *counted, FEW)) / (MANY - FEW) for _ in range(ROUNDS)]
+
+
+def measure(session):
+    added = {}
+    for name, subject in SUBJECTS.items():
+        bare, traced = (a_call(session, LOOP, subject, way) for way in ("bare", "cudatrace"))
+        added[name] = less(traced, bare)
+        emit("instructions", f"{name}_bare_call", bare, "instructions")
+        emit("instructions", f"{name}_cudatrace_call", traced, "instructions")
+        emit("instructions", f"{name}_added", added[name], "instructions")
+        if name.startswith("launch"):
+            for part, function in PARTS.items():
+                emit("instructions", f"{name}_{part}", a_call(session, function, subject, "cudatrace"), "instructions")
+    for name in added:
+        if name != "plain":
+            emit("instructions", f"{name}_added_over_plain", over(added[name], added["plain"]), "ratio")
+
+
+def run(build):
+    if not shutil.which("valgrind"):
+        emit_missing("instructions", "valgrind", "no valgrind command (Debian: valgrind)")
+        return
+    try:
+        with Measured() as session:
+            session.start_daemon()
+            measure(session)
+            session.flush()
+            made = ROUNDS * (FEW + MANY)
+            stored = session.rows("""
+                SELECT name, sum(stored) FROM totals WHERE name NOT IN ('cuInit', 'cuModuleGetFunction') GROUP BY name""")
+            equal(dict(stored),
+                  {"cuCtxGetCurrent": made, "cuLaunchKernel": made * 2 * (1 + len(PARTS)), "cuMemcpyHtoD_v2": made},
+                  "what the hook recorded under valgrind")
+    except Missing as why:
+        emit_missing("instructions", "valgrind", why)

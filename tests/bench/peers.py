@@ -1,0 +1,34 @@
+"""The peers that want something of the machine, in the same rounds as the hook. One that cannot be had is reported and
+left out."""
+import contextlib
+
+import lttng
+import uprobes
+from figures import Missing, emit_missing
+
+# They can wrap any call; and those that have a function of their own, which returns at once.
+WRAPPERS = (lttng.Tracer,)
+ALL = (*WRAPPERS, uprobes.Tracefs, uprobes.Bpftrace)
+
+
+def measure(benchmark, session, ways, *arguments, peers=ALL):
+    """{way: [value of each round]} of these ways and of the peers' ways; none of a peer that did not see all calls."""
+    attached = []
+    with contextlib.ExitStack() as stack:
+        for peer in (kind(session) for kind in peers):
+            try:
+                attached.append(stack.enter_context(peer))
+            except (Missing, OSError) as why:
+                emit_missing(benchmark, peer.name, why)
+        options = [option for peer in attached for option in peer.options]
+        env = {name: value for peer in attached for name, value in peer.env.items()}
+        rounds = session.measure("-o", session.dir, *arguments, *options, *ways,
+                                 *(way for peer in attached for way in peer.ways), env=env)
+        for peer in attached:
+            try:
+                peer.check(session.each)
+            except (Missing, OSError) as why:
+                emit_missing(benchmark, peer.name, why)
+                for name in [name for name in rounds if name.partition(".")[0] in peer.ways]:
+                    del rounds[name]
+    return rounds

@@ -1,0 +1,51 @@
+"""A session in which hook_cost runs: its rings are flushed between rounds, and its figures count only if the trace has
+what it did."""
+import signal
+import subprocess
+
+from cudatrace_test import BUILD, Session, equal
+from figures import rounds_of
+
+PROGRAMS = BUILD / "tests/bench"
+
+
+class Measured(Session):
+    """Counts what it measured in `each`: the calls by each way."""
+
+    def env(self, preload=True, **more):
+        return super().env(preload, **{"LD_LIBRARY_PATH": PROGRAMS, **more})
+
+    def pause(self):
+        """The daemon drains nothing any more."""
+        self.daemon.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.daemon.send_signal(signal.SIGCONT)
+
+    def measure(self, *arguments, between=None, env=None, lost=0):
+        """{way: [value of each round]} of hook_cost. `between` is called before each round, in place of a flush.
+        Fails unless the trace has all calls, but for those that a full ring is expected to lose."""
+        lines = []
+        with self.start(PROGRAMS / "hook_cost", *arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                        text=True) as program:
+            for line in program.stdout:
+                if line == "round\n":
+                    (between or self.flush)()
+                    program.stdin.write("\n")
+                    program.stdin.flush()
+                else:
+                    lines.append(line)
+        equal(program.returncode, 0, "the status of hook_cost")
+        rounds = rounds_of("".join(lines))
+        self.each, traced = (int(rounds.pop(name)[0]) for name in ("each", "traced"))
+        if self.daemon:
+            self.resume()
+            self.flush()
+            self.check_recorded(program.pid, traced, lost)
+        return rounds
+
+    def check_recorded(self, pid, made, lost):
+        calls, stored, dropped = self.rows("""
+            SELECT sum(calls), sum(stored), sum(lost) FROM totals JOIN processes USING (process_id)
+             WHERE pid = ? AND layer = 'driver' AND totals.name NOT IN ('cuInit', 'cuModuleGetFunction')""", pid)[0]
+        equal((calls, stored, dropped), (made, made - lost, lost), "calls in the trace, stored and lost")

@@ -1,0 +1,163 @@
+"""The peers that probe a function in its file, at its begin and its return, by traps into the kernel: the kernel's own
+tracing by its tracefs, which needs nothing installed, and bpftrace."""
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from figures import Missing
+from program import PROGRAMS
+
+LIBRARY = (PROGRAMS / "libcuda.so.1").resolve()
+TRACEFS = pathlib.Path("/sys/kernel/tracing")
+
+
+def file_offset(library, symbol):
+    """Where in the file a function is, as uprobes want to know."""
+    def lines(*command):
+        try:
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Missing(f"{error} (Debian: binutils)") from None
+
+    for line in lines("nm", "-D", "--defined-only", library):
+        address, _, name = line.split()
+        if name == symbol:
+            address = int(address, 16)
+            break
+    else:
+        raise Missing(f"{library} has no {symbol}")
+    for line in lines("readelf", "-lW", library):
+        words = line.split()
+        if words[:1] == ["LOAD"]:
+            offset, start, size = int(words[1], 16), int(words[2], 16), int(words[4], 16)
+            if start <= address < start + size:
+                return address - start + offset
+    raise Missing(f"{symbol} lies in no segment of {library}")
+
+
+class Tracefs:
+    name = "uprobes_tracefs"
+    ways = ("uprobes_tracefs",)
+    options = ()
+    env = {}
+
+    def __init__(self, _):
+        self.group = f"cudatrace_bench_{os.getpid()}"
+        self.undo = contextlib.ExitStack()
+
+    def __enter__(self):
+        if os.geteuid() != 0:
+            raise Missing("uprobes want root")
+        with contextlib.ExitStack() as undo:
+            self.tracefs = self.mount(undo)
+            where = f"{LIBRARY}:0x{file_offset(LIBRARY, 'bench_probed_tracefs'):x}"
+            try:
+                for kind, event in (("p", "call_begin"), ("r", "call_end")):
+                    self.define(f"{kind}:{self.group}/{event} {where}")
+                    undo.callback(self.define, f"-:{self.group}/{event}")
+                # An instance has buffers of its own: nobody else's tracing is touched.
+                instance = self.tracefs / "instances" / self.group
+                instance.mkdir()
+                undo.callback(instance.rmdir)
+                enable = instance / "events" / self.group / "enable"
+                enable.write_text("1")
+                undo.callback(enable.write_text, "0")
+            except OSError as error:
+                raise Missing(f"the kernel refuses uprobes: {error}") from None
+            self.undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self.undo.close()
+
+    def mount(self, undo):
+        if (TRACEFS / "uprobe_events").exists():
+            return TRACEFS
+        place = tempfile.mkdtemp(prefix="cudatrace-tracefs-")
+        undo.callback(os.rmdir, place)
+        done = subprocess.run(["mount", "-t", "tracefs", "tracefs", place], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Missing(f"no tracefs: {' '.join(done.stderr.split())}")
+        undo.callback(subprocess.run, ["umount", place], check=True)
+        if not os.path.exists(f"{place}/uprobe_events"):
+            raise Missing("this kernel has no uprobe_events")
+        return pathlib.Path(place)
+
+    def define(self, text):
+        # Appended, since truncating the file removes everybody's probes; and not by open(), which would seek in it.
+        file = os.open(self.tracefs / "uprobe_events", os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(file, f"{text}\n".encode())
+        finally:
+            os.close(file)
+
+    def check(self, made):
+        hits = {}
+        for line in (self.tracefs / "uprobe_profile").read_text().splitlines():
+            file, event, count = line.rsplit(maxsplit=2)
+            if file.strip() == str(LIBRARY):
+                hits[event] = int(count)
+        for event in ("call_begin", "call_end"):
+            if hits.get(event) != made:
+                raise Missing(f"{hits.get(event)} of {made} calls came to {event}")
+
+
+class Bpftrace:
+    """Sums by function and not each call: the cheapest that one would do with it."""
+    name = "uprobes_bpftrace"
+    ways = ("uprobes_bpftrace",)
+    options = ()
+    env = {}
+    PROGRAM = """
+        uprobe:{library}:bench_probed_bpftrace {{ @start[tid] = nsecs; }}
+        uretprobe:{library}:bench_probed_bpftrace /@start[tid]/ {{
+            @calls = count(); @ns = sum(nsecs - @start[tid]); delete(@start[tid]);
+        }}
+        interval:ms:200 {{ printf("ready\\n"); }}
+        END {{ clear(@start); }}"""
+
+    def __init__(self, _):
+        self.tracer = None
+
+    def __enter__(self):
+        if not shutil.which("bpftrace"):
+            raise Missing("no bpftrace command (Debian: bpftrace)")
+        if os.geteuid() != 0:
+            raise Missing("bpftrace wants root")
+        self.tracer = subprocess.Popen(["bpftrace", "-e", self.PROGRAM.format(library=LIBRARY)],
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            said = []
+            for line in self.tracer.stdout:
+                if line == "ready\n":
+                    return self
+                said.append(line)
+            raise Missing(f"bpftrace ended: {' '.join(''.join(said).split())[:200]}")
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        """What it says of what it saw."""
+        tracer, self.tracer = self.tracer, None
+        if not tracer:
+            return ""
+        tracer.terminate()
+        try:
+            return tracer.communicate(timeout=60)[0]
+        except subprocess.TimeoutExpired:
+            tracer.kill()
+            return tracer.communicate()[0]
+
+    def check(self, made):
+        found = re.search(r"@calls: (\d+)", self.end())
+        seen = int(found.group(1)) if found else 0
+        if seen != made:
+            raise Missing(f"{seen} of {made} calls were seen")
