@@ -7,6 +7,7 @@
 #include "watch.h"
 #include "worker.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -176,6 +177,9 @@ static void on_batch(const struct ct_report *report, void *data)
         next = p->next;
         close_process(daemon, p);
     }
+    /* What a thousand processes took lies in pieces between what stays. */
+    if (report->gone && report->processes == 0)
+        malloc_trim(0);
     find_new_segments(daemon);
     const bool failed = report->error[0] != '\0';
     if (failed != daemon->failing) {

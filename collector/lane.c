@@ -29,9 +29,8 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
     if ((uint64_t)status.st_size < offset + CT_LANE_HEADER_BYTES)
         return -EPROTO;
     struct ct_lane_source *source = calloc(1, sizeof(*source));
-    uint8_t *buffer = malloc((size_t)BUFFER_SLOTS * CT_SLOT_BYTES);
     void *map = MAP_FAILED;
-    if (source && buffer)
+    if (source)
         map = mmap(NULL, process->facts.lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd,
                    (off_t)offset);
     struct ct_guard *guard = map == MAP_FAILED ? NULL : ct_guard_add(map, process->facts.lane_stride);
@@ -39,7 +38,6 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
         if (map != MAP_FAILED)
             munmap(map, process->facts.lane_stride);
         free(source);
-        free(buffer);
         return -ENOMEM;
     }
     *source = (struct ct_lane_source){
@@ -49,7 +47,6 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
         .index = index,
         .ring_slots = process->facts.ring_bytes / CT_SLOT_BYTES,
         .guard = guard,
-        .buffer = buffer,
     };
     *result = source;
     return 0;
@@ -101,7 +98,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 
 /* ---- reading ---- */
 
-/* Makes `slots` slots from the position on readable in the buffer; false when they are not all published. */
+/* Makes `slots` slots from the position on readable in the buffer; false when they are not all published, or
+ * without memory: then they stay where they are. */
 static bool fill(struct ct_lane_source *source, uint64_t slots)
 {
     const uint64_t position = source->place.position;
@@ -109,6 +107,10 @@ static bool fill(struct ct_lane_source *source, uint64_t slots)
         return false;
     if (position >= source->buffer_at && position + slots <= source->buffer_at + source->buffer_slots)
         return true;
+    if (!source->buffer)
+        source->buffer = malloc((size_t)BUFFER_SLOTS * CT_SLOT_BYTES);
+    if (!source->buffer)
+        return false;
     uint64_t wanted = source->head - position;
     if (wanted > BUFFER_SLOTS)
         wanted = BUFFER_SLOTS;
@@ -313,6 +315,12 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
 void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
 {
     struct ct_lane *lane = source->shared;
+    if (source->place.position == source->committed.position && !source->peeked) {
+        /* Of thousands of threads most are silent most of the time. */
+        free(source->buffer);
+        source->buffer = NULL;
+        source->buffer_slots = 0;
+    }
     source->committed = source->place;
     ct_lane_consume(lane, source->place.position);
     uint64_t seen = 0;

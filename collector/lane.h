@@ -24,7 +24,7 @@ struct ct_lane_source {
     struct ct_lane_place committed; /* the same, as the database has it */
     uint64_t head;                  /* published: records before it may be read */
 
-    /* Private copies of the slots from `buffer_at` on. */
+    /* Private copies of the slots from `buffer_at` on; NULL while the lane is silent. */
     uint8_t *buffer;
     uint64_t buffer_at, buffer_slots;
     struct ct_record record; /* the next call, once peeked */

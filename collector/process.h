@@ -46,8 +46,8 @@ struct ct_process {
     struct ct_guard *guard;
 
     int64_t process_id, segment_id;
-    struct ct_process_function *functions; /* facts.function_slots of them */
-    uint32_t function_count;
+    struct ct_process_function *functions; /* room for function_room of them, 1 at least */
+    uint32_t function_count, function_room;
     struct ct_lane_source **lanes;
     uint32_t lane_count;
     bool open_saved;         /* the database has the open calls of `open_signature`, and no others */

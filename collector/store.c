@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the tables of numbers may hold: together 20 MiB when they are full, as ten thousand short-lived
+ * processes make them. A thousand threads that call eighty functions each have room. */
 enum {
-    SITES_MAX = 1 << 18,
-    SHAPES_MAX = 1 << 16,
-    ROUTES_MAX = 1 << 16,
-    SUBJECTS_MAX = 1 << 16,
+    SITES_MAX = 1 << 17,
+    SHAPES_MAX = 1 << 15,
+    ROUTES_MAX = 1 << 14,
+    SUBJECTS_MAX = 1 << 15,
 };
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
@@ -314,7 +316,7 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
     const int error = ct_store_run(store, store->statement[INSERT_CALLS], NULL);
     *rows = store->rows;
     if (!error && store->out_of_memory) {
-        snprintf(store->error, sizeof(store->error), "out of memory");
+        ct_store_short_of_memory(store);
         return -1;
     }
     return error;
@@ -357,6 +359,10 @@ const char *ct_store_path(const struct ct_store *store)
 const char *ct_store_error(const struct ct_store *store)
 {
     return store->error;
+}
+void ct_store_short_of_memory(struct ct_store *store)
+{
+    snprintf(store->error, sizeof(store->error), "out of memory");
 }
 
 /* ---- open and close ---- */

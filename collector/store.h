@@ -22,6 +22,8 @@ void ct_store_close(struct ct_store *store);
 const char *ct_store_path(const struct ct_store *store);
 /* What went wrong last, as a sentence; valid until the next call. */
 const char *ct_store_error(const struct ct_store *store);
+/* Notes that memory is short, for a caller that found so itself. */
+void ct_store_short_of_memory(struct ct_store *store);
 
 /* ---- a batch: begin, then any of the rest, then commit; after an error roll back ---- */
 
