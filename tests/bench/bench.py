@@ -4,7 +4,15 @@ import argparse
 import importlib
 import pathlib
 
-BENCHMARKS = ("hook", "collector")
+BENCHMARKS = (
+    "hook",
+    "collector",
+    "processes",
+    "starvation",
+    "latency",
+    "daemon",
+    "queries",
+)
 
 
 def main():

@@ -10,8 +10,14 @@ def spread(values):
             "rounds": len(values)}
 
 
-def emit(benchmark, figure, values, unit):
-    print(json.dumps({"benchmark": benchmark, "figure": figure, "unit": unit, **spread(values)}), flush=True)
+def emit(benchmark, figure, values, unit, target=None):
+    """target: what the median should be, as ("<=", 250) or (">=", 0.75)."""
+    line = {"benchmark": benchmark, "figure": figure, "unit": unit, **spread(values)}
+    if target:
+        sign, bound = target
+        line["target"] = f"{sign} {bound}"
+        line["reached"] = line["median"] <= bound if sign == "<=" else line["median"] >= bound
+    print(json.dumps(line), flush=True)
 
 
 def rounds_of(text):
