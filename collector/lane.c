@@ -13,6 +13,7 @@ enum {
     /* A thread that was stopped between announcing and publishing is waited for this long; its row is late
        then. */
     ANNOUNCE_PATIENCE_NS = 100000000,
+    STATUS_NOT_READY = 600, /* of driver and runtime: an answer, no failure */
 };
 
 /* A record may not claim to have returned in the future, but for the error of the anchors. */
@@ -251,6 +252,7 @@ static void take(struct ct_source *base, struct ct_row *row)
     /* What was asked for and refused moved nothing. */
     if (row->has_bytes && record->status == 0)
         total->bytes = row->bytes < INT64_MAX - total->bytes ? total->bytes + row->bytes : INT64_MAX;
+    total->failed += record->status != 0 && record->status != STATUS_NOT_READY;
     total->calls++;
 
     source->last_start = record->end - ticks;

@@ -37,6 +37,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [INSERT_BULK + CT_BULK_LAUNCH] = ct_sql_store_insert_launches,
     [INSERT_BULK + CT_BULK_TRANSFER] = ct_sql_store_insert_transfers,
     [INSERT_BULK + CT_BULK_CALL_SUBJECT] = ct_sql_store_insert_call_subjects,
+    [INSERT_BULK + CT_BULK_LONG_CALL] = ct_sql_store_insert_long_calls,
     [FIND_CALL] = ct_sql_store_find_call,
     [INSERT_FUNCTION] = ct_sql_store_insert_function,
     [INSERT_PROCESS] = ct_sql_store_insert_process,
@@ -175,6 +176,7 @@ static const struct {
     [CT_BULK_LAUNCH] = { "new_launches", 2 },
     [CT_BULK_TRANSFER] = { "new_transfers", 4 },
     [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2 },
+    [CT_BULK_LONG_CALL] = { "new_long_calls", 2 },
 };
 
 void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)

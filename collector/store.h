@@ -71,6 +71,7 @@ enum ct_bulk {
     CT_BULK_LAUNCH,       /* call_id, shape_id */
     CT_BULK_TRANSFER,     /* call_id, route_id, source, destination */
     CT_BULK_CALL_SUBJECT, /* call_id, subject_id */
+    CT_BULK_LONG_CALL,    /* call_id, start_ns */
     CT_BULK_COUNT
 };
 void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value);
@@ -140,7 +141,7 @@ int ct_store_save_unsent(struct ct_store *store, int64_t segment_id, uint32_t en
                          const struct ct_unsent_facts *facts);
 
 struct ct_total_facts {
-    uint64_t calls, total_ns, min_ns, max_ns, bytes;
+    uint64_t calls, total_ns, min_ns, max_ns, bytes, failed;
 };
 int ct_store_add_total(struct ct_store *store, int64_t process_id, int64_t function_id,
                        const struct ct_total_facts *facts);

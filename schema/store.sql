@@ -13,6 +13,9 @@ INSERT INTO call (end_ns, duration_ns, site_id, bytes) VALUES (?1, ?2, ?3, ?4);
 -- name: mark_late_call
 INSERT INTO late_call (call_id, behind_ns) VALUES (?1, ?2);
 
+-- name: insert_long_calls
+INSERT INTO long_call (call_id, start_ns) SELECT c1, c2 FROM new_long_calls;
+
 -- name: insert_site
 INSERT INTO site (site_id, thread_id, function_id, depth, status) VALUES (?1, ?2, ?3, ?4, ?5);
 
@@ -78,12 +81,13 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                   skipped_bytes = excluded.skipped_bytes;
 
 -- name: add_total
-INSERT INTO total (process_id, function_id, calls, total_ns, min_ns, max_ns, bytes)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO total (process_id, function_id, calls, total_ns, min_ns, max_ns, bytes, failed)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (process_id, function_id)
     DO UPDATE SET calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns,
                   min_ns = min(min_ns, excluded.min_ns), max_ns = max(max_ns, excluded.max_ns),
-                  bytes = min(CAST(bytes + excluded.bytes AS INTEGER), 9223372036854775807);
+                  bytes = min(CAST(bytes + excluded.bytes AS INTEGER), 9223372036854775807),
+                  failed = failed + excluded.failed;
 
 -- name: insert_name
 INSERT INTO name (mangled, demangled) VALUES (?1, ?2)

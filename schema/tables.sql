@@ -80,6 +80,14 @@ CREATE TABLE late_call (
     behind_ns INTEGER NOT NULL             -- how far the order of storing had gone past it
 );
 
+CREATE TABLE long_call (
+    -- Calls that took more than a tenth of a second, by their start: all others that began in a window returned at
+    -- most a tenth of a second after it, so that the key of `call` finds them.
+    call_id  INTEGER PRIMARY KEY REFERENCES call,
+    start_ns INTEGER NOT NULL
+);
+CREATE INDEX long_call_start ON long_call (start_ns);
+
 CREATE TABLE name (
     -- Names of kernels that processes used, each once.
     name_id   INTEGER PRIMARY KEY,
@@ -236,6 +244,7 @@ CREATE TABLE total (
     min_ns      INTEGER NOT NULL,
     max_ns      INTEGER NOT NULL,
     bytes       INTEGER NOT NULL,
+    failed      INTEGER NOT NULL,          -- of the calls
     PRIMARY KEY (process_id, function_id)
 ) WITHOUT ROWID;
 

@@ -56,9 +56,10 @@ with Session() as s:
     # Questions that fail, and questions that would write.
     for query in ("SELECT nothing FROM nowhere", "SELECT 1 +"):
         refuses(1, CUDATRACE, "sql", "--db", s.db, query, says="sql: ")
+    version = s.value("PRAGMA user_version")
     for query in ("DELETE FROM call", "DROP VIEW calls", "ATTACH '/tmp/x.db' AS x", "PRAGMA user_version = 9",
                   "CREATE TABLE x (a)", "VACUUM"):
         s.run(CUDATRACE, "sql", "--db", s.db, query, preload=False, status=None)
-        equal(s.value("PRAGMA user_version"), 2, "the schema version after " + query)
+        equal(s.value("PRAGMA user_version"), version, "the schema version after " + query)
         equal(s.value("SELECT count(*) FROM sqlite_master WHERE name IN ('calls', 'call')"), 2, query)
     refuses(1, CUDATRACE, "report", "--db", s.db, "--pid", "1", says="no process 1")

@@ -178,6 +178,9 @@ class Session:
             "functions whose stored is not the number of their rows")
         equal(self.value("SELECT (SELECT ifnull(sum(stored), 0) FROM totals) - (SELECT count(*) FROM calls)"), 0,
               "rows that no total counts")
+        equal(self.rows("SELECT process_id, layer, name, failed FROM totals WHERE failed > 0 ORDER BY 1, 2, 3"), self.rows(
+            "SELECT process_id, layer, name, count(*) FROM calls WHERE status NOT IN (0, 600) GROUP BY process_id, layer, "
+            "name ORDER BY 1, 2, 3"), "calls that failed")
         if lost is not None:
             equal(self.value("SELECT ifnull(sum(lost), 0) FROM totals"), lost, "calls lost")
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "
