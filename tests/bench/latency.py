@@ -44,8 +44,9 @@ def ages_ms(ends, seen):
 def measure(build, rate):
     with session(build) as s:
         s.start_daemon()
-        programs = [s.start(*calls(build, "--rate", rate // PROCESSES, "--calls", rate // PROCESSES * SECONDS, "--mix",
-                                   "training"), stdout=subprocess.DEVNULL) for _ in range(PROCESSES)]
+        each = rate // PROCESSES
+        programs = [s.start(*calls(build, "--rate", each, "--burst", max(1, rate // 10000), "--calls", each * SECONDS,
+                                   "--mix", "training"), stdout=subprocess.DEVNULL) for _ in range(PROCESSES)]
         seen = watch(s.db, programs)
         if any(program.returncode for program in programs):
             sys.exit("latency: a program failed")

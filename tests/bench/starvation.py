@@ -26,7 +26,7 @@ def start_all(s, build, preload):
     slow = s.start(*calls(build, "--rate", SLOW_RATE, "--calls", SLOW_RATE * SECONDS), preload=preload,
                    stdout=subprocess.DEVNULL)
     start = time.monotonic()
-    fast = [s.start(*calls(build, "--rate", RATE, "--calls", RATE * SECONDS), preload=preload, stdout=subprocess.PIPE)
+    fast = [s.start(*calls(build, "--rate", RATE, "--burst", 100, "--calls", RATE * SECONDS), preload=preload, stdout=subprocess.PIPE)
             for _ in range(FAST)]
     rates = []
     for program in fast:
