@@ -335,11 +335,16 @@ void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
 }
 
+void ct_lane_source_forget_sites(struct ct_lane_source *source)
+{
+    memset(source->known, 0, sizeof(source->known));
+}
+
 void ct_lane_source_revert(struct ct_lane_source *source)
 {
     source->place = source->committed;
     source->peeked = false;
     source->buffer_slots = 0;
-    memset(source->known, 0, sizeof(source->known));
+    ct_lane_source_forget_sites(source);
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }

@@ -55,6 +55,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 /* Saves position and losses. */
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch);
 void ct_lane_source_publish(struct ct_lane_source *source, bool idle);
+/* Numbers of sites that the store gave are void. */
+void ct_lane_source_forget_sites(struct ct_lane_source *source);
 void ct_lane_source_revert(struct ct_lane_source *source);
 
 #endif

@@ -523,6 +523,12 @@ void ct_process_publish(struct ct_process *process, bool idle, uint32_t selectio
     }
 }
 
+void ct_process_forget_sites(struct ct_process *process)
+{
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        ct_lane_source_forget_sites(process->lanes[i]);
+}
+
 void ct_process_revert(struct ct_process *process)
 {
     for (uint32_t i = 0; i < process->function_room; i++) {

@@ -88,6 +88,8 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch);
 /* After commit: gives the producers their room back. `selections` are the session's wishes, which the hook is
  * to follow. */
 void ct_process_publish(struct ct_process *process, bool idle, uint32_t selections);
+/* Numbers of sites that the store gave are void. */
+void ct_process_forget_sites(struct ct_process *process);
 /* After rollback: positions as they were. */
 void ct_process_revert(struct ct_process *process);
 /* True while published calls wait to be stored. */

@@ -40,6 +40,17 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
 uint64_t ct_store_call_id(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
 
+/* What ct_store_expire() did. */
+struct ct_expired {
+    uint64_t rows;   /* calls */
+    bool more;       /* there are more to take away now */
+    bool renumbered; /* numbers that ct_store_site() and its like have given are void from now on */
+};
+/* Takes away calls that returned before `before_ns`, the oldest `rows_max` at most, with all that is known of
+ * them, in a transaction of its own: never between begin and commit. 0, or -1; then roll back. */
+int ct_store_expire(struct ct_store *store, uint64_t before_ns, uint64_t rows_max,
+                    struct ct_expired *expired);
+
 /* Statements that are deferred to the end of the batch, in their order, since they come up while rows are
  * being stored. Integers first, then a text where the statement has one. */
 enum ct_deferred {

@@ -7,7 +7,7 @@
 
 CREATE TABLE meta (
     -- What is known of the trace as a whole: host, boot_id, session, cudatrace_version, created_unix_s,
-    -- realtime_offset_ns. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns
+    -- realtime_offset_ns; expired_before_ns: calls that returned before it have been taken away. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns
     -- added to one gives nanoseconds since 1970.
     key   TEXT PRIMARY KEY,
     value
@@ -245,6 +245,7 @@ CREATE TABLE total (
     max_ns      INTEGER NOT NULL,
     bytes       INTEGER NOT NULL,
     failed      INTEGER NOT NULL,          -- of the calls
+    expired     INTEGER NOT NULL DEFAULT 0, -- of the calls, those that are in `call` no more (--keep)
     PRIMARY KEY (process_id, function_id)
 ) WITHOUT ROWID;
 

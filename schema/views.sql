@@ -383,7 +383,8 @@ SELECT seen.process_id,
        max_ns,
        ifnull(bytes, 0) + ifnull(unsent_bytes, 0)     AS bytes,
        function.category,
-       ifnull(failed, 0)                              AS failed
+       ifnull(failed, 0)                              AS failed,
+       ifnull(expired, 0)                             AS expired -- of the stored: in `calls` no more (--keep)
   FROM seen
   JOIN function       ON function.function_id = seen.function_id
   LEFT JOIN total     ON total.process_id = seen.process_id AND total.function_id = seen.function_id
