@@ -10,7 +10,8 @@ MIX = pathlib.Path(__file__).with_name("training.calls.tsv")
 
 def run(build):
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([build / "tests/bench/collector_rate", folder, MIX], capture_output=True, text=True, check=True)
+        done = subprocess.run([build / "tests/bench/collector_rate", folder, MIX], capture_output=True, text=True,
+                              check=True)
     rounds = rounds_of(done.stdout)
     emit("collector", "rows_per_s", rounds["collector"], "rows/s")
     emit("collector", "bare_insert_select_rows_per_s", rounds["bare"], "rows/s")

@@ -26,8 +26,8 @@ def start_all(s, build, preload):
     slow = s.start(*calls(build, "--rate", SLOW_RATE, "--calls", SLOW_RATE * SECONDS), preload=preload,
                    stdout=subprocess.DEVNULL)
     start = time.monotonic()
-    fast = [s.start(*calls(build, "--rate", RATE, "--burst", 100, "--calls", RATE * SECONDS), preload=preload, stdout=subprocess.PIPE)
-            for _ in range(FAST)]
+    fast = [s.start(*calls(build, "--rate", RATE, "--burst", 100, "--calls", RATE * SECONDS), preload=preload,
+                    stdout=subprocess.PIPE) for _ in range(FAST)]
     rates = []
     for program in fast:
         if not program.stdout.readline().endswith(b"ok\n"):
