@@ -8,6 +8,7 @@
 enum {
     ROWS_MAX = 250000, /* a batch's: about a tenth of a second */
     META_INTERVAL_NS = 1000000000,
+    EXPIRE_ROWS = 20000, /* taken away behind a batch: a hundredth of a second; more where more come */
 };
 
 #define EACH_PROCESS(p) for (struct ct_process *p = collection->processes; p; p = p->next)
@@ -97,6 +98,31 @@ static void sort_out(struct ct_collection *collection, struct ct_report *report)
     }
 }
 
+static void undo(struct ct_collection *collection, struct ct_report *report)
+{
+    memcpy(report->error, ct_store_error(collection->store), sizeof(report->error));
+    ct_store_rollback(collection->store);
+    EACH_PROCESS(p) ct_process_revert(p);
+}
+
+/* A piece of what is older than what is kept. A full batch is followed by a piece of twice its size, so that
+ * rows go as fast as they come. */
+static void expire(struct ct_collection *collection, const struct ct_batch *batch, struct ct_report *report)
+{
+    struct ct_expired expired;
+    if (collection->keep_ns == 0 || batch->now_ns <= collection->keep_ns)
+        return;
+    if (ct_store_expire(collection->store, batch->now_ns - collection->keep_ns,
+                        EXPIRE_ROWS + 2 * report->rows, &expired) != 0) {
+        undo(collection, report);
+        return;
+    }
+    if (expired.renumbered)
+        EACH_PROCESS(p) ct_process_forget_sites(p);
+    report->expiring = expired.more;
+    report->expired_total += expired.rows;
+}
+
 void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report)
 {
@@ -119,9 +145,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
 
     if (begun != 0 || fill_batch(collection, &batch, report) != 0 ||
         ct_store_commit(collection->store) != 0) {
-        memcpy(report->error, ct_store_error(collection->store), sizeof(report->error));
-        ct_store_rollback(collection->store);
-        EACH_PROCESS(p) ct_process_revert(p);
+        undo(collection, report);
         report->rows = 0;
         report->flushed_ns = 0;
     } else {
@@ -129,6 +153,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
             atomic_load_explicit(&collection->control->selections, memory_order_acquire);
         EACH_PROCESS(p) ct_process_publish(p, report->rows == 0, selections);
         sort_out(collection, report);
+        expire(collection, &batch, report);
     }
     /* From here on a lane that passes its mark rings; what it passed before is seen as backlog. */
     atomic_store_explicit(&collection->control->sleeping, 1, memory_order_seq_cst);

@@ -20,6 +20,7 @@ struct ct_collection {
     bool orphans;
     struct ct_merge merge;
     uint64_t meta_written_ns;
+    uint64_t keep_ns; /* calls that returned longer ago are taken away; 0: none */
 };
 
 struct ct_request {
@@ -34,11 +35,12 @@ struct ct_report {
     uint64_t flushed_ns;                /* all that returned before is stored; 0 when rows were left over */
     bool more;                          /* the batch was full: rows that could be stored were left */
     bool backlog;                       /* published calls wait, if only because they are too young */
+    bool expiring;                      /* calls wait to be taken away */
     char error[CT_STORE_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
     struct ct_process *gone;            /* ended or detached processes: no longer in the collection */
 
     /* Sums since the start. */
-    uint64_t rows_total, late_total, batches_total;
+    uint64_t rows_total, late_total, batches_total, expired_total;
     uint32_t processes, lanes;
 };
 

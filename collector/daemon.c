@@ -7,6 +7,7 @@
 #include "watch.h"
 #include "worker.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -176,6 +177,9 @@ static void on_batch(const struct ct_report *report, void *data)
         next = p->next;
         close_process(daemon, p);
     }
+    /* What a thousand processes took lies in pieces between what stays. */
+    if (report->gone && report->processes == 0)
+        malloc_trim(0);
     find_new_segments(daemon);
     const bool failed = report->error[0] != '\0';
     if (failed != daemon->failing) {
@@ -202,7 +206,7 @@ static void on_batch(const struct ct_report *report, void *data)
         ct_worker_request_flush(daemon->worker, waiting);
     } else if (report->more) {
         batch_in(daemon, 0);
-    } else if (report->rows > 0 || report->backlog) {
+    } else if (report->rows > 0 || report->backlog || report->expiring) {
         daemon->empty_batches = 0;
         batch_in(daemon, PACE_MS);
     } else if (++daemon->empty_batches < 2) {
@@ -253,11 +257,11 @@ static void on_status(char *text, size_t bytes, void *data)
     }
     snprintf(
         text, bytes,
-        "session %s\ndatabase %s\ndaemon %d\nprocesses %u\nthreads %u\nstored %llu\nlate %llu\nbatches %llu\n"
-        "clock %s\nlayers %s\ncalls %s\nsample %u\nstate %s\n",
+        "session %s\ndatabase %s\ndaemon %d\nprocesses %u\nthreads %u\nstored %llu\nlate %llu\nexpired %llu\n"
+        "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstate %s\n",
         daemon->session.name, ct_store_path(daemon->store), (int)getpid(), last->processes, last->lanes,
         (unsigned long long)last->rows_total, (unsigned long long)last->late_total,
-        (unsigned long long)last->batches_total,
+        (unsigned long long)last->expired_total, (unsigned long long)last->batches_total,
         daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime", layers,
         *selection.calls ? selection.calls : "*", selection.sample, daemon->failing ? last->error : "ok");
 }
@@ -371,8 +375,8 @@ static int start(struct daemon *daemon, char *message)
                                                 .data = daemon };
     char socket_path[CT_NAME_BYTES];
     ct_session_socket_path(socket_path, daemon->session.uid, daemon->session.name);
-    int error = ct_worker_create(&daemon->loop, daemon->store, daemon->session.control, on_batch, daemon,
-                                 &daemon->worker);
+    int error = ct_worker_create(&daemon->loop, daemon->store, daemon->session.control, options->keep_ns,
+                                 on_batch, daemon, &daemon->worker);
     if (!error)
         error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, on_process, daemon,
                                 &daemon->watch);

@@ -198,11 +198,13 @@ static int open_connection(struct ct_database *database, enum verdict verdict, c
     sqlite3_busy_timeout(*connection, 5000);
     /* Synchronous NORMAL: a power cut may cost the last commits and never the database. */
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(*connection,
-                          "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                          "PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864;"
-                          "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY",
-                          NULL, NULL, NULL);
+        rc = sqlite3_exec(
+            *connection,
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+            "PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864;"
+            "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
+            "PRAGMA secure_delete = OFF", /* Debian's default writes zeros over what is deleted */
+            NULL, NULL, NULL);
     if (rc == SQLITE_OK && verdict == EMPTY)
         rc = create(*connection, session, boot_id);
     if (rc == SQLITE_OK)

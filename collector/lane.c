@@ -13,6 +13,7 @@ enum {
     /* A thread that was stopped between announcing and publishing is waited for this long; its row is late
        then. */
     ANNOUNCE_PATIENCE_NS = 100000000,
+    STATUS_NOT_READY = 600, /* of driver and runtime: an answer, no failure */
 };
 
 /* A record may not claim to have returned in the future, but for the error of the anchors. */
@@ -29,9 +30,8 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
     if ((uint64_t)status.st_size < offset + CT_LANE_HEADER_BYTES)
         return -EPROTO;
     struct ct_lane_source *source = calloc(1, sizeof(*source));
-    uint8_t *buffer = malloc((size_t)BUFFER_SLOTS * CT_SLOT_BYTES);
     void *map = MAP_FAILED;
-    if (source && buffer)
+    if (source)
         map = mmap(NULL, process->facts.lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd,
                    (off_t)offset);
     struct ct_guard *guard = map == MAP_FAILED ? NULL : ct_guard_add(map, process->facts.lane_stride);
@@ -39,7 +39,6 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
         if (map != MAP_FAILED)
             munmap(map, process->facts.lane_stride);
         free(source);
-        free(buffer);
         return -ENOMEM;
     }
     *source = (struct ct_lane_source){
@@ -49,7 +48,6 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
         .index = index,
         .ring_slots = process->facts.ring_bytes / CT_SLOT_BYTES,
         .guard = guard,
-        .buffer = buffer,
     };
     *result = source;
     return 0;
@@ -101,7 +99,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 
 /* ---- reading ---- */
 
-/* Makes `slots` slots from the position on readable in the buffer; false when they are not all published. */
+/* Makes `slots` slots from the position on readable in the buffer; false when they are not all published, or
+ * without memory: then they stay where they are. */
 static bool fill(struct ct_lane_source *source, uint64_t slots)
 {
     const uint64_t position = source->place.position;
@@ -109,6 +108,10 @@ static bool fill(struct ct_lane_source *source, uint64_t slots)
         return false;
     if (position >= source->buffer_at && position + slots <= source->buffer_at + source->buffer_slots)
         return true;
+    if (!source->buffer)
+        source->buffer = malloc((size_t)BUFFER_SLOTS * CT_SLOT_BYTES);
+    if (!source->buffer)
+        return false;
     uint64_t wanted = source->head - position;
     if (wanted > BUFFER_SLOTS)
         wanted = BUFFER_SLOTS;
@@ -249,6 +252,7 @@ static void take(struct ct_source *base, struct ct_row *row)
     /* What was asked for and refused moved nothing. */
     if (row->has_bytes && record->status == 0)
         total->bytes = row->bytes < INT64_MAX - total->bytes ? total->bytes + row->bytes : INT64_MAX;
+    total->failed += record->status != 0 && record->status != STATUS_NOT_READY;
     total->calls++;
 
     source->last_start = record->end - ticks;
@@ -313,6 +317,12 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
 void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
 {
     struct ct_lane *lane = source->shared;
+    if (source->place.position == source->committed.position && !source->peeked) {
+        /* Of thousands of threads most are silent most of the time. */
+        free(source->buffer);
+        source->buffer = NULL;
+        source->buffer_slots = 0;
+    }
     source->committed = source->place;
     ct_lane_consume(lane, source->place.position);
     uint64_t seen = 0;
@@ -325,11 +335,16 @@ void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
 }
 
+void ct_lane_source_forget_sites(struct ct_lane_source *source)
+{
+    memset(source->known, 0, sizeof(source->known));
+}
+
 void ct_lane_source_revert(struct ct_lane_source *source)
 {
     source->place = source->committed;
     source->peeked = false;
     source->buffer_slots = 0;
-    memset(source->known, 0, sizeof(source->known));
+    ct_lane_source_forget_sites(source);
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }

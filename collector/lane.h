@@ -24,7 +24,7 @@ struct ct_lane_source {
     struct ct_lane_place committed; /* the same, as the database has it */
     uint64_t head;                  /* published: records before it may be read */
 
-    /* Private copies of the slots from `buffer_at` on. */
+    /* Private copies of the slots from `buffer_at` on; NULL while the lane is silent. */
     uint8_t *buffer;
     uint64_t buffer_at, buffer_slots;
     struct ct_record record; /* the next call, once peeked */
@@ -55,6 +55,8 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 /* Saves position and losses. */
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch);
 void ct_lane_source_publish(struct ct_lane_source *source, bool idle);
+/* Numbers of sites that the store gave are void. */
+void ct_lane_source_forget_sites(struct ct_lane_source *source);
 void ct_lane_source_revert(struct ct_lane_source *source);
 
 #endif

@@ -18,7 +18,7 @@ enum { EXIT_USAGE = 2 };
 
 static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
-    "                   [--clock NAME] [--auto]\n"
+    "                   [--keep DURATION] [--clock NAME] [--auto]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
     "belongs to the session, and stores them in a SQLite database while they run.\n"
@@ -29,6 +29,8 @@ static const char help[] =
     "  --foreground      stay in the foreground, log to standard error\n"
     "  --ring SIZE       shared memory for each traced thread: a power of two from 64K\n"
     "                    to 256M, taken piece by piece as it is used (default: 1M)\n"
+    "  --keep DURATION   take calls away again that returned longer ago, as 90s, 10m, 24h or\n"
+    "                    7d: the file stops growing, sums go on (default: keep all)\n"
     "  --clock NAME      what calls are timed with: counter, the processor's; or monotonic,\n"
     "                    the kernel's (default: the counter where the kernel trusts it)\n"
     "  --auto            leave when the last `cudatrace run` that uses it has ended\n"
@@ -62,6 +64,26 @@ static uint64_t parse_size(const char *text)
     if (errno || end == text || *end || text[0] == '-' || number > CT_RING_BYTES_MAX)
         return 0;
     return number * unit;
+}
+
+/* "10m" to nanoseconds; 0 for what is no duration from a second to ten years. */
+static uint64_t parse_duration(const char *text)
+{
+    static const struct {
+        char unit;
+        uint64_t seconds;
+    } units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+    const uint64_t seconds_max = UINT64_C(3653) * 86400;
+    char *end;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    if (errno || text[0] < '0' || text[0] > '9' || !*end || end[1])
+        return 0;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (*end == units[i].unit && number <= seconds_max / units[i].seconds)
+            return number * units[i].seconds * 1000000000;
+    }
+    return 0;
 }
 
 /* The parent of a background daemon waits for one byte: 0 for ready; else the exit status, and the sentence
@@ -140,12 +162,13 @@ static int absolute(const char *path, char *out, size_t bytes)
 
 int main(int argc, char **argv)
 {
-    enum { DB = 1, SESSION, FOREGROUND, RING, CLOCK, AUTO, HELP, VERSION };
+    enum { DB = 1, SESSION, FOREGROUND, RING, KEEP, CLOCK, AUTO, HELP, VERSION };
     static const struct option known[] = {
         { "db", required_argument, NULL, DB },
         { "session", required_argument, NULL, SESSION },
         { "foreground", no_argument, NULL, FOREGROUND },
         { "ring", required_argument, NULL, RING },
+        { "keep", required_argument, NULL, KEEP },
         { "clock", required_argument, NULL, CLOCK },
         { "auto", no_argument, NULL, AUTO },
         { "help", no_argument, NULL, HELP },
@@ -176,6 +199,11 @@ int main(int argc, char **argv)
             if (options.ring_bytes < CT_RING_BYTES_MIN || options.ring_bytes > CT_RING_BYTES_MAX ||
                 options.ring_bytes & (options.ring_bytes - 1))
                 return wrong("--ring %s: wants a power of two from 64K to 256M", optarg);
+            break;
+        case KEEP:
+            options.keep_ns = parse_duration(optarg);
+            if (options.keep_ns == 0)
+                return wrong("--keep %s: wants a duration from 1s to 3653d, as 90s, 10m, 24h or 7d", optarg);
             break;
         case CLOCK:
             if (strcmp(optarg, "counter") != 0 && strcmp(optarg, "monotonic") != 0)

@@ -2,6 +2,9 @@
  * the row is taken, since its details will name it. */
 #include "store_private.h"
 
+/* Longer calls are in the table long_call, and queries for windows of starts rely on it: docs/sql.md. */
+#define LONG_CALL_NS 100000000
+
 /* A free call_id at or before `wanted` for a late row: neither stored nor given to another of this batch. Not
  * after it, where rows that are still to come may want it. */
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
@@ -50,6 +53,10 @@ static bool next_call(struct ct_row_table *table)
         const bool in_order = place_row(store, ct_merge_peek(store->merge));
         ct_merge_next(store->merge, &store->row);
         store->rows++;
+        if (store->row.duration_ns > LONG_CALL_NS)
+            ct_store_add(store, CT_BULK_LONG_CALL,
+                         (const int64_t[]){ (int64_t)store->call_id,
+                                            (int64_t)(store->call_id - store->row.duration_ns) });
         if (in_order) {
             table->value[0] = (int64_t)store->call_id;
             table->value[1] = (int64_t)store->row.duration_ns;

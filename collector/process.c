@@ -146,7 +146,8 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     process->facts.cmdline[sizeof(process->facts.cmdline) - 1] = '\0';
 
     error = -ENOMEM;
-    process->functions = calloc(process->facts.function_slots, sizeof(*process->functions));
+    process->function_room = 1; /* what the names of unknown functions fall back to */
+    process->functions = calloc(process->function_room, sizeof(*process->functions));
     void *map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, 0);
     if (map != MAP_FAILED) {
         process->shared = map;
@@ -211,12 +212,33 @@ static void copy_name(char *to, const char *from)
     to[i] = '\0';
 }
 
+/* Room for `count` functions. Most processes use a few dozen of the thousands that a directory may have. */
+static bool make_room(struct ct_process *process, uint32_t count)
+{
+    if (count <= process->function_room)
+        return true;
+    uint32_t room = process->function_room * 2;
+    while (room < count)
+        room *= 2;
+    struct ct_process_function *functions = realloc(process->functions, room * sizeof(*functions));
+    if (!functions)
+        return false;
+    memset(functions + process->function_room, 0, (room - process->function_room) * sizeof(*functions));
+    process->functions = functions;
+    process->function_room = room;
+    return true;
+}
+
 static int sync_functions(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t published = atomic_load_explicit(&process->shared->functions, memory_order_acquire);
     if (published > process->facts.function_slots) {
         process->broken = "its directory is longer than it has room for";
         return 0;
+    }
+    if (!make_room(process, published)) {
+        ct_store_short_of_memory(batch->store);
+        return -1;
     }
     for (uint32_t i = process->function_count; i < published; i++) {
         struct ct_function entry;
@@ -501,9 +523,15 @@ void ct_process_publish(struct ct_process *process, bool idle, uint32_t selectio
     }
 }
 
+void ct_process_forget_sites(struct ct_process *process)
+{
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        ct_lane_source_forget_sites(process->lanes[i]);
+}
+
 void ct_process_revert(struct ct_process *process)
 {
-    for (uint32_t i = 0; i < process->facts.function_slots; i++) {
+    for (uint32_t i = 0; i < process->function_room; i++) {
         process->functions[i].total = (struct ct_total_facts){ 0 };
         process->functions[i].unsent_now = process->functions[i].unsent;
     }

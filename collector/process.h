@@ -46,8 +46,8 @@ struct ct_process {
     struct ct_guard *guard;
 
     int64_t process_id, segment_id;
-    struct ct_process_function *functions; /* facts.function_slots of them */
-    uint32_t function_count;
+    struct ct_process_function *functions; /* room for function_room of them, 1 at least */
+    uint32_t function_count, function_room;
     struct ct_lane_source **lanes;
     uint32_t lane_count;
     bool open_saved;         /* the database has the open calls of `open_signature`, and no others */
@@ -88,6 +88,8 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch);
 /* After commit: gives the producers their room back. `selections` are the session's wishes, which the hook is
  * to follow. */
 void ct_process_publish(struct ct_process *process, bool idle, uint32_t selections);
+/* Numbers of sites that the store gave are void. */
+void ct_process_forget_sites(struct ct_process *process);
 /* After rollback: positions as they were. */
 void ct_process_revert(struct ct_process *process);
 /* True while published calls wait to be stored. */

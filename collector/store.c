@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the tables of numbers may hold: together 20 MiB when they are full, as ten thousand short-lived
+ * processes make them. A thousand threads that call eighty functions each have room. */
 enum {
-    SITES_MAX = 1 << 18,
-    SHAPES_MAX = 1 << 16,
-    ROUTES_MAX = 1 << 16,
-    SUBJECTS_MAX = 1 << 16,
+    SITES_MAX = 1 << 17,
+    SHAPES_MAX = 1 << 15,
+    ROUTES_MAX = 1 << 14,
+    SUBJECTS_MAX = 1 << 15,
 };
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
@@ -35,6 +37,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [INSERT_BULK + CT_BULK_LAUNCH] = ct_sql_store_insert_launches,
     [INSERT_BULK + CT_BULK_TRANSFER] = ct_sql_store_insert_transfers,
     [INSERT_BULK + CT_BULK_CALL_SUBJECT] = ct_sql_store_insert_call_subjects,
+    [INSERT_BULK + CT_BULK_LONG_CALL] = ct_sql_store_insert_long_calls,
     [FIND_CALL] = ct_sql_store_find_call,
     [INSERT_FUNCTION] = ct_sql_store_insert_function,
     [INSERT_PROCESS] = ct_sql_store_insert_process,
@@ -53,6 +56,28 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [INSERT_OPEN_CALL] = ct_sql_store_insert_open_call,
     [SET_META] = ct_sql_store_set_meta,
     [RUNNING] = ct_sql_store_running,
+    [OLDEST_CALL] = ct_sql_store_oldest_call,
+    [NTH_CALL] = ct_sql_store_nth_call,
+    [COUNT_EXPIRED] = ct_sql_store_count_expired,
+    [EXPIRE_CALLS] = ct_sql_store_expire_calls,
+    [EXPIRE_LAUNCHES] = ct_sql_store_expire_launches,
+    [EXPIRE_TRANSFERS] = ct_sql_store_expire_transfers,
+    [EXPIRE_CALL_SUBJECTS] = ct_sql_store_expire_call_subjects,
+    [EXPIRE_LONG_CALLS] = ct_sql_store_expire_long_calls,
+    [EXPIRE_LATE_CALLS] = ct_sql_store_expire_late_calls,
+    [EXPIRE_RANGES] = ct_sql_store_expire_ranges,
+    [EXPIRE_GRAPHS] = ct_sql_store_expire_graphs,
+    [EXPIRE_GRAPH_LAUNCHES] = ct_sql_store_expire_graph_launches,
+    [EXPIRE_ALLOCATIONS] = ct_sql_store_expire_allocations,
+    [EXPIRE_NUMBERS + CT_NUMBER_SITE] = ct_sql_store_expire_sites,
+    [EXPIRE_NUMBERS + CT_NUMBER_SHAPE] = ct_sql_store_expire_shapes,
+    [EXPIRE_NUMBERS + CT_NUMBER_ROUTE] = ct_sql_store_expire_routes,
+    [EXPIRE_NUMBERS + CT_NUMBER_SUBJECT] = ct_sql_store_expire_subjects,
+    [EXPIRE_NUMBERS + CT_NUMBER_TEXT] = ct_sql_store_expire_texts,
+    [EXPIRE_KERNELS] = ct_sql_store_expire_kernels,
+    [EXPIRE_NAMES] = ct_sql_store_expire_names,
+    [EXPIRE_LANES] = ct_sql_store_expire_lanes,
+    [EXPIRE_THREADS] = ct_sql_store_expire_threads,
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
 };
@@ -173,6 +198,7 @@ static const struct {
     [CT_BULK_LAUNCH] = { "new_launches", 2 },
     [CT_BULK_TRANSFER] = { "new_transfers", 4 },
     [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2 },
+    [CT_BULK_LONG_CALL] = { "new_long_calls", 2 },
 };
 
 void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
@@ -215,6 +241,26 @@ static int64_t first_free(struct ct_store *store, const char *sql)
     return number + 1;
 }
 
+static void mark_numbers(struct ct_store *store)
+{
+    store->numbered_ns = ct_monotonic_ns();
+    store->numbers_from[CT_NUMBER_SITE] = store->sites.next;
+    store->numbers_from[CT_NUMBER_SHAPE] = store->shapes.next;
+    store->numbers_from[CT_NUMBER_ROUTE] = store->routes.next;
+    store->numbers_from[CT_NUMBER_SUBJECT] = store->subjects.next;
+    store->numbers_from[CT_NUMBER_TEXT] = store->texts.next;
+}
+
+void ct_store_renumber(struct ct_store *store)
+{
+    ct_intern_reset(&store->sites, store->sites.next);
+    ct_intern_reset(&store->shapes, store->shapes.next);
+    ct_intern_reset(&store->routes, store->routes.next);
+    ct_intern_reset(&store->subjects, store->subjects.next);
+    ct_texts_reset(&store->texts, store->texts.next);
+    mark_numbers(store);
+}
+
 /* Numbers go on behind those that are in the database. */
 static void forget_numbers(struct ct_store *store)
 {
@@ -223,6 +269,7 @@ static void forget_numbers(struct ct_store *store)
     ct_intern_reset(&store->routes, first_free(store, "SELECT max(route_id) FROM route"));
     ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
     ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
+    mark_numbers(store);
     store->next_thread_id = first_free(store, "SELECT max(thread_id) FROM thread");
     store->last_id = (uint64_t)first_free(store, "SELECT max(end_ns) FROM call") - 1;
     store->ordered_ns = store->last_id;
@@ -314,7 +361,7 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
     const int error = ct_store_run(store, store->statement[INSERT_CALLS], NULL);
     *rows = store->rows;
     if (!error && store->out_of_memory) {
-        snprintf(store->error, sizeof(store->error), "out of memory");
+        ct_store_short_of_memory(store);
         return -1;
     }
     return error;
@@ -357,6 +404,10 @@ const char *ct_store_path(const struct ct_store *store)
 const char *ct_store_error(const struct ct_store *store)
 {
     return store->error;
+}
+void ct_store_short_of_memory(struct ct_store *store)
+{
+    snprintf(store->error, sizeof(store->error), "out of memory");
 }
 
 /* ---- open and close ---- */

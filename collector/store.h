@@ -22,6 +22,8 @@ void ct_store_close(struct ct_store *store);
 const char *ct_store_path(const struct ct_store *store);
 /* What went wrong last, as a sentence; valid until the next call. */
 const char *ct_store_error(const struct ct_store *store);
+/* Notes that memory is short, for a caller that found so itself. */
+void ct_store_short_of_memory(struct ct_store *store);
 
 /* ---- a batch: begin, then any of the rest, then commit; after an error roll back ---- */
 
@@ -37,6 +39,17 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
 /* The call_id that the row being taken will have: for the deferred statements of its details. */
 uint64_t ct_store_call_id(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
+
+/* What ct_store_expire() did. */
+struct ct_expired {
+    uint64_t rows;   /* calls */
+    bool more;       /* there are more to take away now */
+    bool renumbered; /* numbers that ct_store_site() and its like have given are void from now on */
+};
+/* Takes away calls that returned before `before_ns`, the oldest `rows_max` at most, with all that is known of
+ * them, in a transaction of its own: never between begin and commit. 0, or -1; then roll back. */
+int ct_store_expire(struct ct_store *store, uint64_t before_ns, uint64_t rows_max,
+                    struct ct_expired *expired);
 
 /* Statements that are deferred to the end of the batch, in their order, since they come up while rows are
  * being stored. Integers first, then a text where the statement has one. */
@@ -69,6 +82,7 @@ enum ct_bulk {
     CT_BULK_LAUNCH,       /* call_id, shape_id */
     CT_BULK_TRANSFER,     /* call_id, route_id, source, destination */
     CT_BULK_CALL_SUBJECT, /* call_id, subject_id */
+    CT_BULK_LONG_CALL,    /* call_id, start_ns */
     CT_BULK_COUNT
 };
 void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value);
@@ -138,7 +152,7 @@ int ct_store_save_unsent(struct ct_store *store, int64_t segment_id, uint32_t en
                          const struct ct_unsent_facts *facts);
 
 struct ct_total_facts {
-    uint64_t calls, total_ns, min_ns, max_ns, bytes;
+    uint64_t calls, total_ns, min_ns, max_ns, bytes, failed;
 };
 int ct_store_add_total(struct ct_store *store, int64_t process_id, int64_t function_id,
                        const struct ct_total_facts *facts);

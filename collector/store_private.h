@@ -1,13 +1,25 @@
 /* What the files of the store share: store.c (batches, numbers, opening), merged.c (the merge as a table),
- * store_process.c (rows about processes), demangle.c. Nobody else includes it. */
+ * store_process.c (rows about processes), expire.c (what is kept no longer), demangle.c. Nobody else includes
+ * it. */
 #ifndef CT_STORE_PRIVATE_H
 #define CT_STORE_PRIVATE_H
 
+#include "clock.h"
 #include "database.h"
 #include "intern.h"
 #include "row_table.h"
 #include "store.h"
 #include "texts.h"
+
+/* What is numbered in memory and has a row for each number. */
+enum ct_number {
+    CT_NUMBER_SITE,
+    CT_NUMBER_SHAPE,
+    CT_NUMBER_ROUTE,
+    CT_NUMBER_SUBJECT,
+    CT_NUMBER_TEXT,
+    CT_NUMBERS
+};
 
 enum statement {
     /* The deferred ones come first, in the order of enum ct_deferred. */
@@ -32,6 +44,27 @@ enum statement {
     INSERT_OPEN_CALL,
     SET_META,
     RUNNING,
+    /* The rest is expire.c's. */
+    OLDEST_CALL,
+    NTH_CALL,
+    COUNT_EXPIRED,
+    EXPIRE_CALLS, /* and what names them by their call_id */
+    EXPIRE_LAUNCHES,
+    EXPIRE_TRANSFERS,
+    EXPIRE_CALL_SUBJECTS,
+    EXPIRE_LONG_CALLS,
+    EXPIRE_LATE_CALLS,
+    EXPIRE_RANGES,
+    EXPIRE_GRAPHS,
+    EXPIRE_GRAPH_LAUNCHES,
+    EXPIRE_CALLS_LAST = EXPIRE_GRAPH_LAUNCHES,
+    EXPIRE_ALLOCATIONS,
+    EXPIRE_NUMBERS, /* in the order of enum ct_number */
+    EXPIRE_NUMBERS_LAST = EXPIRE_NUMBERS + CT_NUMBERS - 1,
+    EXPIRE_KERNELS, /* of processes that have ended, like EXPIRE_LANES */
+    EXPIRE_LANES,
+    EXPIRE_NAMES,
+    EXPIRE_THREADS,
     BEGIN,
     COMMIT,
     STATEMENT_COUNT
@@ -47,6 +80,8 @@ struct ct_store {
     struct ct_intern sites, shapes, routes, subjects;
     struct ct_texts texts;
     int64_t next_thread_id;
+    int64_t numbers_from[CT_NUMBERS]; /* given since `numbered_ns`; calls stored later name no lower ones */
+    uint64_t numbered_ns, swept_ns;
 
     /* Deferred statements, packed one behind the other: struct deferred, its values, its text. */
     uint8_t *deferred;
@@ -67,6 +102,8 @@ struct ct_store {
     char error[CT_STORE_MESSAGE_BYTES];
 };
 
+/* Numbers are given anew from here on, behind those given so far. */
+void ct_store_renumber(struct ct_store *store);
 /* Notes what SQLite says is wrong; -1. */
 int ct_store_failed(struct ct_store *store);
 /* Binds integers to a statement, CT_NULL as NULL, and returns it. */

@@ -134,7 +134,8 @@ int ct_store_add_total(struct ct_store *store, int64_t process_id, int64_t funct
         store,
         ct_store_bind(store, ADD_TOTAL,
                       VALUES(process_id, function_id, (int64_t)facts->calls, (int64_t)facts->total_ns,
-                             (int64_t)facts->min_ns, (int64_t)facts->max_ns, (int64_t)facts->bytes)),
+                             (int64_t)facts->min_ns, (int64_t)facts->max_ns, (int64_t)facts->bytes,
+                             (int64_t)facts->failed)),
         NULL);
 }
 

@@ -91,30 +91,38 @@ static void consider(struct ct_watch *watch, const char *path)
         watch->on_process(process, watch->data);
 }
 
+/* Considers what is a segment of the session by its name in the directory. */
+static void consider_name(struct ct_watch *watch, const char *name)
+{
+    const size_t prefix_length = strlen(watch->prefix);
+    char path[CT_NAME_BYTES];
+    if (strncmp(name, watch->prefix, prefix_length) != 0 || name[prefix_length] < '0' ||
+        name[prefix_length] > '9')
+        return;
+    if ((size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) < sizeof(path))
+        consider(watch, path);
+}
+
 void ct_watch_scan(struct ct_watch *watch)
 {
     DIR *directory = opendir(CT_SHM_DIR);
     if (!directory)
         return;
-    const size_t prefix_length = strlen(watch->prefix);
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        char path[sizeof(CT_SHM_DIR) + sizeof(entry->d_name)];
-        if (strncmp(entry->d_name, watch->prefix, prefix_length) != 0 ||
-            !strchr("0123456789", entry->d_name[prefix_length]))
-            continue;
-        snprintf(path, sizeof(path), CT_SHM_DIR "/%s", entry->d_name);
-        if (strlen(path) < CT_NAME_BYTES)
-            consider(watch, path);
-    }
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        consider_name(watch, entry->d_name);
     closedir(directory);
 }
 
+/* The file itself, and not all that are there: a thousand programs that start at once would else have each of
+ * a million looked at. */
 static void on_event(uv_fs_event_t *handle, const char *name, int events, int status)
 {
     (void)events;
     struct ct_watch *watch = handle->data;
-    if (status == 0 && name && strncmp(name, watch->prefix, strlen(watch->prefix)) == 0)
+    if (status != 0 || !name)
         ct_watch_scan(watch);
+    else
+        consider_name(watch, name);
 }
 
 int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,

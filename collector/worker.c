@@ -69,7 +69,8 @@ static void thread_main(void *data)
         worker->busy = true;
         adopt_incoming(worker);
         struct ct_report report = { .rows_total = worker->report.rows_total,
-                                    .batches_total = worker->report.batches_total };
+                                    .batches_total = worker->report.batches_total,
+                                    .expired_total = worker->report.expired_total };
         uv_mutex_unlock(&worker->mutex);
 
         ct_batch_make(&worker->collection, &request, &report);
@@ -94,7 +95,7 @@ static void on_done(uv_async_t *async)
     worker->on_batch(&report, worker->data);
 }
 
-int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control,
+int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control, uint64_t keep_ns,
                      ct_worker_on_batch *on_batch, void *data, struct ct_worker **result)
 {
     struct ct_worker *worker = calloc(1, sizeof(*worker));
@@ -103,6 +104,7 @@ int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control 
     worker->collection.store = store;
     worker->collection.orphans = true;
     worker->collection.control = control;
+    worker->collection.keep_ns = keep_ns;
     worker->on_batch = on_batch;
     worker->data = data;
     uv_mutex_init(&worker->mutex);

@@ -13,6 +13,9 @@ INSERT INTO call (end_ns, duration_ns, site_id, bytes) VALUES (?1, ?2, ?3, ?4);
 -- name: mark_late_call
 INSERT INTO late_call (call_id, behind_ns) VALUES (?1, ?2);
 
+-- name: insert_long_calls
+INSERT INTO long_call (call_id, start_ns) SELECT c1, c2 FROM new_long_calls;
+
 -- name: insert_site
 INSERT INTO site (site_id, thread_id, function_id, depth, status) VALUES (?1, ?2, ?3, ?4, ?5);
 
@@ -78,12 +81,13 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                   skipped_bytes = excluded.skipped_bytes;
 
 -- name: add_total
-INSERT INTO total (process_id, function_id, calls, total_ns, min_ns, max_ns, bytes)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO total (process_id, function_id, calls, total_ns, min_ns, max_ns, bytes, failed)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (process_id, function_id)
     DO UPDATE SET calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns,
                   min_ns = min(min_ns, excluded.min_ns), max_ns = max(max_ns, excluded.max_ns),
-                  bytes = min(CAST(bytes + excluded.bytes AS INTEGER), 9223372036854775807);
+                  bytes = min(CAST(bytes + excluded.bytes AS INTEGER), 9223372036854775807),
+                  failed = failed + excluded.failed;
 
 -- name: insert_name
 INSERT INTO name (mangled, demangled) VALUES (?1, ?2)
@@ -163,6 +167,90 @@ DELETE FROM open_call WHERE process_id = ?1;
 
 -- name: insert_open_call
 INSERT OR REPLACE INTO open_call (process_id, thread_id, depth, function_id, start_ns) VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: oldest_call
+SELECT min(end_ns) FROM call;
+
+-- name: nth_call
+SELECT end_ns FROM call WHERE end_ns < ?1 ORDER BY end_ns LIMIT 1 OFFSET ?2;
+
+-- name: count_expired
+UPDATE total
+   SET expired = total.expired + gone.calls
+  FROM (SELECT thread.process_id, site.function_id, sum(at_site.calls) AS calls
+          FROM (SELECT site_id, count(*) AS calls FROM call WHERE end_ns < ?1 GROUP BY site_id) AS at_site
+          JOIN site   ON site.site_id = at_site.site_id
+          JOIN thread ON thread.thread_id = site.thread_id
+         GROUP BY thread.process_id, site.function_id) AS gone
+ WHERE total.process_id = gone.process_id AND total.function_id = gone.function_id;
+
+-- name: expire_calls
+DELETE FROM call WHERE end_ns < ?1;
+
+-- name: expire_launches
+DELETE FROM launch WHERE call_id < ?1;
+
+-- name: expire_transfers
+DELETE FROM transfer WHERE call_id < ?1;
+
+-- name: expire_call_subjects
+DELETE FROM call_subject WHERE call_id < ?1;
+
+-- name: expire_long_calls
+DELETE FROM long_call WHERE call_id < ?1;
+
+-- name: expire_late_calls
+DELETE FROM late_call WHERE call_id < ?1;
+
+-- name: expire_ranges
+DELETE FROM range WHERE call_id < ?1;
+
+-- name: expire_graphs
+DELETE FROM graph WHERE call_id < ?1;
+
+-- name: expire_graph_launches
+DELETE FROM graph_launch WHERE call_id < ?1;
+
+-- Memory that is held stays, however old.
+-- name: expire_allocations
+DELETE FROM allocation
+ WHERE call_id < ?1
+   AND (freed_ns < ?1
+        OR (freed_ns IS NULL AND process_id IN (SELECT process_id FROM process WHERE ended_ns < ?1)));
+
+-- name: expire_sites
+DELETE FROM site WHERE site_id < ?1;
+
+-- name: expire_shapes
+DELETE FROM shape WHERE shape_id < ?1;
+
+-- name: expire_routes
+DELETE FROM route WHERE route_id < ?1;
+
+-- name: expire_subjects
+DELETE FROM subject WHERE subject_id < ?1;
+
+-- name: expire_texts
+DELETE FROM text WHERE text_id < ?1;
+
+-- name: expire_kernels
+DELETE FROM kernel WHERE process_id IN (SELECT process_id FROM process WHERE ended_ns < ?1);
+
+-- name: expire_names
+DELETE FROM name WHERE name_id NOT IN (SELECT name_id FROM kernel);
+
+-- name: expire_lanes
+DELETE FROM lane
+ WHERE segment_id IN (SELECT segment.segment_id
+                        FROM segment
+                        JOIN process ON process.process_id = segment.process_id
+                       WHERE process.ended_ns < ?1);
+
+-- name: expire_threads
+DELETE FROM thread
+ WHERE thread_id NOT IN (SELECT thread_id FROM site
+                          UNION ALL SELECT thread_id FROM lane WHERE thread_id IS NOT NULL
+                          UNION ALL SELECT thread_id FROM open_call);
 
 -- name: set_meta
 INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2);

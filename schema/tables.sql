@@ -7,7 +7,7 @@
 
 CREATE TABLE meta (
     -- What is known of the trace as a whole: host, boot_id, session, cudatrace_version, created_unix_s,
-    -- realtime_offset_ns. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns
+    -- realtime_offset_ns; expired_before_ns: calls that returned before it have been taken away. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns
     -- added to one gives nanoseconds since 1970.
     key   TEXT PRIMARY KEY,
     value
@@ -79,6 +79,14 @@ CREATE TABLE late_call (
     call_id   INTEGER PRIMARY KEY REFERENCES call,
     behind_ns INTEGER NOT NULL             -- how far the order of storing had gone past it
 );
+
+CREATE TABLE long_call (
+    -- Calls that took more than a tenth of a second, by their start: all others that began in a window returned at
+    -- most a tenth of a second after it, so that the key of `call` finds them.
+    call_id  INTEGER PRIMARY KEY REFERENCES call,
+    start_ns INTEGER NOT NULL
+);
+CREATE INDEX long_call_start ON long_call (start_ns);
 
 CREATE TABLE name (
     -- Names of kernels that processes used, each once.
@@ -236,6 +244,8 @@ CREATE TABLE total (
     min_ns      INTEGER NOT NULL,
     max_ns      INTEGER NOT NULL,
     bytes       INTEGER NOT NULL,
+    failed      INTEGER NOT NULL,          -- of the calls
+    expired     INTEGER NOT NULL DEFAULT 0, -- of the calls, those that are in `call` no more (--keep)
     PRIMARY KEY (process_id, function_id)
 ) WITHOUT ROWID;
 

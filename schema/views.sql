@@ -32,8 +32,8 @@ SELECT function_id,
 
 CREATE VIEW calls AS
 -- Every call, in order of return when sorted by call_id, which is its return time: a time window is a range
--- of call_id, e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index. Sums of all calls are in
--- `totals` and cost nothing. Times are CLOCK_MONOTONIC nanoseconds; add meta.realtime_offset_ns for those
+-- of call_id, e.g. WHERE call_id BETWEEN :from_ns AND :to_ns, and needs no index; for a window of starts see
+-- `long_calls`. Sums of all calls are in `totals` and cost nothing. Times are CLOCK_MONOTONIC nanoseconds; add meta.realtime_offset_ns for those
 -- since 1970.
 SELECT call.end_ns                    AS call_id,
        thread.process_id              AS process_id,
@@ -60,6 +60,14 @@ SELECT call.end_ns                    AS call_id,
   JOIN process  ON process.process_id = thread.process_id
   JOIN function ON function.function_id = site.function_id
   LEFT JOIN status ON status.layer = function.layer AND status.status = site.status;
+
+CREATE VIEW long_calls AS
+-- The calls that took more than a tenth of a second. With them all calls that began in a window are found without
+-- reading the others: WHERE start_ns BETWEEN :from_ns AND :to_ns AND (call_id BETWEEN :from_ns AND :to_ns + 100000000
+-- OR call_id IN (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from_ns AND :to_ns)). That goes for every view
+-- that has call_id and start_ns.
+SELECT call_id, start_ns, call_id - start_ns AS duration_ns
+  FROM long_call;
 
 CREATE VIEW launches AS
 -- Kernel launches, failed ones too (calls.status by the same call_id). captured = 1: recorded into a graph,
@@ -345,7 +353,8 @@ SELECT thread.process_id,
 
 CREATE VIEW totals AS
 -- Sums by process and function: calls = stored + lost + skipped, exactly. The time and the bytes (of calls that
--- succeeded) are those of all three; min_ns and max_ns those of the stored.
+-- succeeded) are those of all three; min_ns, max_ns and failed those of the stored. An answer that is no failure, such
+-- as CUDA_ERROR_NOT_READY (600), is not counted as one.
 WITH kept_back AS (
     SELECT segment.process_id,
            unsent.function_id,
@@ -373,7 +382,9 @@ SELECT seen.process_id,
        min_ns,
        max_ns,
        ifnull(bytes, 0) + ifnull(unsent_bytes, 0)     AS bytes,
-       function.category
+       function.category,
+       ifnull(failed, 0)                              AS failed,
+       ifnull(expired, 0)                             AS expired -- of the stored: in `calls` no more (--keep)
   FROM seen
   JOIN function       ON function.function_id = seen.function_id
   LEFT JOIN total     ON total.process_id = seen.process_id AND total.function_id = seen.function_id

@@ -158,8 +158,9 @@ int ct_status(int argc, char **argv)
         "\n"
         "Prints what the session's daemon does, a word and its value on each line: session,\n"
         "database, daemon (its pid), processes and threads that it follows now, calls stored\n"
-        "since it started, late ones among them, batches, clock, what processes are to record\n"
-        "(layers, calls, sample: see set), state (ok, or what is wrong).\n"
+        "since it started, late ones among them, those taken away (expired), batches, clock, what processes "
+        "are to\n"
+        "record (layers, calls, sample: see set), state (ok, or what is wrong).\n"
         "\n" COMMON_OPTIONS;
     char answer[4800];
     int status;

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--layers LIST] [--calls LIST]\n"
-    "                     [--sample N] [--] COMMAND [ARGUMENT…]\n"
+    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--keep DURATION] [--layers LIST]\n"
+    "                     [--calls LIST] [--sample N] [--] COMMAND [ARGUMENT…]\n"
     "\n"
     "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
     "every call that it made is in the database. A daemon is started when none serves\n"
@@ -31,7 +31,9 @@ static const char help[] =
     "                  writes)\n"
     "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
     "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
-    "                  started (default: 1M)\n" CT_SELECTION_HELP "\n"
+    "                  started (default: 1M)\n"
+    "  --keep DURATION what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
+    "                  that is started (default: all is kept)\n" CT_SELECTION_HELP "\n"
     "What is left out is counted, as skipped in the view totals. `cudatrace set` changes the\n"
     "choice while the command runs.\n"
     "\n"
@@ -45,7 +47,7 @@ static const char help[] =
 
 struct run_options {
     struct ct_options common;
-    const char *ring;
+    const char *ring, *keep;
     struct ct_selection_options selection;
 };
 
@@ -64,13 +66,17 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
     if (child == 0) {
-        const char *const argv[] = {
-            path,        "--auto",
-            "--session", options->common.session,
-            "--db",      options->common.database ? options->common.database : "trace.db",
-            "--ring",    options->ring ? options->ring : "1M",
-            NULL
-        };
+        const char *const argv[] = { path,
+                                     "--auto",
+                                     "--session",
+                                     options->common.session,
+                                     "--db",
+                                     options->common.database ? options->common.database : "trace.db",
+                                     "--ring",
+                                     options->ring ? options->ring : "1M",
+                                     options->keep ? "--keep" : NULL,
+                                     options->keep,
+                                     NULL };
         dup2(ends[1], STDERR_FILENO);
         execv(path, (char *const *)(uintptr_t)argv);
         fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", path, strerror(errno));
@@ -266,9 +272,12 @@ static void tell(const char *database, bool nothing)
 static bool on_run_option(int option, const char *value, void *data)
 {
     struct run_options *options = data;
-    if (option != 'r')
+    if (option == 'r')
+        options->ring = value;
+    else if (option == 'k')
+        options->keep = value;
+    else
         return ct_selection_take(&options->selection, "run", option, value);
-    options->ring = value;
     return true;
 }
 
@@ -290,6 +299,7 @@ static bool writes_other(const struct run_options *options, const char *database
 int ct_run(int argc, char **argv)
 {
     static const struct option known[] = { { "ring", required_argument, NULL, 'r' },
+                                           { "keep", required_argument, NULL, 'k' },
                                            CT_SELECTION_OPTIONS,
                                            { 0 } };
     struct run_options options = { 0 };

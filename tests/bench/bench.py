@@ -18,6 +18,11 @@ BENCHMARKS = (
     "instructions",
     "hook_parts",
     "collector",
+    "processes",
+    "starvation",
+    "latency",
+    "daemon",
+    "queries",
 )
 
 

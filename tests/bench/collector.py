@@ -6,9 +6,12 @@ import tempfile
 from figures import emit, over, rounds_of
 
 
+MIX = pathlib.Path(__file__).with_name("training.calls.tsv")
+
+
 def measure(build):
     with tempfile.TemporaryDirectory() as folder, \
-            subprocess.Popen([build / "tests/bench/collector_rate", folder], stdout=subprocess.PIPE, text=True) as program:
+            subprocess.Popen([build / "tests/bench/collector_rate", folder, MIX], stdout=subprocess.PIPE, text=True) as program:
         try:
             said = program.communicate()[0]
         finally:

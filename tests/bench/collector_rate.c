@@ -3,132 +3,21 @@
  * INSERT … SELECT of the same rows from arrays, and of the rows of `call` alone. Prints `variant round
  * value`: rows a second, and the bytes a call takes in the collector's database. */
 #include "batch.h"
-#include "category.h"
-#include "schema_sql.h"
+#include "training.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { ROUNDS = 5, LANES = 16, CALLS_PER_LANE = 120000, CALLS = LANES * CALLS_PER_LANE };
-#define RING_BYTES (UINT64_C(8) * 1024 * 1024)
 
 static void die(const char *what)
 {
     perror(what);
     exit(EXIT_FAILURE);
-}
-
-/* Calls in 1000, from the driver calls of 205 PyTorch training steps: see docs/performance.md. */
-static const struct {
-    const char *name;
-    uint32_t category, share;
-    uint8_t kind;
-} mix[] = {
-    { "cuCtxGetDevice_v2", CT_CATEGORY_context, 632, CT_KIND_CALL },
-    { "cuDevicePrimaryCtxGetState", CT_CATEGORY_context, 192, CT_KIND_CALL },
-    { "cuLaunchKernel", CT_CATEGORY_launch, 65, CT_KIND_LAUNCH },
-    { "cuKernelGetName", CT_CATEGORY_module, 51, CT_KIND_CALL },
-    { "cuCtxGetCurrent", CT_CATEGORY_context, 29, CT_KIND_CALL },
-    { "cuDeviceGetAttribute", CT_CATEGORY_device, 9, CT_KIND_CALL },
-    { "cuStreamIsCapturing", CT_CATEGORY_graph, 7, CT_KIND_CALL },
-    { "cuMemsetD8Async", CT_CATEGORY_set, 6, CT_KIND_TRANSFER },
-    { "cuMemcpyHtoDAsync_v2", CT_CATEGORY_copy, 4, CT_KIND_TRANSFER },
-    { "cuOccupancyMaxActiveClusters", CT_CATEGORY_query, 5, CT_KIND_CALL },
-};
-enum { MIX = sizeof(mix) / sizeof(mix[0]) };
-
-static uint64_t random_state = 88172645463325252;
-static uint32_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 32);
-}
-
-static uint32_t pick_function(void)
-{
-    uint32_t at = next_random() % 1000;
-    for (uint32_t i = 0; i < MIX; i++) {
-        if (at < mix[i].share)
-            return i;
-        at -= mix[i].share;
-    }
-    return 0;
-}
-
-/* A segment of one process with LANES full lanes whose calls lie in the last seconds before now. */
-static void write_segment(const char *path, uint64_t first_ns)
-{
-    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    const uint64_t bytes = CT_LANE_OFFSET + LANES * (CT_LANE_HEADER_BYTES + RING_BYTES);
-    if (fd < 0 || posix_fallocate(fd, 0, (off_t)bytes) != 0)
-        die(path);
-    uint8_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        die("mmap");
-    close(fd);
-    struct ct_segment *segment = (struct ct_segment *)(void *)map;
-    *segment = (struct ct_segment){
-        .magic = CT_SEGMENT_MAGIC,
-        .version = CT_PROTO_VERSION,
-        .header_bytes = sizeof(*segment),
-        .function_slots = CT_FUNCTIONS_MAX,
-        .lane_slots = CT_LANES_MAX,
-        .lane_offset = CT_LANE_OFFSET,
-        .lane_stride = CT_LANE_HEADER_BYTES + RING_BYTES,
-        .ring_bytes = RING_BYTES,
-        .pid = getpid(),
-        .image_ns = first_ns,
-        .clock = CT_CLOCK_MONOTONIC,
-        .anchor = { first_ns, first_ns, 0 },
-        .exe = "benchmark",
-        .ready = 1,
-        .lanes = LANES,
-        .functions = MIX + 1,
-    };
-    struct ct_function *directory = (struct ct_function *)(void *)(map + CT_DIRECTORY_OFFSET);
-    for (uint32_t i = 0; i < MIX; i++) {
-        strncpy(directory[i + 1].name, mix[i].name, CT_FUNCTION_NAME_MAX);
-        directory[i + 1].category = mix[i].category;
-    }
-    for (uint32_t l = 0; l < LANES; l++) {
-        struct ct_lane *lane = (struct ct_lane *)(void *)(map + ct_segment_lane_offset(segment, l));
-        uint8_t *ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
-        uint64_t position = 0, end = first_ns + l;
-        lane->tid = 1000 + l;
-        for (uint32_t c = 0; c < CALLS_PER_LANE; c++) {
-            const uint32_t f = pick_function();
-            struct ct_record record = { .kind = mix[f].kind, .function = (uint16_t)(f + 1), .slots = 1 };
-            end += 200 + next_random() % 4000;
-            record.end = end;
-            record.span = ct_span(50 + next_random() % 150, 0, 0);
-            struct ct_launch launch = { 0, { 1 + next_random() % 64, 1, 1 }, { 256, 1, 1 }, 0 };
-            struct ct_transfer transfer = { .transfer = mix[f].category == CT_CATEGORY_set ? CT_TRANSFER_SET
-                                                                                           : CT_TRANSFER_HTOD,
-                                            .async = 1,
-                                            .destination = UINT64_C(0x7f0000000000) + next_random() };
-            const void *payload = mix[f].kind == CT_KIND_LAUNCH ? (void *)&launch : (void *)&transfer;
-            if (mix[f].kind != CT_KIND_CALL)
-                record.slots = 2;
-            if (mix[f].kind == CT_KIND_TRANSFER)
-                record.value = 4096U << next_random() % 8;
-            memcpy(ring + position * CT_SLOT_BYTES, &record, sizeof(record));
-            if (record.slots == 2)
-                memcpy(ring + (position + 1) * CT_SLOT_BYTES, payload, CT_SLOT_BYTES);
-            position += record.slots;
-        }
-        if (position > RING_BYTES / CT_SLOT_BYTES)
-            die("the ring is too small for its calls");
-        lane->state = position << 1;
-    }
-    munmap(map, bytes);
 }
 
 static double seconds_since(uint64_t start_ns)
@@ -141,8 +30,11 @@ static void run_collector(const char *folder, int round)
     char path[4096], segment[64], message[CT_STORE_MESSAGE_BYTES];
     snprintf(path, sizeof(path), "%s/collector.%d.db", folder, round);
     snprintf(segment, sizeof(segment), CT_SHM_DIR "/cudatrace-bench.%d", getpid());
-    /* Late enough to lie behind the watermark when the batches begin. */
-    write_segment(segment, ct_monotonic_ns() - UINT64_C(3000000000));
+    /* Old enough to lie behind the watermark when the batches begin. */
+    training_write(segment, &(struct training_segment){ .first_ns = ct_monotonic_ns() - UINT64_C(3000000000),
+                                                        .gap_ns = 2200,
+                                                        .lanes = LANES,
+                                                        .calls_per_lane = CALLS_PER_LANE });
 
     static struct ct_control control;
     control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
@@ -196,6 +88,10 @@ static struct plain {
       .read = "SELECT call_id, route_id, coalesce(source, -1), coalesce(destination, -1) FROM transfer"
               " ORDER BY call_id",
       .column_count = 4 },
+    { .name = "call_subject",
+      .columns = "call_id, subject_id",
+      .read = "SELECT call_id, subject_id FROM call_subject ORDER BY call_id",
+      .column_count = 2 },
 };
 enum { PLAINS = sizeof(plains) / sizeof(plains[0]) };
 
@@ -363,10 +259,11 @@ static void run_bare(const char *folder, int round, int tables, const char *vari
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fputs("Usage: collector_rate FOLDER\n", stderr);
+    if (argc != 3) {
+        fputs("Usage: collector_rate FOLDER MIX.tsv\n", stderr);
         return 2;
     }
+    training_read(argv[2]);
     ct_guard_install();
     for (int round = 0; round < ROUNDS; round++) {
         run_collector(argv[1], round);

@@ -8,7 +8,7 @@ from program import Measured
 PARTS = ("p50", "p99", "p999")
 
 
-def run(build):
+def run(_build):
     with Measured() as session:
         session.start_daemon()
         rounds = peers.measure("tail", session, hook.WAYS, "-m", "singles", "-c", 16000)

@@ -127,6 +127,7 @@ def check_on_new_trace():
             "Which kernels are launched most?",
             "How many kernels ran, graph replays counted?",
             "What is a hung process in, and what was a killed one in?",
+            "What began in a second, and what went on?",
             "How long were two processes in the driver at the same time?",
             "What does the driver ask of the kernel?",
             "Which calls make it ask?",

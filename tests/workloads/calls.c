@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static long long threads = 1, calls = 1000, processes = 1, seed = 1, rate, via = VIA_LINKED,
+static long long threads = 1, calls = 1000, processes = 1, seed = 1, rate, burst = 1, via = VIA_LINKED,
                  mix = MIX_TRAINING;
 static long long process = -1, report_fd = -1; /* set in the processes that the program starts */
 static const char *hold;
@@ -27,6 +27,8 @@ static const struct option_row options[] = {
     WORD_OPTION("mix", "MIX", "getctx, training, alloc, copy or launch", &mix, mix_words),
     NUMBER_OPTION("seed", "of the choice of calls", &seed, 0, 1ll << 40),
     NUMBER_OPTION("rate", "calls a second of each thread, 0: as fast as they go", &rate, 0, 1000000000),
+    NUMBER_OPTION("burst", "calls at a time under --rate: going to sleep takes longer than many calls do",
+                  &burst, 1, 1000000000),
     TEXT_OPTION("hold", "FIFO", "when the calls are done, stay until FIFO is written or closed", &hold),
     NUMBER_OPTION("process", "internal: which of the processes this is", &process, 0, 4096),
     NUMBER_OPTION("report", "internal: where it reports", &report_fd, 0, 1 << 20),
@@ -57,7 +59,7 @@ static void *work(void *argument)
     clock_gettime(CLOCK_MONOTONIC, &now);
     const int64_t start_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     for (long long i = 0; i < calls; i++) {
-        if (rate > 0)
+        if (rate > 0 && i % burst == 0)
             sleep_until(start_ns + i * 1000000000 / rate);
         mix_step(worker, (enum mix)mix);
     }

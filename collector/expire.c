@@ -1,0 +1,93 @@
+/* Taking rows away again that are older than what is kept, a piece at a time, in transactions of their own
+ * between batches. Their pages are used again by later rows: the file stops growing without VACUUM. Sums stay
+ * as they are; `total.expired` says how many of the stored rows are gone. */
+#include "store_private.h"
+
+#define SWEEP_INTERVAL_NS 1000000000
+
+/* Reads a number; *found says whether there was one, and not NULL. 0 or -1. */
+static int read_number(struct ct_store *store, sqlite3_stmt *statement, int64_t *number, bool *found)
+{
+    const int rc = sqlite3_step(statement);
+    *found = rc == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL;
+    if (*found)
+        *number = sqlite3_column_int64(statement, 0);
+    const int error = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : ct_store_failed(store);
+    sqlite3_reset(statement);
+    return error;
+}
+
+static int run_with(struct ct_store *store, int which, int64_t value)
+{
+    return ct_store_run(store, ct_store_bind(store, which, VALUES(value)), NULL);
+}
+
+/* The calls that returned before `bound_ns` and all that names them. */
+static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows)
+{
+    if (run_with(store, COUNT_EXPIRED, bound_ns) != 0 || run_with(store, EXPIRE_CALLS, bound_ns) != 0)
+        return -1;
+    *rows = (uint64_t)sqlite3_changes(store->database.connection);
+    for (int i = EXPIRE_CALLS + 1; i <= EXPIRE_CALLS_LAST; i++) {
+        if (run_with(store, i, bound_ns) != 0)
+            return -1;
+    }
+    return ct_store_set_meta(store, "expired_before_ns", bound_ns);
+}
+
+/* Every call whose row is still there was stored since the numbers began anew: older ones are named by none.
+ * Of processes that ended before `bound_ns` the sums stay. */
+static int remove_unused(struct ct_store *store, int64_t bound_ns)
+{
+    for (int i = 0; i < CT_NUMBERS; i++) {
+        if (run_with(store, EXPIRE_NUMBERS + i, store->numbers_from[i]) != 0)
+            return -1;
+    }
+    if (run_with(store, EXPIRE_KERNELS, bound_ns) != 0 || run_with(store, EXPIRE_LANES, bound_ns) != 0)
+        return -1;
+    if (ct_store_run(store, store->statement[EXPIRE_NAMES], NULL) != 0)
+        return -1;
+    return ct_store_run(store, store->statement[EXPIRE_THREADS], NULL);
+}
+
+int ct_store_expire(struct ct_store *store, uint64_t before_ns, uint64_t rows_max, struct ct_expired *expired)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    int64_t oldest_ns = 0, bound_ns = 0;
+    bool any;
+    *expired = (struct ct_expired){ 0 };
+    if (read_number(store, store->statement[OLDEST_CALL], &oldest_ns, &any) != 0)
+        return -1;
+    const bool due = any && (uint64_t)oldest_ns < before_ns;
+    const bool sweep = now_ns - store->swept_ns >= SWEEP_INTERVAL_NS;
+    if (!due && !sweep)
+        return 0;
+    /* The first that is left of what is due, where that is more than a piece. */
+    if (due &&
+        read_number(store, ct_store_bind(store, NTH_CALL, VALUES((int64_t)before_ns, (int64_t)rows_max)),
+                    &bound_ns, &expired->more) != 0)
+        return -1;
+    if (!expired->more)
+        bound_ns = (int64_t)before_ns;
+
+    if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
+        return -1;
+    /* Who still holds memory is looked for once in a while: held rows are met again and again. */
+    if (sweep && run_with(store, EXPIRE_ALLOCATIONS, bound_ns) != 0)
+        return -1;
+    /* From here on every row returned at bound_ns or later. */
+    if (sweep && read_number(store, store->statement[OLDEST_CALL], &oldest_ns, &any) != 0)
+        return -1;
+    const bool renew =
+        sweep && before_ns > store->numbered_ns && (!any || (uint64_t)oldest_ns > store->numbered_ns);
+    if ((renew && remove_unused(store, bound_ns) != 0) ||
+        ct_store_run(store, store->statement[COMMIT], NULL) != 0)
+        return -1;
+    if (sweep)
+        store->swept_ns = now_ns;
+    if (renew) {
+        ct_store_renumber(store);
+        expired->renumbered = true;
+    }
+    return 0;
+}

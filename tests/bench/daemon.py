@@ -1,0 +1,66 @@
+"""What the daemon itself takes: with nothing to do, with a thousand threads that do nothing, and with a thousand that make
+100,000 calls a second together."""
+import os
+import subprocess
+import sys
+import time
+
+from cudatrace_test import Session
+from figures import emit
+from scene import Daemon, calls
+
+LANES, QUIET_S, BUSY_S, BUSY_RATE = 1000, 10, 20, 100000
+OWN_KIB_MAX = 64 * 1024
+
+
+def usage(what, daemon, seconds, idle):
+    share, wakeups, preempted = daemon.over(seconds)
+    own, rings = daemon.memory()
+    emit("daemon", f"{what}_cpu_share", [share], "cores", target=("<=", 0.01) if idle else None)
+    emit("daemon", f"{what}_wakeups_per_s", [wakeups], "1/s")
+    emit("daemon", f"{what}_preempted_per_s", [preempted], "1/s")
+    emit("daemon", f"{what}_own_memory", [own], "KiB", target=("<=", OWN_KIB_MAX))
+    emit("daemon", f"{what}_mapped_rings", [rings], "KiB")
+
+
+def hold(s, processes):
+    """Threads that have made their calls and stay, `processes` programs of them, and what lets them go."""
+    fifo = s.dir / f"hold.{processes}"
+    os.mkfifo(fifo)
+    program = s.start(*calls("--processes", processes, "--threads", LANES // processes, "--calls", 10, "--hold", fifo),
+                      stdout=subprocess.PIPE, text=True)
+    if not program.stdout.readline().endswith("ok\n"):
+        sys.exit("daemon: a program failed")
+    s.flush()
+
+    def release():
+        end = os.open(fifo, os.O_RDWR)
+        os.write(end, b"\n" * processes)
+        if program.wait(60) != 0:
+            sys.exit("daemon: a program failed")
+        os.close(end)
+    return release
+
+
+def run(_build):
+    with Session() as s:
+        s.start_daemon()
+        daemon = Daemon(s.daemon.pid)
+        time.sleep(1)
+        usage("idle", daemon, QUIET_S, True)
+        for processes in (1, LANES):
+            release = hold(s, processes)
+            time.sleep(1)
+            usage(f"idle_lanes_of_{processes}_processes", daemon, QUIET_S, True)
+            release()
+    with Session() as s:
+        s.start_daemon()
+        daemon = Daemon(s.daemon.pid)
+        program = s.start(*calls("--threads", LANES, "--rate", BUSY_RATE // LANES, "--burst", 10, "--calls",
+                                 BUSY_RATE // LANES * BUSY_S, "--mix", "training"), stdout=subprocess.DEVNULL)
+        for part in range(4):
+            usage(f"busy_{part + 1}_of_4", daemon, BUSY_S / 4 - 0.5, False)
+        if program.wait(120) != 0:
+            sys.exit("daemon: the program failed")
+        s.flush()
+        s.check_identity()

@@ -1,0 +1,95 @@
+/* A database of a wanted number of calls, made by the collector's own code from the segments of four
+ * processes at a time, as four training loops would that end and start again. Prints seconds and rows. */
+#include "batch.h"
+#include "training.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PROCESSES = 4, LANES = 4, LANE_CALLS_MAX = 120000, CALLS_PER_S = 100000 };
+
+static void stop_with(const char *what)
+{
+    fprintf(stderr, "make_database: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+static uint64_t drain(struct ct_collection *collection)
+{
+    struct ct_report report = { 0 };
+    uint64_t rows = 0;
+    while (collection->processes) {
+        ct_batch_make(collection, &(struct ct_request){ 0 }, &report);
+        if (report.error[0])
+            stop_with(report.error);
+        for (struct ct_process *p = report.gone, *next; p; p = next) {
+            next = p->next;
+            if (p->broken)
+                stop_with(p->broken);
+            ct_process_close(p, true);
+        }
+        rows += report.rows;
+        report = (struct ct_report){ 0 };
+    }
+    return rows;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fputs("Usage: make_database MIX.tsv DATABASE CALLS\n", stderr);
+        return 2;
+    }
+    const uint64_t calls = strtoull(argv[3], NULL, 10);
+    char message[CT_STORE_MESSAGE_BYTES];
+    static struct ct_control control;
+    control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
+    struct ct_collection collection = { .control = &control };
+    training_read(argv[1]);
+    ct_guard_install();
+    if (ct_store_open(argv[2], "bench", &collection.store, message) != 0)
+        stop_with(message);
+    ct_timeline_begin(&collection.timeline, &control);
+
+    /* At the rate of CALLS_PER_S where the machine has been up for as long as that takes. */
+    const uint64_t now_ns = ct_monotonic_ns();
+    uint64_t span_ns = calls * 1000000000 / CALLS_PER_S;
+    if (span_ns > now_ns / 2)
+        span_ns = now_ns / 2;
+    uint64_t first_ns = now_ns - span_ns - span_ns / 10 - 1000000000;
+    uint64_t rows = 0, segments = 0;
+    while (rows < calls) {
+        const uint64_t left = calls - rows;
+        const uint64_t group = left < (uint64_t)PROCESSES * LANES * LANE_CALLS_MAX
+                                   ? left
+                                   : (uint64_t)PROCESSES * LANES * LANE_CALLS_MAX;
+        struct training_segment wanted = {
+            .first_ns = first_ns,
+            .gap_ns = span_ns / calls * PROCESSES * LANES,
+            .lanes = LANES,
+            .calls_per_lane = (uint32_t)((group + (uint64_t)PROCESSES * LANES - 1) / (PROCESSES * LANES)),
+        };
+        for (int i = 0; i < PROCESSES; i++) {
+            char path[64];
+            struct ct_process *process;
+            const char *reason;
+            snprintf(path, sizeof(path), CT_SHM_DIR "/cudatrace-bench.%d.%" PRIu64, getpid(), segments++);
+            const uint64_t last_ns = training_write(path, &wanted);
+            if (ct_process_open(path, &process, &reason) != 0)
+                stop_with(reason);
+            atomic_store(&process->dead, true); /* it is read to the end and ended */
+            process->next = collection.processes;
+            collection.processes = process;
+            first_ns = last_ns >= first_ns ? last_ns + 1 : first_ns;
+        }
+        rows += drain(&collection);
+    }
+    const uint64_t late = ct_store_late_rows(collection.store);
+    ct_store_close(collection.store);
+    ct_merge_finish(&collection.merge);
+    printf("%.3f %" PRIu64 " %" PRIu64 "\n", (double)(ct_monotonic_ns() - now_ns) / 1e9, rows, late);
+    return EXIT_SUCCESS;
+}

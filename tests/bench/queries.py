@@ -1,0 +1,112 @@
+"""Queries of a large trace: sums, one second of it, by when calls returned and by when they began, one process's
+launches; the first time, with nothing of the file in memory, and again. CUDATRACE_BENCH_CALLS says how many calls it
+has, five million unless told otherwise; CUDATRACE_BENCH_DATABASE names one that make_database has made before."""
+import os
+import pathlib
+import sqlite3
+import subprocess
+import tempfile
+import time
+
+from figures import emit
+
+MIX = pathlib.Path(__file__).with_name("training.calls.tsv")
+ROUNDS = 5
+
+# One second of the trace, as docs/sql.md has it. `launches` has no end_ns.
+WINDOWS = {
+    "window": "call_id BETWEEN :from AND :to",
+    "end_window": "end_ns BETWEEN :from AND :to",
+    "start_window": "start_ns BETWEEN :from AND :to AND (call_id BETWEEN :from AND :to + 100000000 OR "
+                    "call_id IN (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from AND :to))",
+}
+ASKED_OF_WINDOWS = {
+    "count": "SELECT count(*) FROM calls WHERE {}",
+    "by_function": "SELECT name, count(*), sum(duration_ns) FROM calls WHERE {} GROUP BY name ORDER BY 3 DESC",
+    # Each column of each row is read, and no more is made of them: what a client makes of rows is its own.
+    "columns": "SELECT sum(pid), sum(tid), count(name), sum(start_ns), sum(duration_ns), count(status_name), sum(bytes) "
+               "FROM calls WHERE {}",
+    "launches": "SELECT kernel, count(*), sum(duration_ns) FROM launches WHERE {} GROUP BY kernel",
+}
+QUERIES = {
+    "summary_by_function":
+        "SELECT layer, name, sum(calls), sum(total_ns), sum(bytes) FROM totals GROUP BY layer, name ORDER BY 4 DESC",
+    **{f"{window}_{asked}": sql.format(where) for window, where in WINDOWS.items()
+       for asked, sql in ASKED_OF_WINDOWS.items() if (window, asked) != ("end_window", "launches")},
+    "window_rows_to_python":
+        "SELECT pid, tid, name, start_ns, duration_ns, status_name, bytes FROM calls WHERE call_id BETWEEN :from AND :to",
+    "process_launches":
+        "SELECT kernel, count(*), sum(duration_ns) FROM launches WHERE process_id = :process AND call_id BETWEEN "
+        "(SELECT started_ns FROM processes WHERE process_id = :process) AND "
+        "(SELECT max(call_id) FROM calls) GROUP BY kernel",
+}
+
+
+def forget_pages(path):
+    with open(path, "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def ask(path, sql, values):
+    connection = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    start = time.perf_counter()
+    rows = connection.execute(sql, values).fetchall()
+    ms = (time.perf_counter() - start) * 1e3
+    connection.close()
+    return ms, len(rows)
+
+
+def report_ms(build, path):
+    start = time.perf_counter()
+    subprocess.run([build / "tools/cudatrace", "report", "--db", path], check=True, stdout=subprocess.DEVNULL)
+    return (time.perf_counter() - start) * 1e3
+
+
+def make(build, path):
+    calls = int(os.environ.get("CUDATRACE_BENCH_CALLS", "5000000"))
+    done = subprocess.run([build / "tests/bench/make_database", MIX, path, str(calls)], capture_output=True, text=True,
+                          check=True)
+    seconds, _, late = done.stdout.split()
+    emit("queries", "make_database", [float(seconds)], "s")
+    if int(late):
+        raise SystemExit(f"queries: {late} calls were stored late")
+
+
+def target_of(name):
+    if name == "summary_by_function":
+        return "<=", 50
+    return ("<=", 100) if "window" in name and "python" not in name else None
+
+
+def measure(build, path):
+    connection = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    first, last = connection.execute("SELECT (SELECT min(end_ns) FROM call), (SELECT max(end_ns) FROM call)").fetchone()
+    process = connection.execute("SELECT process_id FROM processes ORDER BY process_id LIMIT 1 OFFSET "
+                                 "(SELECT count(*) / 2 FROM processes)").fetchone()[0]
+    stored = connection.execute("SELECT sum(stored) FROM totals").fetchone()[0]
+    values = {"from": (first + last) // 2, "to": (first + last) // 2 + 10**9, "process": process}
+    inside = connection.execute(QUERIES["window_count"], values).fetchone()[0]
+    connection.close()
+    emit("queries", "calls", [stored], "calls")
+    emit("queries", "calls_in_the_window", [inside], "calls")
+    emit("queries", "bytes_per_call", [path.stat().st_size / stored], "bytes", target=("<=", 22))
+    for name, sql in QUERIES.items():
+        forget_pages(path)
+        cold, count = ask(path, sql, values)
+        emit("queries", f"{name}_first", [cold], "ms")
+        emit("queries", f"{name}_again", [ask(path, sql, values)[0] for _ in range(ROUNDS)], "ms", target=target_of(name))
+        emit("queries", f"{name}_rows", [count], "rows")
+    forget_pages(path)
+    emit("queries", "report_first", [report_ms(build, path)], "ms")
+    emit("queries", "report_again", [report_ms(build, path) for _ in range(ROUNDS)], "ms")
+
+
+def run(build):
+    given = os.environ.get("CUDATRACE_BENCH_DATABASE")
+    if given:
+        measure(build, pathlib.Path(given))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "trace.db"
+        make(build, path)
+        measure(build, path)

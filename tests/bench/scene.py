@@ -1,0 +1,61 @@
+"""What the benchmarks of a running daemon share: the program that makes calls, and what /proc says of a daemon."""
+import os
+import pathlib
+import time
+
+from cudatrace_test import WORKLOADS
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def calls(*options):
+    return [str(word) for word in (WORKLOADS / "calls", *options)]
+
+
+def shared_memory(s):
+    """How many files of the session and its processes lie in shared memory."""
+    return len([name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{s.name}")])
+
+
+class Daemon:
+    """What a process uses, from /proc."""
+
+    def __init__(self, pid):
+        self.folder = pathlib.Path(f"/proc/{pid}")
+
+    def _status(self, path="status"):
+        return dict(line.split(":", 1) for line in (self.folder / path).read_text().splitlines() if ":" in line)
+
+    def memory(self):
+        """(KiB of its own, KiB of shared memory, which are mapped rings)."""
+        status = self._status()
+        own = int(status["RssAnon"].split()[0]) + int(status["RssFile"].split()[0])
+        return own, int(status["RssShmem"].split()[0])
+
+    def files(self):
+        return len(os.listdir(self.folder / "fd"))
+
+    def maps(self):
+        return len((self.folder / "maps").read_text().splitlines())
+
+    def cpu_s(self):
+        """Of all its threads, by the scheduler's own count in nanoseconds; by ticks where the kernel keeps none."""
+        try:
+            return sum(int((self.folder / f"task/{thread}/schedstat").read_text().split()[0])
+                       for thread in os.listdir(self.folder / "task")) / 1e9
+        except FileNotFoundError:
+            fields = (self.folder / "stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+    def switches(self):
+        """How often its threads gave up a processor so far: (to wait, because others wanted it)."""
+        threads = [self._status(f"task/{thread}/status") for thread in os.listdir(self.folder / "task")]
+        return tuple(sum(int(thread[which + "_ctxt_switches"]) for thread in threads)
+                     for which in ("voluntary", "nonvoluntary"))
+
+    def over(self, seconds):
+        """(share of one processor, waits that ended a second, times preempted a second) over the next seconds."""
+        cpu, switches, start = self.cpu_s(), self.switches(), time.monotonic()
+        time.sleep(seconds)
+        passed = time.monotonic() - start
+        return ((self.cpu_s() - cpu) / passed, *((now - before) / passed for before, now in zip(switches, self.switches())))

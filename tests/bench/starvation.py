@@ -1,0 +1,83 @@
+"""More calls than the collector can store: eight processes that each want to make a million a second, beside one that
+makes a thousand. What is lost must be counted for each process, the slow one should lose nothing, and no program may
+wait: its calls take hardly more of a processor than untraced ones. How fast they go is another matter where the daemon
+takes a processor that they would have had."""
+import resource
+import subprocess
+import sys
+import time
+
+from cudatrace_test import Session
+from figures import emit
+from scene import calls
+
+FAST, RATE, SECONDS, ROUNDS = 8, 1000000, 3, 3
+SLOW_RATE = 1000
+
+
+def cpu_of_ended_s():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def start_all(s, preload):
+    """The rate of the slowest of the fast programs, from its start to the end of its calls; the processor's time that a
+    call took on average; the process numbers of the slow program and of the fast ones."""
+    before = cpu_of_ended_s()
+    slow = s.start(*calls("--rate", SLOW_RATE, "--calls", SLOW_RATE * SECONDS), preload=preload,
+                   stdout=subprocess.DEVNULL)
+    start = time.monotonic()
+    fast = [s.start(*calls("--rate", RATE, "--burst", 100, "--calls", RATE * SECONDS), preload=preload,
+                    stdout=subprocess.PIPE) for _ in range(FAST)]
+    rates = []
+    for program in fast:
+        if not program.stdout.readline().endswith(b"ok\n"):
+            sys.exit("starvation: a program failed")
+        rates.append(RATE * SECONDS / (time.monotonic() - start))
+    if any([program.wait(60) for program in (slow, *fast)]):
+        sys.exit("starvation: a program failed")
+    cpu_ns = (cpu_of_ended_s() - before) * 1e9 / (FAST * RATE + SLOW_RATE) / SECONDS
+    return min(rates), cpu_ns, slow.pid, [program.pid for program in fast]
+
+
+def lost_share(s, pid):
+    """Of the process's last image under this number."""
+    return s.value("SELECT 1.0 * sum(lost) / sum(calls) FROM totals WHERE process_id = "
+                   "(SELECT max(process_id) FROM processes WHERE pid = ?)", pid)
+
+
+def run(_build):
+    rates, cpu_ns = {True: [], False: []}, {True: [], False: []}
+    slow_lost, least, most, stored = [], [], [], []
+    for number in range(ROUNDS):
+        for preload in (True, False) if number % 2 == 0 else (False, True):
+            with Session() as s:
+                if not preload:
+                    rate, cpu, _, _ = start_all(s, False)
+                    rates[False].append(rate)
+                    cpu_ns[False].append(cpu)
+                    continue
+                s.start_daemon()
+                start = time.monotonic()
+                rate, cpu, slow, fast = start_all(s, True)
+                s.flush()
+                seconds = time.monotonic() - start
+                rates[True].append(rate)
+                cpu_ns[True].append(cpu)
+                # Each process's calls are stored or counted as lost: held against the driver's own count.
+                s.check_identity(lost=None)
+                s.check_truth()
+                shares = [lost_share(s, pid) for pid in fast]
+                slow_lost.append(lost_share(s, slow))
+                least.append(min(shares))
+                most.append(max(shares))
+                stored.append(s.value("SELECT sum(stored) FROM totals") / seconds)
+    emit("starvation", "untraced_slowest_calls_per_s", rates[False], "calls/s")
+    emit("starvation", "traced_slowest_calls_per_s", rates[True], "calls/s")
+    emit("starvation", "traced_over_untraced", [t / u for t, u in zip(rates[True], rates[False])], "ratio")
+    emit("starvation", "untraced_cpu_per_call", cpu_ns[False], "ns")
+    emit("starvation", "traced_cpu_per_call", cpu_ns[True], "ns")
+    emit("starvation", "stored_per_s", stored, "calls/s")
+    emit("starvation", "fast_lost_share_least", least, "share")
+    emit("starvation", "fast_lost_share_most", most, "share")
+    emit("starvation", "slow_lost_share", slow_lost, "share", target=("<=", 0))

@@ -1,0 +1,110 @@
+"""cudatraced --keep: calls that are older go, in the order of their return and with all that names them, while others
+come; the file stops growing; sums go on; and a daemon that comes later goes on with it."""
+import signal
+import time
+
+from cudatrace_test import Session, WORKLOADS, check, equal, fifo
+
+KEEP_S = 2
+PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range", "graph", "graph_launch")
+
+
+def check_whole(s):
+    """No part of a call is left without it, and no call without its parts, in one look."""
+    for part in PARTS:
+        equal(s.value(f"SELECT count(*) FROM {part} WHERE call_id NOT IN (SELECT end_ns FROM call)"), 0,
+              f"rows of {part} without a call")
+    equal(s.rows("SELECT * FROM (SELECT (SELECT count(*) FROM call) AS rows, (SELECT count(*) FROM calls) AS shown) "
+                 "WHERE rows <> shown"), [], "calls that lack a part")
+    equal(s.rows("SELECT * FROM (SELECT (SELECT count(*) FROM call JOIN site USING (site_id) JOIN function "
+                 "USING (function_id) WHERE name = 'cuLaunchKernel' AND status = 0) AS called, (SELECT count(*) FROM launches "
+                 "JOIN calls USING (call_id) WHERE name = 'cuLaunchKernel' AND kernel IS NOT NULL) AS shown) "
+                 "WHERE called <> shown"), [], "launches that lack a part")
+    equal(s.value("SELECT count(*) FROM copies") + s.value("SELECT count(*) FROM memsets") > 0, True, "copies are there")
+    s.check_identity()
+
+
+def wait_until_gone(s, before_ns):
+    """Everything that returned before goes once it is older than what is kept, without further calls."""
+    deadline = time.monotonic() + 60
+    while s.value("SELECT count(*) FROM calls WHERE call_id < ?", before_ns) > 0:
+        check(time.monotonic() < deadline, "old calls do not go")
+    check(time.monotonic_ns() - before_ns >= KEEP_S * 10**9, "calls went before their time")
+
+
+def steady(s, seconds, rate=10000):
+    return s.start(WORKLOADS / "calls", "--threads", 2, "--mix", "training", "--rate", rate, "--calls", seconds * rate,
+                   stdout=-3)
+
+
+with Session() as s, fifo(s.dir, "hold") as hold:
+    s.start_daemon("--keep", f"{KEEP_S}s")
+    held = s.start(WORKLOADS / "calls", "--calls", 1000, "--mix", "training", "--hold", hold)
+    program = steady(s, 14)
+    sizes = []
+    while program.poll() is None:
+        s.flush()
+        asked_ns = time.monotonic_ns()
+        expired_ns = s.value("SELECT max(value) FROM (SELECT value FROM meta WHERE key = 'expired_before_ns' UNION ALL SELECT 0)")
+        check(expired_ns <= time.monotonic_ns() - KEEP_S * 10**9, "calls were taken away that are to be kept")
+        # What is left is all that returned since: the sums have counted it.
+        check_whole(s)
+        sizes.append((asked_ns, s.value("PRAGMA page_count")))  # what the file has once the log is written into it
+    equal(program.returncode, 0, "the program's status")
+    s.flush()
+    check(s.value("SELECT sum(expired) FROM totals") > 100000, "hardly a call has gone")
+    s.check_truth()
+    # What is written takes the place of what went.
+    early = max(pages for when, pages in sizes if when - sizes[0][0] < 2 * KEEP_S * 10**9)
+    late = max(pages for _, pages in sizes)
+    print("pages of the file:", sorted({pages for _, pages in sizes}))
+    check(late < 1.5 * early, "the file grew from", early, "to", late, "pages")
+
+    # What has just been called is all there, as long as it is young.
+    young = s.run(WORKLOADS / "calls", "--calls", 500, "--mix", "training")
+    began_ns = time.monotonic_ns()
+    s.flush()
+    found = s.rows("SELECT (SELECT sum(expired) FROM totals WHERE process_id = last), (SELECT sum(stored) FROM totals "
+                   "WHERE process_id = last), (SELECT count(*) FROM calls WHERE process_id = last) "
+                   "FROM (SELECT max(process_id) AS last FROM processes)")[0]
+    if time.monotonic_ns() - began_ns < KEEP_S * 10**9 / 2:
+        check(found[0] == 0 and found[1] == found[2] >= 500, "young calls that are not there", found)
+
+    # No call comes any more, and the rest goes; then a program that was silent makes calls again.
+    now_ns = time.monotonic_ns()
+    wait_until_gone(s, now_ns)
+    equal(s.value("SELECT count(*) FROM call"), 0, "calls left")
+    s.check_truth()
+    equal(s.value("SELECT sum(stored) - sum(expired) FROM totals"), 0, "stored calls that have not expired")
+    with open(hold, "w") as end:
+        end.write("\n")
+    equal(held.wait(60), 0, "the held program's status")
+
+    # Another daemon goes on: one that was stopped, one that was killed, one that keeps all.
+    s.stop_daemon()
+    s.start_daemon("--keep", f"{KEEP_S}s")
+    program = steady(s, 3)
+    while s.value("SELECT count(*) FROM calls") < 10000:
+        check(program.poll() is None, "the program ended with", program.returncode)
+    s.daemon.send_signal(signal.SIGKILL)
+    s.daemon.wait()
+    s.start_daemon("--keep", f"{KEEP_S}s")
+    equal(program.wait(60), 0, "the program's status")
+    s.flush()
+    check_whole(s)
+    s.check_truth()
+    wait_until_gone(s, time.monotonic_ns())
+    s.stop_daemon()
+    s.start_daemon()
+    equal(steady(s, 1).wait(60), 0, "the program's status")
+    s.flush()
+    check_whole(s)
+    s.check_truth()
+    # Of processes that ended long ago their sums are left, and little else.
+    equal(s.value("SELECT count(*) FROM processes"), 5, "processes")
+
+# A daemon that `run` starts keeps as long as it is told.
+with Session() as s:
+    s.cudatrace("run", "--db", s.db, "--keep", "1h", "--", WORKLOADS / "calls", "--calls", 1000)
+    check(s.value("SELECT count(*) FROM calls") >= 1000, "young calls that are not there")
+    equal(s.value("SELECT sum(expired) FROM totals"), 0, "expired")

@@ -1,0 +1,71 @@
+"""Windows of a trace: what returned, what began and what went on within one, of every view, is what reading all rows
+finds; calls of longer than the window among them; and not all rows are read for it."""
+import contextlib
+import os
+import random
+import sqlite3
+
+from cudatrace_test import Session, WORKLOADS, check, equal, fifo
+
+LONG_NS = 100000000  # as in collector/merged.c
+VIEWS = ("calls", "launches", "copies", "memsets", "waits")
+BEGAN = ("start_ns BETWEEN :from AND :to AND (call_id BETWEEN :from AND :to + 100000000 OR "
+         "call_id IN (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from AND :to))")
+WENT_ON = ("start_ns <= :to AND (call_id BETWEEN :from AND :to + 100000000 OR "
+           "call_id IN (SELECT call_id FROM long_calls WHERE start_ns <= :to AND call_id >= :from))")
+RETURNED = "call_id BETWEEN :from AND :to"
+# The unary plus keeps a column out of the choice of a key: every row is looked at.
+ALL_READ = {
+    BEGAN: "+start_ns BETWEEN :from AND :to",
+    WENT_ON: "+start_ns <= :to AND +call_id >= :from",
+    RETURNED: "+call_id BETWEEN :from AND :to",
+}
+
+
+def check_window(connection, view, window):
+    for where, all_read in ALL_READ.items():
+        found, wanted = (connection.execute(f"SELECT call_id FROM {view} WHERE {condition} ORDER BY call_id", window).fetchall()
+                         for condition in (where, all_read))
+        equal(found, wanted, f"{view} WHERE {where} {window}")
+
+
+with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
+    s.start_daemon()
+    # One call lasts for all that the others do, some for longer than a tenth of a second, most for next to nothing.
+    longest = s.start(WORKLOADS / "hang", "--calls", 10, env={
+        "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release}, stdout=-3)
+    with open(inside, "rb") as notice:
+        notice.read(1)
+    programs = [s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=150000000"}, stdout=-3),
+                s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=90000000"}, stdout=-3),
+                s.start(WORKLOADS / "calls", "--calls", 4000, "--threads", 3, "--mix", "training", "--rate", 10000, stdout=-3),
+                s.start(WORKLOADS / "calls", "--calls", 4000, "--mix", "copy", "--rate", 10000, stdout=-3)]
+    equal([p.wait(120) for p in programs], [0] * len(programs), "statuses")
+    with open(release, "wb") as go:
+        go.write(b"1")
+    equal(longest.wait(60), 0, "its status")
+    s.flush()
+
+    equal(s.rows("SELECT call_id, start_ns, duration_ns FROM long_calls ORDER BY call_id"),
+          s.rows("SELECT call_id, start_ns, duration_ns FROM calls WHERE duration_ns > ? ORDER BY call_id", LONG_NS),
+          "the long calls")
+    check(s.value("SELECT count(*) FROM long_calls") >= 2, "long calls are not there")
+    with contextlib.closing(sqlite3.connect(f"file:{s.db}?mode=ro", uri=True)) as connection:
+        first, last = connection.execute("SELECT min(start_ns), max(end_ns) FROM calls").fetchone()
+        starts = [row[0] for row in connection.execute("SELECT start_ns FROM calls")]
+        seed = int.from_bytes(os.urandom(4), "little")
+        print("seed", seed)
+        choice = random.Random(seed)
+        for _ in range(12):
+            start = choice.choice((choice.randrange(first, last), choice.choice(starts)))
+            window = {"from": start, "to": start + choice.choice((0, 1000, 10**6, 10**8, 10**9))}
+            for view in VIEWS:
+                check_window(connection, view, window)
+        for where in ALL_READ:
+            for view in VIEWS:
+                plan = [row[3] for row in connection.execute(
+                    f"EXPLAIN QUERY PLAN SELECT count(*) FROM {view} WHERE {where}", window)]
+                read = [step for step in plan if step.split()[0] == "SCAN"
+                        and step.split()[1] in ("call", "launch", "transfer", "call_subject")]
+                equal(read, [], f"tables read from end to end for {view} WHERE {where}")
+    s.check_identity()

@@ -1,0 +1,259 @@
+/* The store: late and long calls stand where windows look for them; what is older than what is kept goes in
+ * pieces, in order, with its parts, and is counted; what is held or still used stays. */
+#include "store.h"
+#include "clock.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+
+/* Calls in the order of their return, from an array. */
+struct array_source {
+    struct ct_source source;
+    const uint64_t (*call)[2]; /* end_ns, duration_ns */
+    size_t at, count;
+    int64_t site_id;
+};
+
+static struct ct_store *store;
+static sqlite3 *reader;
+static int64_t process_id, segment_id, function_id, thread_id;
+static uint64_t stored;
+
+static void fail(const char *what, long long seen, long long wanted)
+{
+    fprintf(stderr, "%s: %lld, and should be %lld; %s\n", what, seen, wanted, ct_store_error(store));
+    exit(EXIT_FAILURE);
+}
+
+static void equal(const char *what, long long seen, long long wanted)
+{
+    if (seen != wanted)
+        fail(what, seen, wanted);
+}
+
+/* The only column of the query's only row. */
+static long long ask(const char *sql)
+{
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(reader, sql, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW)
+        fail(sqlite3_errmsg(reader), 0, 0);
+    const long long value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+static bool peek(struct ct_source *base, uint64_t until_ns)
+{
+    struct array_source *source = (struct array_source *)base;
+    if (source->at == source->count)
+        return false;
+    base->end_ns = source->call[source->at][0];
+    return base->end_ns <= until_ns;
+}
+
+static void take(struct ct_source *base, struct ct_row *row)
+{
+    struct array_source *source = (struct array_source *)base;
+    *row = (struct ct_row){ .end_ns = source->call[source->at][0],
+                            .duration_ns = source->call[source->at][1],
+                            .site_id = source->site_id };
+    ct_store_add(store, CT_BULK_LAUNCH, (const int64_t[]){ (int64_t)ct_store_call_id(store), 1 });
+    source->at++;
+}
+
+static const struct ct_source_class array_class = { .peek = peek, .take = take };
+
+/* One batch of these calls, with a launch for each; the number of their site. */
+static int64_t store_calls(const uint64_t call[][2], size_t count)
+{
+    struct ct_merge merge = { 0 };
+    uint64_t rows = 0;
+    equal("begin", ct_store_begin(store), 0);
+    struct array_source source = { .source.class = &array_class,
+                                   .call = call,
+                                   .count = count,
+                                   .site_id = ct_store_site(store, thread_id, function_id, 0, 0) };
+    ct_merge_begin(&merge, UINT64_MAX);
+    equal("a source", ct_merge_add(&merge, &source.source), 0);
+    equal("storing", ct_store_calls(store, &merge, UINT64_MAX, &rows), 0);
+    equal("rows", (long long)rows, (long long)count);
+    const struct ct_total_facts total = { .calls = count, .min_ns = 1, .max_ns = 1 };
+    equal("sums", ct_store_add_total(store, process_id, function_id, &total), 0);
+    equal("commit", ct_store_commit(store), 0);
+    ct_merge_finish(&merge);
+    stored += count;
+    return source.site_id;
+}
+
+static void check_counts(void)
+{
+    equal("stored", ask("SELECT sum(stored) FROM totals"), (long long)stored);
+    equal("stored and not expired", ask("SELECT sum(stored - expired) FROM totals"),
+          ask("SELECT count(*) FROM calls"));
+    equal("launches without a call",
+          ask("SELECT count(*) FROM launch WHERE call_id NOT IN (SELECT end_ns FROM call)"), 0);
+    equal("calls without their launch",
+          ask("SELECT count(*) FROM call WHERE end_ns NOT IN (SELECT call_id FROM launch)"), 0);
+    equal("long calls",
+          ask("SELECT count(*) FROM long_call JOIN call ON end_ns = call_id "
+              "AND start_ns = end_ns - duration_ns AND duration_ns > 100000000"),
+          ask("SELECT count(*) FROM call WHERE duration_ns > 100000000"));
+    equal("long calls that are none",
+          ask("SELECT (SELECT count(*) FROM long_call) - (SELECT count(*) FROM call WHERE duration_ns > "
+              "100000000)"),
+          0);
+}
+
+/* A window of starts, by its two ranges and by looking at every call. */
+static void check_window(uint64_t from_ns, uint64_t to_ns)
+{
+    char sql[512];
+    snprintf(sql, sizeof(sql),
+             "SELECT count(*) || '' FROM calls WHERE start_ns BETWEEN %llu AND %llu AND (call_id BETWEEN "
+             "%llu AND %llu OR "
+             "call_id IN (SELECT call_id FROM long_calls WHERE start_ns BETWEEN %llu AND %llu))",
+             (unsigned long long)from_ns, (unsigned long long)to_ns, (unsigned long long)from_ns,
+             (unsigned long long)to_ns + 100000000, (unsigned long long)from_ns, (unsigned long long)to_ns);
+    const long long found = ask(sql);
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM call WHERE end_ns - duration_ns BETWEEN %llu AND %llu",
+             (unsigned long long)from_ns, (unsigned long long)to_ns);
+    equal("calls that began in a window", found, ask(sql));
+}
+
+enum { CALLS = 1000 };
+
+/* Calls a millisecond apart, up to ten seconds ago; some long, one of a minute. Then some that come late. */
+static void store_first(uint64_t base_ns)
+{
+    static uint64_t call[CALLS][2];
+    for (uint64_t i = 0; i < CALLS; i++) {
+        call[i][0] = base_ns + i * 1000000;
+        call[i][1] = i == 700 ? 60 * SECOND : i % 50 == 0 ? 100000000 + i % 100 : 1000 + i;
+    }
+    store_calls((const uint64_t(*)[2])call, CALLS);
+    const uint64_t late[][2] = {
+        { base_ns + 500, 10 },               /* before all but the first */
+        { base_ns + 300 * 1000000, 20 },     /* where one is already */
+        { base_ns + 300 * 1000000, 30 },     /* again */
+        { base_ns + 400500000, 2 * SECOND }, /* late and long */
+    };
+    for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++)
+        store_calls(&late[i], 1);
+    equal("late calls", ask("SELECT count(*) FROM late_call"), 4);
+    check_counts();
+    check_window(0, INT64_MAX / 2);
+    for (uint64_t at = base_ns - 61 * SECOND; at < base_ns + 2 * SECOND; at += 333333333) {
+        check_window(at, at);
+        check_window(at, at + 1000000);
+        check_window(at, at + SECOND);
+    }
+    check_window(base_ns + 700000000 - 60 * SECOND, base_ns + 700000000 - 60 * SECOND);
+}
+
+static struct ct_expired expire(uint64_t before_ns, uint64_t rows_max)
+{
+    struct ct_expired expired;
+    equal("taking away", ct_store_expire(store, before_ns, rows_max, &expired), 0);
+    check_counts();
+    return expired;
+}
+
+static void defer_allocation(int64_t call_id, int64_t process, int64_t address)
+{
+    ct_store_defer(store, CT_INSERT_ALLOCATION, 5,
+                   (const int64_t[]){ call_id, process, address, 64, CT_NULL }, "device");
+}
+
+/* Memory of three kinds: held by a process that runs, given back, of a process that ended. */
+static void store_allocations(uint64_t at_ns)
+{
+    const int64_t at = (int64_t)at_ns;
+    const struct ct_process_facts facts = { .pid = 2, .exe = "", .cmdline = "", .segment = "ended" };
+    int64_t ended_id, other_segment;
+    equal("begin", ct_store_begin(store), 0);
+    equal("a process", ct_store_process(store, &facts, &ended_id, &other_segment), 0);
+    defer_allocation(at, process_id, 1000);
+    defer_allocation(at + 1, process_id, 2000);
+    ct_store_defer(store, CT_FREE_ALLOCATION, 5, (const int64_t[]){ process_id, 2000, 1, at + 2, 1 },
+                   "device");
+    defer_allocation(at + 3, ended_id, 1000);
+    equal("its end", ct_store_end_process(store, ended_id, at_ns + 4, "exited"), 0);
+    equal("commit", ct_store_commit(store), 0);
+    equal("allocations", ask("SELECT count(*) FROM allocations"), 3);
+}
+
+static void open_store(const char *path)
+{
+    char message[CT_STORE_MESSAGE_BYTES];
+    const struct ct_process_facts facts = { .pid = 1, .exe = "", .cmdline = "", .segment = "first" };
+    if (ct_store_open(path, "test", &store, message) != 0 || sqlite3_open(path, &reader) != SQLITE_OK) {
+        fprintf(stderr, "%s\n", message);
+        exit(EXIT_FAILURE);
+    }
+    equal("begin", ct_store_begin(store), 0);
+    equal("a process", ct_store_process(store, &facts, &process_id, &segment_id), 0);
+    equal("a function", ct_store_function(store, "driver", "cuLaunchKernel", "launch", &function_id), 0);
+    thread_id = ct_store_thread(store, process_id, 1, "");
+    equal("a lane",
+          ct_store_save_lane(store, segment_id, 0, &(struct ct_lane_place){ .thread_id = thread_id }), 0);
+    equal("commit", ct_store_commit(store), 0);
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/cudatrace-store.XXXXXX", path[64], side[80];
+    if (!mkdtemp(folder))
+        return EXIT_FAILURE;
+    snprintf(path, sizeof(path), "%s/trace.db", folder);
+    open_store(path);
+    const uint64_t base_ns = ct_monotonic_ns() - 10 * SECOND, middle_ns = base_ns + 500 * 1000000;
+    store_allocations(base_ns);
+    store_first(base_ns);
+
+    /* In pieces up to the limit, and not past it. */
+    struct ct_expired expired = expire(middle_ns, 100);
+    equal("the first piece", (long long)expired.rows, 100);
+    equal("more is to go", expired.more, 1);
+    while (expired.more)
+        expired = expire(middle_ns, 100);
+    equal("gone", ask("SELECT sum(expired) FROM totals"), 504);
+    equal("the oldest", ask("SELECT min(call_id) FROM calls"), (long long)middle_ns);
+    equal("memory that is held",
+          ask("SELECT count(*) FROM allocations WHERE address = 1000 AND freed_ns IS NULL"), 1);
+    equal("all memory", ask("SELECT count(*) FROM allocations"), 1);
+    equal("nothing is due", (long long)expire(middle_ns, 100).rows, 0);
+
+    /* A call that comes late, from before the limit, is stored and then goes. */
+    const uint64_t late[][2] = { { base_ns + 1000, SECOND } };
+    const int64_t site = store_calls(late, 1);
+    equal("a late one", (long long)expire(middle_ns, 100).rows, 1);
+    check_window(base_ns - 100 * SECOND, base_ns + 100 * SECOND);
+
+    /* Numbers begin anew once no call is left from before they did, and then those from before go. The thread
+     * stays, for it runs. Sweeps are a second apart, by the clock. */
+    usleep(1100000);
+    equal("numbers are void", expire(ct_monotonic_ns(), 1 << 20).renumbered, 1);
+    equal("calls left", ask("SELECT count(*) FROM call"), 0);
+    const uint64_t after[][2] = { { ct_monotonic_ns(), 5 } };
+    equal("a number behind the others", store_calls(after, 1) > site, 1);
+    usleep(1100000);
+    equal("a call is kept", (long long)expire(after[0][0], 1 << 20).rows, 0);
+    equal("it is shown, at a site of its own", ask("SELECT count(*) FROM calls"), 1);
+    equal("sites left", ask("SELECT count(*) FROM site"), 1);
+    equal("threads left", ask("SELECT count(*) FROM thread"), 1);
+    equal("processes", ask("SELECT count(*) FROM processes"), 2);
+    check_counts();
+
+    sqlite3_close(reader);
+    ct_store_close(store);
+    for (int i = 0; i < 3; i++) {
+        snprintf(side, sizeof(side), "%s%s", path, (const char *[]){ "", "-wal", "-shm" }[i]);
+        unlink(side);
+    }
+    return rmdir(folder) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
