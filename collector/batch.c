@@ -151,7 +151,11 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     } else {
         const uint32_t selections =
             atomic_load_explicit(&collection->control->selections, memory_order_acquire);
-        EACH_PROCESS(p) ct_process_publish(p, report->rows == 0, selections);
+        EACH_PROCESS(p)
+        {
+            const uint32_t fill = ct_process_publish(p, report->rows == 0, selections);
+            report->fill = fill > report->fill ? fill : report->fill;
+        }
         sort_out(collection, report);
         expire(collection, &batch, report);
     }

@@ -36,6 +36,7 @@ struct ct_report {
     bool more;                          /* the batch was full: rows that could be stored were left */
     bool backlog;                       /* published calls wait, if only because they are too young */
     bool expiring;                      /* calls wait to be taken away */
+    uint32_t fill;                      /* of the fullest ring when the batch began, in thousandths */
     char error[CT_STORE_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
     struct ct_process *gone;            /* ended or detached processes: no longer in the collection */
 

@@ -17,6 +17,7 @@
 /* When batches are made: one right after the other while they are full, every PACE_MS while calls come,
  * none until the doorbell rings once two in a row found nothing. Every HOUSEKEEPING_MS the open calls are
  * looked at, and whatever a doorbell may have missed. */
+enum { FILL_WANTED = 250 }; /* thousandths */
 enum { GATHER_MS = 10, PACE_MS = 50, HOUSEKEEPING_MS = 1000, RETRY_MS = 1000, FIRST_HOLDER_MS = 10000 };
 
 struct daemon {
@@ -33,6 +34,7 @@ struct daemon {
     struct ct_report last;
     uint32_t segments_seen;
     unsigned int empty_batches;
+    uint64_t batch_ms; /* when the last batch came back, by the loop's clock */
     bool awake; /* the pace timer runs or a batch is being made */
     bool failing;
     bool stopping;
@@ -60,6 +62,16 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
         ct_worker_request(daemon->worker, false);
     else
         uv_timer_start(&daemon->pace, on_pace, ms, 0);
+}
+
+/* The time to the next batch in which the fullest ring will fill to FILL_WANTED, at the rate at which it filled
+ * since the last one: a checkpoint or a slow disk then finds room in it. */
+static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
+{
+    if (report->fill == 0)
+        return PACE_MS;
+    const uint64_t ms = since_last_ms * FILL_WANTED / report->fill;
+    return ms > PACE_MS ? PACE_MS : ms > 0 ? (unsigned int)ms : 1;
 }
 
 /* ---- processes ---- */
@@ -193,6 +205,8 @@ static void on_batch(const struct ct_report *report, void *data)
     }
     ct_commands_flushed(daemon->commands, report->flushed_ns, failed ? report->error : NULL);
     const uint64_t waiting = ct_commands_waiting(daemon->commands);
+    const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
+    daemon->batch_ms = now_ms;
 
     if (daemon->stopping) {
         if (failed || (!report->backlog && !ct_worker_busy(daemon->worker)))
@@ -208,7 +222,7 @@ static void on_batch(const struct ct_report *report, void *data)
         batch_in(daemon, 0);
     } else if (report->rows > 0 || report->backlog || report->expiring) {
         daemon->empty_batches = 0;
-        batch_in(daemon, PACE_MS);
+        batch_in(daemon, pace_ms(report, since_last_ms));
     } else if (++daemon->empty_batches < 2) {
         batch_in(daemon, PACE_MS);
     } else {

@@ -314,9 +314,11 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
     return ct_store_save_lane(batch->store, source->process->segment_id, source->index, &source->place);
 }
 
-void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
+uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
 {
     struct ct_lane *lane = source->shared;
+    const uint64_t used = source->head - source->committed.position;
+    const uint64_t fill = used < source->ring_slots ? used * 1000 / source->ring_slots : 1000;
     if (source->place.position == source->committed.position && !source->peeked) {
         /* Of thousands of threads most are silent most of the time. */
         free(source->buffer);
@@ -333,6 +335,7 @@ void ct_lane_source_publish(struct ct_lane_source *source, bool idle)
      * goes to sleep wants to hear of the next record. */
     const uint64_t wake = source->place.position + (idle ? 1 : source->ring_slots / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
+    return (uint32_t)fill;
 }
 
 void ct_lane_source_forget_sites(struct ct_lane_source *source)

@@ -54,7 +54,8 @@ const void *ct_lane_source_payload(const struct ct_lane_source *source);
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch);
 /* Saves position and losses. */
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch);
-void ct_lane_source_publish(struct ct_lane_source *source, bool idle);
+/* Gives the producer its room back. How full the ring was when the batch began, in thousandths. */
+uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle);
 /* Numbers of sites that the store gave are void. */
 void ct_lane_source_forget_sites(struct ct_lane_source *source);
 void ct_lane_source_revert(struct ct_lane_source *source);

@@ -505,22 +505,26 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch)
     return batch->snapshot_open || process->final ? save_open_calls(process, batch) : 0;
 }
 
-void ct_process_publish(struct ct_process *process, bool idle, uint32_t selections)
+uint32_t ct_process_publish(struct ct_process *process, bool idle, uint32_t selections)
 {
+    uint32_t fill = 0;
     process->call_soon = process->detached || atomic_load_explicit(&process->shared->selections,
                                                                    memory_order_acquire) != selections;
     for (uint32_t i = 0; i < process->function_count; i++) {
         if (process->functions[i].unsent_now.lost || process->functions[i].unsent_now.skipped)
             process->functions[i].unsent = process->functions[i].unsent_now;
     }
-    for (uint32_t i = 0; i < process->lane_count; i++)
-        ct_lane_source_publish(process->lanes[i], idle);
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        const uint32_t of_lane = ct_lane_source_publish(process->lanes[i], idle);
+        fill = of_lane > fill ? of_lane : fill;
+    }
     if (atomic_load(&process->guard->poisoned))
         process->broken = "its file was cut short";
     for (uint32_t i = 0; i < process->lane_count; i++) {
         if (atomic_load(&process->lanes[i]->guard->poisoned))
             process->broken = "its file was cut short";
     }
+    return fill;
 }
 
 void ct_process_forget_sites(struct ct_process *process)

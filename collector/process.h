@@ -86,8 +86,8 @@ int ct_process_add(struct ct_process *process, struct ct_merge *merge);
 /* Saves positions, sums, losses and open calls. */
 int ct_process_save(struct ct_process *process, struct ct_batch *batch);
 /* After commit: gives the producers their room back. `selections` are the session's wishes, which the hook is
- * to follow. */
-void ct_process_publish(struct ct_process *process, bool idle, uint32_t selections);
+ * to follow. How full the fullest ring was when the batch began, in thousandths. */
+uint32_t ct_process_publish(struct ct_process *process, bool idle, uint32_t selections);
 /* Numbers of sites that the store gave are void. */
 void ct_process_forget_sites(struct ct_process *process);
 /* After rollback: positions as they were. */

@@ -397,6 +397,33 @@ uint64_t ct_store_late_rows(const struct ct_store *store)
 {
     return store->late_rows;
 }
+
+/* Called by SQLite behind each commit, in the place of its own checkpoints. */
+static int note_log(void *data, sqlite3 *connection, const char *name, int pages)
+{
+    (void)connection, (void)name;
+    struct ct_store *store = data;
+    store->log_pages = (uint32_t)pages;
+    return SQLITE_OK;
+}
+
+void ct_store_leave_checkpoints(struct ct_store *store)
+{
+    sqlite3_wal_hook(store->database.connection, note_log, store);
+}
+uint32_t ct_store_log_pages(const struct ct_store *store)
+{
+    return store->log_pages;
+}
+
+bool ct_store_checkpoint(struct ct_store *store)
+{
+    int pages = 0, copied = 0;
+    return sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &copied) ==
+               SQLITE_OK &&
+           pages == copied;
+}
+
 const char *ct_store_path(const struct ct_store *store)
 {
     return store->database.path;

@@ -18,6 +18,12 @@ int ct_store_open(const char *path, const char *session, struct ct_store **store
                   char message[CT_STORE_MESSAGE_BYTES]);
 /* Checkpoints and closes; NULL is fine. */
 void ct_store_close(struct ct_store *store);
+/* From now on no commit makes a checkpoint, and the caller has to. */
+void ct_store_leave_checkpoints(struct ct_store *store);
+/* Pages of the write-ahead log behind the last commit, once its checkpoints were left to the caller. */
+uint32_t ct_store_log_pages(const struct ct_store *store);
+/* Copies the log into the database as far as readers let it; true when that was all of it. */
+bool ct_store_checkpoint(struct ct_store *store);
 /* The file in use; valid until close. */
 const char *ct_store_path(const struct ct_store *store);
 /* What went wrong last, as a sentence; valid until the next call. */

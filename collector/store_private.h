@@ -74,6 +74,7 @@ struct ct_store {
     struct ct_row_table merged; /* first: merged.c */
     struct ct_row_buffer bulk[CT_BULK_COUNT];
     struct ct_database database;
+    uint32_t log_pages; /* of the write-ahead log, where checkpoints are left to the caller */
     sqlite3_stmt *statement[STATEMENT_COUNT];
     uint32_t generation;
 
@@ -101,6 +102,7 @@ struct ct_store {
     struct ct_demangled *demangled;
     char error[CT_STORE_MESSAGE_BYTES];
 };
+static_assert(offsetof(struct ct_store, merged) == 0, "merged.c");
 
 /* Numbers are given anew from here on, behind those given so far. */
 void ct_store_renumber(struct ct_store *store);

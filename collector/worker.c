@@ -1,5 +1,7 @@
 #include "worker.h"
 
+#include "checkpoint.h"
+
 #include <stdlib.h>
 
 enum {
@@ -24,6 +26,7 @@ struct ct_worker {
 
     /* The thread's. */
     struct ct_collection collection;
+    struct ct_checkpointer *checkpointer;
 };
 
 /* ---- the thread ---- */
@@ -74,6 +77,7 @@ static void thread_main(void *data)
         uv_mutex_unlock(&worker->mutex);
 
         ct_batch_make(&worker->collection, &request, &report);
+        ct_checkpointer_tend(worker->checkpointer);
 
         uv_mutex_lock(&worker->mutex);
         hand_over(worker, &report);
@@ -102,6 +106,7 @@ int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control 
     if (!worker)
         return UV_ENOMEM;
     worker->collection.store = store;
+    worker->checkpointer = ct_checkpointer_create(store);
     worker->collection.orphans = true;
     worker->collection.control = control;
     worker->collection.keep_ns = keep_ns;
@@ -135,6 +140,7 @@ struct ct_process *ct_worker_destroy(struct ct_worker *worker)
     uv_cond_signal(&worker->cond);
     uv_mutex_unlock(&worker->mutex);
     uv_thread_join(&worker->thread);
+    ct_checkpointer_destroy(worker->checkpointer);
     adopt_incoming(worker);
     /* With those of a report that the loop did not hear of any more. */
     struct ct_process *all = worker->collection.processes, **end = &all;

@@ -1,0 +1,19 @@
+/* Checkpoints beside the worker: copying the write-ahead log into the database takes tens of milliseconds, and
+ * waits for the disk, while rings fill. The bulk is copied by a thread with a connection of its own, behind
+ * which the worker has little left to copy, and with that the log begins anew. */
+#ifndef CT_CHECKPOINT_H
+#define CT_CHECKPOINT_H
+
+#include "store.h"
+
+struct ct_checkpointer;
+
+/* Starts the thread, and takes the checkpoints over from the store's commits. `store` must outlive it. NULL
+ * without a thread or a connection: the commits then go on to make checkpoints. */
+struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store);
+/* To be called by the thread that commits, behind each commit. NULL is fine. */
+void ct_checkpointer_tend(struct ct_checkpointer *checkpointer);
+/* Joins the thread, which may be at work until then. */
+void ct_checkpointer_destroy(struct ct_checkpointer *checkpointer);
+
+#endif
