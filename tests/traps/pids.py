@@ -1,8 +1,11 @@
-"""A pid that comes again is another process; in a pid namespace, and with a /dev/shm of its own, a process is who it is.
+"""A pid that comes again is another process; in a pid namespace, with a /dev/shm of its own, and followed without a
+pidfd, a process is who it is.
 
-    pids.py reuse | namespace | own_shm
+    pids.py reuse | namespace | own_shm | no_pidfd
 """
+import ctypes
 import os
+import struct
 import subprocess
 import sys
 
@@ -71,6 +74,47 @@ def own_shm(s):
     equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
 
 
+def refuse_pidfd():
+    """In the daemon-to-be: from now on pidfd_open fails, as under valgrind or a container's filter."""
+    set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2
+    load_number, equals, give = 0x20, 0x15, 0x06  # BPF: of seccomp_data the first word; jump; return
+    refused, allowed, pidfd_open, eperm = 0x50000, 0x7FFF0000, 434, 1
+    program = b"".join(struct.pack("HBBI", *row) for row in (
+        (load_number, 0, 0, 0), (equals, 0, 1, pidfd_open), (give, 0, 0, refused | eperm), (give, 0, 0, allowed)))
+    code = ctypes.create_string_buffer(program)
+    filters = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    zeros = [ctypes.c_ulong(0)] * 2
+    if libc.prctl(set_no_new_privs, ctypes.c_ulong(1), ctypes.c_ulong(0), *zeros) or \
+            libc.prctl(set_seccomp, ctypes.c_ulong(mode_filter), filters, *zeros):
+        raise OSError(ctypes.get_errno(), "no filter of system calls")
+
+
+def no_pidfd(s):
+    """The daemon looks processes up in /proc: the end of one is seen with the next look."""
+    s.start_daemon(preexec_fn=refuse_pidfd)
+    with fifo(s.dir, "blocked") as blocked:
+        victim = s.start(WORKLOADS / "hang", "--calls", 100,
+                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+        s.run(*CALLS, 500)
+        with open(blocked, "rb") as inside:
+            inside.read(1)
+        s.flush()
+        states = "SELECT state FROM processes ORDER BY cmdline LIKE '%hang%'"
+        equal(s.rows(states), [("exited",), ("running",)], "states")
+        equal([os.readlink(f"/proc/{s.daemon.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{s.daemon.pid}/fd")].count(
+            "anon_inode:[pidfd]"), 0, "pidfds of the daemon")
+        victim.kill()
+        # Not waited for: a zombie has ended, too.
+        os.waitid(os.P_PID, victim.pid, os.WEXITED | os.WNOWAIT)
+        s.flush()
+        equal(s.rows(states), [("exited",), ("killed",)], "states after the kill")
+        victim.wait()
+    equal([name for name in os.listdir("/dev/shm") if f".{s.name}." in name and not name.endswith(".sock")], [],
+          "segments")
+    s.check_identity()
+
+
 if trap == "reuse" and INSIDE not in os.environ:
     if not can_unshare("-p", "-f", "--mount-proc"):
         skip("no pid namespace to be had")
@@ -83,4 +127,4 @@ if trap == "namespace" and not can_unshare("-p", "-f", "--mount-proc"):
 if trap == "own_shm" and not can_unshare("-m"):
     skip("no mount namespace to be had")
 with Session() as session:
-    {"reuse": reuse, "namespace": namespace, "own_shm": own_shm}[trap](session)
+    {"reuse": reuse, "namespace": namespace, "own_shm": own_shm, "no_pidfd": no_pidfd}[trap](session)
