@@ -82,6 +82,7 @@ class Report:
         self.label = {"driver": "simulated, no GPU"} if simulated else {}
         self.simulated = simulated
         self.device = "unknown"
+        self.two_reads_ns = None  # added to a call that returns at once, by a wrapper that does nothing else
         self.table = []
         self.lines = []
         self.broken = False
@@ -186,6 +187,8 @@ class Calls:
             return
         report.device = self.results["untraced"][0].device
         two = self.added("two_counter_reads")
+        if two:
+            report.two_reads_ns = statistics.median(two[SHORT_CALLS[0]])
         for function in SHORT_CALLS:
             report.say(f"{function}: ns a call (medians of batches), and what is added to untraced")
             report.say(f"  {'':<24}{'ns':<26}{'added':<26}x two counter reads")
@@ -265,12 +268,16 @@ class Calls:
 
 
 class Training:
-    """Pairs of processes, untraced and traced in turn, the first one changing; every second one is a triple."""
+    """Pairs of processes, untraced and traced in turn, the first one changing. Of the loop that is bound by launches every
+    second pair is a triple, with the driver's layer alone."""
 
-    BENCHMARK = "gpu-training"
     LIMIT_S = 120
+    # By the models of bench_training.py: steps, steps before them, steps between two waits.
+    MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
 
-    def __init__(self, options, report, place, cpus, deadline):
+    def __init__(self, options, report, place, cpus, deadline, model):
+        self.benchmark = f"gpu-training-{model}"
+        self.model = model
         self.options = options
         self.report = report
         self.place = place
@@ -283,8 +290,9 @@ class Training:
         self.lost = {"cudatrace": 0, "cudatrace_driver_layer": 0}
 
     def command(self):
-        command = [self.python, f"{HERE}/bench_training.py", "--steps", str(self.options.steps), "--warm-up",
-                   str(self.options.warm_up)]
+        command = [self.python, f"{HERE}/bench_training.py", "--model", self.model]
+        for option, value in zip(("--steps", "--warm-up", "--block"), self.MODELS[self.model]):
+            command += [option, str(value)]
         if self.cpus:
             command += ["--cpus", ",".join(map(str, sorted(self.cpus)))]
         return command + (["--device", "cpu"] if self.report.simulated else [])
@@ -313,7 +321,9 @@ class Training:
         return said
 
     def pair(self, number):
-        names = ["untraced", "cudatrace"] if number % 2 == 0 else ["cudatrace", "untraced", "cudatrace_driver_layer"]
+        names = ["untraced", "cudatrace"] if number % 2 == 0 else ["cudatrace", "untraced"]
+        if number % 2 != 0 and self.model == "layers":
+            names.append("cudatrace_driver_layer")
         said = {name: self.once(name, number) for name in names}
         for name in names:
             self.steps[name].append(said[name]["p50_ms"])
@@ -330,32 +340,43 @@ class Training:
                 begun = time.monotonic()
                 self.pair(number)
                 longest = max(longest, time.monotonic() - begun)
-                progress(f"training: pair {number + 1} of {self.options.pairs}, {time.monotonic() - begun:.1f} s, "
+                progress(f"{self.model}: pair {number + 1} of {self.options.pairs}, {time.monotonic() - begun:.1f} s, "
                          f"ratio {self.ratios['cudatrace'][-1]:.4f}")
                 if time.monotonic() + longest > self.deadline:
-                    progress("training: no time for another pair")
+                    progress(f"{self.model}: no time for another pair")
                     break
         except bench_variants.Failed as why:
-            self.report.left_out(self.BENCHMARK, "cudatrace", str(why))
+            self.report.left_out(self.benchmark, "cudatrace", str(why))
         if self.ratios["cudatrace"]:
             self.tell()
 
+    def say_floor(self, calls):
+        """What two reads of the counter for each call would cost a loop whose time is the processor's."""
+        if self.report.two_reads_ns and self.model == "layers":
+            ns = self.report.two_reads_ns
+            share = calls * ns / 1e6 / statistics.median(self.steps["untraced"])
+            self.report.line(benchmark=self.benchmark, figure="two_counter_reads_share_of_step", unit="share",
+                             median=round(share, 5), calls_a_step=round(calls, 1), two_counter_reads_ns=round(ns, 2))
+            self.report.say(f"  two reads of the counter for each of {calls:.0f} calls, {ns:.1f} ns: {100 * share:.1f} % of the step")
+
     def tell(self):
         report = self.report
-        report.say(f"PyTorch {self.torch}, training step of tiny layers, {self.options.steps} steps a process, ms (median of blocks)")
+        report.say(f"PyTorch {self.torch}, training step, {self.model}, {self.MODELS[self.model][0]} steps a process, ms "
+                   "(median of blocks)")
         for name, values in self.steps.items():
             if not values:
                 continue
-            report.figure(self.BENCHMARK, name, "step", values, "ms")
+            report.figure(self.benchmark, name, "step", values, "ms")
             if name == "untraced":
                 report.say(f"  {name:<24}{cell(values, 4)}")
                 continue
             ratios = self.ratios[name]
             low, high, confidence = median_interval(ratios)
             calls = statistics.median(self.stored[name])
-            report.figure(self.BENCHMARK, name, "step_over_untraced", ratios, "ratio",
+            report.figure(self.benchmark, name, "step_over_untraced", ratios, "ratio",
                           pairs=[round(ratio, 5) for ratio in ratios], low=round(low, 5), high=round(high, 5),
                           confidence=round(confidence, 4), calls_a_step=round(calls, 1), lost=self.lost[name])
+            self.say_floor(calls)
             report.say(f"  {name:<24}{cell(values, 4):<26}ratio {statistics.median(ratios):.4f} of {len(ratios)} pairs, "
                        f"{100 * confidence:.1f} % interval {low:.4f}-{high:.4f}, least {min(ratios):.4f}, most {max(ratios):.4f}; "
                        f"{calls:.0f} calls a step, {self.lost[name]} lost")
@@ -393,15 +414,13 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="Measure what tracing costs on this machine's GPU.")
     parser.add_argument("--build", required=True, help="meson's build directory")
     parser.add_argument("--out", help="keep the JSON lines and the table in this directory")
-    parser.add_argument("--only", choices=("calls", "training"), help="this part alone")
+    parser.add_argument("--only", choices=("calls", *Training.MODELS), action="append", help="this part alone (repeatable)")
     parser.add_argument("--profile", action="store_true", help="the hook's parts on this host, and nothing else")
     parser.add_argument("--without", action="append", default=[], metavar="VARIANT", help="leave it out (repeatable)")
     parser.add_argument("--rounds", type=int, default=7, help="of calls and launches (7)")
     parser.add_argument("--batches", type=int, default=400, help="batches of 200 short calls a process (400)")
     parser.add_argument("--launch-batches", type=int, default=200, help="batches of 200 launches a process (200)")
     parser.add_argument("--pairs", type=int, default=10, help="of training processes (10)")
-    parser.add_argument("--steps", type=int, default=1000, help="training steps that are measured (1000)")
-    parser.add_argument("--warm-up", type=int, default=200, help="training steps before them (200)")
     parser.add_argument("--python", default="python3", help="one that has PyTorch")
     parser.add_argument("--seconds", type=float, default=285, help="begin no round that would not end by then (285)")
     parser.add_argument("--driver", metavar="LIBCUDA", help="a simulated driver instead of a GPU: shows that the bench works")
@@ -425,13 +444,14 @@ def measure(options, report, scratch):
         run.require_gpu()
     place = bench_variants.Place(options, scratch, cpu)
     report.say(f"host: {host()}")
-    if options.only != "training":
+    if not options.only or "calls" in options.only:
         keep_away_from({cpu}, allowed)
         Calls(options, report, place, deadline).run()
-    if options.only != "calls":
-        cpus = set(sorted(allowed)[-TRAINING_CPUS:]) if len(allowed) >= 2 * TRAINING_CPUS else set()
-        keep_away_from(cpus, allowed)
-        Training(options, report, place, cpus, deadline).run()
+    for model in Training.MODELS:
+        if not options.only or model in options.only:
+            cpus = set(sorted(allowed)[-TRAINING_CPUS:]) if len(allowed) >= 2 * TRAINING_CPUS else set()
+            keep_away_from(cpus, allowed)
+            Training(options, report, place, cpus, deadline, model).run()
     report.say(f"device: {report.device}")
 
 
