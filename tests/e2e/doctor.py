@@ -62,7 +62,7 @@ with Session() as s:  # the machine, without a daemon
     says(lines, "ok", "driver", "CUDA 13.0, the simulated driver")
     says(lines, "note", "daemon", f"cudatraced --session {s.name} --db FILE")
     says(lines, "ok", "database", "is not there yet")
-    says(lines, "ok", "/dev/shm", "rings of 1 MiB")
+    says(lines, "ok", "/dev/shm", "rings of 2 MiB")
     says(lines, "note", "functions", "exports 1 that the hook does not know (cuSimcudaRegisters)")  # a test's own
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
     says(doctor(s, status=1, env={"CUDATRACE_HOOK": "/nowhere"}, cwd=s.dir), "miss", "hook", "set CUDATRACE_HOOK")
@@ -168,7 +168,7 @@ with Session() as s, Session() as second:  # processes
             # The session is the process's own.
             for lines in (doctor(s, program.pid, status=0, session=None, env={"CUDATRACE_SESSION": second.name}),
                           doctor(s, program.pid, status=0)):
-                says(lines, "ok", "recording", "threads with a ring of 1 MiB: 4")
+                says(lines, "ok", "recording", "threads with a ring of 2 MiB: 4")
                 says(lines, "ok", "driver", str(SIMCUDA / "libcuda.so.1"))
                 says(lines, "ok", "way in", words)
             second.start_daemon()

@@ -34,7 +34,7 @@
 enum {
     BATCH_CALLS = 200,
     BATCHES_MAX = 100000,
-    /* What is called between two pauses fits a lane's ring of the default size, 32768 slots: a call takes one,
+    /* What is called between two pauses fits half of a lane's ring of the default size: a call takes one,
      * a launch two. */
     CALL_BATCHES_A_PAUSE = 100,
     LAUNCH_BATCHES_A_PAUSE = 50,
