@@ -171,7 +171,7 @@ def check_distinct():
         equal(s.value("SELECT count(*) FROM (SELECT message, row_number() OVER (ORDER BY call_id) - 1 AS number "
                       "FROM ranges WHERE kind = 'push') WHERE message <> 'step ' || number"), 0, "messages out of place")
         s.check_identity()
-        check(max(shared) < 2 << 20, "shared memory", max(shared))
+        check(max(shared) < 3 << 20, "shared memory", max(shared))
         if b"__asan_init" not in DAEMON.read_bytes():
             check(grown < 24 << 20, "the daemon grew by", grown)
     with Session() as s:
