@@ -39,6 +39,11 @@ void ct_leave(struct ct_frame *frame)
 
     struct ct_lane *lane = self->lane;
     const uint64_t position = self->position;
+    if (CT_UNLIKELY(position >= self->limit)) { /* a signal handler's calls took the last slots just now */
+        self->idle = 1;
+        ct_leave_slow(frame);
+        return;
+    }
     ct_lane_announce(lane, position);
     const uint64_t end = ct_counter_read();
     struct ct_record *record = (struct ct_record *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);

@@ -40,39 +40,45 @@ static inline __attribute__((always_inline)) struct open enter(const struct ct_r
     return (struct open){ start, depth };
 }
 
-struct written {
-    struct ct_record *record; /* NULL: the call has to go the slow way */
-    uint64_t position;
-};
+/* Takes the lane for a record of so many slots. Only behind this does what is found in it stay: a signal handler's
+ * calls before it have written records, and those that come now are counted. False: the call has to go the slow
+ * way. */
+static inline __attribute__((always_inline)) bool hold(struct ct_producer *self, uint32_t slots)
+{
+    if (CT_UNLIKELY(!self->idle))
+        return false;
+    self->idle = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child. */
+    if (CT_LIKELY(self->position + slots <= self->limit &&
+                  (slots == 1 || (self->position & self->mask) + slots <= self->mask + 1)))
+        return true;
+    self->idle = 1;
+    return false;
+}
 
-/* Begins a record of so many slots, and writes what every record begins with. */
-static inline __attribute__((always_inline)) struct written
+/* Begins a record of so many slots in a lane that is held, and writes what every record begins with. */
+static inline __attribute__((always_inline)) struct ct_record *
 begin_record(struct ct_producer *self, uint16_t id, enum ct_kind kind, uint32_t slots, const struct open *open)
 {
     const uint64_t position = self->position;
-    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child. */
-    if (CT_UNLIKELY(!id || !self->idle || position + slots > self->limit))
-        return (struct written){ NULL, 0 };
-    const uint64_t place = position & self->mask;
-    if (slots > 1 && CT_UNLIKELY(place + slots > self->mask + 1))
-        return (struct written){ NULL, 0 };
-    self->idle = 0;
-    atomic_signal_fence(memory_order_seq_cst);
     ct_lane_announce(self->lane, position);
     const uint64_t end = ct_counter_read();
-    struct ct_record *record = (struct ct_record *)(void *)(self->ring + place * CT_SLOT_BYTES);
+    struct ct_record *record =
+        (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
     record->end = end;
     record->span = ct_span(end - open->start, open->depth, 0);
     /* As one word, since compilers make three of it. */
     const uint32_t head = id | (uint32_t)kind << 16 | slots << 24;
     memcpy(&record->function, &head, sizeof(head));
-    return (struct written){ record, position };
+    return record;
 }
 
-static inline __attribute__((always_inline)) void finish_record(struct ct_producer *self, uint64_t position,
+static inline __attribute__((always_inline)) void finish_record(struct ct_producer *self, uint32_t slots,
                                                                 const struct open *open)
 {
     struct ct_lane *lane = self->lane;
+    const uint64_t position = self->position + slots;
     ct_lane_publish(lane, position);
     ct_lane_leave(lane, open->depth);
     self->position = position;
@@ -107,12 +113,12 @@ static inline __attribute__((always_inline)) word leave_plain(const struct ct_ro
                                                               const struct open *open, word result)
 {
     const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
-    const struct written written = begin_record(self, id, CT_KIND_CALL, 1, open);
-    if (CT_UNLIKELY(!written.record))
+    if (CT_UNLIKELY(!id || !hold(self, 1)))
         return leave_slow(row, self, open, result, NULL, NULL);
-    written.record->status = (int32_t)result;
-    written.record->value = 0;
-    finish_record(self, written.position + 1, open);
+    struct ct_record *record = begin_record(self, id, CT_KIND_CALL, 1, open);
+    record->status = (int32_t)result;
+    record->value = 0;
+    finish_record(self, 1, open);
     return result;
 }
 
@@ -155,22 +161,24 @@ static inline __attribute__((always_inline)) bool leave_launch(const struct ct_r
                                                                const struct open *open, word result, word function,
                                                                word stream, const struct launch_words *launch)
 {
-    const struct ct_kernel_memo *memo = ct_kernel_memo(self, function);
-    if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || memo->handle != function ||
-                    memo->version != atomic_load_explicit(&ct_names_version, memory_order_acquire)))
-        return false;
     const uint16_t id = atomic_load_explicit(&row->wrap_id, memory_order_relaxed);
-    const struct written written = begin_record(self, id, CT_KIND_LAUNCH, 2, open);
-    if (CT_UNLIKELY(!written.record))
+    if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || !id || !hold(self, 2)))
         return false;
-    written.record->status = 0;
-    written.record->value = stream == 0 && row->flags & CT_ROW_PER_THREAD ? 2 : stream;
-    struct launch_words *payload = (struct launch_words *)(void *)(written.record + 1);
+    const struct ct_kernel_memo *memo = ct_kernel_memo(self, function);
+    if (CT_UNLIKELY(memo->handle != function ||
+                    memo->version != atomic_load_explicit(&ct_names_version, memory_order_acquire))) {
+        self->idle = 1;
+        return false;
+    }
+    struct ct_record *record = begin_record(self, id, CT_KIND_LAUNCH, 2, open);
+    record->status = 0;
+    record->value = stream == 0 && row->flags & CT_ROW_PER_THREAD ? 2 : stream;
+    struct launch_words *payload = (struct launch_words *)(void *)(record + 1);
     payload->kernel_grid_x = memo->number | launch->kernel_grid_x;
     payload->grid_yz = launch->grid_yz;
     payload->block_xy = launch->block_xy;
     payload->block_z_shared = launch->block_z_shared;
-    finish_record(self, written.position + 2, open);
+    finish_record(self, 2, open);
     return true;
 }
 

@@ -1,0 +1,30 @@
+"""A signal handler's calls are the program's, wherever in the hook they interrupt another: each is recorded or counted as
+lost, and every launch has its kernel's name.
+
+    signals.py plain | launch | capture
+"""
+import platform
+import sys
+
+from trap_test import LINKED, Session, check, compiled, counted, equal, recorded, skip
+
+(trap,) = sys.argv[1:]
+if platform.machine() != "x86_64":
+    skip("steps through x86-64 instructions")
+
+with Session() as s:
+    program = compiled(s, "signals.c", *LINKED)
+    s.start_daemon()
+    ran = s.run(program, trap, status=None)
+    if ran.returncode == 77:
+        skip("ptrace is not permitted")
+    equal((ran.returncode, ran.stdout), (0, f"{trap}: every instruction\n"), "what it said")
+    s.flush()
+    lost = s.value("SELECT sum(lost) FROM totals")
+    s.check_identity(lost=lost)
+    equal(s.rows("SELECT state FROM processes"), [("exited",)], "how it ended")
+    equal(recorded(s), counted(s), "calls, and the driver's counts")
+    check(lost > 0, "calls that interrupted a record are counted as lost")
+    if trap == "launch":
+        equal(s.value("SELECT count(DISTINCT grid_x) FROM launches"), 2, "grids")
+        equal(s.value("SELECT count(*) FROM (SELECT DISTINCT kernel, grid_x FROM launches)"), 2, "kernels of two grids")
