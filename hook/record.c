@@ -343,6 +343,7 @@ void ct_leave_slow(struct ct_frame *frame)
         /* A signal handler's call, made while its thread was writing a record; or no room in the directory.
          */
         ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, id, frame->start, ct_now(), 0);
+        frame->producer = NULL; /* names are not sent in the middle of that record */
         leave_unrecorded(frame);
         self->depth = frame->depth;
         ct_lane_leave(lane, frame->depth);
