@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A segment that was seen: being read, or refused for good. */
@@ -65,6 +67,18 @@ void ct_watch_forget(struct ct_watch *watch, const char *path)
     }
 }
 
+/* Whether the maker of an incomplete segment was killed over it. Its pid may be that of a namespace, and nobody's
+ * here, so that it gets time: making one takes a millisecond. */
+static bool is_left_over(const char *path, pid_t pid)
+{
+    enum { MAKING_S = 10 };
+    struct stat status;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return kill(pid, 0) != 0 && errno == ESRCH && stat(path, &status) == 0 &&
+           now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
+}
+
 static void consider(struct ct_watch *watch, const char *path)
 {
     if (find(watch, path))
@@ -76,7 +90,7 @@ static void consider(struct ct_watch *watch, const char *path)
         /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never
          * will. */
         const char *pid = strrchr(path, '/') + 1 + strlen(watch->prefix);
-        if (error == -EAGAIN && kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH)
+        if (error == -EAGAIN && is_left_over(path, (pid_t)strtol(pid, NULL, 10)))
             unlink(path);
         return;
     }
