@@ -107,6 +107,9 @@ uint32_t ct_process_epoch(void)
  * fork(), and by hand in the child of a clone() that ran no handlers. */
 static void start_anew(void)
 {
+    struct ct_segment *segment = ct_process_current();
+    if (segment)
+        ct_thread_redirect(segment);
     atomic_store(&process.segment, NULL);
     atomic_fetch_add(&process.epoch, 1);
     atomic_store(&process.next_look_ns, 0);

@@ -81,6 +81,21 @@ void ct_thread_forget(void)
     ct_self = &ct_dormant;
 }
 
+void ct_thread_redirect(struct ct_segment *segment)
+{
+    struct ct_producer *self = ct_self;
+    if (self == &ct_dormant || self->lane)
+        return;
+    void *memory = mmap(NULL, segment->lane_stride, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return;
+    self->segment = segment;
+    self->lane = memory;
+    self->ring = (uint8_t *)memory + CT_LANE_HEADER_BYTES;
+    atomic_store_explicit(&self->lane->wake, UINT64_MAX, memory_order_relaxed);
+}
+
 /* A lane that its thread gave back: with half its ring free, and no loss that the collector has not seen,
  * since that would pass to the new owner. */
 static struct ct_producer *take_free(struct ct_segment *segment)

