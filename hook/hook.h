@@ -268,8 +268,8 @@ int ct_process_grow_ring(uint32_t index, uint64_t bytes);
 uint16_t ct_process_define(uint32_t row);
 /* Lets go of a segment that the collector gave up; the process is dormant afterwards. */
 void ct_process_detach(void);
-/* Wakes the collector if it sleeps. */
-void ct_process_ring_doorbell(void);
+/* Wakes the collector if it sleeps; true when it did. */
+bool ct_process_ring_doorbell(void);
 /* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
 bool ct_process_may_allocate(void);
 /* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a handler of a
@@ -301,7 +301,8 @@ struct ct_producer {
     uint64_t mask;     /* slots - 1 */
     uint64_t position; /* next slot to write */
     uint64_t limit;    /* slots up to here may be written without asking; 0 when its thread has let go of it */
-    uint64_t rung;     /* the value of `wake` at which the doorbell was rung last */
+    uint64_t rung;     /* the value of `wake` at which the doorbell was rung last: a collector that was awake
+                        * then, and may have looked too early, is tried again with the next call */
     uint32_t idle; /* 1 except while a record is being written: a signal handler then finds 0 */
     uint32_t depth;
     uint32_t index;                /* of the lane */

@@ -192,15 +192,16 @@ static struct ct_control *find_daemon(const char *session)
     return control;
 }
 
-void ct_process_ring_doorbell(void)
+bool ct_process_ring_doorbell(void)
 {
     struct ct_control *control = ct_control;
-    if (atomic_load_explicit(&control->sleeping, memory_order_relaxed) &&
-        atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel)) {
-        const struct quiet quiet = quiet_begin();
-        sem_post(&control->doorbell);
-        quiet_end(quiet);
-    }
+    if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed) ||
+        !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
+        return false;
+    const struct quiet quiet = quiet_begin();
+    sem_post(&control->doorbell);
+    quiet_end(quiet);
+    return true;
 }
 
 /* ---- the segment ---- */

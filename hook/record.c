@@ -126,15 +126,14 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
 void ct_record_wake(struct ct_producer *producer)
 {
     const uint64_t wake = ct_lane_wake(producer->lane);
-    if (producer->position >= wake)
-        producer->rung = wake;
     const uint32_t flags = atomic_load_explicit(&producer->segment->flags, memory_order_relaxed);
     if (flags & CT_SEGMENT_DETACHED) {
         ct_process_detach();
         return;
     }
     ct_selection_follow(producer->segment);
-    ct_process_ring_doorbell();
+    if (ct_process_ring_doorbell() && producer->position >= wake)
+        producer->rung = wake;
 }
 
 /* Gives the ring its next piece of memory, or refuses for a second. */
