@@ -287,7 +287,7 @@ struct ct_kernel_memo {
     uint32_t version; /* 0: none */
     uint32_t number;
 };
-enum { CT_KERNEL_MEMO_BITS = 6, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
+enum { CT_KERNEL_MEMO_BITS = 7, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
 
 /* A lane as its owner sees it: private to the process, one for each lane, in memory that the kernel wipes in
  * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine".
