@@ -68,7 +68,19 @@ definitions = re.findall(r"Index: (\d+) .*Name: (\S+)", output("readelf", "-VW",
 check(dict(definitions).get("2") == "CUDATRACE", "the first version is the one without symbols:", definitions)
 
 vector, atomic = MACHINES[machine]
-for function in ("ct_enter", "ct_leave"):
+wrappers = ["ct_wrap_plain", "ct_wrap_plain_2", "ct_wrap_launch", "ct_wrap_launch_ex"] if machine == "X86-64" else []
+
+
+def check_inputs(function, instructions):
+    """What the trampoline left in these registers must be read before the compiler puts something else there."""
+    for register, names in {"r11": r"%r11[dwb]?", "r10": r"%r10[dwb]?", "rax": r"%[re]?ax|%al"}.items():
+        first = next((i for i in instructions if re.search(rf"({names})\b", i)), "")
+        destination = re.split(r",(?![^(]*\))", first)[-1]
+        check(first and (not re.fullmatch(names, destination.strip()) or first.startswith("cmp")), function, "loses", register,
+              "by:", first)
+
+
+for function in ["ct_enter", "ct_leave", *wrappers]:
     code = output(objdump, "-d", "--no-show-raw-insn", f"--disassemble={function}", hook)
     check(f"<{function}>:" in code, function, "is not in the file")
     instructions = re.findall(r"^ +[0-9a-f]+:\s+(.*)$", code, re.M)
@@ -76,3 +88,5 @@ for function in ("ct_enter", "ct_leave"):
     for what, pattern in (("touches a vector register:", vector), ("has an atomic instruction:", atomic)):
         check(not any(re.search(pattern, i) for i in instructions), function, what,
               [i for i in instructions if re.search(pattern, i)])
+    if function in wrappers:
+        check_inputs(function, instructions)
