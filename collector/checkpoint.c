@@ -54,8 +54,8 @@ struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store)
     uv_cond_init(&checkpointer->cond);
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(ct_store_path(store), &checkpointer->connection, flags, NULL) == SQLITE_OK &&
-        sqlite3_exec(checkpointer->connection, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0", NULL, NULL,
-                     NULL) == SQLITE_OK &&
+        sqlite3_exec(checkpointer->connection, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0",
+                     NULL, NULL, NULL) == SQLITE_OK &&
         uv_thread_create(&checkpointer->thread, thread_main, checkpointer) == 0) {
         ct_store_leave_checkpoints(store);
         return checkpointer;
@@ -92,8 +92,8 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
     if (stage == GROWING && pages >= checkpointer->pages) {
         set_stage(checkpointer, BULK);
     } else if (stage == REST) {
-        /* All of it, and the next commit begins the log anew. Where a reader holds it, it grows: as much again
-         * until the next attempt. */
+        /* All of it, and the next commit begins the log anew. Where a reader holds it, it grows: as much
+         * again until the next attempt. */
         const bool all = ct_store_checkpoint(checkpointer->store);
         checkpointer->pages = all ? PAGES : pages + PAGES;
         set_stage(checkpointer, GROWING);

@@ -1,6 +1,6 @@
-/* Checkpoints beside the worker: copying the write-ahead log into the database takes tens of milliseconds, and
- * waits for the disk, while rings fill. The bulk is copied by a thread with a connection of its own, behind
- * which the worker has little left to copy, and with that the log begins anew. */
+/* Checkpoints beside the worker: copying the write-ahead log into the database takes tens of milliseconds,
+ * and waits for the disk, while rings fill. The bulk is copied by a thread with a connection of its own,
+ * behind which the worker has little left to copy, and with that the log begins anew. */
 #ifndef CT_CHECKPOINT_H
 #define CT_CHECKPOINT_H
 

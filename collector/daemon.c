@@ -35,7 +35,7 @@ struct daemon {
     uint32_t segments_seen;
     unsigned int empty_batches;
     uint64_t batch_ms; /* when the last batch came back, by the loop's clock */
-    bool awake; /* the pace timer runs or a batch is being made */
+    bool awake;        /* the pace timer runs or a batch is being made */
     bool failing;
     bool stopping;
 };
@@ -64,8 +64,8 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
         uv_timer_start(&daemon->pace, on_pace, ms, 0);
 }
 
-/* The time to the next batch in which the fullest ring will fill to FILL_WANTED, at the rate at which it filled
- * since the last one: a checkpoint or a slow disk then finds room in it. */
+/* The time to the next batch in which the fullest ring will fill to FILL_WANTED, at the rate at which it
+ * filled since the last one: a checkpoint or a slow disk then finds room in it. */
 static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
 {
     if (report->fill == 0)

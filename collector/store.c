@@ -419,8 +419,8 @@ uint32_t ct_store_log_pages(const struct ct_store *store)
 bool ct_store_checkpoint(struct ct_store *store)
 {
     int pages = 0, copied = 0;
-    return sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &copied) ==
-               SQLITE_OK &&
+    return sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages,
+                                     &copied) == SQLITE_OK &&
            pages == copied;
 }
 

@@ -67,8 +67,8 @@ void ct_watch_forget(struct ct_watch *watch, const char *path)
     }
 }
 
-/* Whether the maker of an incomplete segment was killed over it. Its pid may be that of a namespace, and nobody's
- * here, so that it gets time: making one takes a millisecond. */
+/* Whether the maker of an incomplete segment was killed over it. Its pid may be that of a namespace, and
+ * nobody's here, so that it gets time: making one takes a millisecond. */
 static bool is_left_over(const char *path, pid_t pid)
 {
     enum { MAKING_S = 10 };

@@ -29,7 +29,8 @@ void ct_leave(struct ct_frame *frame)
     const struct ct_row *row = &ct_rows[frame->row];
     struct ct_producer *self = frame->producer;
     const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
-    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child. */
+    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child.
+     */
     if (CT_UNLIKELY(!id || !self->idle || self->position >= self->limit)) {
         ct_leave_slow(frame);
         return;

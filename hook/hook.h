@@ -130,8 +130,8 @@ struct ct_target ct_enter_slow(struct ct_frame *frame);
 /* wrap.c, in place of both for the functions that have a wrapper; x86-64. */
 uint64_t ct_wrap_plain(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 uint64_t ct_wrap_plain_2(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-uint64_t ct_wrap_launch(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                        uint64_t, uint64_t);
+uint64_t ct_wrap_launch(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                        uint64_t, uint64_t, uint64_t);
 uint64_t ct_wrap_launch_ex(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 /* Instead of both for a runtime function whose caller, a return address, is not among ct_runtime_callers. */
 struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
@@ -293,17 +293,17 @@ enum { CT_KERNEL_MEMO_BITS = 7, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
  * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine".
  */
 struct ct_producer {
-    /* A lane begins on a page, and so does every second of these: without a distance the loads from here would
-     * have the low twelve bits of the stores there, and processors let them wait. */
+    /* A lane begins on a page, and so does every second of these: without a distance the loads from here
+     * would have the low twelve bits of the stores there, and processors let them wait. */
     _Alignas(2048) uint8_t apart[192];
     struct ct_lane *lane; /* NULL: nothing is recorded */
     uint8_t *ring;
     uint64_t mask;     /* slots - 1 */
     uint64_t position; /* next slot to write */
-    uint64_t limit;    /* slots up to here may be written without asking; 0 when its thread has let go of it */
-    uint64_t rung;     /* the value of `wake` at which the doorbell was rung last: a collector that was awake
-                        * then, and may have looked too early, is tried again with the next call */
-    uint32_t idle; /* 1 except while a record is being written: a signal handler then finds 0 */
+    uint64_t limit; /* slots up to here may be written without asking; 0 when its thread has let go of it */
+    uint64_t rung;  /* the value of `wake` at which the doorbell was rung last: a collector that was awake
+                     * then, and may have looked too early, is tried again with the next call */
+    uint32_t idle;  /* 1 except while a record is being written: a signal handler then finds 0 */
     uint32_t depth;
     uint32_t index;                /* of the lane */
     uint32_t epoch;                /* of the process when the lane was mapped */
@@ -373,9 +373,9 @@ bool ct_thread_attach(void);
 void ct_thread_watch_exit(void);
 /* Gives the calling thread's lane up without giving it back (the segment is gone, or belongs to a parent). */
 void ct_thread_forget(void);
-/* In a fork's child, whose producers the kernel has wiped: private memory in the place of the calling thread's
- * lane in its parent's segment. The fork may have been made by a signal handler that interrupted a call here,
- * which goes on to write. */
+/* In a fork's child, whose producers the kernel has wiped: private memory in the place of the calling
+ * thread's lane in its parent's segment. The fork may have been made by a signal handler that interrupted a
+ * call here, which goes on to write. */
 void ct_thread_redirect(struct ct_segment *segment);
 /* Private memory for the lanes of a new segment; false without memory. */
 bool ct_thread_producers_create(void);

@@ -268,8 +268,8 @@ struct ct_producer *ct_record_begin(uint32_t row, uint16_t *function)
 }
 
 /* Decoders that learn or hand out may do anything; what the others do besides reading is under the lock, or
- * quiet by itself. The calls that are made most are those of the others, and switching cancellation off and on
- * is two locked instructions, which wait for the stores of a launch to reach the device. */
+ * quiet by itself. The calls that are made most are those of the others, and switching cancellation off and
+ * on is two locked instructions, which wait for the stores of a launch to reach the device. */
 static struct ct_decoded decoded_call(const struct ct_frame *frame, const struct ct_row *row)
 {
     struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };

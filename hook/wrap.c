@@ -2,10 +2,10 @@
  * what the general way (trampoline, ct_enter(), ct_leave()) has to lay into a frame, and so that the code of
  * a call is one short piece: between two calls the program has driven it from the nearest cache.
  *
- * The trampoline (trampoline_x86_64.S) jumps here once it has seen that the thread has a lane and the function
- * a number. Arguments beyond those that are named are not passed on, so that each wrapper is for the functions
- * whose stubs name it: plain ones whose arguments fit six registers, and launches. What turns out to be rare on
- * the way out goes the slow way with a frame that is laid out then.
+ * The trampoline (trampoline_x86_64.S) jumps here once it has seen that the thread has a lane and the
+ * function a number. Arguments beyond those that are named are not passed on, so that each wrapper is for the
+ * functions whose stubs name it: plain ones whose arguments fit six registers, and launches. What turns out
+ * to be rare on the way out goes the slow way with a frame that is laid out then.
  *
  * The rules are entry.c's: no vector register, lock, system call or allocation. */
 #include "graphs.h"
@@ -31,8 +31,8 @@ struct open {
     uint32_t depth;
 };
 
-static inline __attribute__((always_inline)) struct open enter(const struct ct_row *row, struct ct_producer *self,
-                                                               uintptr_t place)
+static inline __attribute__((always_inline)) struct open enter(const struct ct_row *row,
+                                                               struct ct_producer *self, uintptr_t place)
 {
     const uint32_t depth = ct_depth_enter(self, place);
     const uint64_t start = ct_counter_read();
@@ -40,16 +40,17 @@ static inline __attribute__((always_inline)) struct open enter(const struct ct_r
     return (struct open){ start, depth };
 }
 
-/* Takes the lane for a record of so many slots. Only behind this does what is found in it stay: a signal handler's
- * calls before it have written records, and those that come now are counted. False: the call has to go the slow
- * way. */
+/* Takes the lane for a record of so many slots. Only behind this does what is found in it stay: a signal
+ * handler's calls before it have written records, and those that come now are counted. False: the call has to
+ * go the slow way. */
 static inline __attribute__((always_inline)) bool hold(struct ct_producer *self, uint32_t slots)
 {
     if (CT_UNLIKELY(!self->idle))
         return false;
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child. */
+    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child.
+     */
     if (CT_LIKELY(self->position + slots <= self->limit &&
                   (slots == 1 || (self->position & self->mask) + slots <= self->mask + 1)))
         return true;
@@ -58,8 +59,10 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
 }
 
 /* Begins a record of so many slots in a lane that is held, and writes what every record begins with. */
-static inline __attribute__((always_inline)) struct ct_record *
-begin_record(struct ct_producer *self, uint16_t id, enum ct_kind kind, uint32_t slots, const struct open *open)
+static inline __attribute__((always_inline)) struct ct_record *begin_record(struct ct_producer *self,
+                                                                            uint16_t id, enum ct_kind kind,
+                                                                            uint32_t slots,
+                                                                            const struct open *open)
 {
     const uint64_t position = self->position;
     ct_lane_announce(self->lane, position);
@@ -91,8 +94,8 @@ static inline __attribute__((always_inline)) void finish_record(struct ct_produc
 
 /* What the trampoline would have laid out. */
 static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row, struct ct_producer *self,
-                                                           const struct open *open, word result,
-                                                           const word *args, const word *stack_args)
+                                                       const struct open *open, word result, const word *args,
+                                                       const word *stack_args)
 {
     struct ct_frame frame = {
         .stack_args = stack_args,
@@ -109,8 +112,8 @@ static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row,
 }
 
 /* A call without a decoder returned. */
-static inline __attribute__((always_inline)) word leave_plain(const struct ct_row *row, struct ct_producer *self,
-                                                              const struct open *open, word result)
+static inline __attribute__((always_inline)) word
+leave_plain(const struct ct_row *row, struct ct_producer *self, const struct open *open, word result)
 {
     const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
     if (CT_UNLIKELY(!id || !hold(self, 1)))
@@ -146,8 +149,9 @@ word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f, word g, wor
 struct launch_words {
     word kernel_grid_x, grid_yz, block_xy, block_z_shared;
 };
-static_assert(sizeof(struct launch_words) == sizeof(struct ct_launch) && offsetof(struct ct_launch, grid) == 4 &&
-                  offsetof(struct ct_launch, block) == 16 && offsetof(struct ct_launch, shared_bytes) == 28,
+static_assert(sizeof(struct launch_words) == sizeof(struct ct_launch) &&
+                  offsetof(struct ct_launch, grid) == 4 && offsetof(struct ct_launch, block) == 16 &&
+                  offsetof(struct ct_launch, shared_bytes) == 28,
               "launch_words");
 
 static inline word pair(word lower, word upper)
@@ -157,9 +161,9 @@ static inline word pair(word lower, word upper)
 
 /* Writes the record of a launch that succeeded, was not captured, and was of a kernel that this lane has
  * launched before. False: nothing is written. */
-static inline __attribute__((always_inline)) bool leave_launch(const struct ct_row *row, struct ct_producer *self,
-                                                               const struct open *open, word result, word function,
-                                                               word stream, const struct launch_words *launch)
+static inline __attribute__((always_inline)) bool
+leave_launch(const struct ct_row *row, struct ct_producer *self, const struct open *open, word result,
+             word function, word stream, const struct launch_words *launch)
 {
     const uint16_t id = atomic_load_explicit(&row->wrap_id, memory_order_relaxed);
     if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || !id || !hold(self, 2)))
@@ -182,7 +186,8 @@ static inline __attribute__((always_inline)) bool leave_launch(const struct ct_r
     return true;
 }
 
-/* cuLaunchKernel and its kin: function, grid, block, shared bytes, stream, and two words that are not read. */
+/* cuLaunchKernel and its kin: function, grid, block, shared bytes, stream, and two words that are not read.
+ */
 word ct_wrap_launch(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
@@ -206,8 +211,8 @@ word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
     const struct ct_launch_config *config = (const struct ct_launch_config *)a;
     if (CT_LIKELY((ct_status)result == 0 && config)) {
         const uint32_t *grid = config->grid, *block = config->block;
-        const struct launch_words launch = { pair(0, grid[0]), pair(grid[1], grid[2]), pair(block[0], block[1]),
-                                             pair(block[2], config->shared_bytes) };
+        const struct launch_words launch = { pair(0, grid[0]), pair(grid[1], grid[2]),
+                                             pair(block[0], block[1]), pair(block[2], config->shared_bytes) };
         if (CT_LIKELY(leave_launch(row, self, &open, result, b, config->stream, &launch)))
             return result;
     }

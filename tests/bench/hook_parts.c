@@ -1,14 +1,15 @@
 /* What the hook's short way costs in parts, and what of it the reads of the counter hide: a microscope for a
- * processor on which a traced call costs more than two counter reads. It needs no GPU, no driver and no daemon.
+ * processor on which a traced call costs more than two counter reads. It needs no GPU, no driver and no
+ * daemon.
  *
- * Three things are measured, in interleaved rounds on one processor, as nanoseconds a call (the round's figure is
- * the median batch): the paths of hook_parts.h on a ring that stays in the first-level cache; the whole path on
- * a ring of the default size, alone, and when another processor has read it since, as a collector does; and
- * instructions by themselves, the counter's read beside work that does not depend on it. Prints
- * `variant round ns` and, where the kernel lets it count, `perf variant cycles instructions branch_misses` a
- * call. */
-#include "clock.h"
+ * Three things are measured, in interleaved rounds on one processor, as nanoseconds a call (the round's
+ * figure is the median batch): the paths of hook_parts.h on a ring that stays in the first-level cache; the
+ * whole path on a ring of 1 MiB, alone, and when another processor has read it since, as a
+ * collector does; and instructions by themselves, the counter's read beside work that does not depend on it.
+ * Prints `variant round ns` and, where the kernel lets it count, `perf variant cycles instructions
+ * branch_misses` a call. */
 #include "hook_parts.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -60,7 +61,7 @@ static const struct {
 #define ROW(name, parts) { #name, parts_##name, RING_SMALL },
     HOOK_PATHS(ROW)
 #undef ROW
-    { "ring_1m", parts_whole, RING_LARGE },
+        { "ring_1m", parts_whole, RING_LARGE },
     { "ring_1m_prefetching", parts_whole_prefetching, RING_LARGE },
     { "ring_1m_read", parts_whole, RING_READ },
     { "ring_1m_read_prefetching", parts_whole_prefetching, RING_READ },
@@ -136,7 +137,8 @@ static double measure_path(size_t p)
     const enum ring ring = paths[p].ring;
     if (ring == RING_READ)
         have_ring_read();
-    parts_begin(lane, ring == RING_SMALL ? small_ring : large_ring, ring == RING_SMALL ? SMALL_SLOTS : LARGE_SLOTS);
+    parts_begin(lane, ring == RING_SMALL ? small_ring : large_ring,
+                ring == RING_SMALL ? SMALL_SLOTS : LARGE_SLOTS);
     if (ring != RING_SMALL)
         parts_producer.position = large_position;
     const double ns = median_batch(paths[p].call);
@@ -157,9 +159,10 @@ static double measure_path(size_t p)
                          : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc");                   \
     }
 /* Work that nobody waits for: four chains side by side, and stores to lines that are at hand. */
-#define ADDS(fours)  "\t.rept " #fours "\n\taddq $1, %%r8\n\taddq $1, %%r9\n\taddq $1, %%r10\n\taddq $1, %%r11\n\t.endr\n"
+#define ADDS(fours)                                                                                          \
+    "\t.rept " #fours "\n\taddq $1, %%r8\n\taddq $1, %%r9\n\taddq $1, %%r10\n\taddq $1, %%r11\n\t.endr\n"
 #define STORES(fours)                                                                                        \
-    "\t.rept " #fours "\n\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 8(%%rdi)\n\tmovq %%r8, 64(%%rdi)\n"                \
+    "\t.rept " #fours "\n\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 8(%%rdi)\n\tmovq %%r8, 64(%%rdi)\n"              \
     "\tmovq %%r8, 72(%%rdi)\n\t.endr\n"
 #define READ "\trdtsc\n"
 
@@ -180,14 +183,16 @@ LOOP(stores_16, STORES(4))
 LOOP(stores_32, STORES(8))
 LOOP(rdtsc_stores_16, READ STORES(4))
 LOOP(rdtsc_stores_32, READ STORES(8))
-/* A value that goes through memory before it is used: by the same width, by a narrower load, by push and pop. */
+/* A value that goes through memory before it is used: by the same width, by a narrower load, by push and pop.
+ */
 LOOP(forward, "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rax\n")
 LOOP(forward_narrow, "\tmovq %%rax, (%%rdi)\n\tmovl (%%rdi), %%eax\n")
 /* Past the red zone of a function that knows of no push. */
 LOOP(forward_push_pop, "\tleaq -128(%%rsp), %%rsp\n\tpushq %%rax\n\tpopq %%rax\n\tleaq 128(%%rsp), %%rsp\n")
 LOOP(rdtsc_forward, READ "\tmovq %%rax, (%%rdi)\n\tmovq (%%rdi), %%rcx\n\tmovq %%rcx, 8(%%rdi)\n")
 LOOP(call_return, "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
-LOOP(rdtsc_call_return, READ "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
+LOOP(rdtsc_call_return,
+     READ "\tleaq -128(%%rsp), %%rsp\n\tcall 2f\n\tjmp 3f\n2:\tret\n3:\tleaq 128(%%rsp), %%rsp\n")
 /* Publishing: the store that the hook makes, and what it would be with a barrier. */
 LOOP(publish_store, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n")
 LOOP(publish_xchg, "\tmovq %%r8, (%%rdi)\n\txchgq %%r9, 64(%%rdi)\n")
@@ -198,13 +203,36 @@ static const struct {
     void (*run)(uint64_t count, void *memory);
     double per; /* how many of what is named a turn has */
 } loops[] = {
-#define L(name) { "instructions_" #name, loop_##name, 1 }
+#define L(name)                                                                                              \
+    {                                                                                                        \
+        "instructions_" #name, loop_##name, 1                                                                \
+    }
     { "instructions_cycle", loop_cycle, 10 },
-    L(rdtsc), L(rdtsc_pair), L(rdtscp), L(lfence_rdtsc),
-    L(adds_16), L(rdtsc_adds_16), L(adds_32), L(rdtsc_adds_32), L(adds_64), L(rdtsc_adds_64), L(adds_128), L(rdtsc_adds_128),
-    L(stores_16), L(rdtsc_stores_16), L(stores_32), L(rdtsc_stores_32),
-    L(forward), L(forward_narrow), L(forward_push_pop), L(rdtsc_forward), L(call_return), L(rdtsc_call_return),
-    L(publish_store), L(publish_xchg), L(publish_mfence),
+    L(rdtsc),
+    L(rdtsc_pair),
+    L(rdtscp),
+    L(lfence_rdtsc),
+    L(adds_16),
+    L(rdtsc_adds_16),
+    L(adds_32),
+    L(rdtsc_adds_32),
+    L(adds_64),
+    L(rdtsc_adds_64),
+    L(adds_128),
+    L(rdtsc_adds_128),
+    L(stores_16),
+    L(rdtsc_stores_16),
+    L(stores_32),
+    L(rdtsc_stores_32),
+    L(forward),
+    L(forward_narrow),
+    L(forward_push_pop),
+    L(rdtsc_forward),
+    L(call_return),
+    L(rdtsc_call_return),
+    L(publish_store),
+    L(publish_xchg),
+    L(publish_mfence),
 #undef L
 };
 
@@ -255,8 +283,8 @@ static void print_counts(void)
         measure_path(p);
         ioctl(leader, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
         if (read(leader, counts, sizeof(counts)) == (ssize_t)sizeof(counts) && counts[0] == 3)
-            printf("perf %s %.1f %.1f %.4f\n", paths[p].name, (double)counts[1] / calls, (double)counts[2] / calls,
-                   (double)counts[3] / calls);
+            printf("perf %s %.1f %.1f %.4f\n", paths[p].name, (double)counts[1] / calls,
+                   (double)counts[2] / calls, (double)counts[3] / calls);
     }
 }
 

@@ -1,6 +1,6 @@
-/* The hook's shortest way, that of plain calls, as hook/wrap.c and hook/trampoline_x86_64.S have it, once for each
- * row of HOOK_PATHS: with some of its parts and without the others. It is compiled as wrap.c is.
- * What is left out leaves a constant behind, so that the rest stays as it is. */
+/* The hook's shortest way, that of plain calls, as hook/wrap.c and hook/trampoline_x86_64.S have it, once for
+ * each row of HOOK_PATHS: with some of its parts and without the others. It is compiled as wrap.c is. What is
+ * left out leaves a constant behind, so that the rest stays as it is. */
 #include "hook_parts.h"
 
 #include <string.h>
@@ -28,21 +28,21 @@ void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots)
     atomic_store(&ct_rows[ROW].leave_id, 7);
     /* Far from any position, as when the collector keeps up. */
     atomic_store(&lane->wake, UINT64_MAX);
-    parts_producer = (struct ct_producer){
-        .lane = lane, .ring = ring, .mask = slots - 1, .limit = UINT64_MAX, .idle = 1
-    };
+    parts_producer =
+        (struct ct_producer){ .lane = lane, .ring = ring, .mask = slots - 1, .limit = UINT64_MAX, .idle = 1 };
     ct_self = &parts_producer;
 }
 
-static inline __attribute__((always_inline)) uint64_t call(unsigned parts, const struct ct_row *row,
-                                                           struct ct_producer *self, uintptr_t place, void **context)
+static inline __attribute__((always_inline)) uint64_t
+call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr_t place, void **context)
 {
     struct ct_lane *lane = self->lane;
     const uint32_t depth = parts & PART_DEPTH ? ct_depth_enter(self, place) : 0;
     const uint64_t start = parts & PART_COUNTERS ? ct_counter_read() : 1;
     if (parts & PART_OPEN)
         ct_lane_enter(lane, depth,
-                      parts & PART_LOOKUP ? atomic_load_explicit(&row->enter_id, memory_order_acquire) : 7, start);
+                      parts & PART_LOOKUP ? atomic_load_explicit(&row->enter_id, memory_order_acquire) : 7,
+                      start);
 
     const uint64_t result = (uint64_t)((int (*)(void **))(uintptr_t)row->real)(context);
 
@@ -57,7 +57,8 @@ static inline __attribute__((always_inline)) uint64_t call(unsigned parts, const
     if (parts & PART_STATE)
         ct_lane_announce(lane, position);
     const uint64_t end = parts & PART_COUNTERS ? ct_counter_read() : 2;
-    struct ct_record *record = (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
+    struct ct_record *record =
+        (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
     if (parts & PART_PREFETCH)
         __asm__ volatile("prefetchw %0" : : "m"(*((const char *)record + LINES_AHEAD * LINE_BYTES)));
     if (parts & PART_RECORD) {
@@ -96,13 +97,14 @@ static inline __attribute__((always_inline)) uint64_t call(unsigned parts, const
         register struct ct_producer *self __asm__("r10");                                                    \
         register uintptr_t place __asm__("rax");                                                             \
         __asm__ volatile("" : "=r"(row), "=r"(self), "=r"(place));                                           \
-        return call(parts, (parts) & PART_LOOKUP ? row : &ct_rows[ROW],                                      \
-                    (parts) & PART_LOOKUP ? self : &parts_producer, place, context);                         \
+        return call(parts, (parts)&PART_LOOKUP ? row : &ct_rows[ROW],                                        \
+                    (parts)&PART_LOOKUP ? self : &parts_producer, place, context);                           \
     }                                                                                                        \
     __asm__(".pushsection .text\n\t.p2align 6\n\t.globl parts_" #name "\n\t.hidden parts_" #name "\n"        \
-            "\t.type parts_" #name ", @function\nparts_" #name ":\n\tleaq ct_rows+40*32(%rip), %r11\n\tjmp 1f\n" \
-            "\t.p2align 5\n1:\tmovq ct_self@gottpoff(%rip), %r10\n\tmovq %fs:(%r10), %r10\n"               \
-            "\tcmpq $0, 192(%r10)\n\tje 2f\n\tcmpw $0, 18(%r11)\n\tje 2f\n\tmovq %rsp, %rax\n"              \
-            "\tjmp parts_wrap_" #name "\n2:\tud2\n"                                                         \
+            "\t.type parts_" #name ", @function\nparts_" #name                                               \
+            ":\n\tleaq ct_rows+40*32(%rip), %r11\n\tjmp 1f\n"                                                \
+            "\t.p2align 5\n1:\tmovq ct_self@gottpoff(%rip), %r10\n\tmovq %fs:(%r10), %r10\n"                 \
+            "\tcmpq $0, 192(%r10)\n\tje 2f\n\tcmpw $0, 18(%r11)\n\tje 2f\n\tmovq %rsp, %rax\n"               \
+            "\tjmp parts_wrap_" #name "\n2:\tud2\n"                                                          \
             "\t.size parts_" #name ", .-parts_" #name "\n\t.popsection");
 HOOK_PATHS(DEFINE_PATH)

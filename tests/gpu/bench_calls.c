@@ -1,19 +1,20 @@
 /*
- * The program that bench.py measures, the same in every variant: what a driver call that returns at once costs,
- * and what a launch of an empty kernel costs. It is linked with libcuda.so.1 and knows nothing of who traces it.
+ * The program that bench.py measures, the same in every variant: what a driver call that returns at once
+ * costs, and what a launch of an empty kernel costs. It is linked with libcuda.so.1 and knows nothing of who
+ * traces it.
  *
  *     bench_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
  *
- * Short calls are timed in batches, and the figures are of batches: nanoseconds a call. Launches are timed one by
- * one, with one read of the counter between two of them; the stream is synchronised after each batch, outside of
- * the timing. With past=OFFSET, cuLaunchKernel's distance from where libcuda.so.1 begins, there is a third part:
- * batches that go the way of the program, and so through a tracer's wrapper if there is one, take turns with
- * batches that call the driver's own function.
+ * Short calls are timed in batches, and the figures are of batches: nanoseconds a call. Launches are timed
+ * one by one, with one read of the counter between two of them; the stream is synchronised after each batch,
+ * outside of the timing. With past=OFFSET, cuLaunchKernel's distance from where libcuda.so.1 begins, there is
+ * a third part: batches that go the way of the program, and so through a tracer's wrapper if there is one,
+ * take turns with batches that call the driver's own function.
  *
  * The thread binds itself to the processor when all is set up, so that threads which the driver or a tracer
- * started before are not bound with it. With pause=ask it says "pause" and waits for a line, so that a ring can
- * be emptied; else it sleeps as long as that takes. Prints `device NAME`, then
- * `calls FUNCTION p10 p50 p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST` (medians).
+ * started before are not bound with it. With pause=ask it says "pause" and waits for a line, so that a ring
+ * can be emptied; else it sleeps as long as that takes. Prints `device NAME`, then `calls FUNCTION p10 p50
+ * p90 p99`, `launch p10 p50 p90 p99` and `launch_turns THROUGH PAST` (medians).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -46,8 +47,8 @@ enum {
 static const char empty_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                 ".visible .entry empty()\n{\n\tret;\n}\n";
 
-typedef CUresult launch_function(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                 CUstream, void **, void **);
+typedef CUresult launch_function(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                 unsigned, CUstream, void **, void **);
 
 static struct {
     long cpu, batches, launch_batches;
@@ -204,9 +205,11 @@ static void measure_launches_in_turns(void)
     if (!past)
         return;
     const size_t count = (size_t)options.launch_batches * BATCH_CALLS;
-    double *through_values = allocate(count * sizeof(double)), *past_values = allocate(count * sizeof(double));
+    double *through_values = allocate(count * sizeof(double)),
+           *past_values = allocate(count * sizeof(double));
     for (long b = 0; b < options.launch_batches; b++) {
-        double *const through_batch = through_values + b * BATCH_CALLS, *const past_batch = past_values + b * BATCH_CALLS;
+        double *const through_batch = through_values + b * BATCH_CALLS, *const past_batch =
+                                                                            past_values + b * BATCH_CALLS;
         pause_before(b, through_batch);
         if (b % 2 == 0)
             batch_of_launches(past, past_batch);
@@ -216,7 +219,8 @@ static void measure_launches_in_turns(void)
     }
     qsort(through_values, count, sizeof(double), by_value);
     qsort(past_values, count, sizeof(double), by_value);
-    printf("launch_turns %.2f %.2f\n", percentile(through_values, count, 0.5), percentile(past_values, count, 0.5));
+    printf("launch_turns %.2f %.2f\n", percentile(through_values, count, 0.5),
+           percentile(past_values, count, 0.5));
     free(through_values);
     free(past_values);
 }
@@ -285,9 +289,10 @@ static void read_options(int count, char **arguments)
             options.batches = -1;
 #undef IS
     }
-    if (options.cpu < 0 || options.batches < 1 || options.batches > BATCHES_MAX || options.launch_batches < 1 ||
-        options.launch_batches > BATCHES_MAX) {
-        fputs("usage: bench_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]\n",
+    if (options.cpu < 0 || options.batches < 1 || options.batches > BATCHES_MAX ||
+        options.launch_batches < 1 || options.launch_batches > BATCHES_MAX) {
+        fputs("usage: bench_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] "
+              "[launch_batches=N]\n",
               stderr);
         exit(2);
     }

@@ -4,12 +4,12 @@
  *
  *   activity          CUPTI's own records of driver calls (CUPTI_ACTIVITY_KIND_DRIVER)
  *   activity-kernels  of driver calls and of kernels
- *   callback          its callbacks at entry and return of each driver call, which read the counter and write a
- *                     64-byte record into a ring: the least that a tracer can do there
+ *   callback          its callbacks at entry and return of each driver call, which read the counter and write
+ * a 64-byte record into a ring: the least that a tracer can do there
  *
- * At exit it writes into the file BENCH_CUPTI_OUT how many records there were, so that a figure of a tracer that
- * recorded nothing is not taken for a fast one: `records DRIVER KERNELS DROPPED`, and `error NAME CODE` for a
- * function of CUPTI that failed. Activity buffers are kept and used again.
+ * At exit it writes into the file BENCH_CUPTI_OUT how many records there were, so that a figure of a tracer
+ * that recorded nothing is not taken for a fast one: `records DRIVER KERNELS DROPPED`, and `error NAME CODE`
+ * for a function of CUPTI that failed. Activity buffers are kept and used again.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -76,7 +76,8 @@ static void CUPTIAPI buffer_requested(uint8_t **buffer, size_t *bytes, size_t *r
     *records = 0;
 }
 
-static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                                      size_t valid)
 {
     (void)context;
     (void)stream;
@@ -98,7 +99,8 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
         free(buffer);
 }
 
-static void CUPTIAPI callback(void *unused, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
+static void CUPTIAPI callback(void *unused, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                              const void *info)
 {
     (void)unused;
     const CUpti_CallbackData *call = info;

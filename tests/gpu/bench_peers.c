@@ -1,7 +1,8 @@
 /*
- * What cudatrace is compared with in bench.py, as libraries that are preloaded like it: each exports the three
- * functions that bench_calls.c calls, does what PEER names around the driver's own, and writes somewhere what
- * a tracer would want. They are as cheap as they can be: no table, no nesting, no name but the three.
+ * What cudatrace is compared with in bench.py, as libraries that are preloaded like it: each exports the
+ * three functions that bench_calls.c calls, does what PEER names around the driver's own, and writes
+ * somewhere what a tracer would want. They are as cheap as they can be: no table, no nesting, no name but the
+ * three.
  *
  *   PEER_WRAPPER     nothing: what it costs to be a wrapper
  *   PEER_COUNTERS    two reads of the time-stamp counter
@@ -37,8 +38,8 @@ enum { CONTEXT, DEVICE, LAUNCH };
 
 static CUresult (*real_context)(CUcontext *);
 static CUresult (*real_device)(CUdevice *);
-static CUresult (*real_launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                               CUstream, void **, void **);
+static CUresult (*real_launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               unsigned, CUstream, void **, void **);
 
 #if PEER == PEER_WRAPPER || PEER == PEER_COUNTERS
 static volatile uint64_t sink;
@@ -84,8 +85,8 @@ static inline uint64_t before(int function)
 #elif IS_JSON
     const uint64_t now = ct_monotonic_ns();
     if (function != LAUNCH) {
-        fprintf(out, "{\"event\":\"enter\",\"name\":\"%s\",\"tid\":%ld,\"ns\":%" PRIu64 "}\n", names[function],
-                thread_number(), now);
+        fprintf(out, "{\"event\":\"enter\",\"name\":\"%s\",\"tid\":%ld,\"ns\":%" PRIu64 "}\n",
+                names[function], thread_number(), now);
         end_line();
     }
     return now;
@@ -113,8 +114,9 @@ static inline void after(int function, uint64_t start, CUresult status)
     __atomic_store_n(&ring_head, ring_head + 1, __ATOMIC_RELEASE);
 #elif IS_JSON
     const uint64_t now = ct_monotonic_ns();
-    fprintf(out, "{\"event\":\"return\",\"name\":\"%s\",\"tid\":%ld,\"ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
-                 ",\"status\":%d}\n",
+    fprintf(out,
+            "{\"event\":\"return\",\"name\":\"%s\",\"tid\":%ld,\"ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
+            ",\"status\":%d}\n",
             names[function], thread_number(), now, now - start, (int)status);
     end_line();
 #endif
@@ -143,14 +145,15 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
     const uint64_t start = before(LAUNCH);
 #if IS_JSON
     fprintf(out,
-            "{\"event\":\"enter\",\"name\":\"cuLaunchKernel\",\"tid\":%ld,\"ns\":%" PRIu64 ",\"function\":\"%p\","
+            "{\"event\":\"enter\",\"name\":\"cuLaunchKernel\",\"tid\":%ld,\"ns\":%" PRIu64
+            ",\"function\":\"%p\","
             "\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"shared\":%u,\"stream\":\"%p\"}\n",
-            thread_number(), start, (void *)function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-            (void *)stream);
+            thread_number(), start, (void *)function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+            shared_bytes, (void *)stream);
     end_line();
 #endif
-    const CUresult status = real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-                                        stream, params, extra);
+    const CUresult status = real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                        shared_bytes, stream, params, extra);
     after(LAUNCH, start, status);
     return status;
 }
@@ -172,8 +175,8 @@ __attribute__((constructor)) static void begin(void)
         return;
     real_context = (CUresult(*)(CUcontext *))next("cuCtxGetCurrent");
     real_device = (CUresult(*)(CUdevice *))next("cuCtxGetDevice");
-    real_launch = (CUresult(*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                               CUstream, void **, void **))next("cuLaunchKernel");
+    real_launch = (CUresult(*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               unsigned, CUstream, void **, void **))next("cuLaunchKernel");
 #if IS_JSON
     const char *folder = getenv("BENCH_FOLDER");
     const int fd = open(folder ? folder : "/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);

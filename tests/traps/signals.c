@@ -1,5 +1,5 @@
-/* A signal at every instruction of the hook: a tracer stops a call before one of them, another for each call, and
- * sends a signal whose handler makes a call of its own.
+/* A signal at every instruction of the hook: a tracer stops a call before one of them, another for each call,
+ * and sends a signal whose handler makes a call of its own.
  *
  *   plain    a call without arguments that are read, inside another
  *   launch   a launch inside one of another kernel, which the hook remembers at the same place
@@ -42,7 +42,8 @@ static int killed;
 static CUfunction outer, inner;
 static CUcontext current;
 static CUstream stream;
-static int unnamed = -1; /* of the functions, the first whose name no record has named; -1: inner is launched */
+static int unnamed =
+    -1; /* of the functions, the first whose name no record has named; -1: inner is launched */
 
 static void call(CUfunction function, unsigned int grid)
 {
@@ -56,7 +57,7 @@ static void call(CUfunction function, unsigned int grid)
 static struct {
     long stop_at; /* which of a call's instructions in the hook the signal precedes */
     long steps;   /* as many as were counted before it */
-} *shared;
+} * shared;
 
 static void on_signal(int number)
 {
@@ -189,6 +190,7 @@ int main(int argc, char **argv)
     if (killed)
         printf("%d children were killed\n", killed);
     /* Without the hook, none. */
-    printf("%s: %s\n", what, shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions");
+    printf("%s: %s\n", what,
+           shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions");
     return 0;
 }

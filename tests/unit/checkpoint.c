@@ -1,5 +1,5 @@
-/* The checkpointer: under commits without a pause the log is copied and begins anew, again and again; a reader
- * that holds it lets it grow and loses nothing; when the reader is gone, it begins anew. */
+/* The checkpointer: under commits without a pause the log is copied and begins anew, again and again; a
+ * reader that holds it lets it grow and loses nothing; when the reader is gone, it begins anew. */
 #include "checkpoint.h"
 
 #include <sqlite3.h>
