@@ -3,6 +3,7 @@ pidfd, a process is who it is.
 
     pids.py reuse | namespace | own_shm | no_pidfd
 """
+import contextlib
 import ctypes
 import os
 import struct
@@ -95,6 +96,15 @@ def refuse_pidfd():
         raise OSError(ctypes.get_errno(), "no filter of system calls")
 
 
+def open_files(pid):
+    """What they are; one that is closed meanwhile is none."""
+    files = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            files.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return files
+
+
 def no_pidfd(s):
     """The daemon looks processes up in /proc: the end of one is seen with the next look."""
     s.start_daemon(preexec_fn=refuse_pidfd)
@@ -107,8 +117,7 @@ def no_pidfd(s):
         s.flush()
         states = "SELECT state FROM processes ORDER BY cmdline LIKE '%hang%'"
         equal(s.rows(states), [("exited",), ("running",)], "states")
-        equal([os.readlink(f"/proc/{s.daemon.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{s.daemon.pid}/fd")].count(
-            "anon_inode:[pidfd]"), 0, "pidfds of the daemon")
+        equal(open_files(s.daemon.pid).count("anon_inode:[pidfd]"), 0, "pidfds of the daemon")
         victim.kill()
         # Not waited for: a zombie has ended, too.
         os.waitid(os.P_PID, victim.pid, os.WEXITED | os.WNOWAIT)
