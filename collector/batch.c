@@ -112,7 +112,7 @@ static void expire(struct ct_collection *collection, const struct ct_batch *batc
     struct ct_expired expired;
     if (collection->keep_ns == 0 || batch->now_ns <= collection->keep_ns)
         return;
-    if (ct_store_expire(collection->store, batch->now_ns - collection->keep_ns,
+    if (ct_store_expire(collection->store, batch->now_ns, batch->now_ns - collection->keep_ns,
                         EXPIRE_ROWS + 2 * report->rows, &expired) != 0) {
         undo(collection, report);
         return;

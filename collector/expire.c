@@ -50,9 +50,9 @@ static int remove_unused(struct ct_store *store, int64_t bound_ns)
     return ct_store_run(store, store->statement[EXPIRE_THREADS], NULL);
 }
 
-int ct_store_expire(struct ct_store *store, uint64_t before_ns, uint64_t rows_max, struct ct_expired *expired)
+int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns, uint64_t rows_max,
+                    struct ct_expired *expired)
 {
-    const uint64_t now_ns = ct_monotonic_ns();
     int64_t oldest_ns = 0, bound_ns = 0;
     bool any;
     *expired = (struct ct_expired){ 0 };

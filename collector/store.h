@@ -53,8 +53,9 @@ struct ct_expired {
     bool renumbered; /* numbers that ct_store_site() and its like have given are void from now on */
 };
 /* Takes away calls that returned before `before_ns`, the oldest `rows_max` at most, with all that is known of
- * them, in a transaction of its own: never between begin and commit. 0, or -1; then roll back. */
-int ct_store_expire(struct ct_store *store, uint64_t before_ns, uint64_t rows_max,
+ * them, in a transaction of its own: never between begin and commit. What is looked for more rarely is when
+ * `now_ns` is a second on. 0, or -1; then roll back. */
+int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns, uint64_t rows_max,
                     struct ct_expired *expired);
 
 /* Statements that are deferred to the end of the batch, in their order, since they come up while rows are

@@ -215,7 +215,7 @@ class Api:
     """What tells the two libraries apart, for everything below."""
 
     layer: str
-    library: str
+    soname: str
     table_header: str
     headers: tuple  # the first must be there
     version_macro: str
@@ -236,7 +236,7 @@ class Api:
 
 DRIVER = Api(
     layer="driver",
-    library="libcuda.so.1",
+    soname="libcuda.so.1",
     table_header=DRIVER_TABLE_HEADER,
     headers=("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h"),
     version_macro="CUDA_VERSION",
@@ -251,7 +251,7 @@ DRIVER = Api(
 )
 RUNTIME = Api(
     layer="runtime",
-    library="libcudart.so.13",
+    soname="libcudart.so.13",
     table_header=RUNTIME_TABLE_HEADER,
     headers=(
         "cuda_runtime_api.h",
@@ -332,7 +332,7 @@ def read_exports(api, path):
                 names.add(fields[0].strip())
     names = sorted(name for name in names if re.fullmatch(api.name, name))
     if not names:
-        raise Failure(f"{path}: exports no {api.layer} function; give a {api.library} or name<TAB>function lines")
+        raise Failure(f"{path}: exports no {api.layer} function; give a {api.soname} or name<TAB>function lines")
     return names
 
 

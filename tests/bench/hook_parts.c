@@ -15,6 +15,7 @@
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static double median_batch(int (*call)(void **context))
 
 static struct {
     int cpu; /* -1: there is no other */
-    _Atomic uint32_t asked, done;
+    sem_t asked, done;
 } reader = { .cpu = -1 };
 
 static void bind_to(int cpu)
@@ -109,27 +110,30 @@ static void bind_to(int cpu)
     }
 }
 
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0)
+        ;
+}
+
 static void *read_rings(void *unused)
 {
     bind_to(reader.cpu);
-    for (uint32_t turn = 1;; turn++) {
-        while (atomic_load_explicit(&reader.asked, memory_order_acquire) != turn)
-            usleep(100);
+    for (;;) {
+        wait_for(&reader.asked);
         uint64_t sum = 0;
         for (size_t i = 0; i < (size_t)LARGE_SLOTS * CT_SLOT_BYTES; i += 64)
             sum += *(volatile uint64_t *)(void *)(large_ring + i);
         sink = sum;
-        atomic_store_explicit(&reader.done, turn, memory_order_release);
+        sem_post(&reader.done);
     }
     return unused;
 }
 
 static void have_ring_read(void)
 {
-    const uint32_t turn = atomic_load(&reader.asked) + 1;
-    atomic_store_explicit(&reader.asked, turn, memory_order_release);
-    while (atomic_load_explicit(&reader.done, memory_order_acquire) != turn)
-        usleep(100);
+    sem_post(&reader.asked);
+    wait_for(&reader.done);
 }
 
 static double measure_path(size_t p)
@@ -317,6 +321,8 @@ static void take_places(void)
         else
             reader.cpu = cpu;
     }
+    sem_init(&reader.asked, 0, 0);
+    sem_init(&reader.done, 0, 0);
     pthread_t thread;
     if (reader.cpu >= 0 && pthread_create(&thread, NULL, read_rings, NULL) != 0)
         reader.cpu = -1;

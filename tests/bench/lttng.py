@@ -36,16 +36,16 @@ class Tracer:
     EVENTS_A_CALL = 1 + 1 + 2
 
     def __init__(self, session):
-        self.library = PROGRAMS / "libbench_lttng.so"
+        self.tracepoints = PROGRAMS / "libbench_lttng.so"
         self.home = session.dir / "lttng"
         self.session = f"cudatrace-bench-{os.getpid()}"
-        self.options = ("-l", self.library)
+        self.options = ("-l", self.tracepoints)
         # Programs wait for the daemon, so that none runs ahead of its events.
         self.env = {"LTTNG_HOME": self.home, "LTTNG_UST_REGISTER_TIMEOUT": DEADLINE_S * 1000}
         self.undo = contextlib.ExitStack()
 
     def __enter__(self):
-        if not self.library.exists():
+        if not self.tracepoints.exists():
             raise Missing("the build found no lttng-ust (Debian: liblttng-ust-dev)")
         if not shutil.which("lttng") or not shutil.which("lttng-sessiond"):
             raise Missing("no lttng command (Debian: lttng-tools)")

@@ -88,7 +88,6 @@ def at_once():
                 held.release()
         spent = daemon.cpu_s() - cpu
         check(s, "at_once")
-        time.sleep(3)  # housekeeping gives memory back
         level("at_once", "after", daemon)
         if daemon.files() != files:
             fail(f"the daemon has {daemon.files()} files open, {files} before")

@@ -155,10 +155,12 @@ static void store_first(uint64_t base_ns)
     check_window(base_ns + 700000000 - 60 * SECOND, base_ns + 700000000 - 60 * SECOND);
 }
 
+static uint64_t now_ns; /* as the store is told */
+
 static struct ct_expired expire(uint64_t before_ns, uint64_t rows_max)
 {
     struct ct_expired expired;
-    equal("taking away", ct_store_expire(store, before_ns, rows_max, &expired), 0);
+    equal("taking away", ct_store_expire(store, now_ns, before_ns, rows_max, &expired), 0);
     check_counts();
     return expired;
 }
@@ -211,6 +213,7 @@ int main(void)
         return EXIT_FAILURE;
     snprintf(path, sizeof(path), "%s/trace.db", folder);
     open_store(path);
+    now_ns = ct_monotonic_ns();
     const uint64_t base_ns = ct_monotonic_ns() - 10 * SECOND, middle_ns = base_ns + 500 * 1000000;
     store_allocations(base_ns);
     store_first(base_ns);
@@ -235,13 +238,13 @@ int main(void)
     check_window(base_ns - 100 * SECOND, base_ns + 100 * SECOND);
 
     /* Numbers begin anew once no call is left from before they did, and then those from before go. The thread
-     * stays, for it runs. Sweeps are a second apart, by the clock. */
-    usleep(1100000);
+     * stays, for it runs. Sweeps are a second apart, by the time that the store is told. */
+    now_ns += SECOND;
     equal("numbers are void", expire(ct_monotonic_ns(), 1 << 20).renumbered, 1);
     equal("calls left", ask("SELECT count(*) FROM call"), 0);
     const uint64_t after[][2] = { { ct_monotonic_ns(), 5 } };
     equal("a number behind the others", store_calls(after, 1) > site, 1);
-    usleep(1100000);
+    now_ns += SECOND;
     equal("a call is kept", (long long)expire(after[0][0], 1 << 20).rows, 0);
     equal("it is shown, at a site of its own", ask("SELECT count(*) FROM calls"), 1);
     equal("sites left", ask("SELECT count(*) FROM site"), 1);
