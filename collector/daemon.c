@@ -15,8 +15,9 @@
 #include <sys/resource.h>
 
 /* When batches are made: one right after the other while they are full, every PACE_MS while calls come,
- * none until the doorbell rings once two in a row found nothing. Every HOUSEKEEPING_MS the open calls are
- * looked at, and whatever a doorbell may have missed. */
+ * sooner where a ring would be fuller than FILL_WANTED by then, none until the doorbell rings once two in a
+ * row found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and whatever a doorbell may have
+ * missed. */
 enum { FILL_WANTED = 250 }; /* thousandths */
 enum { GATHER_MS = 10, PACE_MS = 50, HOUSEKEEPING_MS = 1000, RETRY_MS = 1000, FIRST_HOLDER_MS = 10000 };
 

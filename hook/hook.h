@@ -1,6 +1,8 @@
 /* What the files of hook/ share. The way of a call: stub and trampoline (trampoline_<cpu>.S) → entry.c →
  * the real driver → entry.c, which writes the record (record.c when it is not a plain one).
  *
+ *   wrap.c       the same way in one function, for plain calls and launches on x86-64; hot_record.h is what the
+ *                two share
  *   functions.c  the row of each driver function: its real address, its number in the segment, its decoder
  *   runtime.c    the same for the runtime's functions, of which a process may hold several libraries
  *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
@@ -127,15 +129,16 @@ struct ct_target ct_enter(struct ct_frame *frame);
 void ct_leave(struct ct_frame *frame);
 /* Their slow ways, in record.c; the trampoline saves the vector registers around the first. */
 struct ct_target ct_enter_slow(struct ct_frame *frame);
-/* wrap.c, in place of both for the functions that have a wrapper; x86-64. */
+/* Instead of both enters for a runtime function whose caller, a return address, is not among
+ * ct_runtime_callers. */
+struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
+void ct_leave_slow(struct ct_frame *frame);
+/* wrap.c, in place of ct_enter() and ct_leave() for the functions that have a wrapper; x86-64. */
 uint64_t ct_wrap_plain(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 uint64_t ct_wrap_plain_2(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 uint64_t ct_wrap_launch(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                         uint64_t, uint64_t, uint64_t);
 uint64_t ct_wrap_launch_ex(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-/* Instead of both for a runtime function whose caller, a return address, is not among ct_runtime_callers. */
-struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
-void ct_leave_slow(struct ct_frame *frame);
 /* The same for a call of a row without a stub: whoever has it fills in row, args and result, and makes the
  * call between the two. The frame lies on the stack, below those of the calls that it is made in. */
 void ct_call_begin(struct ct_frame *frame);
@@ -184,9 +187,9 @@ struct ct_row {
     uint8_t category;
     uint8_t layer;            /* enum ct_layer */
     _Atomic uint8_t left_out; /* 1: counted and not recorded */
-    uint8_t reserved[1];
+    uint8_t reserved0[1];
     _Atomic uint16_t wrap_id; /* as leave_id, decoder or not: for a wrapper that reads the arguments itself */
-    uint8_t more[2];
+    uint8_t reserved1[2];
 };
 static_assert(sizeof(struct ct_row) == 32, "trampoline; two rows a cache line");
 static_assert(offsetof(struct ct_row, enter_id) == 18, "trampoline");
@@ -273,8 +276,8 @@ bool ct_process_ring_doorbell(void);
 /* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
 bool ct_process_may_allocate(void);
 /* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a handler of a
- * fault in its own thread). All other signals, and
- * cancellation, wait while it is held; errno is afterwards as it was. */
+ * fault in its own thread). All other signals and cancellation wait while it is held; errno is afterwards as
+ * it was. */
 bool ct_process_lock(void);
 void ct_process_unlock(void);
 

@@ -9,9 +9,7 @@
  *
  * The rules are entry.c's: no vector register, lock, system call or allocation. */
 #include "graphs.h"
-#include "hook.h"
-
-#include <string.h>
+#include "hot_record.h"
 
 /* Where the trampoline leaves what it found; no argument travels there, and what a compiler puts before the
  * first statement of such a function does not use it. */
@@ -26,11 +24,6 @@
 
 typedef uint64_t word;
 
-struct open {
-    uint64_t start;
-    uint32_t depth;
-};
-
 static inline __attribute__((always_inline)) struct open enter(const struct ct_row *row,
                                                                struct ct_producer *self, uintptr_t place)
 {
@@ -38,58 +31,6 @@ static inline __attribute__((always_inline)) struct open enter(const struct ct_r
     const uint64_t start = ct_counter_read();
     ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
     return (struct open){ start, depth };
-}
-
-/* Takes the lane for a record of so many slots. Only behind this does what is found in it stay: a signal
- * handler's calls before it have written records, and those that come now are counted. False: the call has to
- * go the slow way. */
-static inline __attribute__((always_inline)) bool hold(struct ct_producer *self, uint32_t slots)
-{
-    if (CT_UNLIKELY(!self->idle))
-        return false;
-    self->idle = 0;
-    atomic_signal_fence(memory_order_seq_cst);
-    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child.
-     */
-    if (CT_LIKELY(self->position + slots <= self->limit &&
-                  (slots == 1 || (self->position & self->mask) + slots <= self->mask + 1)))
-        return true;
-    self->idle = 1;
-    return false;
-}
-
-/* Begins a record of so many slots in a lane that is held, and writes what every record begins with. */
-static inline __attribute__((always_inline)) struct ct_record *begin_record(struct ct_producer *self,
-                                                                            uint16_t id, enum ct_kind kind,
-                                                                            uint32_t slots,
-                                                                            const struct open *open)
-{
-    const uint64_t position = self->position;
-    ct_lane_announce(self->lane, position);
-    const uint64_t end = ct_counter_read();
-    struct ct_record *record =
-        (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
-    record->end = end;
-    record->span = ct_span(end - open->start, open->depth, 0);
-    /* As one word, since compilers make three of it. */
-    const uint32_t head = id | (uint32_t)kind << 16 | slots << 24;
-    memcpy(&record->function, &head, sizeof(head));
-    return record;
-}
-
-static inline __attribute__((always_inline)) void finish_record(struct ct_producer *self, uint32_t slots,
-                                                                const struct open *open)
-{
-    struct ct_lane *lane = self->lane;
-    const uint64_t position = self->position + slots;
-    ct_lane_publish(lane, position);
-    ct_lane_leave(lane, open->depth);
-    self->position = position;
-    self->depth = open->depth;
-    atomic_signal_fence(memory_order_seq_cst);
-    self->idle = 1;
-    if (CT_UNLIKELY(ct_wants_doorbell(self, lane, position)))
-        ct_record_wake(self);
 }
 
 /* What the trampoline would have laid out. */
@@ -116,13 +57,9 @@ static inline __attribute__((always_inline)) word
 leave_plain(const struct ct_row *row, struct ct_producer *self, const struct open *open, word result)
 {
     const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
-    if (CT_UNLIKELY(!id || !hold(self, 1)))
-        return leave_slow(row, self, open, result, NULL, NULL);
-    struct ct_record *record = begin_record(self, id, CT_KIND_CALL, 1, open);
-    record->status = (int32_t)result;
-    record->value = 0;
-    finish_record(self, 1, open);
-    return result;
+    if (CT_LIKELY(write_plain(self, id, open, result)))
+        return result;
+    return leave_slow(row, self, open, result, NULL, NULL);
 }
 
 word ct_wrap_plain(word a, word b, word c, word d, word e, word f)

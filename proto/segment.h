@@ -25,9 +25,8 @@ enum {
     CT_LANES_MAX = 4096,
     CT_RING_BYTES_MIN = 64 * 1024,
     CT_RING_BYTES_MAX = 256 * 1024 * 1024,
-    CT_RING_BYTES_DEFAULT =
-        2048 * 1024,            /* of a busy thread: some sixty milliseconds at a million calls a second */
-    CT_CHUNK_BYTES = 64 * 1024, /* a ring is allocated in pieces of this size */
+    CT_RING_BYTES_DEFAULT = 2 * 1024 * 1024, /* sixty milliseconds at a million calls a second */
+    CT_CHUNK_BYTES = 64 * 1024,              /* a ring is allocated in pieces of this size */
 };
 
 /* The layer a function belongs to. The collector knows the names by schema/, not by number alone. */
