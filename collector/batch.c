@@ -1,6 +1,7 @@
 #include "batch.h"
 
 #include "lane.h"
+#include "test_point.h"
 
 #include <string.h>
 #include <time.h>
@@ -143,6 +144,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     batch.now_ns = ct_monotonic_ns();
     batch.until_ns = watermark(collection, batch.now_ns);
 
+    CT_TEST_POINT("batch.begun");
     if (begun != 0 || fill_batch(collection, &batch, report) != 0 ||
         ct_store_commit(collection->store) != 0) {
         undo(collection, report);
@@ -151,6 +153,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     } else {
         const uint32_t selections =
             atomic_load_explicit(&collection->control->selections, memory_order_acquire);
+        CT_TEST_POINT("batch.committed");
         EACH_PROCESS(p)
         {
             const uint32_t fill = ct_process_publish(p, report->rows == 0, selections);

@@ -10,7 +10,7 @@
 
 uint64_t ct_namespace_of(const char *process)
 {
-    char path[64];
+    char path[300];
     struct stat status;
     snprintf(path, sizeof(path), "/proc/%s/ns/pid", process);
     return stat(path, &status) == 0 ? status.st_ino : 0;

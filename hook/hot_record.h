@@ -5,6 +5,7 @@
 #define CT_HOT_RECORD_H
 
 #include "hook.h"
+#include "test_point.h"
 
 #include <string.h>
 
@@ -54,7 +55,9 @@ static inline __attribute__((always_inline)) void finish_record(struct ct_produc
 {
     struct ct_lane *lane = self->lane;
     const uint64_t position = self->position + slots;
+    CT_TEST_POINT("hot_record.written");
     ct_lane_publish(lane, position);
+    CT_TEST_POINT("hot_record.published");
     ct_lane_leave(lane, open->depth);
     self->position = position;
     self->depth = open->depth;

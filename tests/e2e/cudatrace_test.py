@@ -54,9 +54,9 @@ def equal(seen, wanted, what=""):
 class Session:
     """A session with a name, a directory and a database of its own; all of it is gone at the end."""
 
-    def __init__(self, **daemon_options):
+    def __init__(self, hook=HOOK, daemon_program=DAEMON):
         self.name = f"t{os.getpid()}-{len(os.listdir('/proc/self/fd'))}"
-        self.daemon_options = daemon_options
+        self.hook, self.daemon_program = hook, daemon_program
         self.daemon = None
         self.children = []
 
@@ -96,7 +96,7 @@ class Session:
         env = dict(os.environ, LD_LIBRARY_PATH=str(SIMCUDA), CUDATRACE_SESSION=self.name,
                    SIMCUDA_COUNTS=str(self.counts))
         if preload:
-            env["LD_PRELOAD"] = " ".join(filter(None, [str(HOOK), os.environ.get("LD_PRELOAD", "")]))
+            env["LD_PRELOAD"] = " ".join(filter(None, [str(self.hook), os.environ.get("LD_PRELOAD", "")]))
         env.update({key: str(value) for key, value in more.items()})
         return env
 
@@ -130,7 +130,7 @@ class Session:
         """In the foreground of a child of ours; returns once it serves the session."""
         log = open(self.dir / "daemon.log", "ab")
         self.daemon = subprocess.Popen(
-            [str(DAEMON), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log,
+            [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log,
             **popen)
         log.close()
         while self.daemon.poll() is None:

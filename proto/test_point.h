@@ -1,0 +1,23 @@
+/* Test points: named places at which a test can have the process killed or stopped. Ordinary builds have none
+ * of them; the hook and the daemon of tests/faults are compiled with CT_TEST_POINTS, and have their names in
+ * the section ct_test_points, so that a test can go through all there are.
+ *
+ * A name is its file's and what has just happened there, or is about to: "thread.taken". Which of them does
+ * what is told by the environment, see tests/faults/test_point.c. */
+#ifndef CT_PROTO_TEST_POINT_H
+#define CT_PROTO_TEST_POINT_H
+
+#ifdef CT_TEST_POINTS
+#pragma GCC visibility push(hidden)
+void ct_test_point(const char *name);
+#pragma GCC visibility pop
+#define CT_TEST_POINT(name)                                                                                  \
+    do {                                                                                                     \
+        static const char here[] __attribute__((section("ct_test_points"), used, aligned(1))) = name;        \
+        ct_test_point(here);                                                                                 \
+    } while (0)
+#else
+#define CT_TEST_POINT(name) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,65 @@
+/* What happens at a test point (proto/test_point.h): CUDATRACE_TEST_POINT=NAME:NTH:ACTION has the process
+ * killed
+ * (`kill`) or stopped (`stop`) by the signal of that name when it comes to the point for the NTH time,
+ * counted from 1.
+ *
+ * Linked into the hook and the daemon of this folder. Points lie on the hook's hot path: no vector register,
+ * no function of the C library, no errno. */
+#include "test_point.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static long raw_call(long number, long first, long second)
+{
+#if defined(__x86_64__)
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(first), "S"(second)
+                     : "rcx", "r11", "memory");
+    return result;
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number, x0 __asm__("x0") = first, x1 __asm__("x1") = second;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1) : "memory");
+    return x0;
+#endif
+}
+
+/* Behind `prefix` in `text`; NULL when it does not begin so. */
+static const char *skip(const char *text, const char *prefix)
+{
+    while (*prefix && *text == *prefix)
+        text++, prefix++;
+    return *prefix ? NULL : text;
+}
+
+static const char *wish(void)
+{
+    for (char **variable = environ; variable && *variable; variable++) {
+        const char *value = skip(*variable, "CUDATRACE_TEST_POINT=");
+        if (value)
+            return value;
+    }
+    return NULL;
+}
+
+void ct_test_point(const char *name)
+{
+    static _Atomic uint32_t passed;
+    const char *at = wish();
+    if (!at || !(at = skip(at, name)) || *at++ != ':')
+        return;
+    uint32_t nth = 0;
+    while (*at >= '0' && *at <= '9')
+        nth = nth * 10 + (uint32_t)(*at++ - '0');
+    if (atomic_fetch_add(&passed, 1) + 1 != nth)
+        return;
+    const bool stop = skip(at, ":stop") != NULL;
+    raw_call(SYS_kill, raw_call(SYS_getpid, 0, 0), stop ? SIGSTOP : SIGKILL);
+}
