@@ -1,7 +1,9 @@
 #include "batch.h"
 
 #include "lane.h"
+#include "log.h"
 #include "test_point.h"
+#include "trace_files.h"
 
 #include <string.h>
 #include <time.h>
@@ -9,10 +11,18 @@
 enum {
     ROWS_MAX = 250000, /* a batch's: about a tenth of a second */
     META_INTERVAL_NS = 1000000000,
-    EXPIRE_ROWS = 20000, /* taken away behind a batch: a hundredth of a second; more where more come */
+    EXPIRE_ROWS = 20000,   /* taken away behind a batch: a hundredth of a second; more where more come */
+    LOG_PAGES_MAX = 65536, /* 256 MiB: of a log that a reader holds */
 };
+#define PRUNE_INTERVAL_NS UINT64_C(60000000000)
+#define GO_ON_RETRY_NS    UINT64_C(10000000000)
 
 #define EACH_PROCESS(p) for (struct ct_process *p = collection->processes; p; p = p->next)
+
+uint64_t ct_bounds_share(const struct ct_bounds *bounds)
+{
+    return bounds->max_bytes / CT_SERIES_FILES_MAX;
+}
 
 static int write_meta(struct ct_collection *collection, const struct ct_batch *batch)
 {
@@ -111,9 +121,10 @@ static void undo(struct ct_collection *collection, struct ct_report *report)
 static void expire(struct ct_collection *collection, const struct ct_batch *batch, struct ct_report *report)
 {
     struct ct_expired expired;
-    if (collection->keep_ns == 0 || batch->now_ns <= collection->keep_ns)
+    const uint64_t keep_ns = collection->bounds.keep_ns;
+    if (keep_ns == 0 || batch->now_ns <= keep_ns)
         return;
-    if (ct_store_expire(collection->store, batch->now_ns, batch->now_ns - collection->keep_ns,
+    if (ct_store_expire(collection->store, batch->now_ns, batch->now_ns - keep_ns,
                         EXPIRE_ROWS + 2 * report->rows, &expired) != 0) {
         undo(collection, report);
         return;
@@ -122,6 +133,53 @@ static void expire(struct ct_collection *collection, const struct ct_batch *batc
         EACH_PROCESS(p) ct_process_forget_sites(p);
     report->expiring = expired.more;
     report->expired_total += expired.rows;
+}
+
+/* ---- the files of a trace ---- */
+
+static void note_removed(const char *path)
+{
+    ct_log("%s is removed: the trace is bounded by --max-db or --keep", path);
+}
+
+static void prune(struct ct_collection *collection, uint64_t now_ns)
+{
+    const struct ct_bounds *bounds = &collection->bounds;
+    collection->pruned_ns = now_ns;
+    /* What is left has room for the file in use to grow to its share. */
+    ct_store_prune(collection->store, bounds->max_bytes - ct_bounds_share(bounds),
+                   bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
+}
+
+/* Why the trace is to go on in its next file. A log that a reader holds grows until the reader ends; that of
+ * the next file begins anew. */
+static const char *why_go_on(struct ct_collection *collection, const struct ct_request *request,
+                             uint64_t now_ns)
+{
+    const uint64_t share = ct_bounds_share(&collection->bounds);
+    const uint64_t log_bytes = (uint64_t)ct_store_log_pages(collection->store) * CT_STORE_PAGE_BYTES;
+    const uint64_t log_max = (uint64_t)LOG_PAGES_MAX * CT_STORE_PAGE_BYTES;
+    if (now_ns < collection->go_on_after_ns)
+        return NULL;
+    if (request->next_file)
+        return "asked for";
+    if (log_bytes >= log_max || (share && log_bytes >= share))
+        return "a reader holds the write-ahead log of the last one";
+    return share && ct_store_bytes(collection->store) >= share ? "--max-db" : NULL;
+}
+
+void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *report)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    if (ct_store_go_on(collection->store) != 0) {
+        collection->go_on_after_ns = now_ns + GO_ON_RETRY_NS;
+        ct_log("the trace cannot go on in its next file (%s): %s; it goes on in %s", report->go_on,
+               ct_store_error(collection->store), ct_store_path(collection->store));
+        return;
+    }
+    ct_log("the trace goes on in %s: %s", ct_store_path(collection->store), report->go_on);
+    EACH_PROCESS(p) ct_process_revert(p);
+    prune(collection, now_ns);
 }
 
 void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
@@ -161,6 +219,9 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         }
         sort_out(collection, report);
         expire(collection, &batch, report);
+        report->go_on = why_go_on(collection, request, batch.now_ns);
+        if (collection->bounds.keep_ns && batch.now_ns - collection->pruned_ns >= PRUNE_INTERVAL_NS)
+            prune(collection, batch.now_ns);
     }
     /* From here on a lane that passes its mark rings; what it passed before is seen as backlog. */
     atomic_store_explicit(&collection->control->sleeping, 1, memory_order_seq_cst);

@@ -5,6 +5,15 @@
 
 #include "process.h"
 
+/* What bounds a trace; 0 for no bound. */
+struct ct_bounds {
+    uint64_t keep_ns;   /* calls that returned longer ago are taken away */
+    uint64_t max_bytes; /* of all files of the trace: it goes on in numbered ones, the oldest of which go */
+};
+
+/* What one file of it may take; 0 for any. */
+uint64_t ct_bounds_share(const struct ct_bounds *bounds);
+
 /* What is collected from, and where to. The members are the owner's to set; `merge` and what follows start as
  * zero. */
 struct ct_collection {
@@ -20,11 +29,13 @@ struct ct_collection {
     bool orphans;
     struct ct_merge merge;
     uint64_t meta_written_ns;
-    uint64_t keep_ns; /* calls that returned longer ago are taken away; 0: none */
+    struct ct_bounds bounds;
+    uint64_t pruned_ns, go_on_after_ns; /* when files were looked through last; no next file before */
 };
 
 struct ct_request {
     bool snapshot_open; /* open calls are to be saved */
+    bool next_file;     /* the trace is to go on in its next file */
     bool detach;        /* the hooks are to let go of their segments */
     uint64_t flush_ns;  /* what returned up to then must be in it; 0 for no matter */
 };
@@ -36,6 +47,7 @@ struct ct_report {
     bool more;                          /* the batch was full: rows that could be stored were left */
     bool backlog;                       /* published calls wait, if only because they are too young */
     bool expiring;                      /* calls wait to be taken away */
+    const char *go_on;                  /* why the trace is to go on in its next file; NULL: it need not */
     uint32_t fill;                      /* of the fullest ring when the batch began, in thousandths */
     char error[CT_STORE_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
     struct ct_process *gone;            /* ended or detached processes: no longer in the collection */
@@ -43,10 +55,17 @@ struct ct_report {
     /* Sums since the start. */
     uint64_t rows_total, late_total, batches_total, expired_total;
     uint32_t processes, lanes;
+
+    /* As it is now. */
+    uint32_t file;      /* number of the trace's file in use */
+    uint64_t log_bytes; /* of its write-ahead log */
 };
 
 /* Makes a batch and adds to *report, whose sums go on. */
 void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report);
+/* Behind a batch that says so: the trace goes on in its next file, or in the one it has. Nobody else may have
+ * that one open in this process. */
+void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *report);
 
 #endif

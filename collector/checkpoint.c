@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <uv.h>
 
-/* Pages of the log at which it is copied: 16 MiB. */
-enum { PAGES = 4096 };
-
 /* What is to be done with the log. */
 enum stage {
     GROWING, /* nothing until it has so many pages */
@@ -17,7 +14,8 @@ enum stage {
 struct ct_checkpointer {
     struct ct_store *store;
     sqlite3 *connection; /* the thread's */
-    uint32_t pages;      /* at which the next one begins; the worker's */
+    uint32_t pages;      /* of the log at which it is copied */
+    uint32_t next_pages; /* at which the next one begins; the worker's */
     uv_thread_t thread;
     uv_mutex_t mutex;
     uv_cond_t cond;
@@ -43,13 +41,13 @@ static void thread_main(void *data)
     uv_mutex_unlock(&checkpointer->mutex);
 }
 
-struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store)
+struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store, uint32_t pages)
 {
     struct ct_checkpointer *checkpointer = calloc(1, sizeof(*checkpointer));
     if (!checkpointer)
         return NULL;
     checkpointer->store = store;
-    checkpointer->pages = PAGES;
+    checkpointer->pages = checkpointer->next_pages = pages;
     uv_mutex_init(&checkpointer->mutex);
     uv_cond_init(&checkpointer->cond);
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
@@ -89,13 +87,13 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
         return;
     const uint32_t pages = ct_store_log_pages(checkpointer->store);
     const enum stage stage = stage_of(checkpointer);
-    if (stage == GROWING && pages >= checkpointer->pages) {
+    if (stage == GROWING && pages >= checkpointer->next_pages) {
         set_stage(checkpointer, BULK);
     } else if (stage == REST) {
         /* All of it, and the next commit begins the log anew. Where a reader holds it, it grows: as much
          * again until the next attempt. */
         const bool all = ct_store_checkpoint(checkpointer->store);
-        checkpointer->pages = all ? PAGES : pages + PAGES;
+        checkpointer->next_pages = all ? checkpointer->pages : pages + checkpointer->pages;
         set_stage(checkpointer, GROWING);
     }
 }

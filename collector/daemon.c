@@ -4,6 +4,7 @@
 #include "guard.h"
 #include "log.h"
 #include "session.h"
+#include "trace_files.h"
 #include "watch.h"
 #include "worker.h"
 
@@ -32,6 +33,7 @@ struct daemon {
     uv_timer_t pace, housekeeping, unused;
     uv_signal_t term, interrupt;
     struct followed *followed;
+    char database[4096]; /* the file that was in use at the start: its trace is read by it */
     struct ct_report last;
     uint32_t segments_seen;
     unsigned int empty_batches;
@@ -264,21 +266,24 @@ static void on_status(char *text, size_t bytes, void *data)
     const struct daemon *daemon = data;
     const struct ct_report *last = &daemon->last;
     const struct ct_selection selection = ct_session_selection(&daemon->session);
-    char layers[64] = "";
+    char layers[64] = "", file[4096];
+    ct_trace_file(file, sizeof(file), daemon->options->database, last->file);
     for (uint32_t layer = 0; layer < CT_LAYER_COUNT; layer++) {
         if (selection.layers & 1U << layer)
             snprintf(layers + strlen(layers), sizeof(layers) - strlen(layers), "%s%s", *layers ? "," : "",
                      ct_layer_names[layer]);
     }
-    snprintf(
-        text, bytes,
-        "session %s\ndatabase %s\ndaemon %d\nprocesses %u\nthreads %u\nstored %llu\nlate %llu\nexpired %llu\n"
-        "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstate %s\n",
-        daemon->session.name, ct_store_path(daemon->store), (int)getpid(), last->processes, last->lanes,
-        (unsigned long long)last->rows_total, (unsigned long long)last->late_total,
-        (unsigned long long)last->expired_total, (unsigned long long)last->batches_total,
-        daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime", layers,
-        *selection.calls ? selection.calls : "*", selection.sample, daemon->failing ? last->error : "ok");
+    snprintf(text, bytes,
+             "session %s\ndatabase %s\nfile %s\nlog %llu bytes\ndaemon %d\nprocesses %u\nthreads %u\nstored "
+             "%llu\nlate %llu\nexpired %llu\n"
+             "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstate %s\n",
+             daemon->session.name, daemon->database, file, (unsigned long long)last->log_bytes, (int)getpid(),
+             last->processes, last->lanes, (unsigned long long)last->rows_total,
+             (unsigned long long)last->late_total, (unsigned long long)last->expired_total,
+             (unsigned long long)last->batches_total,
+             daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime", layers,
+             *selection.calls ? selection.calls : "*", selection.sample,
+             daemon->failing ? last->error : "ok");
 }
 
 /* A batch tells the hooks to look. */
@@ -371,6 +376,8 @@ static int start(struct daemon *daemon, char *message)
         ct_session_close(&daemon->session);
         return 1;
     }
+    snprintf(daemon->database, sizeof(daemon->database), "%s", ct_store_path(daemon->store));
+    daemon->last.file = ct_store_file(daemon->store);
     uv_loop_init(&daemon->loop);
     uv_timer_init(&daemon->loop, &daemon->pace);
     uv_timer_init(&daemon->loop, &daemon->housekeeping);
@@ -386,11 +393,11 @@ static int start(struct daemon *daemon, char *message)
                                                 .status = on_status,
                                                 .may_hold = may_hold,
                                                 .holders = on_holders,
-                                                .database = ct_store_path(daemon->store),
+                                                .database = daemon->database,
                                                 .data = daemon };
     char socket_path[CT_NAME_BYTES];
     ct_session_socket_path(socket_path, daemon->session.uid, daemon->session.name);
-    int error = ct_worker_create(&daemon->loop, daemon->store, daemon->session.control, options->keep_ns,
+    int error = ct_worker_create(&daemon->loop, daemon->store, daemon->session.control, &options->bounds,
                                  on_batch, daemon, &daemon->worker);
     if (!error)
         error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, on_process, daemon,

@@ -2,7 +2,7 @@
 #ifndef CT_DAEMON_H
 #define CT_DAEMON_H
 
-#include "store.h"
+#include "batch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@ struct ct_daemon_options {
     const char *database; /* absolute */
     const char *session;
     uint64_t ring_bytes;
-    uint64_t keep_ns;       /* calls that returned longer ago are taken away; 0: none */
+    struct ct_bounds bounds;
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the one that the kernel trusts */
     bool leave_when_unused; /* goes when its last holder goes: started by `cudatrace run` */
 };

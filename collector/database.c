@@ -2,6 +2,7 @@
 
 #include "schema_sql.h"
 #include "schema_version.h"
+#include "trace_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +14,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-enum {
-    NUMBERED_MAX = 10000,
-};
 
 static int fail(char *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int fail(char *message, const char *format, ...)
@@ -36,6 +33,21 @@ static void read_line(const char *path, char *text, size_t bytes)
     if (file)
         fclose(file);
     text[strcspn(text, "\n")] = '\0';
+}
+
+static void read_boot_id(char boot_id[64])
+{
+    read_line("/proc/sys/kernel/random/boot_id", boot_id, 64);
+}
+
+static void remove_file(const char *path)
+{
+    static const char *const parts[] = { "", "-wal", "-shm" };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char file[sizeof(((struct ct_database *)0)->path) + 8];
+        snprintf(file, sizeof(file), "%s%s", path, parts[i]);
+        unlink(file);
+    }
 }
 
 static int query_text(sqlite3 *connection, const char *sql, char *text, size_t bytes)
@@ -106,18 +118,6 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     return verdict;
 }
 
-/* trace.db, trace.2.db, trace.3.db, … */
-static void numbered(char *out, size_t bytes, const char *path, int number)
-{
-    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-    if (number == 1)
-        snprintf(out, bytes, "%s", path);
-    else if (dot && (!slash || dot > slash + 1))
-        snprintf(out, bytes, "%.*s.%d%s", (int)(dot - path), path, number, dot);
-    else
-        snprintf(out, bytes, "%s.%d", path, number);
-}
-
 /* One writer: a lock on a descriptor of its own, which lives as long as SQLite's (closing it earlier would
  * drop the locks that SQLite holds on the same file). */
 static int lock(struct ct_database *database, bool *created, char *message)
@@ -164,7 +164,10 @@ static const char role_rows[] =
 #undef ROLE
     ;
 
-static int create(sqlite3 *connection, const char *session, const char *boot_id)
+static const char new_series[] = "INSERT INTO meta VALUES ('series', lower(hex(randomblob(16))))";
+
+/* `carry` is what the file has from an earlier one, NULL for none. */
+static int create(sqlite3 *connection, const char *session, const char *boot_id, const char *carry)
 {
     char pragmas[128], host[256] = "", now[32];
     snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d",
@@ -174,7 +177,7 @@ static int create(sqlite3 *connection, const char *session, const char *boot_id)
     clock_gettime(CLOCK_REALTIME, &real);
     snprintf(now, sizeof(now), "%lld", (long long)real.tv_sec);
     const char *const scripts[] = { "BEGIN IMMEDIATE",   ct_sql_tables, ct_sql_views, ct_sql_status,
-                                    ct_sql_status_ioctl, role_rows,     pragmas };
+                                    ct_sql_status_ioctl, role_rows,     pragmas,      new_series };
     int rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(scripts) / sizeof(scripts[0]); i++)
         rc = sqlite3_exec(connection, scripts[i], NULL, NULL, NULL);
@@ -185,13 +188,14 @@ static int create(sqlite3 *connection, const char *session, const char *boot_id)
     };
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(meta) / sizeof(meta[0]); i++)
         rc = set_meta_text(connection, meta[i][0], meta[i][1]);
+    if (rc == SQLITE_OK && carry)
+        rc = sqlite3_exec(connection, carry, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(connection, "COMMIT", NULL, NULL, NULL);
     return rc;
 }
 
-static int open_connection(struct ct_database *database, enum verdict verdict, const char *session,
-                           const char *boot_id, char *message)
+static int connect_to(struct ct_database *database, char *message)
 {
     sqlite3 **connection = &database->connection;
     int rc = sqlite3_open_v2(database->path, connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -205,48 +209,79 @@ static int open_connection(struct ct_database *database, enum verdict verdict, c
             "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
             "PRAGMA secure_delete = OFF", /* Debian's default writes zeros over what is deleted */
             NULL, NULL, NULL);
-    if (rc == SQLITE_OK && verdict == EMPTY)
-        rc = create(*connection, session, boot_id);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(*connection, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL);
     return rc == SQLITE_OK
                ? 0
                : fail(message, "cannot write database '%s': %s", database->path, sqlite3_errmsg(*connection));
+}
+
+/* Makes the tables of an empty file. With `past`, a file's name, it goes on where that one ends. */
+static int fill(struct ct_database *database, const char *past, char *message)
+{
+    sqlite3 *connection = database->connection;
+    char boot_id[64];
+    read_boot_id(boot_id);
+    char *attach = past ? sqlite3_mprintf("ATTACH %Q AS past", past) : NULL;
+    int rc = attach ? sqlite3_exec(connection, attach, NULL, NULL, NULL) : SQLITE_OK;
+    if (rc == SQLITE_OK)
+        rc = create(connection, database->session, boot_id, past ? ct_sql_carry : NULL);
+    if (rc == SQLITE_OK && attach)
+        rc = sqlite3_exec(connection, "DETACH past", NULL, NULL, NULL);
+    sqlite3_free(attach);
+    return rc == SQLITE_OK
+               ? 0
+               : fail(message, "cannot write database '%s': %s", database->path, sqlite3_errmsg(connection));
+}
+
+/* Nothing is left of a file that we made and could not fill. */
+static void take_back(struct ct_database *database, bool created)
+{
+    ct_database_close(database);
+    if (created)
+        remove_file(database->path);
+}
+
+/* Names the file to write: the newest that has anything in it, the one behind it where that one is not to be
+ * gone on with. What is empty behind the newest was being made when its daemon was killed. */
+static enum verdict find(struct ct_database *database, char *message)
+{
+    char boot_id[64];
+    read_boot_id(boot_id);
+    const uint32_t newest = ct_trace_file_before(database->trace, UINT32_MAX);
+    enum verdict verdict = EMPTY;
+    uint32_t number = newest;
+    while (number > 0 && ct_trace_file(database->path, sizeof(database->path), database->trace, number) &&
+           (verdict = inspect(database->path, boot_id, message)) == EMPTY)
+        number = ct_trace_file_before(database->trace, number);
+    if (verdict == OTHER_BOOT) {
+        number++;
+        verdict = EMPTY;
+    } else if (number == 0) {
+        number = newest ? newest : 1;
+    }
+    database->number = number;
+    if (!ct_trace_file(database->path, sizeof(database->path), database->trace, number))
+        return (enum verdict)fail(message, "the path of the database is too long");
+    return verdict;
 }
 
 int ct_database_open(struct ct_database *database, const char *path, const char *session,
                      char message[CT_STORE_MESSAGE_BYTES])
 {
     *database = (struct ct_database){ .lock_fd = -1 };
-    char boot_id[64];
-    read_line("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
     if (strlen(path) + 16 > sizeof(database->path))
         return fail(message, "the path of the database is too long");
-
-    enum verdict verdict = OTHER_BOOT;
-    for (int number = 1; verdict == OTHER_BOOT && number < NUMBERED_MAX; number++) {
-        numbered(database->path, sizeof(database->path), path, number);
-        verdict = inspect(database->path, boot_id, message);
-    }
-    if (verdict == OTHER_BOOT)
-        return fail(message,
-                    "'%s' and its numbered successors belong to earlier boots: name another file with --db",
-                    path);
+    snprintf(database->trace, sizeof(database->trace), "%s", path);
+    snprintf(database->session, sizeof(database->session), "%s", session);
+    const enum verdict verdict = find(database, message);
     bool created = false;
     if (verdict == REFUSED || lock(database, &created, message) != 0)
         return -1;
-    if (open_connection(database, verdict, session, boot_id, message) == 0)
-        return 0;
-    /* What we made and could not fill goes again: nothing is left of a start that failed. */
-    ct_database_close(database);
-    if (created) {
-        char side[sizeof(database->path) + 8];
-        unlink(database->path);
-        snprintf(side, sizeof(side), "%s-wal", database->path);
-        unlink(side);
-        snprintf(side, sizeof(side), "%s-shm", database->path);
-        unlink(side);
+    if (connect_to(database, message) == 0 && (verdict == OURS || fill(database, NULL, message) == 0)) {
+        if (sqlite3_exec(database->connection, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL) == SQLITE_OK)
+            return 0;
+        fail(message, "cannot write database '%s': %s", database->path, sqlite3_errmsg(database->connection));
     }
+    take_back(database, created);
     return -1;
 }
 
@@ -257,4 +292,101 @@ void ct_database_close(struct ct_database *database)
     if (database->lock_fd >= 0)
         close(database->lock_fd);
     database->lock_fd = -1;
+}
+
+/* ---- the files of a series ---- */
+
+int ct_database_follow(const struct ct_database *past, struct ct_database *next,
+                       char message[CT_STORE_MESSAGE_BYTES])
+{
+    *next = *past;
+    next->connection = NULL;
+    next->lock_fd = -1;
+    next->number++;
+    if (!ct_trace_file(next->path, sizeof(next->path), next->trace, next->number))
+        return fail(message, "the path of the database is too long");
+    char boot_id[64];
+    read_boot_id(boot_id);
+    const enum verdict verdict = inspect(next->path, boot_id, message);
+    if (verdict == REFUSED)
+        return -1;
+    if (verdict != EMPTY)
+        return fail(message, "'%s' is another trace's: the trace cannot go on in it", next->path);
+    bool created = false;
+    if (lock(next, &created, message) != 0)
+        return -1;
+    if (connect_to(next, message) == 0 && fill(next, past->path, message) == 0)
+        return 0;
+    take_back(next, created);
+    return -1;
+}
+
+void ct_database_discard(struct ct_database *next)
+{
+    take_back(next, true);
+}
+
+/* What a file and its log take on the disk. */
+static uint64_t bytes_of(const char *path)
+{
+    static const char *const parts[] = { "", "-wal" };
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char file[sizeof(((struct ct_database *)0)->path) + 8];
+        struct stat status;
+        snprintf(file, sizeof(file), "%s%s", path, parts[i]);
+        if (stat(file, &status) == 0)
+            bytes += (uint64_t)status.st_blocks * 512;
+    }
+    return bytes;
+}
+
+/* An earlier file that is of the series, opened for a moment: its log, if readers left one, is written into
+ * it, and *until_ns is when the last call of the files before it returned, 0 when none did. */
+static bool tend(const char *path, const char *series, uint64_t *until_ns)
+{
+    char wal[sizeof(((struct ct_database *)0)->path) + 8], text[CT_SERIES_BYTES] = "", until[32] = "";
+    sqlite3 *connection = NULL;
+    snprintf(wal, sizeof(wal), "%s-wal", path);
+    const bool has_log = access(wal, F_OK) == 0;
+    if (sqlite3_open_v2(path, &connection, has_log ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, NULL) ==
+        SQLITE_OK) {
+        query_text(connection, "SELECT value FROM meta WHERE key = 'series'", text, sizeof(text));
+        query_text(connection, "SELECT value FROM meta WHERE key = 'earlier_files_until_ns'", until,
+                   sizeof(until));
+    }
+    const bool ours = *text && strcmp(text, series) == 0;
+    if (ours && has_log)
+        sqlite3_wal_checkpoint_v2(connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_close(connection);
+    *until_ns = strtoull(until, NULL, 10);
+    return ours;
+}
+
+void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint64_t keep_from_ns,
+                       void (*on_removed)(const char *path))
+{
+    char series[CT_SERIES_BYTES], until[32] = "", path[sizeof(database->path)];
+    if (query_text(database->connection, "SELECT value FROM meta WHERE key = 'series'", series,
+                   sizeof(series)) != 0 ||
+        query_text(database->connection, "SELECT value FROM meta WHERE key = 'earlier_files_until_ns'", until,
+                   sizeof(until)) != 0)
+        return;
+    uint64_t total = bytes_of(database->path), last_call_ns = strtoull(until, NULL, 10);
+    uint32_t files = 1;
+    bool goes = false;
+    for (uint32_t number = database->number; (number = ct_trace_file_before(database->trace, number)) != 0;) {
+        uint64_t until_ns;
+        if (!ct_trace_file(path, sizeof(path), database->trace, number) || !tend(path, series, &until_ns))
+            break;
+        total += bytes_of(path);
+        /* Whatever comes before one that goes, goes too: what is left has no gap. */
+        goes |= (bytes && (++files > CT_SERIES_FILES_MAX || total > bytes)) ||
+                (keep_from_ns && last_call_ns < keep_from_ns);
+        if (goes) {
+            remove_file(path);
+            on_removed(path);
+        }
+        last_call_ns = until_ns;
+    }
 }

@@ -1,5 +1,5 @@
 /* Finding the database file that a daemon may write: ours, of this boot, of a schema that we know, and nobody
- * else's at the moment. Called by store.c. */
+ * else's at the moment; and the files that a trace goes on in. Called by store.c. */
 #ifndef CT_DATABASE_H
 #define CT_DATABASE_H
 
@@ -9,13 +9,28 @@
 
 struct ct_database {
     sqlite3 *connection;
-    int lock_fd; /* holds the lock of the one writer; closed after the connection */
-    char path[4096];
+    int lock_fd;      /* holds the lock of the one writer; closed after the connection */
+    char trace[4096]; /* as ct_store_open() was told */
+    uint32_t number;  /* of the file in use, as trace_files.h counts them */
+    char path[4096];  /* its name */
+    char session[64]; /* whose */
 };
 
 /* As ct_store_open() says. */
 int ct_database_open(struct ct_database *database, const char *path, const char *session,
                      char message[CT_STORE_MESSAGE_BYTES]);
 void ct_database_close(struct ct_database *database);
+/* Makes the file that comes behind `past`, which is not in a transaction, with all that its running processes
+ * are known by. `past` stays open. 0, or -1 with a sentence in `message`, and no file. */
+int ct_database_follow(const struct ct_database *past, struct ct_database *next,
+                       char message[CT_STORE_MESSAGE_BYTES]);
+/* Closes and removes a file that ct_database_follow() made and that is not to be used. */
+void ct_database_discard(struct ct_database *next);
+/* Takes away the oldest files of the series that `database` goes on, until what is left has at most `bytes`
+ * and can be read as one (CT_SERIES_FILES_MAX), and each file has a call that returned at `keep_from_ns` or
+ * later; 0 for no such bound. What readers have left in logs of earlier files is written into them. The file
+ * in use stays. What is removed is told to `on_removed`. */
+void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint64_t keep_from_ns,
+                       void (*on_removed)(const char *path));
 
 #endif

@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 enum { EXIT_USAGE = 2 };
+#define SIZE_BYTES_MAX   ((uint64_t)1 << 50)
+#define MAX_DB_BYTES_MIN ((uint64_t)16 << 20)
 
 static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
-    "                   [--keep DURATION] [--clock NAME] [--auto]\n"
+    "                   [--keep DURATION] [--max-db SIZE] [--clock NAME] [--auto]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
     "belongs to the session, and stores them in a SQLite database while they run.\n"
@@ -28,9 +30,12 @@ static const char help[] =
     "                    $CUDATRACE_SESSION, or default)\n"
     "  --foreground      stay in the foreground, log to standard error\n"
     "  --ring SIZE       shared memory for each traced thread: a power of two from 64K\n"
-    "                    to 256M, taken piece by piece as it is used (default: 1M)\n"
+    "                    to 256M, taken piece by piece as it is used (default: 2M)\n"
     "  --keep DURATION   take calls away again that returned longer ago, as 90s, 10m, 24h or\n"
     "                    7d: the file stops growing, sums go on (default: keep all)\n"
+    "  --max-db SIZE     the trace takes no more than that on disk, as 500M or 20G: it goes on\n"
+    "                    in numbered files beside FILE, which `cudatrace sql` reads as one, and\n"
+    "                    the oldest of them go (default: one file without bound)\n"
     "  --clock NAME      what calls are timed with: counter, the processor's; or monotonic,\n"
     "                    the kernel's (default: the counter where the kernel trusts it)\n"
     "  --auto            leave when the last `cudatrace run` that uses it has ended\n"
@@ -59,9 +64,11 @@ static uint64_t parse_size(const char *text)
         unit = 1024;
     else if (*end == 'M' || *end == 'm')
         unit = 1024 * 1024;
+    else if (*end == 'G' || *end == 'g')
+        unit = 1024 * 1024 * 1024;
     if (unit > 1)
         end++;
-    if (errno || end == text || *end || text[0] == '-' || number > CT_RING_BYTES_MAX)
+    if (errno || text[0] < '0' || text[0] > '9' || *end || number > SIZE_BYTES_MAX / unit)
         return 0;
     return number * unit;
 }
@@ -162,13 +169,14 @@ static int absolute(const char *path, char *out, size_t bytes)
 
 int main(int argc, char **argv)
 {
-    enum { DB = 1, SESSION, FOREGROUND, RING, KEEP, CLOCK, AUTO, HELP, VERSION };
+    enum { DB = 1, SESSION, FOREGROUND, RING, KEEP, MAX_DB, CLOCK, AUTO, HELP, VERSION };
     static const struct option known[] = {
         { "db", required_argument, NULL, DB },
         { "session", required_argument, NULL, SESSION },
         { "foreground", no_argument, NULL, FOREGROUND },
         { "ring", required_argument, NULL, RING },
         { "keep", required_argument, NULL, KEEP },
+        { "max-db", required_argument, NULL, MAX_DB },
         { "clock", required_argument, NULL, CLOCK },
         { "auto", no_argument, NULL, AUTO },
         { "help", no_argument, NULL, HELP },
@@ -201,9 +209,14 @@ int main(int argc, char **argv)
                 return wrong("--ring %s: wants a power of two from 64K to 256M", optarg);
             break;
         case KEEP:
-            options.keep_ns = parse_duration(optarg);
-            if (options.keep_ns == 0)
+            options.bounds.keep_ns = parse_duration(optarg);
+            if (options.bounds.keep_ns == 0)
                 return wrong("--keep %s: wants a duration from 1s to 3653d, as 90s, 10m, 24h or 7d", optarg);
+            break;
+        case MAX_DB:
+            options.bounds.max_bytes = parse_size(optarg);
+            if (options.bounds.max_bytes < MAX_DB_BYTES_MIN)
+                return wrong("--max-db %s: wants a size of 16M or more, as 500M or 20G", optarg);
             break;
         case CLOCK:
             if (strcmp(optarg, "counter") != 0 && strcmp(optarg, "monotonic") != 0)

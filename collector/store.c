@@ -42,6 +42,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [INSERT_FUNCTION] = ct_sql_store_insert_function,
     [INSERT_PROCESS] = ct_sql_store_insert_process,
     [FORGIVE_EARLIER_IMAGES] = ct_sql_store_forgive_earlier_images,
+    [FIND_PROCESS] = ct_sql_store_find_process,
     [END_PROCESS] = ct_sql_store_end_process,
     [INSERT_SEGMENT] = ct_sql_store_insert_segment,
     [FIND_LANE] = ct_sql_store_find_lane,
@@ -56,6 +57,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [INSERT_OPEN_CALL] = ct_sql_store_insert_open_call,
     [SET_META] = ct_sql_store_set_meta,
     [RUNNING] = ct_sql_store_running,
+    [COUNT_PAGES] = "PRAGMA page_count",
     [OLDEST_CALL] = ct_sql_store_oldest_call,
     [NTH_CALL] = ct_sql_store_nth_call,
     [COUNT_EXPIRED] = ct_sql_store_count_expired,
@@ -216,15 +218,11 @@ static int store_bulk(struct ct_store *store)
     return 0;
 }
 
-static int register_tables(struct ct_store *store)
+static int register_tables(struct ct_store *store, sqlite3 *connection)
 {
-    sqlite3 *connection = store->database.connection;
-    ct_merged_calls_init(store);
     int rc = ct_row_table_register(connection, "merged_calls", &store->merged);
-    for (int i = 0; rc == SQLITE_OK && i < CT_BULK_COUNT; i++) {
-        ct_row_buffer_init(&store->bulk[i], bulk_tables[i].columns);
+    for (int i = 0; rc == SQLITE_OK && i < CT_BULK_COUNT; i++)
         rc = ct_row_table_register(connection, bulk_tables[i].table, &store->bulk[i].table);
-    }
     return rc;
 }
 
@@ -270,8 +268,8 @@ static void forget_numbers(struct ct_store *store)
     ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
     ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
     mark_numbers(store);
-    store->next_thread_id = first_free(store, "SELECT max(thread_id) FROM thread");
-    store->last_id = (uint64_t)first_free(store, "SELECT max(end_ns) FROM call") - 1;
+    store->next_thread_id = first_free(store, "SELECT seq FROM sqlite_sequence WHERE name = 'thread'");
+    store->last_id = (uint64_t)first_free(store, ct_sql_store_last_call) - 1;
     store->ordered_ns = store->last_id;
     store->deferred_bytes = 0;
     for (int i = 0; i < CT_BULK_COUNT; i++)
@@ -428,6 +426,10 @@ const char *ct_store_path(const struct ct_store *store)
 {
     return store->database.path;
 }
+uint32_t ct_store_file(const struct ct_store *store)
+{
+    return store->database.number;
+}
 const char *ct_store_error(const struct ct_store *store)
 {
     return store->error;
@@ -438,6 +440,28 @@ void ct_store_short_of_memory(struct ct_store *store)
 }
 
 /* ---- open and close ---- */
+
+static void finalize(sqlite3_stmt *statement[STATEMENT_COUNT])
+{
+    for (int i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(statement[i]);
+}
+
+/* Registers and prepares all that a connection to a trace runs; an SQLite code, with nothing prepared unless
+ * it is SQLITE_OK. */
+static int prepare(struct ct_store *store, sqlite3 *connection, sqlite3_stmt *statement[STATEMENT_COUNT])
+{
+    int rc = register_tables(store, connection);
+    for (int i = 0; i < STATEMENT_COUNT; i++) {
+        statement[i] = NULL;
+        if (rc == SQLITE_OK && statement_sql[i])
+            rc = sqlite3_prepare_v3(connection, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                    &statement[i], NULL);
+    }
+    if (rc != SQLITE_OK)
+        finalize(statement);
+    return rc;
+}
 
 int ct_store_open(const char *path, const char *session, struct ct_store **result,
                   char message[CT_STORE_MESSAGE_BYTES])
@@ -453,17 +477,14 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
         free(store);
         return -1;
     }
-    sqlite3 *connection = store->database.connection;
-    int rc = register_tables(store);
-    for (int i = 0; rc == SQLITE_OK && i < STATEMENT_COUNT; i++) {
-        if (statement_sql[i])
-            rc = sqlite3_prepare_v3(connection, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
-                                    &store->statement[i], NULL);
-    }
-    if (rc != SQLITE_OK) {
+    ct_merged_calls_init(store);
+    for (int i = 0; i < CT_BULK_COUNT; i++)
+        ct_row_buffer_init(&store->bulk[i], bulk_tables[i].columns);
+    if (prepare(store, store->database.connection, store->statement) != SQLITE_OK) {
         snprintf(message, CT_STORE_MESSAGE_BYTES,
                  "'%s' lacks what this cudatrace writes (%s): name another file with --db",
-                 store->database.path, sqlite3_errmsg(connection));
+                 store->database.path, sqlite3_errmsg(store->database.connection));
+        memset(store->statement, 0, sizeof(store->statement));
         ct_store_close(store);
         return -1;
     }
@@ -477,12 +498,45 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
     return 0;
 }
 
+int ct_store_go_on(struct ct_store *store)
+{
+    struct ct_database next;
+    sqlite3_stmt *statement[STATEMENT_COUNT];
+    if (ct_database_follow(&store->database, &next, store->error) != 0)
+        return -1;
+    if (prepare(store, next.connection, statement) != SQLITE_OK) {
+        snprintf(store->error, sizeof(store->error), "cannot write database '%s': %s", next.path,
+                 sqlite3_errmsg(next.connection));
+        ct_database_discard(&next);
+        return -1;
+    }
+    finalize(store->statement);
+    ct_database_close(&store->database);
+    store->database = next;
+    memcpy(store->statement, statement, sizeof(statement));
+    store->log_pages = 0;
+    forget_numbers(store);
+    return 0;
+}
+
+void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
+                    void (*on_removed)(const char *path))
+{
+    ct_database_prune(&store->database, bytes, keep_from_ns, on_removed);
+}
+
+uint64_t ct_store_bytes(struct ct_store *store)
+{
+    int64_t pages = 0;
+    ct_store_run(store, store->statement[COUNT_PAGES], &pages);
+    return (uint64_t)pages * CT_STORE_PAGE_BYTES;
+}
+
 void ct_store_close(struct ct_store *store)
 {
     if (!store)
         return;
-    for (int i = 0; i < STATEMENT_COUNT; i++)
-        sqlite3_finalize(store->statement[i]);
+    finalize(store->statement);
     sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     ct_database_close(&store->database);
     ct_intern_finish(&store->sites);

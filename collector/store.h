@@ -13,19 +13,31 @@ struct ct_store;
 enum { CT_STORE_MESSAGE_BYTES = 4096 + 512 };
 
 /* Opens or creates the database at `path`, or, where that one belongs to another boot, the next numbered file
- * beside it. 0, or -1 with a sentence for the user in `message`; then nothing was written. */
+ * beside it; a trace that has gone on in numbered files, its newest. 0, or -1 with a sentence for the user in
+ * `message`; then nothing was written. */
 int ct_store_open(const char *path, const char *session, struct ct_store **store,
                   char message[CT_STORE_MESSAGE_BYTES]);
 /* Checkpoints and closes; NULL is fine. */
 void ct_store_close(struct ct_store *store);
 /* From now on no commit makes a checkpoint, and the caller has to. */
 void ct_store_leave_checkpoints(struct ct_store *store);
+enum { CT_STORE_PAGE_BYTES = 4096 };
 /* Pages of the write-ahead log behind the last commit, once its checkpoints were left to the caller. */
 uint32_t ct_store_log_pages(const struct ct_store *store);
 /* Copies the log into the database as far as readers let it; true when that was all of it. */
 bool ct_store_checkpoint(struct ct_store *store);
-/* The file in use; valid until close. */
+/* The file in use; valid until close or ct_store_go_on(). */
 const char *ct_store_path(const struct ct_store *store);
+/* Its number among the files of the trace, from 1. */
+uint32_t ct_store_file(const struct ct_store *store);
+/* Goes on in the trace's next file; never between begin and commit. All numbers handed out are forgotten, as
+ * after a rollback. 0, or -1: then it goes on in this one, and ct_store_error() says why. */
+int ct_store_go_on(struct ct_store *store);
+/* As ct_database_prune(). */
+void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
+                    void (*on_removed)(const char *path));
+/* What the file in use has, or will have when its log is written into it. */
+uint64_t ct_store_bytes(struct ct_store *store);
 /* What went wrong last, as a sentence; valid until the next call. */
 const char *ct_store_error(const struct ct_store *store);
 /* Notes that memory is short, for a caller that found so itself. */

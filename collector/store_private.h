@@ -29,6 +29,7 @@ enum statement {
     FIND_CALL,
     INSERT_FUNCTION,
     INSERT_PROCESS,
+    FIND_PROCESS,
     END_PROCESS,
     FORGIVE_EARLIER_IMAGES,
     INSERT_SEGMENT,
@@ -44,6 +45,7 @@ enum statement {
     INSERT_OPEN_CALL,
     SET_META,
     RUNNING,
+    COUNT_PAGES,
     /* The rest is expire.c's. */
     OLDEST_CALL,
     NTH_CALL,

@@ -9,18 +9,21 @@ const char *const ct_loss_cause_name[] = { "full", "signal", "memory", "unknown"
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id)
 {
-    sqlite3_stmt *statement =
-        ct_store_bind(store, INSERT_PROCESS,
-                      VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns, facts->uid,
-                             (int64_t)facts->started_ns));
-    ct_store_bind_text(statement, 6, facts->exe);
-    ct_store_bind_text(statement, 7, facts->cmdline);
+    const int64_t identity[] = { facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns };
+    sqlite3_stmt *statement = ct_store_bind(store, FIND_PROCESS, 3, identity);
+    *process_id = 0;
     if (ct_store_run(store, statement, process_id) != 0)
         return -1;
-    if (ct_store_run(store,
-                     ct_store_bind(store, FORGIVE_EARLIER_IMAGES,
-                                   VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns)),
-                     NULL) != 0)
+    if (*process_id == 0) {
+        statement = ct_store_bind(
+            store, INSERT_PROCESS,
+            VALUES(identity[0], identity[1], identity[2], facts->uid, (int64_t)facts->started_ns));
+        ct_store_bind_text(statement, 6, facts->exe);
+        ct_store_bind_text(statement, 7, facts->cmdline);
+        if (ct_store_run(store, statement, process_id) != 0)
+            return -1;
+    }
+    if (ct_store_run(store, ct_store_bind(store, FORGIVE_EARLIER_IMAGES, 3, identity), NULL) != 0)
         return -1;
     statement = ct_store_bind(store, INSERT_SEGMENT, VALUES(*process_id));
     ct_store_bind_text(statement, 2, facts->segment);

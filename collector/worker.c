@@ -29,6 +29,15 @@ struct ct_worker {
     struct ct_checkpointer *checkpointer;
 };
 
+/* Where files are small, logs are. */
+static struct ct_checkpointer *create_checkpointer(const struct ct_collection *collection)
+{
+    const uint64_t share = ct_bounds_share(&collection->bounds);
+    const uint64_t pages = share / 4 / CT_STORE_PAGE_BYTES;
+    return ct_checkpointer_create(
+        collection->store, share && pages < CT_CHECKPOINT_PAGES ? (uint32_t)pages : CT_CHECKPOINT_PAGES);
+}
+
 /* ---- the thread ---- */
 
 static void adopt_incoming(struct ct_worker *worker)
@@ -77,7 +86,15 @@ static void thread_main(void *data)
         uv_mutex_unlock(&worker->mutex);
 
         ct_batch_make(&worker->collection, &request, &report);
+        if (report.go_on) {
+            /* Closing the file drops the locks that this process has on it. */
+            ct_checkpointer_destroy(worker->checkpointer);
+            ct_batch_go_on(&worker->collection, &report);
+            worker->checkpointer = create_checkpointer(&worker->collection);
+        }
         ct_checkpointer_tend(worker->checkpointer);
+        report.file = ct_store_file(worker->collection.store);
+        report.log_bytes = (uint64_t)ct_store_log_pages(worker->collection.store) * CT_STORE_PAGE_BYTES;
 
         uv_mutex_lock(&worker->mutex);
         hand_over(worker, &report);
@@ -99,17 +116,18 @@ static void on_done(uv_async_t *async)
     worker->on_batch(&report, worker->data);
 }
 
-int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control, uint64_t keep_ns,
-                     ct_worker_on_batch *on_batch, void *data, struct ct_worker **result)
+int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control,
+                     const struct ct_bounds *bounds, ct_worker_on_batch *on_batch, void *data,
+                     struct ct_worker **result)
 {
     struct ct_worker *worker = calloc(1, sizeof(*worker));
     if (!worker)
         return UV_ENOMEM;
     worker->collection.store = store;
-    worker->checkpointer = ct_checkpointer_create(store);
     worker->collection.orphans = true;
     worker->collection.control = control;
-    worker->collection.keep_ns = keep_ns;
+    worker->collection.bounds = *bounds;
+    worker->checkpointer = create_checkpointer(&worker->collection);
     worker->on_batch = on_batch;
     worker->data = data;
     uv_mutex_init(&worker->mutex);
@@ -152,12 +170,13 @@ struct ct_process *ct_worker_destroy(struct ct_worker *worker)
     return all;
 }
 
-static void ask(struct ct_worker *worker, bool snapshot_open, bool detach, uint64_t flush_ns)
+static void ask(struct ct_worker *worker, bool snapshot_open, bool detach, bool next_file, uint64_t flush_ns)
 {
     uv_mutex_lock(&worker->mutex);
     worker->wanted = true;
     worker->request.snapshot_open |= snapshot_open;
     worker->request.detach |= detach;
+    worker->request.next_file |= next_file;
     if (flush_ns > worker->request.flush_ns)
         worker->request.flush_ns = flush_ns;
     uv_cond_signal(&worker->cond);
@@ -181,15 +200,19 @@ void ct_worker_adopted(struct ct_worker *worker, uint32_t segments)
 
 void ct_worker_request(struct ct_worker *worker, bool snapshot_open)
 {
-    ask(worker, snapshot_open, false, 0);
+    ask(worker, snapshot_open, false, false, 0);
 }
 void ct_worker_request_flush(struct ct_worker *worker, uint64_t flush_ns)
 {
-    ask(worker, true, false, flush_ns);
+    ask(worker, true, false, false, flush_ns);
 }
 void ct_worker_detach_all(struct ct_worker *worker)
 {
-    ask(worker, false, true, 0);
+    ask(worker, false, true, false, 0);
+}
+void ct_worker_request_next_file(struct ct_worker *worker)
+{
+    ask(worker, false, false, true, 0);
 }
 
 bool ct_worker_busy(struct ct_worker *worker)

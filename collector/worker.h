@@ -11,10 +11,11 @@ struct ct_worker;
 /* The report is the loop thread's to read during the call. */
 typedef void ct_worker_on_batch(const struct ct_report *report, void *data);
 
-/* Starts the thread. keep_ns: as in struct ct_collection. `store` stays the caller's and must outlive the
+/* Starts the thread. `store` stays the caller's and must outlive the
  * worker. 0 or a libuv error. */
-int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control, uint64_t keep_ns,
-                     ct_worker_on_batch *on_batch, void *data, struct ct_worker **worker);
+int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control,
+                     const struct ct_bounds *bounds, ct_worker_on_batch *on_batch, void *data,
+                     struct ct_worker **worker);
 /* Joins the thread; every process comes back in the list, to be closed by the caller. */
 struct ct_process *ct_worker_destroy(struct ct_worker *worker);
 
@@ -26,6 +27,8 @@ void ct_worker_adopted(struct ct_worker *worker, uint32_t segments);
 void ct_worker_request(struct ct_worker *worker, bool snapshot_open);
 /* The same, and what returned up to `flush_ns` must be in it. */
 void ct_worker_request_flush(struct ct_worker *worker, uint64_t flush_ns);
+/* The trace goes on in its next file. */
+void ct_worker_request_next_file(struct ct_worker *worker);
 /* The hooks let go of their segments from now on. */
 void ct_worker_detach_all(struct ct_worker *worker);
 bool ct_worker_busy(struct ct_worker *worker);

@@ -30,7 +30,11 @@ INSERT INTO function (layer, name, category) VALUES (?1, ?2, ?3)
 -- name: insert_process
 INSERT INTO process (pid, start_ticks, image_ns, uid, started_ns, exe, cmdline, state)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
-    ON CONFLICT (pid, start_ticks, image_ns) DO UPDATE SET ended_ns = NULL, state = 'running'
+    RETURNING process_id;
+
+-- One that is known from an earlier daemon, or file. (An upsert would use up a number each time.)
+-- name: find_process
+UPDATE process SET ended_ns = NULL, state = 'running' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3
     RETURNING process_id;
 
 -- An image that did not say goodbye was killed, unless the process went on as another image (exec).
@@ -254,6 +258,12 @@ DELETE FROM thread
 
 -- name: set_meta
 INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2);
+
+-- The newest call, of this file or the ones before it.
+-- name: last_call
+SELECT max(end_ns)
+  FROM (SELECT max(end_ns) AS end_ns FROM call
+         UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns');
 
 -- name: running
 SELECT process_id, pid, start_ticks FROM process WHERE state = 'running';

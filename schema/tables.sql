@@ -7,7 +7,9 @@
 
 CREATE TABLE meta (
     -- What is known of the trace as a whole: host, boot_id, session, cudatrace_version, created_unix_s,
-    -- realtime_offset_ns; expired_before_ns: calls that returned before it have been taken away. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns
+    -- realtime_offset_ns; expired_before_ns: calls that returned before it have been taken away;
+    -- series: the same in all files of a trace that are read as one; earlier_files_until_ns: when the last call of the
+    -- files before this one returned. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns
     -- added to one gives nanoseconds since 1970.
     key   TEXT PRIMARY KEY,
     value
@@ -16,7 +18,7 @@ CREATE TABLE meta (
 CREATE TABLE process (
     -- One row for each program image that made a traced call. A fork's child is a process of its own, and
     -- so is what comes after an exec.
-    process_id  INTEGER PRIMARY KEY,
+    process_id  INTEGER PRIMARY KEY AUTOINCREMENT,
     pid         INTEGER NOT NULL,
     start_ticks INTEGER NOT NULL,          -- field 22 of /proc/PID/stat: tells reused pids apart
     image_ns    INTEGER NOT NULL,          -- when the hook was loaded: tells execs apart
@@ -31,7 +33,7 @@ CREATE TABLE process (
 
 CREATE TABLE thread (
     -- One row for each thread that made a traced call; a tid that the kernel reused is a new row.
-    thread_id  INTEGER PRIMARY KEY,
+    thread_id  INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
     tid        INTEGER NOT NULL,
     name       TEXT
@@ -245,13 +247,14 @@ CREATE TABLE total (
     max_ns      INTEGER NOT NULL,
     bytes       INTEGER NOT NULL,
     failed      INTEGER NOT NULL,          -- of the calls
-    expired     INTEGER NOT NULL DEFAULT 0, -- of the calls, those that are in `call` no more (--keep)
+    expired     INTEGER NOT NULL DEFAULT 0, -- of the calls, those that are in `call` no more (--keep), or in an
+                                           -- earlier file
     PRIMARY KEY (process_id, function_id)
 ) WITHOUT ROWID;
 
 CREATE TABLE segment (
     -- The pieces of shared memory that processes wrote to, one for each process.
-    segment_id INTEGER PRIMARY KEY,
+    segment_id INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
     name       TEXT NOT NULL UNIQUE
 );

@@ -90,7 +90,11 @@ struct ct_trace_facts {
 };
 /* False when it is no database that can be read; `problem` says why. */
 bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes);
-/* Opens the trace read-only; NULL after reporting. */
+/* Opens one file of a trace read-only; an SQLite code. The connection is the caller's to close either way. */
+int ct_trace_open_file(const char *path, struct sqlite3 **connection);
+/* Its name for SQLite, for a connection that takes URIs. */
+void ct_trace_file_uri(const char *path, char *uri, size_t bytes);
+/* Opens the trace read-only, all its files as one; NULL after reporting. */
 struct sqlite3 *ct_trace_open(const struct ct_options *options);
 /* False for a name that is no format. */
 bool ct_format_parse(const char *name, enum ct_format *format);

@@ -2,6 +2,7 @@
 #include "cudatrace.h"
 
 #include "schema_version.h"
+#include "series.h"
 
 #include <getopt.h>
 #include <sqlite3.h>
@@ -32,14 +33,21 @@ static int64_t pragma(sqlite3 *connection, const char *sql)
 /* A trace without a write-ahead log has no daemon at work and is read as a file that does not change: SQLite
  * would else leave files beside it that a reader may not remove, or fail in a folder that cannot be written.
  */
-static int open_file(const char *path, sqlite3 **connection)
+void ct_trace_file_uri(const char *path, char *uri, size_t bytes)
 {
-    char wal[4400], uri[4400];
+    char wal[4400];
     snprintf(wal, sizeof(wal), "%s-wal", path);
-    const bool closed = access(wal, F_OK) != 0 && !strpbrk(path, "?#%");
-    snprintf(uri, sizeof(uri), "file:%s?immutable=1", path);
-    int rc = sqlite3_open_v2(closed ? uri : path, connection,
-                             SQLITE_OPEN_READONLY | (closed ? SQLITE_OPEN_URI : 0), NULL);
+    if (access(wal, F_OK) != 0 && !strpbrk(path, "?#%"))
+        snprintf(uri, bytes, "file:%s?immutable=1", path);
+    else
+        snprintf(uri, bytes, "%s%s", strncmp(path, "file:", 5) == 0 ? "./" : "", path);
+}
+
+int ct_trace_open_file(const char *path, sqlite3 **connection)
+{
+    char uri[4400];
+    ct_trace_file_uri(path, uri, sizeof(uri));
+    int rc = sqlite3_open_v2(uri, connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
     sqlite3_busy_timeout(*connection, 10000);
     if (rc == SQLITE_OK && pragma(*connection, "SELECT count(*) FROM sqlite_master") < 0)
         rc = sqlite3_errcode(*connection);
@@ -50,7 +58,7 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
 {
     *facts = (struct ct_trace_facts){ 0 };
     sqlite3 *connection = NULL;
-    const bool readable = open_file(path, &connection) == SQLITE_OK;
+    const bool readable = ct_trace_open_file(path, &connection) == SQLITE_OK;
     if (readable) {
         facts->application = pragma(connection, "PRAGMA application_id");
         facts->schema = pragma(connection, "PRAGMA user_version");
@@ -71,19 +79,16 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
 }
 
 /* At another boot the daemon begins the next numbered file: whoever names the first one should know. */
-static void note_successor(const char *path)
+static void note_successor(const char *path, const struct ct_series *series)
 {
-    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-    const int stem = (int)(dot && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path));
-    char next[4300], newest[4300] = "";
-    for (int number = 2; number < 10000; number++) {
-        snprintf(next, sizeof(next), "%.*s.%d%s", stem, path, number, path + stem);
-        if (access(next, F_OK) != 0)
-            break;
-        memcpy(newest, next, sizeof(newest));
-    }
-    if (newest[0])
+    char newest[sizeof(series->path[0])];
+    const uint32_t number = ct_trace_file_before(path, UINT32_MAX);
+    if (number > 1 && ct_trace_file(newest, sizeof(newest), path, number) &&
+        strcmp(newest, series->path[0]) != 0)
         ct_fail(0, "%s is the trace of an earlier boot; the newest one is %s", path, newest);
+    if (series->left_out > 0)
+        ct_fail(0, "the trace has %u files, of which the newest %u are read; name another with --db for more",
+                series->files + series->left_out, series->files);
 }
 
 sqlite3 *ct_trace_open(const struct ct_options *options)
@@ -98,13 +103,18 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
             close(daemon);
     }
     struct stat status;
-    if (stat(path, &status) != 0) {
+    struct ct_series series;
+    if (!ct_series_find(path, &series)) {
         ct_fail(EXIT_FAILURE,
                 "no trace at '%s': name one with --db, or make it with `cudatrace run -- COMMAND`", path);
         return NULL;
     }
     sqlite3 *connection = NULL;
-    const int rc = S_ISDIR(status.st_mode) ? SQLITE_CANTOPEN : open_file(path, &connection);
+    const char *newest = series.path[0];
+    const bool is_file = stat(newest, &status) == 0 && !S_ISDIR(status.st_mode);
+    int rc = is_file ? ct_trace_open_file(newest, &connection) : SQLITE_CANTOPEN;
+    if (rc == SQLITE_OK)
+        rc = ct_series_attach(connection, &series);
     if (rc != SQLITE_OK) {
         ct_fail(EXIT_FAILURE, "cannot read '%s': %s", path,
                 connection ? sqlite3_errmsg(connection) : "it is a directory");
@@ -124,7 +134,7 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
         sqlite3_close(connection);
         return NULL;
     }
-    note_successor(path);
+    note_successor(path, &series);
     sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(connection, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_set_authorizer(connection, authorize, NULL);

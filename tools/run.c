@@ -4,6 +4,7 @@
 #include "program.h"
 #include "selection.h"
 #include "session_names.h"
+#include "trace_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +15,15 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--keep DURATION] [--layers LIST]\n"
-    "                     [--calls LIST] [--sample N] [--] COMMAND [ARGUMENT…]\n"
+    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--keep DURATION]\n"
+    "                     [--max-db SIZE] [--layers LIST] [--calls LIST] [--sample N] [--] COMMAND "
+    "[ARGUMENT…]\n"
     "\n"
     "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
     "every call that it made is in the database. A daemon is started when none serves\n"
@@ -31,9 +34,11 @@ static const char help[] =
     "                  writes)\n"
     "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
     "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
-    "                  started (default: 1M)\n"
+    "                  started (default: 2M)\n"
     "  --keep DURATION what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
-    "                  that is started (default: all is kept)\n" CT_SELECTION_HELP "\n"
+    "                  that is started (default: all is kept)\n"
+    "  --max-db SIZE   the same for what exceeds that on disk, as 500M or 20G: the oldest "
+    "goes\n" CT_SELECTION_HELP "\n"
     "What is left out is counted, as skipped in the view totals. `cudatrace set` changes the\n"
     "choice while the command runs.\n"
     "\n"
@@ -45,9 +50,17 @@ static const char help[] =
 
 /* ---- the daemon ---- */
 
+/* What a daemon that is started here is told. */
+enum { RING, KEEP, MAX_DB, DAEMON_OPTIONS };
+static const char *const daemon_option[DAEMON_OPTIONS] = {
+    [RING] = "--ring",
+    [KEEP] = "--keep",
+    [MAX_DB] = "--max-db",
+};
+
 struct run_options {
     struct ct_options common;
-    const char *ring, *keep;
+    const char *of_daemon[DAEMON_OPTIONS]; /* values, NULL for those not given */
     struct ct_selection_options selection;
 };
 
@@ -66,17 +79,18 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
     if (child == 0) {
-        const char *const argv[] = { path,
-                                     "--auto",
-                                     "--session",
-                                     options->common.session,
-                                     "--db",
-                                     options->common.database ? options->common.database : "trace.db",
-                                     "--ring",
-                                     options->ring ? options->ring : "1M",
-                                     options->keep ? "--keep" : NULL,
-                                     options->keep,
-                                     NULL };
+        const char *argv[6 + 2 * DAEMON_OPTIONS + 1] = {
+            path,        "--auto",
+            "--session", options->common.session,
+            "--db",      options->common.database ? options->common.database : "trace.db",
+        };
+        size_t n = 6;
+        for (int i = 0; i < DAEMON_OPTIONS; i++) {
+            if (options->of_daemon[i]) {
+                argv[n++] = daemon_option[i];
+                argv[n++] = options->of_daemon[i];
+            }
+        }
         dup2(ends[1], STDERR_FILENO);
         execv(path, (char *const *)(uintptr_t)argv);
         fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", path, strerror(errno));
@@ -272,34 +286,43 @@ static void tell(const char *database, bool nothing)
 static bool on_run_option(int option, const char *value, void *data)
 {
     struct run_options *options = data;
-    if (option == 'r')
-        options->ring = value;
-    else if (option == 'k')
-        options->keep = value;
-    else
+    if (option >= DAEMON_OPTIONS)
         return ct_selection_take(&options->selection, "run", option, value);
+    options->of_daemon[option] = value;
     return true;
 }
 
+/* The folder of a file that need not exist any more, without symbolic links. */
+static bool resolve_folder(const char *path, char folder[PATH_MAX])
+{
+    char named[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(named, sizeof(named), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return realpath(named, folder) != NULL;
+}
+
+/* Whether the database that the session's daemon writes is no file of the trace that was asked for. */
 static bool writes_other(const struct run_options *options, const char *database)
 {
-    if (!options->common.database)
+    const char *wanted = options->common.database;
+    if (!wanted)
         return false;
-    char wanted[PATH_MAX], served[PATH_MAX];
-    /* A database of an earlier boot has numbered successors beside it: compare the folders and the
-     * beginnings. */
-    if (!realpath(options->common.database, wanted) || !realpath(database, served))
-        return true;
-    const char *dot = strrchr(wanted, '.');
-    const size_t stem = dot && dot > strrchr(wanted, '/') ? (size_t)(dot - wanted) : strlen(wanted);
-    return strcmp(wanted, served) != 0 &&
-           (strncmp(wanted, served, stem) != 0 || strchr(served + stem, '/') || served[stem] != '.');
+    struct stat asked, served;
+    if (stat(wanted, &asked) == 0 && stat(database, &served) == 0 && asked.st_dev == served.st_dev &&
+        asked.st_ino == served.st_ino)
+        return false;
+    char folder[PATH_MAX], folder_served[PATH_MAX];
+    const char *name = strrchr(database, '/');
+    return !resolve_folder(wanted, folder) || !resolve_folder(database, folder_served) ||
+           strcmp(folder, folder_served) != 0 ||
+           ct_trace_file_number(wanted, name ? name + 1 : database) == 0;
 }
 
 int ct_run(int argc, char **argv)
 {
-    static const struct option known[] = { { "ring", required_argument, NULL, 'r' },
-                                           { "keep", required_argument, NULL, 'k' },
+    static const struct option known[] = { { "ring", required_argument, NULL, RING },
+                                           { "keep", required_argument, NULL, KEEP },
+                                           { "max-db", required_argument, NULL, MAX_DB },
                                            CT_SELECTION_OPTIONS,
                                            { 0 } };
     struct run_options options = { 0 };

@@ -81,7 +81,7 @@ int main(void)
         fprintf(stderr, "%s\n", message);
         return EXIT_FAILURE;
     }
-    checkpointer = ct_checkpointer_create(store);
+    checkpointer = ct_checkpointer_create(store, CT_CHECKPOINT_PAGES);
     if (!checkpointer || sqlite3_open_v2(path, &reader, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
         fail("no checkpointer or no reader", -1);
 

@@ -49,6 +49,7 @@ _cudatrace_value()
     --pid) _cudatrace_pids ;;
     --clock) _cudatrace_words 'counter monotonic' ;;
     --keep) _cudatrace_words '10m 1h 24h 7d' ;;
+    --max-db) _cudatrace_words '500M 2G 20G 100G' ;;
     --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
     --layers) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
     --calls | --sample) ;;
@@ -67,7 +68,7 @@ _cudatrace_first_argument()
             first=$((i + 1))
             return
             ;;
-        --db | --session | --format | --pid | --ring | --keep | --layers | --calls | --sample)
+        --db | --session | --format | --pid | --ring | --keep | --max-db | --layers | --calls | --sample)
             [[ ${COMP_WORDS[i + 1]} == = ]] && i=$((i + 3)) || i=$((i + 2))
             ;;
         -*) i=$((i + 1)) ;;
@@ -127,7 +128,7 @@ _cudatrace()
     case ${COMP_WORDS[1]} in
     run)
         if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --ring --keep --layers --calls --sample --help --'
+            _cudatrace_words '--db --session --ring --keep --max-db --layers --calls --sample --help --'
         else
             _cudatrace_command "$COMP_CWORD"
         fi
@@ -159,7 +160,7 @@ _cudatraced()
     local cur prev
     COMPREPLY=()
     _cudatrace_current
-    _cudatrace_value "$prev" || _cudatrace_words '--db --session --foreground --ring --keep --clock --auto --help --version'
+    _cudatrace_value "$prev" || _cudatrace_words '--db --session --foreground --ring --keep --max-db --clock --auto --help --version'
 }
 
 complete -F _cudatrace cudatrace

@@ -1,0 +1,32 @@
+-- What the next file of a trace has from the one before, `past`: all that the processes which go on are known by, so
+-- that its rows mean what they say without the earlier files. Sums go on; the calls that they count and that lie in
+-- earlier files have expired here. Numbers of processes, threads and segments go on, and are never used again.
+
+INSERT OR REPLACE INTO meta
+SELECT key, value FROM past.meta WHERE key IN ('series', 'realtime_offset_ns', 'expired_before_ns');
+
+INSERT OR REPLACE INTO meta
+SELECT 'earlier_files_until_ns', max(until_ns)
+  FROM (SELECT max(end_ns) AS until_ns FROM past.call
+         UNION ALL SELECT value FROM past.meta WHERE key = 'earlier_files_until_ns')
+HAVING max(until_ns) IS NOT NULL;
+
+INSERT INTO process    SELECT * FROM past.process WHERE ended_ns IS NULL;
+INSERT INTO function   SELECT * FROM past.function;
+INSERT INTO segment    SELECT * FROM past.segment    WHERE process_id IN (SELECT process_id FROM process);
+INSERT INTO lane       SELECT * FROM past.lane       WHERE segment_id IN (SELECT segment_id FROM segment);
+INSERT INTO unsent     SELECT * FROM past.unsent     WHERE segment_id IN (SELECT segment_id FROM segment);
+INSERT INTO loss       SELECT * FROM past.loss       WHERE segment_id IN (SELECT segment_id FROM segment);
+INSERT INTO open_call  SELECT * FROM past.open_call  WHERE process_id IN (SELECT process_id FROM process);
+INSERT INTO kernel     SELECT * FROM past.kernel     WHERE process_id IN (SELECT process_id FROM process);
+INSERT INTO name       SELECT * FROM past.name       WHERE name_id    IN (SELECT name_id FROM kernel);
+INSERT INTO total      SELECT * FROM past.total      WHERE process_id IN (SELECT process_id FROM process);
+INSERT INTO allocation SELECT * FROM past.allocation WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
+INSERT INTO thread
+SELECT * FROM past.thread
+ WHERE thread_id IN (SELECT thread_id FROM lane UNION ALL SELECT thread_id FROM open_call);
+
+UPDATE total SET expired = calls;
+
+DELETE FROM sqlite_sequence;
+INSERT INTO sqlite_sequence SELECT * FROM past.sqlite_sequence;

@@ -1,0 +1,86 @@
+/* The files of a trace, which goes on in further ones at another boot and under --max-db: trace.db,
+ * trace.2.db, trace.3.db, … Those that are to be read as one have the same meta.series. Shared by the daemon,
+ * which makes them, and the tools, which read them. */
+#ifndef CT_TRACE_FILES_H
+#define CT_TRACE_FILES_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /* Files of one series, the newest among them: SQLite attaches ten databases to one. */
+    CT_SERIES_FILES_MAX = 10,
+    CT_SERIES_BYTES = 40, /* of the text meta.series, with its NUL */
+};
+
+/* Where the number goes: before the last dot of the file's name, or at its end. */
+static inline size_t ct_trace_stem(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    return dot && (slash ? dot > slash + 1 : dot > path) ? (size_t)(dot - path) : strlen(path);
+}
+
+/* The name of file `number`, counted from 1, of the trace at `path`; false when it does not fit. */
+static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint32_t number)
+{
+    const size_t stem = ct_trace_stem(path);
+    const int n = number == 1 ? snprintf(out, bytes, "%s", path)
+                              : snprintf(out, bytes, "%.*s.%u%s", (int)stem, path, number, path + stem);
+    return n > 0 && (size_t)n < bytes;
+}
+
+/* The number that a file of that name, in the folder of `path`, has in the trace at `path`; 0 for none. */
+static inline uint32_t ct_trace_file_number(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path;
+    const size_t stem = ct_trace_stem(path) - (size_t)(own - path);
+    if (strcmp(name, own) == 0)
+        return 1;
+    if (strncmp(name, own, stem) != 0 || name[stem] != '.' || name[stem + 1] < '1' || name[stem + 1] > '9')
+        return 0;
+    char *end;
+    const unsigned long number = strtoul(name + stem + 1, &end, 10);
+    return number > 1 && number < UINT32_MAX && strcmp(end, own + stem) == 0 ? (uint32_t)number : 0;
+}
+
+/* The highest number below `below` that a file of the trace has; 0 when there is none. */
+static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
+{
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    DIR *directory = opendir(folder);
+    uint32_t highest = 0;
+    for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;) {
+        const uint32_t number = ct_trace_file_number(path, entry->d_name);
+        highest = number > highest && number < below ? number : highest;
+    }
+    if (directory)
+        closedir(directory);
+    return highest;
+}
+
+/* The trace of which a file of that name is a numbered one: "trace.3.db" is number 3 of "trace.db". False for
+ * a name without a number. */
+static inline bool ct_trace_split(const char *path, char *first, size_t bytes, uint32_t *number)
+{
+    size_t stem = ct_trace_stem(path);
+    if (path[stem] && strspn(path + stem + 1, "0123456789") == strlen(path + stem + 1))
+        stem = strlen(path); /* of a trace whose name has no dot */
+    size_t dot = stem;
+    while (dot > 0 && path[dot - 1] >= '0' && path[dot - 1] <= '9')
+        dot--;
+    if (dot < 2 || dot == stem || path[dot - 1] != '.' || path[dot - 2] == '/')
+        return false;
+    const int n = snprintf(first, bytes, "%.*s%s", (int)(dot - 1), path, path + stem);
+    const char *slash = strrchr(path, '/');
+    *number = n > 0 && (size_t)n < bytes ? ct_trace_file_number(first, slash ? slash + 1 : path) : 0;
+    return *number > 1;
+}
+
+#endif

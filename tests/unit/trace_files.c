@@ -1,0 +1,113 @@
+/* Names of a trace's files: which number a file has, and which file a number. */
+#include "trace_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int failures;
+
+static void equal_number(const char *what, uint32_t seen, uint32_t wanted)
+{
+    if (seen == wanted)
+        return;
+    printf("%s is %u and should be %u\n", what, seen, wanted);
+    failures++;
+}
+
+static void names(void)
+{
+    static const struct {
+        const char *trace, *second;
+    } cases[] = {
+        { "/a/trace.db", "/a/trace.2.db" }, { "trace.db", "trace.2.db" },
+        { "/a.b/trace", "/a.b/trace.2" },   { "/a/.trace", "/a/.trace.2" },
+        { "/a/x.y.db", "/a/x.y.2.db" },     { "/a/run.2.db", "/a/run.2.2.db" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char name[64];
+        ct_trace_file(name, sizeof(name), cases[i].trace, 1);
+        equal_number(name, (uint32_t)strcmp(name, cases[i].trace), 0);
+        ct_trace_file(name, sizeof(name), cases[i].trace, 2);
+        equal_number(name, (uint32_t)strcmp(name, cases[i].second), 0);
+        const char *slash = strrchr(name, '/');
+        equal_number(name, ct_trace_file_number(cases[i].trace, slash ? slash + 1 : name), 2);
+        char first[64];
+        uint32_t number = 0;
+        equal_number("a number in it", ct_trace_split(name, first, sizeof(first), &number), true);
+        equal_number("that number", number, 2);
+        equal_number(first, (uint32_t)strcmp(first, cases[i].trace), 0);
+    }
+    char small[8];
+    const size_t volatile bytes = sizeof(small); /* so that no compiler sees that it is too small */
+    equal_number("room for a long name", ct_trace_file(small, bytes, "trace.db", 2), false);
+}
+
+static void numbers(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t number;
+    } cases[] = {
+        { "trace.db", 1 },
+        { "trace.7.db", 7 },
+        { "trace.12345.db", 12345 },
+        { "trace.1.db", 0 },
+        { "trace.07.db", 0 },
+        { "trace.0.db", 0 },
+        { "trace.2.db-wal", 0 },
+        { "trace.db-wal", 0 },
+        { "trace.db.log", 0 },
+        { "trace.2x.db", 0 },
+        { "trace.2.3.db", 0 },
+        { "trace..db", 0 },
+        { "trace.-2.db", 0 },
+        { "trace. 2.db", 0 },
+        { "other.2.db", 0 },
+        { "tracer.2.db", 0 },
+        { "trace.2", 0 },
+        { "", 0 },
+        { "trace.4294967295.db", 0 },
+        { "trace.99999999999999999999.db", 0 },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        equal_number(cases[i].name, ct_trace_file_number("/a/trace.db", cases[i].name), cases[i].number);
+    char first[64];
+    uint32_t number;
+    static const char *const whole[] = { "/a/trace.db", "/a/2.db",       "/a/.2.db",
+                                         "2.db",        "/a.2/trace.db", "/a/v2.db" };
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+        equal_number(whole[i], ct_trace_split(whole[i], first, sizeof(first), &number), false);
+}
+
+static void folder(void)
+{
+    char folder[] = "/tmp/unit-trace-files-XXXXXX", path[64];
+    if (!mkdtemp(folder))
+        return;
+    static const char *const made[] = { "trace.2.db", "trace.9.db", "trace.10.db", "trace.10.db-wal",
+                                        "trace.x.db" };
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, made[i]);
+        close(open(path, O_CREAT | O_WRONLY, 0600));
+    }
+    snprintf(path, sizeof(path), "%s/trace.db", folder);
+    equal_number("the newest", ct_trace_file_before(path, UINT32_MAX), 10);
+    equal_number("before it", ct_trace_file_before(path, 10), 9);
+    equal_number("before that", ct_trace_file_before(path, 9), 2);
+    equal_number("before the oldest", ct_trace_file_before(path, 2), 0);
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, made[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+    equal_number("in no folder", ct_trace_file_before(path, UINT32_MAX), 0);
+}
+
+int main(void)
+{
+    names();
+    numbers();
+    folder();
+    return failures > 0;
+}

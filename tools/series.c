@@ -1,0 +1,152 @@
+/* A trace of several files, read as one: finding them, and temporary views in the place of the newest one's.
+ */
+#include "series.h"
+
+#include "cudatrace.h"
+#include "schema_sql.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The text meta.series of a file; false when it has none. */
+static bool read_series(const char *path, char series[CT_SERIES_BYTES])
+{
+    sqlite3 *connection = NULL;
+    sqlite3_stmt *statement = NULL;
+    series[0] = '\0';
+    if (ct_trace_open_file(path, &connection) == SQLITE_OK &&
+        sqlite3_prepare_v2(connection, "SELECT value FROM meta WHERE key = 'series'", -1, &statement, NULL) ==
+            SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
+        snprintf(series, CT_SERIES_BYTES, "%s", (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    sqlite3_close(connection);
+    return series[0] != '\0';
+}
+
+/* Adds the files of the trace at `path` from number `from` on that are of the series; where `series` is
+ * empty, of the newest one's. */
+static void collect(struct ct_series *found, const char *path, uint32_t from, char series[CT_SERIES_BYTES])
+{
+    char file[sizeof(found->path[0])], of_file[CT_SERIES_BYTES];
+    const uint32_t had = found->files;
+    for (uint32_t number = UINT32_MAX; (number = ct_trace_file_before(path, number)) >= from && number > 0;) {
+        if (!ct_trace_file(file, sizeof(file), path, number) || !read_series(file, of_file))
+            continue;
+        if (!*series)
+            memcpy(series, of_file, CT_SERIES_BYTES);
+        const bool ours = strcmp(series, of_file) == 0;
+        if (!ours && found->files > had)
+            return;
+        if (ours && found->files == CT_SERIES_FILES_MAX)
+            found->left_out++;
+        else if (ours)
+            memcpy(found->path[found->files++], file, sizeof(file));
+    }
+}
+
+bool ct_series_find(const char *path, struct ct_series *found)
+{
+    char series[CT_SERIES_BYTES] = "", first[sizeof(found->path[0])];
+    uint32_t number;
+    *found = (struct ct_series){ 0 };
+    const bool there = access(path, F_OK) == 0;
+    if (there && !read_series(path, series)) {
+        snprintf(found->path[found->files++], sizeof(found->path[0]), "%s", path);
+        return true;
+    }
+    collect(found, path, 1, series);
+    if (found->files + found->left_out <= 1 && ct_trace_split(path, first, sizeof(first), &number)) {
+        found->files = 0;
+        collect(found, first, number, series);
+    }
+    return found->files > 0;
+}
+
+/* ---- views over all files ---- */
+
+static const struct {
+    const char *view;
+    const char *key, *table; /* of what goes on in later files; NULL for what is in one file alone */
+} views[] = {
+    { .view = "calls" },
+    { .view = "long_calls" },
+    { .view = "launches" },
+    { .view = "graphs" },
+    { .view = "graph_launches" },
+    { .view = "copies" },
+    { .view = "memsets" },
+    { .view = "objects" },
+    { .view = "waits" },
+    { .view = "context_switches" },
+    { .view = "event_waits" },
+    { .view = "host_callbacks" },
+    { .view = "module_loads" },
+    { .view = "ranges" },
+    { .view = "processes", .key = "process_id", .table = "process" },
+    { .view = "threads", .key = "thread_id", .table = "thread" },
+    { .view = "open_calls", .key = "process_id", .table = "process" },
+    { .view = "losses", .key = "process_id", .table = "process" },
+    { .view = "allocations", .key = "call_id", .table = "allocation" },
+};
+
+/* The name under which file `i`, 0 being the newest, is attached. */
+static const char *schema(uint32_t i)
+{
+    static const char *const names[CT_SERIES_FILES_MAX] = { "main",      "earlier_1", "earlier_2",
+                                                            "earlier_3", "earlier_4", "earlier_5",
+                                                            "earlier_6", "earlier_7", "earlier_8",
+                                                            "earlier_9" };
+    return names[i];
+}
+
+static void add_view(sqlite3_str *sql, size_t view, uint32_t files)
+{
+    sqlite3_str_appendf(sql, "CREATE TEMP VIEW %s AS ", views[view].view);
+    for (uint32_t i = 0; i < files; i++) {
+        sqlite3_str_appendall(sql, i > 0 ? " UNION ALL " : "");
+        if (i > 0 && views[view].key)
+            sqlite3_str_appendf(sql, ct_sql_series_newest, schema(i), views[view].view, views[view].key,
+                                views[view].key, schema(i - 1), views[view].table);
+        else
+            sqlite3_str_appendf(sql, ct_sql_series_rows, schema(i), views[view].view);
+    }
+    sqlite3_str_appendall(sql, ";");
+}
+
+static void add_totals(sqlite3_str *sql, uint32_t files)
+{
+    sqlite3_str_appendall(sql, "CREATE TEMP VIEW totals AS ");
+    for (uint32_t i = 0; i < files; i++) {
+        sqlite3_str *earlier = sqlite3_str_new(NULL);
+        for (uint32_t j = i + 1; j < files; j++)
+            sqlite3_str_appendf(earlier, ct_sql_series_found_earlier, schema(j), schema(j));
+        char *found_earlier = sqlite3_str_finish(earlier);
+        const char *less = found_earlier ? found_earlier : "";
+        if (i > 0)
+            sqlite3_str_appendf(sql, " UNION ALL " ct_sql_series_totals, less, schema(i), schema(i - 1));
+        else
+            sqlite3_str_appendf(sql, ct_sql_series_newest_totals, less, schema(i));
+        sqlite3_free(found_earlier);
+    }
+    sqlite3_str_appendall(sql, ";");
+}
+
+int ct_series_attach(sqlite3 *connection, const struct ct_series *series)
+{
+    sqlite3_str *sql = sqlite3_str_new(connection);
+    for (uint32_t i = 1; i < series->files; i++) {
+        char name[sizeof(series->path[0]) + 32];
+        ct_trace_file_uri(series->path[i], name, sizeof(name));
+        sqlite3_str_appendf(sql, "ATTACH %Q AS %s;", name, schema(i));
+    }
+    for (size_t view = 0; series->files > 1 && view < sizeof(views) / sizeof(views[0]); view++)
+        add_view(sql, view, series->files);
+    if (series->files > 1)
+        add_totals(sql, series->files);
+    char *text = sqlite3_str_finish(sql);
+    const int rc = text ? sqlite3_exec(connection, text, NULL, NULL, NULL) : SQLITE_OK;
+    sqlite3_free(text);
+    return rc;
+}

@@ -1,0 +1,23 @@
+/* A trace of several files (schema/trace_files.h), read as one. Called by query.c. */
+#ifndef CT_SERIES_H
+#define CT_SERIES_H
+
+#include "trace_files.h"
+
+#include <sqlite3.h>
+
+/* The files to read, newest first. */
+struct ct_series {
+    uint32_t files;
+    uint32_t left_out; /* older ones, beyond CT_SERIES_FILES_MAX */
+    char path[CT_SERIES_FILES_MAX][4096 + 16];
+};
+
+/* The files that belong together with the one at `path`, from its number on; where that one is not there (any
+ * more), those of the newest series. False when there is none. A file that is no trace comes alone. */
+bool ct_series_find(const char *path, struct ct_series *found);
+/* On a connection to the newest file, opened for URIs: attaches the others, and lays views over all of them.
+ * An SQLite code. */
+int ct_series_attach(sqlite3 *connection, const struct ct_series *series);
+
+#endif
