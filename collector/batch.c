@@ -11,9 +11,9 @@
 enum {
     ROWS_MAX = 250000, /* a batch's: about a tenth of a second */
     META_INTERVAL_NS = 1000000000,
-    EXPIRE_ROWS = 20000,   /* taken away behind a batch: a hundredth of a second; more where more come */
-    LOG_PAGES_MAX = 65536, /* 256 MiB: of a log that a reader holds */
+    EXPIRE_ROWS = 20000, /* taken away behind a batch: a hundredth of a second; more where more come */
 };
+#define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* of a log that a reader holds */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
 #define GO_ON_RETRY_NS    UINT64_C(10000000000)
 
@@ -158,12 +158,12 @@ static const char *why_go_on(struct ct_collection *collection, const struct ct_r
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
     const uint64_t log_bytes = (uint64_t)ct_store_log_pages(collection->store) * CT_STORE_PAGE_BYTES;
-    const uint64_t log_max = (uint64_t)LOG_PAGES_MAX * CT_STORE_PAGE_BYTES;
+    const uint64_t log_max = share && share < LOG_BYTES_MAX ? share : LOG_BYTES_MAX;
     if (now_ns < collection->go_on_after_ns)
         return NULL;
     if (request->next_file)
         return "asked for";
-    if (log_bytes >= log_max || (share && log_bytes >= share))
+    if (log_bytes >= log_max && ct_store_log_is_held(collection->store))
         return "a reader holds the write-ahead log of the last one";
     return share && ct_store_bytes(collection->store) >= share ? "--max-db" : NULL;
 }

@@ -417,9 +417,15 @@ uint32_t ct_store_log_pages(const struct ct_store *store)
 bool ct_store_checkpoint(struct ct_store *store)
 {
     int pages = 0, copied = 0;
-    return sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages,
-                                     &copied) == SQLITE_OK &&
-           pages == copied;
+    const int rc = sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_PASSIVE,
+                                             &pages, &copied);
+    store->log_is_held = rc == SQLITE_OK && pages != copied;
+    return rc == SQLITE_OK && pages == copied;
+}
+
+bool ct_store_log_is_held(const struct ct_store *store)
+{
+    return store->log_is_held;
 }
 
 const char *ct_store_path(const struct ct_store *store)
@@ -515,6 +521,7 @@ int ct_store_go_on(struct ct_store *store)
     store->database = next;
     memcpy(store->statement, statement, sizeof(statement));
     store->log_pages = 0;
+    store->log_is_held = false;
     forget_numbers(store);
     return 0;
 }

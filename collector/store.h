@@ -24,6 +24,8 @@ void ct_store_leave_checkpoints(struct ct_store *store);
 enum { CT_STORE_PAGE_BYTES = 4096 };
 /* Pages of the write-ahead log behind the last commit, once its checkpoints were left to the caller. */
 uint32_t ct_store_log_pages(const struct ct_store *store);
+/* Whether the last checkpoint could not copy all of it, since a reader still needs what was there before. */
+bool ct_store_log_is_held(const struct ct_store *store);
 /* Copies the log into the database as far as readers let it; true when that was all of it. */
 bool ct_store_checkpoint(struct ct_store *store);
 /* The file in use; valid until close or ct_store_go_on(). */

@@ -77,6 +77,7 @@ struct ct_store {
     struct ct_row_buffer bulk[CT_BULK_COUNT];
     struct ct_database database;
     uint32_t log_pages; /* of the write-ahead log, where checkpoints are left to the caller */
+    bool log_is_held;
     sqlite3_stmt *statement[STATEMENT_COUNT];
     uint32_t generation;
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,9 +24,24 @@ struct ct_watch {
     uv_fs_event_t event;
     char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory */
     struct seen *seen[SEEN_BUCKETS];
+    size_t open;     /* processes that have been handed over and not forgotten */
+    size_t open_max; /* as many as there are descriptors for */
+    size_t waiting;  /* segments that were not opened for want of descriptors, in this look */
+    bool is_short;   /* and that was said */
     void (*on_process)(struct ct_process *process, void *data);
     void *data;
 };
+
+/* Each process takes two descriptors. Some are left for the database, the loop and its connections: without
+ * them the daemon could not so much as look for what has ended. */
+static size_t processes_allowed(void)
+{
+    enum { OF_A_PROCESS = 2, OWN = 48 };
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    return files.rlim_cur > OWN + OF_A_PROCESS ? (files.rlim_cur - OWN) / OF_A_PROCESS : 1;
+}
 
 static struct seen **bucket(struct ct_watch *watch, const char *path)
 {
@@ -62,6 +78,7 @@ void ct_watch_forget(struct ct_watch *watch, const char *path)
             struct seen *gone = *link;
             *link = gone->next;
             free(gone);
+            watch->open--;
             return;
         }
     }
@@ -85,6 +102,10 @@ static void consider(struct ct_watch *watch, const char *path)
         return;
     struct ct_process *process;
     const char *reason;
+    if (watch->open >= watch->open_max) {
+        watch->waiting++;
+        return;
+    }
     const int error = ct_process_open(path, &process, &reason);
     if (error == -EAGAIN || error == -ENOENT || error == -ENOMEM) {
         /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never
@@ -99,10 +120,12 @@ static void consider(struct ct_watch *watch, const char *path)
             ct_process_close(process, false);
         return;
     }
-    if (error)
+    if (error) {
         ct_log("segment %s is left alone: %s", path, reason);
-    else
-        watch->on_process(process, watch->data);
+        return;
+    }
+    watch->open++;
+    watch->on_process(process, watch->data);
 }
 
 /* Considers what is a segment of the session by its name in the directory. */
@@ -117,14 +140,29 @@ static void consider_name(struct ct_watch *watch, const char *name)
         consider(watch, path);
 }
 
+/* The calls of those that wait stay in their rings, and are counted once these are full. */
+static void note_waiting(struct ct_watch *watch)
+{
+    if (watch->waiting > 0 && !watch->is_short)
+        ct_log("%zu processes wait for one of the %zu that are collected from to end: there are no "
+               "descriptors for "
+               "more; raise the daemon's limit (ulimit -Hn, LimitNOFILE=)",
+               watch->waiting, watch->open_max);
+    else if (watch->waiting == 0 && watch->is_short)
+        ct_log("no process waits for descriptors any more");
+    watch->is_short = watch->waiting > 0;
+}
+
 void ct_watch_scan(struct ct_watch *watch)
 {
     DIR *directory = opendir(CT_SHM_DIR);
     if (!directory)
         return;
+    watch->waiting = 0;
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
         consider_name(watch, entry->d_name);
     closedir(directory);
+    note_waiting(watch);
 }
 
 /* The file itself, and not all that are there: a thousand programs that start at once would else have each of
@@ -148,6 +186,7 @@ int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
         return UV_ENOMEM;
     watch->on_process = on_process;
     watch->data = data;
+    watch->open_max = processes_allowed();
     char path[CT_NAME_BYTES];
     ct_session_control_path(path, uid, session);
     snprintf(watch->prefix, sizeof(watch->prefix), "%s.", strrchr(path, '/') + 1);

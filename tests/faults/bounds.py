@@ -1,0 +1,106 @@
+"""What a session takes is bounded: with fewer descriptors than processes each has its turn; a thousand processes at once,
+and a session of many days in a minute, leave no memory, descriptor or shared memory behind."""
+import contextlib
+import os
+import re
+import resource
+import subprocess
+
+from fault_test import DAEMON, LONG, Session, WORKLOADS, check, equal, fifo, promise
+
+
+def daemon_takes(s):
+    """Bytes of memory and number of descriptors of the daemon, bytes of the session's shared memory. A connection that has
+    just ended may still have its descriptor: sockets do not count."""
+    with open(f"/proc/{s.daemon.pid}/status") as status:
+        memory = int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) << 10
+    shared = sum(os.stat(f"/dev/shm/{name}").st_blocks * 512 for name in os.listdir("/dev/shm") if f".{s.name}" in name)
+    links = []
+    for fd in os.listdir(f"/proc/{s.daemon.pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{s.daemon.pid}/fd/{fd}"))
+    return memory, sum(not link.startswith("socket:") for link in links), shared
+
+
+def at_once(s, processes, hold, calls=200):
+    """Processes that have made their calls and stay."""
+    return [s.start(WORKLOADS / "calls", "--calls", calls, "--hold", hold, stdout=subprocess.DEVNULL)
+            for _ in range(processes)]
+
+
+def end(programs, hold):
+    """A writer for each, since a reader of a FIFO ends with what it reads."""
+    with open(hold, "w") as go:
+        go.write("\n" * len(programs))
+        go.flush()
+        for program in programs:
+            equal(program.wait(120), 0, "a program's status")
+
+
+# Room for eight of forty processes.
+with Session() as s, promise("descriptors"):
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    s.start_daemon(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+    with fifo(s.dir, "hold") as hold:
+        programs = at_once(s, 40, hold)
+        s.flush()
+        check(len(os.listdir(f"/proc/{s.daemon.pid}/fd")) < 64, "descriptors")
+        end(programs, hold)
+    # As some are at their end, others have their turn.
+    while s.flush() or s.value("SELECT count(*) FROM processes WHERE state = 'exited'") < 40:
+        check(s.daemon.poll() is None, "the daemon ended")
+    s.check_identity()
+    s.check_truth()
+    log = (s.dir / "daemon.log").read_text()
+    equal(log.count("there are no descriptors for more"), 1, log)
+    equal(log.count("no process waits for descriptors any more"), 1, log)
+
+# Many at once, twice: what the first took is there for the second.
+with Session() as s:
+    s.start_daemon()
+    processes = 1000 if LONG else 150
+    for turn in range(3):
+        with fifo(s.dir, f"hold{turn}") as hold, promise("processes", processes):
+            programs = at_once(s, processes, hold)
+            s.flush()
+            during = daemon_takes(s)
+            end(programs, hold)
+        s.flush()
+        after = daemon_takes(s)
+        equal(s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"), 0, "processes that are not at their end")
+        s.check_identity()
+        s.check_truth()
+        if turn == 0:
+            first, first_during = after, during
+        print(f"{processes} at once: memory, descriptors, shared memory {during}; behind them {after}")
+    with promise("processes"):
+        equal(after[1:], first[1:], "descriptors and shared memory")
+        # What it knows of threads and functions fills tables of their own size (docs/performance.md).
+        check(after[0] < 64 << 20, "the daemon has", after[0], "bytes of memory")
+
+# Days: what is kept of them is bounded, and so is all else.
+with Session() as s:
+    rounds = 60 if LONG else 6
+    s.start_daemon("--max-db", "16M", "--keep", "2s", "--ring", "64K")
+    lines = s.dir / "lines"
+    lines.write_text("\n" * 100)  # at which churn goes on
+    taken = []
+    for turn in range(rounds):
+        with promise("days"):
+            programs = [s.start(WORKLOADS / name, *arguments, stdout=subprocess.DEVNULL, stdin=lines.open(),
+                                env={"SIMCUDA_FORK": "works", "NVTX_INJECTION64_PATH": s.hook}) for name, arguments in (
+                ("churn", []), ("forks", []), ("graph", []), ("nodes", []),
+                ("calls", ["--processes", 10, "--threads", 4, "--calls", 20000]),
+                ("threads", []), ("ranges", []))]
+            for program in programs:
+                equal(program.wait(240), 0, f"the status of {program.args}")
+            s.flush()
+            broken = s.cudatrace("sql", "--format", "csv", "SELECT count(*) FROM totals WHERE calls <> stored + lost + skipped")
+            equal(broken.stdout.split()[-1], "0", "broken identities")
+            taken.append((*daemon_takes(s), sum(path.stat().st_blocks * 512 for path in s.dir.glob("trace*"))))
+    print("memory, descriptors, shared memory, disk:", *taken, sep="\n  ")
+    early, late = taken[rounds // 3], taken[-1]
+    with promise("days"):
+        equal(late[1:3], early[1:3], "descriptors and shared memory")
+        check(late[0] < 1.15 * early[0] + (4 << 20), "memory went from", early[0], "to", late[0])
+        check(late[3] <= 16 << 20, "the trace takes", late[3], "bytes")
