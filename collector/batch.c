@@ -2,11 +2,13 @@
 
 #include "lane.h"
 #include "log.h"
+#include "session_names.h"
 #include "test_point.h"
 #include "trace_files.h"
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     ROWS_MAX = 250000, /* a batch's: about a tenth of a second */
@@ -24,6 +26,14 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
     return bounds->max_bytes / CT_SERIES_FILES_MAX;
 }
 
+/* Where files are small, so are batches: a third of a file at most. */
+static uint64_t rows_max(const struct ct_bounds *bounds)
+{
+    enum { ROW_BYTES = 21 };
+    const uint64_t rows = ct_bounds_share(bounds) / 3 / ROW_BYTES;
+    return rows > 0 && rows < ROWS_MAX ? rows : ROWS_MAX;
+}
+
 static int write_meta(struct ct_collection *collection, const struct ct_batch *batch)
 {
     if (batch->now_ns - collection->meta_written_ns < META_INTERVAL_NS)
@@ -36,11 +46,25 @@ static int write_meta(struct ct_collection *collection, const struct ct_batch *b
                              (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
 }
 
+/* What is in the collection, or has a segment that will be, is at its end when that has been read. */
+static bool goes_on(const struct ct_running *running, const void *data)
+{
+    char path[CT_NAME_BYTES];
+    for (const struct ct_process *p = data; p; p = p->next) {
+        if (p->process_id == running->process_id)
+            return true;
+    }
+    if (running->segment &&
+        (size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", running->segment) < sizeof(path) &&
+        access(path, F_OK) == 0)
+        return true;
+    return ct_process_alive(running, NULL);
+}
+
 static int end_orphans(struct ct_collection *collection, const struct ct_batch *batch)
 {
     uint64_t running;
-    if (ct_store_end_orphans(collection->store, batch->now_ns, ct_process_alive, collection->processes,
-                             &running) != 0)
+    if (ct_store_end_orphans(collection->store, batch->now_ns, goes_on, collection->processes, &running) != 0)
         return -1;
     collection->orphans = running > 0;
     return 0;
@@ -61,8 +85,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
         if (ct_process_add(p, &collection->merge) != 0)
             return -1;
     }
-    if (collection->merge.count > 0 &&
-        ct_store_calls(collection->store, &collection->merge, ROWS_MAX, &report->rows) != 0)
+    if (collection->merge.count > 0 && ct_store_calls(collection->store, &collection->merge,
+                                                      rows_max(&collection->bounds), &report->rows) != 0)
         return -1;
     report->more = collection->merge.count > 0;
     /* What returned before the earliest call that was left is stored. */
@@ -146,8 +170,8 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 {
     const struct ct_bounds *bounds = &collection->bounds;
     collection->pruned_ns = now_ns;
-    /* What is left has room for the file in use to grow to its share. */
-    ct_store_prune(collection->store, bounds->max_bytes - ct_bounds_share(bounds),
+    /* What is left has room for the file in use to grow to its share, for its log, and for a batch. */
+    ct_store_prune(collection->store, bounds->max_bytes - 2 * ct_bounds_share(bounds),
                    bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
 }
 

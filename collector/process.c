@@ -62,14 +62,14 @@ static uint64_t start_of(int32_t pid)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
-bool ct_process_alive(int64_t process_id, int32_t pid, uint64_t start_ticks, const void *processes)
+bool ct_process_alive(const struct ct_running *running, const void *processes)
 {
     for (const struct ct_process *process = processes; process; process = process->next) {
         struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
-        if (process->process_id == process_id)
+        if (process->process_id == running->process_id)
             return process->pidfd < 0 ? !atomic_load(&process->dead) : poll(&ended, 1, 0) == 0;
     }
-    return start_of(pid) == start_ticks;
+    return start_of(running->pid) == running->start_ticks;
 }
 
 /* Whether the process of a segment is there no more: its pid is free, or another's. False where /proc does

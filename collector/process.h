@@ -72,7 +72,7 @@ struct ct_batch {
 int ct_process_open(const char *path, struct ct_process **process, const char **reason);
 /* Whether a process of the database runs: by its descriptor where it is one of the list `processes`, since
  * its pid may be one of another namespace; else process `pid` must be the one that started then. */
-bool ct_process_alive(int64_t process_id, int32_t pid, uint64_t start_ticks, const void *processes);
+bool ct_process_alive(const struct ct_running *running, const void *processes);
 /* Unmaps and frees; `remove` takes the file away too. NULL is fine. */
 void ct_process_close(struct ct_process *process, bool remove);
 

@@ -135,12 +135,17 @@ struct ct_process_facts {
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id);
 int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t ended_ns, const char *state);
-/* Ends the processes that the database has as running and that are not `alive`: how they went is not known.
- * *alive_too says how many run; NULL is fine. */
+/* A process that the database has as running. */
+struct ct_running {
+    int64_t process_id;
+    int32_t pid;
+    uint64_t start_ticks;
+    const char *segment; /* its newest one's name, NULL without any */
+};
+/* Ends those that do not go on: how they went is not known. *going_on says how many do; NULL is fine. */
 int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
-                         bool (*alive)(int64_t process_id, int32_t pid, uint64_t start_ticks,
-                                       const void *data),
-                         const void *data, uint64_t *alive_too);
+                         bool (*goes_on)(const struct ct_running *running, const void *data),
+                         const void *data, uint64_t *going_on);
 int ct_store_function(struct ct_store *store, const char *layer, const char *name, const char *category,
                       int64_t *function_id);
 

@@ -38,24 +38,27 @@ int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t en
 }
 
 int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
-                         bool (*alive)(int64_t process_id, int32_t pid, uint64_t start_ticks,
-                                       const void *data),
-                         const void *data, uint64_t *alive_too)
+                         bool (*goes_on)(const struct ct_running *running, const void *data),
+                         const void *data, uint64_t *going_on)
 {
-    uint64_t running = 0;
+    uint64_t count = 0;
     sqlite3_stmt *statement = store->statement[RUNNING];
-    int rc, error = 0;
-    while (!error && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
-        const int64_t process_id = sqlite3_column_int64(statement, 0);
-        if (alive(process_id, (int32_t)sqlite3_column_int(statement, 1),
-                  (uint64_t)sqlite3_column_int64(statement, 2), data))
-            running++;
+    int error = 0;
+    while (!error && sqlite3_step(statement) == SQLITE_ROW) {
+        const struct ct_running running = {
+            .process_id = sqlite3_column_int64(statement, 0),
+            .pid = sqlite3_column_int(statement, 1),
+            .start_ticks = (uint64_t)sqlite3_column_int64(statement, 2),
+            .segment = (const char *)sqlite3_column_text(statement, 3),
+        };
+        if (goes_on(&running, data))
+            count++;
         else
-            error = ct_store_end_process(store, process_id, now_ns, "exited");
+            error = ct_store_end_process(store, running.process_id, now_ns, "exited");
     }
     sqlite3_reset(statement);
-    if (alive_too)
-        *alive_too = running;
+    if (going_on)
+        *going_on = count;
     return error;
 }
 

@@ -266,4 +266,8 @@ SELECT max(end_ns)
          UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns');
 
 -- name: running
-SELECT process_id, pid, start_ticks FROM process WHERE state = 'running';
+SELECT process_id, pid, start_ticks,
+       (SELECT segment.name FROM segment WHERE segment.process_id = process.process_id
+         ORDER BY segment.segment_id DESC LIMIT 1)
+  FROM process
+ WHERE state = 'running';

@@ -74,7 +74,9 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         busy = [workload(s, 100000), workload(s, 100000)]
         before = files(s)
         while files(s) == before:
-            check(busy[0].poll() is None or busy[1].poll() is None, "the trace did not go on in another file")
+            ended = busy[0].poll() is not None and busy[1].poll() is not None
+            s.flush()
+            check(files(s) != before or not ended, "the trace did not go on in another file")
         s.daemon.kill()
         s.daemon.wait()
         s.start_daemon("--max-db", "40M", "--ring", "32M")
