@@ -100,7 +100,7 @@ static void consider(struct ct_watch *watch, const char *path)
         return;
     }
     if (error)
-        ct_log("segment %s is left alone: %s", path, reason);
+        ct_log(CT_LOG_segment_refused, "segment %s is left alone: %s", path, reason);
     else
         watch->on_process(process, watch->data);
 }
@@ -154,7 +154,7 @@ int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);
     if (!error && uv_fs_event_start(&watch->event, on_event, CT_SHM_DIR, 0) != 0)
-        ct_log(CT_SHM_DIR " cannot be watched: it is read once a second instead");
+        ct_log(CT_LOG_folder_unwatched, CT_SHM_DIR " cannot be watched: it is read once a second instead");
     *result = watch;
     return error;
 }

@@ -62,7 +62,7 @@ has_not()
 }
 
 sorted() { sed '/^$/d' | LC_ALL=C sort -u; }
-options_of() { { grep -oE -e '--[a-z]+' <<<"$1"; echo --help; } | sorted; }
+options_of() { { grep -oE -e '--[a-z]+(-[a-z]+)*' <<<"$1"; echo --help; } | sorted; }
 
 # ---- against the help texts ----
 
