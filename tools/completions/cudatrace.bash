@@ -114,7 +114,7 @@ _cudatrace()
     COMPREPLY=()
     _cudatrace_current
     if ((COMP_CWORD == 1)); then
-        _cudatrace_words 'run sql report flush set status stop doctor help --help --version'
+        _cudatrace_words 'run sql report flush set status stop doctor gc help --help --version'
         return
     fi
     _cudatrace_first_argument
@@ -151,6 +151,7 @@ _cudatrace()
         fi
         ;;
     set) _cudatrace_words '--session --db --layers --calls --sample --help' ;;
+    gc) _cudatrace_words '--session --dry-run --force --help' ;;
     flush | status | stop) _cudatrace_words '--session --db --help' ;;
     esac
 }
