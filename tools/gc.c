@@ -22,7 +22,7 @@ static const char help[] =
     "Removes what daemons that were killed have left in /dev/shm: control segments and\n"
     "sockets of sessions that no daemon serves, and segments of processes that are gone.\n"
     "Stays: what a daemon serves, what a process uses or may use, and records that are not\n"
-    "stored yet. A daemon stores these: cudatraced --session NAME --db FILE.\n"
+    "stored yet: a daemon that takes up the session stores them.\n"
     "\n"
     "  --session NAME  this session alone (default: all of this user's)\n"
     "  --dry-run       say what would be done, and do nothing\n"
