@@ -1,5 +1,6 @@
 """`cudatrace gc` takes away what killed daemons and their programs left, and nothing else: not what a daemon serves, what a
 process uses or may use, what is not stored, or what only looks like ours."""
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -8,9 +9,13 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 
 from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from fault_test import promise  # noqa: E402: lies beside the table of promises
 
 SHM = pathlib.Path("/dev/shm")
 # Offsets in struct ct_segment (proto/segment.h).
@@ -90,7 +95,7 @@ def wait_until(what, condition):
         check(time.monotonic() < deadline, "never", what)
 
 
-with Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "hold2") as hold2:
+with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "hold2") as hold2:
     equal(gc(s), {}, "what there is to do at first")
     # Served: nothing is touched, with --force neither.
     s.start_daemon()
@@ -153,10 +158,11 @@ with Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "hold2") as hold2:
             says(gc(s, "--force"), name, "removed", "of records were not stored")
             equal(names(s), [], "what is left")
         else:
-            s.start_daemon()
-            s.flush()
-            check(s.value("SELECT count(*) FROM calls") >= stored + 200, "what was kept was not stored")
-            s.stop_daemon()
+            with promise("gc-unstored"):
+                s.start_daemon()
+                s.flush()
+                check(s.value("SELECT count(*) FROM calls") >= stored + 200, "what was kept was not stored")
+                s.stop_daemon()
 
     # Incomplete, damaged, and what is not what it is called.
     uid = os.geteuid()
@@ -236,8 +242,11 @@ with Session() as s:
 
         def waits():
             check(s.daemon.poll() is None, "it did not wait:", (s.dir / "daemon.log").read_text())
-            opened = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{s.daemon.pid}/fd").iterdir() if fd.exists()]
-            return str(path) in opened
+            for fd in pathlib.Path(f"/proc/{s.daemon.pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                    if os.readlink(fd) == str(path):
+                        return True
+            return False
 
         wait_until("seen at the lock", waits)
     while s.cudatrace("status", status=None).returncode:
@@ -249,13 +258,14 @@ with Session() as s:
     for _ in range(12):
         s.start_daemon()
         kill_daemon(s)
-        sweeps = [subprocess.Popen([CUDATRACE, "gc", "--session", s.name], stdout=subprocess.DEVNULL) for _ in range(3)]
-        s.start_daemon()
-        equal([sweep.wait(DEADLINE_S) for sweep in sweeps], [0, 0, 0], "the status of gc")
-        s.flush()
-        s.run(WORKLOADS / "calls", "--calls", 10)
-        s.flush()
-        kill_daemon(s)
+        with promise("gc-daemon"):
+            sweeps = [subprocess.Popen([CUDATRACE, "gc", "--session", s.name], stdout=subprocess.DEVNULL) for _ in range(3)]
+            s.start_daemon()
+            equal([sweep.wait(DEADLINE_S) for sweep in sweeps], [0, 0, 0], "the status of gc")
+            s.flush()
+            s.run(WORKLOADS / "calls", "--calls", 10)
+            s.flush()
+            kill_daemon(s)
     gc(s)
     equal(names(s), [], "what is left")
     check(s.value("SELECT count(*) FROM processes") == 12, "programs")

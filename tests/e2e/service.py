@@ -8,9 +8,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from fault_test import promise  # noqa: E402: lies beside the table of promises
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cudatraced\[\d+\]: (error|warning|notice|info|debug): (.*)")
 
@@ -62,7 +66,7 @@ def start(s, *options, env=None):
 
 # A manager, by a path and by an abstract name.
 for address in ("path", "abstract"):
-    with Session() as s, fifo(s.dir, "hold") as hold:
+    with promise("service-ready"), Session() as s, fifo(s.dir, "hold") as hold:
         path = str(s.dir / "notify") if address == "path" else f"\0{s.name}-notify"
         manager = Manager(path)
         start(s, env={"NOTIFY_SOCKET": path.replace("\0", "@"), "WATCHDOG_USEC": 20000})
@@ -108,7 +112,7 @@ with Session() as s:
     equal(manager.rest(), [], "what the daemon of a run has told")
 
 # Levels; a program that calls itself what it likes makes one line; a file that logrotate took is not written again.
-with Session() as s:
+with promise("log-forged"), Session() as s:
     evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\"
     shutil.copy(WORKLOADS / "calls", evil)
     start(s, "--log-level", "info")
@@ -145,7 +149,7 @@ with Session() as s:
     s.cudatrace("stop")
 
 # For the journal, its numbers in place of time and level; and no more of one kind than a person can read.
-with Session() as s:
+with promise("log-flood"), Session() as s:
     log = open(s.dir / "daemon.log", "ab")
     status = os.fstat(log.fileno())
     start(s, "--log-level", "info", env={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
