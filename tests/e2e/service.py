@@ -1,7 +1,9 @@
 """What a service manager and the log are told: READY once the session is served, a line of status, STOPPING; and of each event
 one line, which no program can forge and none can make too many of."""
+import fcntl
 import os
 import pathlib
+import pty
 import re
 import select
 import shutil
@@ -9,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 
 from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo
@@ -113,7 +116,7 @@ with Session() as s:
 
 # Levels; a program that calls itself what it likes makes one line; a file that logrotate took is not written again.
 with promise("log-forged"), Session() as s:
-    evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\"
+    evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
     shutil.copy(WORKLOADS / "calls", evil)
     start(s, "--log-level", "info")
     while s.cudatrace("status", status=None).returncode:
@@ -122,7 +125,7 @@ with promise("log-forged"), Session() as s:
     s.flush()
     s.stop_daemon()
     lines = log_of(s)
-    name = "\"" + str(s.dir) + r"/a\x0a2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\" + "\""
+    name = "\"" + str(s.dir) + r"/a\x0a2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\xe2\x80\xae\xff" + "\""
     equal([text for _, text in lines if "forged" in text and "is traced" in text][0].split(": ", 1)[1], name, "its name")
     equal([level for level, _ in lines], ["info"] * 4, lines)
     check(lines[0][1].startswith(f"serving session {s.name}, database \""), lines[0])
@@ -175,3 +178,21 @@ with promise("log-flood"), Session() as s:
     s.stop_daemon()
     check(LINE.fullmatch((s.dir / "daemon.log").read_text().splitlines()[-1]), "not the journal, and written for it")
     log.close()
+
+# A terminal that goes takes the daemon with it, which stores what was recorded.
+with Session() as s, fifo(s.dir, "hold") as hold:
+    ours, its = pty.openpty()
+    s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name], stdin=its, stdout=its, stderr=its,
+                                start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(its)
+    while s.cudatrace("status", status=None).returncode:
+        check(s.daemon.poll() is None, "the daemon went")
+    held = s.start(WORKLOADS / "calls", "--calls", 100, "--hold", hold, stdout=subprocess.PIPE)
+    check(b" ok\n" in held.stdout.readline(), "the program's calls")
+    os.close(ours)
+    equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's status")
+    s.daemon = None
+    check(s.value("SELECT count(*) FROM calls") > 100, "what was recorded is stored")
+    hold.write_bytes(b"\n")
+    held.stdout.close()
+    equal(held.wait(DEADLINE_S), 0, "the program's status")
