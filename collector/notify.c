@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -22,16 +23,24 @@ static int connect_to(const char *path)
         address.sun_path[0] = '\0'; /* a name without a file */
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, bytes) == 0)
+    const struct timeval patience = { .tv_sec = 5 };
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+        connect(fd, (struct sockaddr *)&address, bytes) == 0)
         return fd;
     if (fd >= 0)
         close(fd);
     return -1;
 }
 
+static bool say(const struct ct_notify *notify, const char *lines, int flags)
+{
+    return notify->fd >= 0 && send(notify->fd, lines, strlen(lines), MSG_NOSIGNAL | flags) >= 0;
+}
+
+/* A manager whose queue is full is waited for where it must know, not where the next one says as much. */
 static void on_watchdog(uv_timer_t *timer)
 {
-    ct_notify_say(timer->data, "WATCHDOG=1");
+    say(timer->data, "WATCHDOG=1", MSG_DONTWAIT);
 }
 
 /* Half of what the manager waits, as it recommends; 0 when it does not wait for this process. */
@@ -55,22 +64,18 @@ void ct_notify_init(struct ct_notify *notify, uv_loop_t *loop, bool supervised)
         uv_timer_start(&notify->watchdog, on_watchdog, ms, ms);
 }
 
-/* A manager that does not read is not waited for. */
 void ct_notify_say(const struct ct_notify *notify, const char *lines)
 {
-    if (notify->fd >= 0)
-        (void)!send(notify->fd, lines, strlen(lines), MSG_NOSIGNAL | MSG_DONTWAIT);
+    say(notify, lines, 0);
 }
 
 void ct_notify_status(struct ct_notify *notify, const char *text)
 {
-    if (strncmp(notify->status, text, sizeof(notify->status) - 1) == 0)
-        return;
-    snprintf(notify->status, sizeof(notify->status), "%s", text);
-    char line[sizeof(notify->status) + 8];
-    snprintf(line, sizeof(line), "STATUS=%s", notify->status);
+    char line[sizeof(notify->status)];
+    snprintf(line, sizeof(line), "STATUS=%s", text);
     line[strcspn(line, "\n")] = '\0';
-    ct_notify_say(notify, line);
+    if (strcmp(notify->status, line) != 0 && say(notify, line, MSG_DONTWAIT))
+        memcpy(notify->status, line, sizeof(line));
 }
 
 void ct_notify_reloading(const struct ct_notify *notify)

@@ -87,7 +87,10 @@ for address in ("path", "abstract"):
         check("STOPPING=1" not in manager.told, manager.told)
         hold.write_bytes(b"\n")
         equal(held.wait(DEADLINE_S), 0, "the program's status")
-        s.stop_daemon()
+        s.daemon.send_signal(signal.SIGTERM)
+        manager.wait_for("STOPPING=1")  # read by now: the queue is short, and full of the watchdog's
+        equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's exit status")
+        s.daemon = None
         manager.rest()
         equal(manager.told.count("STOPPING=1"), 1, "STOPPING in " + repr(manager.told))
         s.check_identity()
