@@ -163,7 +163,7 @@ static void expire(struct ct_collection *collection, const struct ct_batch *batc
 
 static void note_removed(const char *path)
 {
-    ct_log("%s is removed: the trace is bounded by --max-db or --keep", path);
+    ct_log(CT_LOG_file_removed, "%s is removed: the trace is bounded by --max-db or --keep", path);
 }
 
 static void prune(struct ct_collection *collection, uint64_t now_ns)
@@ -197,11 +197,11 @@ void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *re
     const uint64_t now_ns = ct_monotonic_ns();
     if (ct_store_go_on(collection->store) != 0) {
         collection->go_on_after_ns = now_ns + GO_ON_RETRY_NS;
-        ct_log("the trace cannot go on in its next file (%s): %s; it goes on in %s", report->go_on,
-               ct_store_error(collection->store), ct_store_path(collection->store));
+        ct_log(CT_LOG_file_refused, "the trace cannot go on in its next file (%s): %s; it goes on in %s",
+               report->go_on, ct_store_error(collection->store), ct_store_path(collection->store));
         return;
     }
-    ct_log("the trace goes on in %s: %s", ct_store_path(collection->store), report->go_on);
+    ct_log(CT_LOG_file_begun, "the trace goes on in %s: %s", ct_store_path(collection->store), report->go_on);
     EACH_PROCESS(p) ct_process_revert(p);
     prune(collection, now_ns);
 }

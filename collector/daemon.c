@@ -3,6 +3,7 @@
 #include "command.h"
 #include "guard.h"
 #include "log.h"
+#include "notify.h"
 #include "session.h"
 #include "trace_files.h"
 #include "watch.h"
@@ -31,7 +32,8 @@ struct daemon {
     struct ct_watch *watch;
     struct ct_commands *commands;
     uv_timer_t pace, housekeeping, unused;
-    uv_signal_t term, interrupt;
+    uv_signal_t term, interrupt, hangup;
+    struct ct_notify notify;
     struct followed *followed;
     char database[4096]; /* the file that was in use at the start: its trace is read by it */
     struct ct_report last;
@@ -40,6 +42,7 @@ struct daemon {
     uint64_t batch_ms; /* when the last batch came back, by the loop's clock */
     bool awake;        /* the pace timer runs or a batch is being made */
     bool failing;
+    bool rotating; /* new files were asked for, and are not there yet */
     bool stopping;
 };
 
@@ -51,6 +54,17 @@ struct followed {
     struct followed *next;
     bool ended;
 };
+
+/* A line of what it does, for `systemctl status`. */
+static void tell_status(struct daemon *daemon)
+{
+    const struct ct_report *last = &daemon->last;
+    const char *state = daemon->stopping ? "stopping" : daemon->failing ? last->error : "ok";
+    char text[200];
+    snprintf(text, sizeof(text), "%u processes, %u threads, %llu calls stored; %.120s", last->processes,
+             last->lanes, (unsigned long long)last->rows_total, state);
+    ct_notify_status(&daemon->notify, text);
+}
 
 static void on_pace(uv_timer_t *timer)
 {
@@ -110,6 +124,9 @@ static void end_earlier_images(struct daemon *daemon, const struct ct_process *p
 static void on_process(struct ct_process *process, void *data)
 {
     struct daemon *daemon = data;
+    char name[CT_LOG_NAME_BYTES];
+    ct_log(CT_LOG_process_found, "process %d is traced: %s", process->facts.pid,
+           ct_log_quote(name, process->facts.exe));
     end_earlier_images(daemon, process);
     struct followed *followed = process->pidfd >= 0 ? calloc(1, sizeof(*followed)) : NULL;
     if (followed) {
@@ -144,8 +161,13 @@ static void close_process(struct daemon *daemon, struct ct_process *process)
         uv_poll_stop(&followed->poll);
         uv_close((uv_handle_t *)&followed->poll, free_followed);
     }
+    char name[CT_LOG_NAME_BYTES];
+    ct_log_quote(name, process->facts.exe);
     if (process->broken)
-        ct_log("process %d (%s) is let go: %s", process->facts.pid, process->facts.exe, process->broken);
+        ct_log(CT_LOG_process_let_go, "process %d is let go, since %s: %s", process->facts.pid,
+               process->broken, name);
+    else
+        ct_log(CT_LOG_process_ended, "process %d is no longer traced: %s", process->facts.pid, name);
     char path[CT_NAME_BYTES];
     memcpy(path, process->path, sizeof(path));
     ct_process_close(process, true);
@@ -195,17 +217,27 @@ static void on_batch(const struct ct_report *report, void *data)
     /* What a thousand processes took lies in pieces between what stays. */
     if (report->gone && report->processes == 0)
         malloc_trim(0);
+    if (daemon->rotating && !ct_worker_busy(daemon->worker)) {
+        daemon->rotating = false;
+        ct_notify_say(&daemon->notify, "READY=1");
+    }
     find_new_segments(daemon);
     const bool failed = report->error[0] != '\0';
     if (failed != daemon->failing) {
         if (failed)
             ct_log(
+                CT_LOG_database_failed,
                 "%s; calls stay in shared memory, and are counted once it is full; trying again every second",
                 report->error);
         else
-            ct_log("the database can be written again");
+            ct_log(CT_LOG_database_back, "the database can be written again");
         daemon->failing = failed;
+        tell_status(daemon);
     }
+    if (report->rows > 0)
+        ct_log(CT_LOG_batch, "batch %llu: %llu calls of %u processes",
+               (unsigned long long)report->batches_total, (unsigned long long)report->rows,
+               report->processes);
     ct_commands_flushed(daemon->commands, report->flushed_ns, failed ? report->error : NULL);
     const uint64_t waiting = ct_commands_waiting(daemon->commands);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
@@ -248,6 +280,8 @@ static void on_housekeeping(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     look_around(daemon);
+    tell_status(daemon);
+    ct_log_catch_up(ct_monotonic_ns());
     if (!daemon->failing)
         ct_worker_request(daemon->worker, true);
 }
@@ -302,6 +336,9 @@ static void begin_stop(struct daemon *daemon)
     if (daemon->stopping)
         return;
     daemon->stopping = true;
+    ct_notify_say(&daemon->notify, "STOPPING=1");
+    tell_status(daemon);
+    ct_log(CT_LOG_stopping, "stopping: what was recorded is stored first");
     ct_session_hide(&daemon->session);
     find_segments(daemon);
     ct_worker_detach_all(daemon->worker);
@@ -316,6 +353,27 @@ static void on_signal(uv_signal_t *signal, int number)
 {
     (void)number;
     begin_stop(signal->data);
+}
+
+/* The log needs nothing for new files to begin: it is opened for each line. on_batch() says that it is done.
+ */
+static void rotate(struct daemon *daemon)
+{
+    daemon->rotating = true;
+    ct_notify_reloading(&daemon->notify);
+    ct_log(CT_LOG_rotated, "asked for new files: the log goes on in a new one if it was moved away");
+    ct_worker_request_next_file(daemon->worker);
+}
+
+/* From a terminal that goes, a hang-up means the end, as it does for every program; otherwise it is
+ * logrotate's. */
+static void on_hangup(uv_signal_t *signal, int number)
+{
+    struct daemon *daemon = signal->data;
+    if (daemon->options->on_terminal)
+        on_signal(signal, number);
+    else
+        rotate(daemon);
 }
 
 static void on_unused(uv_timer_t *timer)
@@ -345,9 +403,9 @@ static void stop_loop(struct daemon *daemon)
 {
     if (uv_is_closing((uv_handle_t *)&daemon->pace))
         return;
-    uv_handle_t *const handles[] = { (uv_handle_t *)&daemon->pace, (uv_handle_t *)&daemon->housekeeping,
-                                     (uv_handle_t *)&daemon->unused, (uv_handle_t *)&daemon->term,
-                                     (uv_handle_t *)&daemon->interrupt };
+    uv_handle_t *const handles[] = { (uv_handle_t *)&daemon->pace,      (uv_handle_t *)&daemon->housekeeping,
+                                     (uv_handle_t *)&daemon->unused,    (uv_handle_t *)&daemon->term,
+                                     (uv_handle_t *)&daemon->interrupt, (uv_handle_t *)&daemon->hangup };
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
         uv_close(handles[i], NULL);
     struct ct_process *const left = ct_worker_destroy(daemon->worker);
@@ -364,6 +422,8 @@ static void stop_loop(struct daemon *daemon)
     ct_session_close(&daemon->session);
     ct_watch_destroy(daemon->watch);
     ct_commands_destroy(daemon->commands);
+    ct_notify_finish(&daemon->notify);
+    ct_log_catch_up(UINT64_MAX);
 }
 
 static int start(struct daemon *daemon, char *message)
@@ -384,8 +444,10 @@ static int start(struct daemon *daemon, char *message)
     uv_timer_init(&daemon->loop, &daemon->unused);
     uv_signal_init(&daemon->loop, &daemon->term);
     uv_signal_init(&daemon->loop, &daemon->interrupt);
+    uv_signal_init(&daemon->loop, &daemon->hangup);
+    ct_notify_init(&daemon->notify, &daemon->loop, options->foreground);
     daemon->pace.data = daemon->housekeeping.data = daemon->unused.data = daemon;
-    daemon->term.data = daemon->interrupt.data = daemon;
+    daemon->term.data = daemon->interrupt.data = daemon->hangup.data = daemon;
 
     const struct ct_command_handler handler = { .flush = on_flush,
                                                 .stop = on_stop,
@@ -412,6 +474,7 @@ static int start(struct daemon *daemon, char *message)
     }
     uv_signal_start(&daemon->term, on_signal, SIGTERM);
     uv_signal_start(&daemon->interrupt, on_signal, SIGINT);
+    uv_signal_start(&daemon->hangup, on_hangup, SIGHUP);
     uv_timer_start(&daemon->housekeeping, on_housekeeping, HOUSEKEEPING_MS, HOUSEKEEPING_MS);
     if (options->leave_when_unused)
         uv_timer_start(&daemon->unused, on_unused, FIRST_HOLDER_MS, 0);
@@ -436,6 +499,11 @@ int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void
     if (status != 0)
         return status;
     on_ready(data);
+    char name[CT_LOG_NAME_BYTES];
+    ct_log(CT_LOG_serving, "serving session %s, database %s", daemon.session.name,
+           ct_log_quote(name, ct_store_path(daemon.store)));
+    tell_status(&daemon);
+    ct_notify_say(&daemon.notify, "READY=1");
     uv_run(&daemon.loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon.loop);
     return daemon.failing ? 1 : 0;

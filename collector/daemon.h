@@ -13,6 +13,8 @@ struct ct_daemon_options {
     uint64_t ring_bytes;
     struct ct_bounds bounds;
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the one that the kernel trusts */
+    bool foreground;        /* a service manager, if there is one, waits for this process */
+    bool on_terminal;       /* a hang-up of the terminal is the end */
     bool leave_when_unused; /* goes when its last holder goes: started by `cudatrace run` */
 };
 

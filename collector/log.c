@@ -1,35 +1,198 @@
 #include "log.h"
 
+#include "clock.h"
+
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-static const char *log_path;
+enum { TEXT_BYTES = 6000, MINUTE_S = 60 };
+#define MINUTE_NS (UINT64_C(1000000000) * MINUTE_S)
+
+static const struct {
+    const char *name;
+    char journal; /* sd-daemon(3) */
+} levels[CT_LOG_LEVELS] = {
+    [CT_LOG_ERROR] = { "error", '3' },   [CT_LOG_WARNING] = { "warning", '4' },
+    [CT_LOG_NOTICE] = { "notice", '5' }, [CT_LOG_INFO] = { "info", '6' },
+    [CT_LOG_DEBUG] = { "debug", '7' },
+};
+
+static const struct {
+    const char *name;
+    enum ct_log_level level;
+    uint32_t burst;
+} kinds[CT_LOG_KINDS] = {
+#define KIND(name, level, burst) { #name, CT_LOG_##level, burst },
+#include "log.def"
+#undef KIND
+};
+
+static struct {
+    pthread_mutex_t lock;
+    const char *path;
+    enum ct_log_level level;
+    struct {
+        uint64_t since_ns; /* the first line of this minute */
+        uint32_t said, left_out;
+    } minute[CT_LOG_KINDS];
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = CT_LOG_NOTICE };
 
 void ct_log_to(const char *path)
 {
-    log_path = path;
+    state.path = path;
 }
 
-void ct_log(const char *format, ...)
+void ct_log_set_level(enum ct_log_level level)
 {
-    char text[900], line[1024], stamp[40];
-    const time_t now = time(NULL);
-    struct tm local;
-    strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+    state.level = level;
+}
+
+bool ct_log_parse_level(const char *name, enum ct_log_level *level)
+{
+    for (size_t i = 0; i < CT_LOG_LEVELS; i++) {
+        if (strcmp(levels[i].name, name) == 0) {
+            *level = (enum ct_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name)
+{
+    size_t n = 0;
+    quoted[n++] = '"';
+    for (; *name && n + 4 < CT_LOG_NAME_BYTES; name++) {
+        if (*name == '"' || *name == '\\')
+            quoted[n++] = '\\';
+        quoted[n++] = *name;
+    }
+    quoted[n++] = '"';
+    quoted[n] = '\0';
+    return quoted;
+}
+
+/* Bytes of the letter at `text` if it may stand in a line as it is: UTF-8 that neither moves a terminal's
+ * cursor nor turns the direction of what follows. Otherwise 0. */
+static size_t letter_bytes(const uint8_t *text)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    if (text[0] < 0x80)
+        return text[0] >= 0x20 && text[0] != 0x7f;
+    if (text[0] < 0xc2 || text[0] > 0xf4)
+        return 0;
+    const size_t bytes = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    uint32_t code = text[0] & (0x7fU >> bytes);
+    for (size_t i = 1; i < bytes; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (text[i] & 0x3f);
+    }
+    const bool valid = code >= least[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+    const bool moves = code < 0xa0 || (code >= 0x200e && code <= 0x200f) ||
+                       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    return valid && !moves ? bytes : 0;
+}
+
+static void make_printable(const char *text, char *out, size_t bytes)
+{
+    size_t n = 0;
+    while (*text && n + 5 < bytes) {
+        const size_t letter = letter_bytes((const uint8_t *)text);
+        if (letter) {
+            memcpy(out + n, text, letter);
+            n += letter;
+            text += letter;
+        } else {
+            n += (size_t)snprintf(out + n, bytes - n, "\\x%02x", (unsigned char)*text++);
+        }
+    }
+    out[n] = '\0';
+}
+
+/* systemd says by device and inode which standard error it has made: a child's that was redirected is none.
+ */
+static bool is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat status;
+    return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+}
+
+static void write_line(enum ct_log_level level, const char *text)
+{
+    char line[TEXT_BYTES + 100], stamp[40];
+    int length;
+    if (!state.path && is_journal()) {
+        length = snprintf(line, sizeof(line), "<%c>%s\n", levels[level].journal, text);
+    } else {
+        const time_t now = time(NULL);
+        struct tm local;
+        strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+        length = snprintf(line, sizeof(line), "%s cudatraced[%d]: %s: %s\n", stamp, (int)getpid(),
+                          levels[level].name, text);
+    }
+    int fd = STDERR_FILENO;
+    if (state.path)
+        fd = open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    /* A line that cannot be written has nowhere else to go. */
+    if (fd < 0 || write(fd, line, (size_t)length) < 0)
+        length = 0;
+    if (state.path && fd >= 0)
+        close(fd);
+}
+
+static void end_minute(size_t kind)
+{
+    if (state.minute[kind].left_out) {
+        char text[128];
+        snprintf(text, sizeof(text), "%u similar messages suppressed (%s)", state.minute[kind].left_out,
+                 kinds[kind].name);
+        write_line(kinds[kind].level, text);
+    }
+    state.minute[kind].said = state.minute[kind].left_out = 0;
+}
+
+void ct_log_catch_up(uint64_t now_ns)
+{
+    pthread_mutex_lock(&state.lock);
+    for (size_t kind = 0; kind < CT_LOG_KINDS; kind++) {
+        if (now_ns - state.minute[kind].since_ns >= MINUTE_NS)
+            end_minute(kind);
+    }
+    pthread_mutex_unlock(&state.lock);
+}
+
+void ct_log(enum ct_log_kind kind, const char *format, ...)
+{
+    char text[TEXT_BYTES], line[TEXT_BYTES];
+    if (kinds[kind].level > state.level)
+        return;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    const int length = snprintf(line, sizeof(line), "%s cudatraced[%d]: %s\n", stamp, (int)getpid(), text);
-    int fd = STDERR_FILENO;
-    if (log_path)
-        fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    /* A line that cannot be written has nowhere else to go. */
-    if (fd < 0 || write(fd, line, (size_t)length) < 0)
-        return;
-    if (log_path)
-        close(fd);
+    make_printable(text, line, sizeof(line));
+    pthread_mutex_lock(&state.lock);
+    const uint64_t now_ns = ct_monotonic_ns();
+    if (now_ns - state.minute[kind].since_ns >= MINUTE_NS)
+        end_minute(kind);
+    if (state.minute[kind].said == 0)
+        state.minute[kind].since_ns = now_ns;
+    if (state.minute[kind].said < kinds[kind].burst) {
+        state.minute[kind].said++;
+        write_line(kinds[kind].level, line);
+    } else {
+        state.minute[kind].left_out++;
+    }
+    pthread_mutex_unlock(&state.lock);
 }

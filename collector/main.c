@@ -20,7 +20,8 @@ enum { EXIT_USAGE = 2 };
 
 static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
-    "                   [--keep DURATION] [--max-db SIZE] [--clock NAME] [--auto]\n"
+    "                   [--keep DURATION] [--max-db SIZE] [--clock NAME]\n"
+    "                   [--log-level LEVEL] [--auto]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
     "belongs to the session, and stores them in a SQLite database while they run.\n"
@@ -38,11 +39,14 @@ static const char help[] =
     "                    the oldest of them go (default: one file without bound)\n"
     "  --clock NAME      what calls are timed with: counter, the processor's; or monotonic,\n"
     "                    the kernel's (default: the counter where the kernel trusts it)\n"
+    "  --log-level LEVEL error, warning, notice, info or debug: what is logged, with all that is\n"
+    "                    graver (default: notice)\n"
     "  --auto            leave when the last `cudatrace run` that uses it has ended\n"
     "  --help, --version\n"
     "\n"
     "Without --foreground it returns once it serves the session, and logs to FILE.log.\n"
     "Stop it with `cudatrace stop` or SIGTERM: it stores what was recorded, then goes.\n"
+    "In the foreground it tells a service manager, as sd_notify(3) does, how it is.\n"
     "Exit status: 0, 1 for a failure, 2 for wrong usage.\n";
 
 static int wrong(const char *format, const char *what)
@@ -107,7 +111,7 @@ static void on_ready(void *data)
         return;
     const char ready = 0;
     if (write(readiness->fd, &ready, 1) != 1)
-        ct_log("nobody waited for the start");
+        ct_log(CT_LOG_nobody_waited, "nobody waited for the start");
     close(readiness->fd);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDIN_FILENO);
@@ -169,7 +173,7 @@ static int absolute(const char *path, char *out, size_t bytes)
 
 int main(int argc, char **argv)
 {
-    enum { DB = 1, SESSION, FOREGROUND, RING, KEEP, MAX_DB, CLOCK, AUTO, HELP, VERSION };
+    enum { DB = 1, SESSION, FOREGROUND, RING, KEEP, MAX_DB, CLOCK, LOG_LEVEL, AUTO, HELP, VERSION };
     static const struct option known[] = {
         { "db", required_argument, NULL, DB },
         { "session", required_argument, NULL, SESSION },
@@ -178,6 +182,7 @@ int main(int argc, char **argv)
         { "keep", required_argument, NULL, KEEP },
         { "max-db", required_argument, NULL, MAX_DB },
         { "clock", required_argument, NULL, CLOCK },
+        { "log-level", required_argument, NULL, LOG_LEVEL },
         { "auto", no_argument, NULL, AUTO },
         { "help", no_argument, NULL, HELP },
         { "version", no_argument, NULL, VERSION },
@@ -190,7 +195,6 @@ int main(int argc, char **argv)
     const char *session = getenv(CT_SESSION_ENV);
     if (session && *session)
         options.session = session;
-    bool foreground = false;
     for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
         switch (option) {
         case DB:
@@ -200,7 +204,7 @@ int main(int argc, char **argv)
             options.session = optarg;
             break;
         case FOREGROUND:
-            foreground = true;
+            options.foreground = true;
             break;
         case RING:
             options.ring_bytes = parse_size(optarg);
@@ -223,6 +227,13 @@ int main(int argc, char **argv)
                 return wrong("--clock %s: wants counter or monotonic", optarg);
             options.clock = optarg[0] == 'c' ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
             break;
+        case LOG_LEVEL: {
+            enum ct_log_level level;
+            if (!ct_log_parse_level(optarg, &level))
+                return wrong("--log-level %s: wants error, warning, notice, info or debug", optarg);
+            ct_log_set_level(level);
+            break;
+        }
         case AUTO:
             options.leave_when_unused = true;
             break;
@@ -252,5 +263,6 @@ int main(int argc, char **argv)
     options.database = path;
     snprintf(log_path, sizeof(log_path), "%s.log", path);
     struct readiness readiness = { .fd = -1, .log_path = log_path };
-    return foreground ? run(&options, &readiness) : run_in_background(&options, &readiness);
+    options.on_terminal = options.foreground && isatty(STDERR_FILENO);
+    return options.foreground ? run(&options, &readiness) : run_in_background(&options, &readiness);
 }

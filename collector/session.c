@@ -9,13 +9,24 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-/* The lock belongs to the open file description: no other close() in this process drops it. */
+/* The lock belongs to the open file description: no other close() in this process drops it. One that shows a
+ * process is a tool's (proto/control.h), and soon gone. */
 static int lock(int fd)
 {
-    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    return fcntl(fd, F_OFD_SETLK, &whole);
+    enum { STEPS = 2500 };
+    const struct timespec step = { .tv_nsec = 2000000 };
+    for (int i = 0; i < STEPS; i++) {
+        struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET }, held = whole;
+        if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
+            return 0;
+        if (fcntl(fd, F_OFD_GETLK, &held) != 0 || (held.l_type != F_UNLCK && held.l_pid <= 0))
+            return -1;
+        nanosleep(&step, NULL);
+    }
+    return -1;
 }
 
 static bool still_named(const struct ct_session *session)

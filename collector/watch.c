@@ -121,7 +121,7 @@ static void consider(struct ct_watch *watch, const char *path)
         return;
     }
     if (error) {
-        ct_log("segment %s is left alone: %s", path, reason);
+        ct_log(CT_LOG_segment_refused, "segment %s is left alone: %s", path, reason);
         return;
     }
     watch->open++;
@@ -144,12 +144,13 @@ static void consider_name(struct ct_watch *watch, const char *name)
 static void note_waiting(struct ct_watch *watch)
 {
     if (watch->waiting > 0 && !watch->is_short)
-        ct_log("%zu processes wait for one of the %zu that are collected from to end: there are no "
+        ct_log(CT_LOG_descriptors_short,
+               "%zu processes wait for one of the %zu that are collected from to end: there are no "
                "descriptors for "
                "more; raise the daemon's limit (ulimit -Hn, LimitNOFILE=)",
                watch->waiting, watch->open_max);
     else if (watch->waiting == 0 && watch->is_short)
-        ct_log("no process waits for descriptors any more");
+        ct_log(CT_LOG_descriptors_back, "no process waits for descriptors any more");
     watch->is_short = watch->waiting > 0;
 }
 
@@ -193,7 +194,7 @@ int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);
     if (!error && uv_fs_event_start(&watch->event, on_event, CT_SHM_DIR, 0) != 0)
-        ct_log(CT_SHM_DIR " cannot be watched: it is read once a second instead");
+        ct_log(CT_LOG_folder_unwatched, CT_SHM_DIR " cannot be watched: it is read once a second instead");
     *result = watch;
     return error;
 }

@@ -167,7 +167,7 @@ static int file_status(int fd, struct stat *status)
     return (int)syscall(SYS_fstat, fd, status);
 }
 
-/* Maps the session's control segment if a daemon holds its lock. */
+/* Maps the session's control segment if a daemon holds its lock: one that shows its process is a tool's. */
 static struct ct_control *find_daemon(const char *session)
 {
     ct_session_control_path(process.control_path, (uint32_t)geteuid(), session);
@@ -179,7 +179,7 @@ static struct ct_control *find_daemon(const char *session)
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
         status.st_size >= (off_t)sizeof(*control) && fcntl(fd, F_GETLK, &lock) == 0 &&
-        lock.l_type != F_UNLCK) {
+        lock.l_type != F_UNLCK && lock.l_pid <= 0) {
         void *map = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         control = map == MAP_FAILED ? NULL : map;
     }

@@ -2,7 +2,9 @@
  * ct_session_control_name(), created by the daemon and mapped by every hook of the session.
  *
  * A daemon is alive while it holds a write lock on the file (an open-file-description lock, which the kernel
- * drops with its holder); the file alone proves nothing. Hooks ask with F_GETLK. */
+ * drops with its holder); the file alone proves nothing. Hooks ask with F_GETLK. A tool that clears up what a
+ * killed daemon left holds the lock as a process, which F_GETLK shows: nobody takes it for a daemon, and a
+ * daemon that starts waits. */
 #ifndef CT_PROTO_CONTROL_H
 #define CT_PROTO_CONTROL_H
 

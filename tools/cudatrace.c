@@ -21,6 +21,7 @@ static const struct {
     { "status", ct_status, "what the session's daemon does" },
     { "stop", ct_stop, "stop the session's daemon, which stores what was recorded first" },
     { "doctor", ct_doctor, "what would be missed here, in a process or of a command, and why" },
+    { "gc", ct_gc, "remove what killed daemons and programs have left in shared memory" },
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -77,7 +77,7 @@ static char *read_proc(pid_t pid, const char *name, size_t *bytes)
 }
 
 /* Field 22 of /proc/PID/stat, and its state; counted from behind the last ')': a name may hold spaces. */
-static uint64_t start_of(pid_t pid, char *state)
+uint64_t ct_doctor_start_ticks(pid_t pid, char *state)
 {
     char *text = read_proc(pid, "stat", NULL);
     char *field = text ? strrchr(text, ')') : NULL;
@@ -234,7 +234,7 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     }
     patient->pid = pid;
     snprintf(patient->root, sizeof(patient->root), "/proc/%d/root", (int)pid);
-    patient->start_ticks = start_of(pid, &patient->state);
+    patient->start_ticks = ct_doctor_start_ticks(pid, &patient->state);
     read_status(patient);
     size_t bytes = 0;
     patient->command = read_proc(pid, "cmdline", &bytes);
@@ -466,7 +466,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
         return false;
     /* The daemon of another container has a number that means nothing here. */
     const bool known = doctor->daemon_pid && !doctor->shm_root[0];
-    const uint64_t daemon_start = known ? start_of(doctor->daemon_pid, NULL) : 0;
+    const uint64_t daemon_start = known ? ct_doctor_start_ticks(doctor->daemon_pid, NULL) : 0;
     if (daemon_start > patient->start_ticks)
         ct_doctor_say(
             doctor, CT_VERDICT_NOTE, "before",

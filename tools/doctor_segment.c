@@ -3,7 +3,7 @@
  * before it is used. Called by doctor_process.c. */
 #include "doctor.h"
 
-#include "segment.h"
+#include "session_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -57,15 +57,6 @@ static bool read_header(int fd, struct ct_segment *segment)
 {
     return pread(fd, segment, sizeof(*segment), 0) == (ssize_t)sizeof(*segment) &&
            segment->magic == CT_SEGMENT_MAGIC;
-}
-
-static bool is_sane(const struct ct_segment *segment)
-{
-    const uint64_t ring = segment->ring_bytes;
-    return segment->header_bytes == sizeof(*segment) && segment->function_slots <= CT_FUNCTIONS_MAX &&
-           segment->lane_slots <= CT_LANES_MAX && segment->lane_offset == CT_LANE_OFFSET &&
-           ring >= CT_RING_BYTES_MIN && ring <= CT_RING_BYTES_MAX && (ring & (ring - 1)) == 0 &&
-           segment->lane_stride == CT_LANE_HEADER_BYTES + ring && segment->clock < CT_CLOCK_COUNT;
 }
 
 static void add_functions(int fd, const struct ct_segment *segment, struct sums *sums)
@@ -184,7 +175,7 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
     /* One that an earlier process of the same number left is not its. */
     if (!read || (segment.version == CT_PROTO_VERSION && segment.process_start != traced->start_ticks)) {
         say_dormant(doctor, traced);
-    } else if (segment.version != CT_PROTO_VERSION || !is_sane(&segment)) {
+    } else if (segment.version != CT_PROTO_VERSION || !ct_segment_is_sane(&segment)) {
         ct_doctor_say(
             doctor, CT_VERDICT_MISS, "recording",
             "%s is not of this build (shared memory of version %u, not %d), or damaged: restart the process "

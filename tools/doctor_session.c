@@ -3,8 +3,8 @@
 #include "doctor.h"
 
 #include "clock_source.h"
-#include "control.h"
 #include "schema_version.h"
+#include "session_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,38 +21,6 @@
 
 /* ---- the control segment ---- */
 
-enum serving { NOBODY, LEFT_BEHIND, SERVED };
-
-/* Whether a daemon holds the lock of that control segment, whose beginning goes to `control`. */
-static enum serving read_control(const char *path, struct ct_control *control)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return NOBODY;
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    struct stat status;
-    const bool there =
-        fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-        pread(fd, control, sizeof(*control), 0) >= (ssize_t)offsetof(struct ct_control, anchors);
-    const bool held = there && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-    close(fd);
-    if (held)
-        return SERVED;
-    return there ? LEFT_BEHIND : NOBODY;
-}
-
-/* Of a file's name behind "cudatrace.", "UID.SESSION" and no more: that of a control segment. */
-static bool parse_name(const char *name, uint32_t *uid, const char **session)
-{
-    char *end;
-    const unsigned long number = strtoul(name, &end, 10);
-    if (end == name || *end != '.' || number > UINT32_MAX || !ct_session_valid(end + 1))
-        return false;
-    *uid = (uint32_t)number;
-    *session = end + 1;
-    return true;
-}
-
 /* Sessions that are served, but the one in question: most often the wrong one was asked. */
 static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes)
 {
@@ -63,19 +31,18 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
     DIR *files = opendir(folder);
     size_t n = 0;
     for (struct dirent *file; files && n < bytes && (file = readdir(files)) != NULL;) {
-        const char *session;
+        struct ct_session_file of;
         char path[PATH_MAX];
-        uint32_t uid;
-        if (strncmp(file->d_name, "cudatrace.", 10) != 0 || !parse_name(file->d_name + 10, &uid, &session) ||
-            (uid == doctor->uid && strcmp(session, doctor->session) == 0))
+        if (!ct_session_file_parse(file->d_name, &of) || of.kind != CT_FILE_CONTROL ||
+            (of.uid == doctor->uid && strcmp(of.session, doctor->session) == 0))
             continue;
         snprintf(path, sizeof(path), "%s/%s", folder, file->d_name);
         /* Another user's cannot be opened, and so not be told from one that was left behind. */
-        if (read_control(path, &control) != SERVED && access(path, R_OK) == 0)
+        if (ct_control_read(path, &control) != CT_SERVED && access(path, R_OK) == 0)
             continue;
-        n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", session);
-        if (uid != doctor->uid && n < bytes)
-            n += (size_t)snprintf(text + n, bytes - n, " (user %u)", uid);
+        n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", of.session);
+        if (of.uid != doctor->uid && n < bytes)
+            n += (size_t)snprintf(text + n, bytes - n, " (user %u)", of.uid);
     }
     if (files)
         closedir(files);
@@ -139,13 +106,13 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
             layers, calls, sample, doctor->session);
 }
 
-static void say_unserved(struct ct_doctor *doctor, enum serving serving, const struct ct_control *control)
+static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, const struct ct_control *control)
 {
     char served[512], others[600] = "", left[128] = "";
     list_served(doctor, served, sizeof(served));
     if (*served)
         snprintf(others, sizeof(others), " Served are: %s.", served);
-    if (serving == LEFT_BEHIND)
+    if (serving == CT_SERVED_LEFT)
         snprintf(left, sizeof(left), " (process %d did and was killed; the next one goes on where it was)",
                  control->daemon_pid);
     if (doctor->patient)
@@ -169,8 +136,8 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
     char control_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
     ct_session_control_path(control_path, doctor->uid, doctor->session);
     snprintf(path, sizeof(path), "%s%s", doctor->shm_root, control_path);
-    const enum serving serving = read_control(path, &control);
-    if (serving != SERVED) {
+    const enum ct_serving serving = ct_control_read(path, &control);
+    if (serving != CT_SERVED) {
         say_unserved(doctor, serving, &control);
         return false;
     }

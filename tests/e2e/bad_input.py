@@ -13,7 +13,7 @@ with Session() as s:
 
     equal(s.run(CUDATRACE, preload=False, status=2).stdout, "", "no command at all")
     refuses(2, CUDATRACE, "frobnicate", says="unknown command 'frobnicate'")
-    for command in ("run", "sql", "report", "flush", "status", "stop", "doctor"):
+    for command in ("run", "sql", "report", "flush", "status", "stop", "doctor", "gc"):
         refuses(2, CUDATRACE, command, "--frobnicate", says="--frobnicate")
         refuses(2, CUDATRACE, command, "--session", "a/b", "x", says="session 'a/b'")
         refuses(2, CUDATRACE, command, "--session", says="wants a value")
@@ -38,6 +38,9 @@ with Session() as s:
         refuses(2, DAEMON, *here, "--keep", duration, says=f"--keep {duration}: wants a duration")
     for clock in ("sundial", "count", ""):
         refuses(2, DAEMON, *here, "--clock", clock, says="--clock")
+    for level in ("loud", "warn", ""):
+        refuses(2, DAEMON, *here, "--log-level", level, says="--log-level")
+    refuses(2, CUDATRACE, "gc", "everything", says="'everything'")
     refuses(2, DAEMON, *here, "--frobnicate", says="--frobnicate")
     refuses(2, DAEMON, *here, "surplus", says="'surplus'")
     refuses(2, DAEMON, "--db", s.db, "--session", "a/b", says="'a/b'")

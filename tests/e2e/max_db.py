@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import sqlite3
 
 from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, check, equal, fifo
@@ -158,6 +159,19 @@ with Session() as s:
         equal(reader.execute("SELECT count(*) FROM call").fetchone(), seen, "what the reader sees")
         check_series(s)
         check_truth(s)
+    check_truth(s)
+
+# Asked for.
+with Session() as s:
+    s.start_daemon()
+    for number in (1, 2, 3):
+        equal(workload(s, 1000).wait(60), 0, "a program's status")
+        s.flush()
+        equal(files(s), list(range(1, number + 1)), "files")
+        s.daemon.send_signal(signal.SIGHUP)
+        while files(s)[-1] == number:
+            s.flush()
+    check_series(s)
     check_truth(s)
 
 with Session() as s:

@@ -48,6 +48,7 @@ _cudatrace_value()
     --format) _cudatrace_words 'table csv json' ;;
     --pid) _cudatrace_pids ;;
     --clock) _cudatrace_words 'counter monotonic' ;;
+    --log-level) _cudatrace_words 'error warning notice info debug' ;;
     --keep) _cudatrace_words '10m 1h 24h 7d' ;;
     --max-db) _cudatrace_words '500M 2G 20G 100G' ;;
     --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
@@ -114,7 +115,7 @@ _cudatrace()
     COMPREPLY=()
     _cudatrace_current
     if ((COMP_CWORD == 1)); then
-        _cudatrace_words 'run sql report flush set status stop doctor help --help --version'
+        _cudatrace_words 'run sql report flush set status stop doctor gc help --help --version'
         return
     fi
     _cudatrace_first_argument
@@ -151,6 +152,7 @@ _cudatrace()
         fi
         ;;
     set) _cudatrace_words '--session --db --layers --calls --sample --help' ;;
+    gc) _cudatrace_words '--session --dry-run --force --help' ;;
     flush | status | stop) _cudatrace_words '--session --db --help' ;;
     esac
 }
@@ -160,7 +162,8 @@ _cudatraced()
     local cur prev
     COMPREPLY=()
     _cudatrace_current
-    _cudatrace_value "$prev" || _cudatrace_words '--db --session --foreground --ring --keep --max-db --clock --auto --help --version'
+    _cudatrace_value "$prev" ||
+        _cudatrace_words '--db --session --foreground --ring --keep --max-db --clock --log-level --auto --help --version'
 }
 
 complete -F _cudatrace cudatrace

@@ -1,0 +1,273 @@
+"""`cudatrace gc` takes away what killed daemons and their programs left, and nothing else: not what a daemon serves, what a
+process uses or may use, what is not stored, or what only looks like ours."""
+import contextlib
+import fcntl
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from fault_test import promise  # noqa: E402: lies beside the table of promises
+
+SHM = pathlib.Path("/dev/shm")
+# Offsets in struct ct_segment (proto/segment.h).
+VERSION, RING_BYTES, PID_NAMESPACE = 8, 40, 80
+OLD = (0, 0)
+GONE_PID = 2 ** 22 - 1  # above every pid_max
+
+
+def names(s):
+    """What there is of the session."""
+    return sorted(path.name for path in SHM.glob(f"cudatrace.{os.geteuid()}.{s.name}*"))
+
+
+def told(text):
+    """{name: (word, why)} of gc's lines."""
+    lines = re.findall(r"^(kept|removed|would remove) +(cudatrace\.\S+), [^:]+: (.*)$", text, re.M)
+    equal(len(lines), text.count("\n") - 1, "lines in " + text)
+    return {name: (word, why) for word, name, why in lines}
+
+
+def gc(s, *options):
+    """What it does, which is what it said that it would do."""
+    before = names(s)
+    dry = told(s.cudatrace("gc", "--dry-run", *options).stdout)
+    equal(names(s), before, "after --dry-run")
+    done = s.cudatrace("gc", *options)
+    did = told(done.stdout)
+    equal({name: (word.replace("would remove", "removed"), why) for name, (word, why) in dry.items()}, did, "dry run and run")
+    gone = {name for name, (word, _) in did.items() if word == "removed"}
+    equal(set(before) - set(names(s)), gone, "what went")
+    check(re.search(rf"^removed {len(gone)}, .*; kept {len(did) - len(gone)}, ", done.stdout, re.M), done.stdout)
+    return did
+
+
+def control(s):
+    return f"cudatrace.{os.geteuid()}.{s.name}"
+
+
+def segment(s, pid):
+    found = [name for name in names(s) if name.startswith(f"{control(s)}.{pid}.")]
+    equal(len(found), 1, f"segments of {pid} in {names(s)}")
+    return found[0]
+
+
+def says(did, name, word, text):
+    check(name in did and did[name][0] == word and text in did[name][1], name, "should be", word, "for", text, "in", did)
+
+
+def patch(name, offset, format, value):
+    with open(SHM / name, "r+b") as file:
+        file.seek(offset)
+        file.write(struct.pack(format, value))
+
+
+def kill_daemon(s):
+    s.daemon.kill()
+    s.daemon.wait()
+    s.daemon = None
+
+
+def program(s, hold):
+    """Holds its calls done."""
+    held = s.start(WORKLOADS / "calls", "--calls", 200, "--hold", hold, stdout=subprocess.PIPE)
+    check(b" ok\n" in held.stdout.readline(), "the program's calls")
+    held.stdout.close()
+    return held
+
+
+def end(child):
+    child.kill()
+    child.wait()
+
+
+def wait_until(what, condition):
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        check(time.monotonic() < deadline, "never", what)
+
+
+with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "hold2") as hold2:
+    equal(gc(s), {}, "what there is to do at first")
+    # Served: nothing is touched, with --force neither.
+    s.start_daemon()
+    held = program(s, hold)
+    s.flush()
+    for options in ((), ("--force",)):
+        did = gc(s, *options)
+        equal(len(did), 3, did)
+        for name in names(s):
+            says(did, name, "kept", f"daemon {s.daemon.pid} serves")
+    s.flush()
+
+    # The daemon is killed, and the program goes on: only the socket is of no use.
+    kill_daemon(s)
+    for options in ((), ("--force",)):
+        did = gc(s, *options)
+        says(did, segment(s, held.pid), "kept", f"process {held.pid} runs")
+        says(did, control(s), "kept", "the next daemon wants it")
+        equal(control(s) + ".sock" in did, options == (), "the socket")
+    s.start_daemon()  # goes on with what was kept
+    s.flush()
+    equal(s.value("SELECT state FROM processes"), "running", "the program after a new daemon")
+    # Another namespace: the same number there is another process, and who cannot see it cannot tell.
+    mine = os.stat("/proc/self/ns/pid").st_ino
+    kill_daemon(s)
+    name = segment(s, held.pid)
+    inside = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if os.geteuid() == 0 and subprocess.run([*inside, "true"], capture_output=True).returncode == 0:
+        from_inside = s.run(*inside, CUDATRACE, "gc", "--session", s.name, "--force", preload=False)
+        says(told(from_inside.stdout), name, "kept", "another pid namespace")
+    end(held)
+    if mine != 0xEFFFFFFC:
+        patch(name, PID_NAMESPACE, "Q", mine + 1)
+        says(gc(s, "--force"), name, "kept", "of another pid namespace may run")
+        patch(name, PID_NAMESPACE, "Q", mine)
+    # Another version's is left to that version.
+    version = struct.unpack("I", (SHM / name).read_bytes()[VERSION:VERSION + 4])[0]
+    patch(name, VERSION, "I", version + 1)
+    says(gc(s, "--force"), name, "kept", "another version's")
+    patch(name, VERSION, "I", version)
+    # The program is gone, and all that it recorded is stored.
+    did = gc(s)
+    says(did, name, "removed", f"process {held.pid} is gone")
+    says(did, control(s), "removed", "no daemon serves")
+    equal(names(s), [], "what is left")
+
+    # Records that are not stored stay for the next daemon; with --force they go.
+    for forced in (False, True):
+        s.start_daemon()
+        stored = s.value("SELECT count(*) FROM calls")
+        s.daemon.send_signal(signal.SIGSTOP)
+        held = program(s, hold2)
+        end(held)
+        kill_daemon(s)
+        name = segment(s, held.pid)
+        did = gc(s)
+        says(did, name, "kept", "of records are not stored: cudatraced --session " + s.name)
+        says(did, control(s), "kept", "the next daemon wants it")
+        if forced:
+            says(gc(s, "--force"), name, "removed", "of records were not stored")
+            equal(names(s), [], "what is left")
+        else:
+            with promise("gc-unstored"):
+                s.start_daemon()
+                s.flush()
+                check(s.value("SELECT count(*) FROM calls") >= stored + 200, "what was kept was not stored")
+                s.stop_daemon()
+
+    # Incomplete, damaged, and what is not what it is called.
+    uid = os.geteuid()
+    made = {}
+
+    def make(suffix, word, text, content=b"", age=OLD):
+        path = SHM / f"{control(s)}{suffix}"
+        path.write_bytes(content)
+        if age:
+            os.utime(path, age)
+        made[path.name] = (word, text)
+
+    make(f".{GONE_PID}.1a", "removed", "never completed")
+    make(f".{GONE_PID}.1b", "removed", "never completed", bytes(1 << 20))
+    make(f".{GONE_PID}.1c", "kept", "is making it", age=None)
+    make(f".{os.getpid()}.1d", "kept", "is making it")
+    os.symlink("/etc/passwd", SHM / f"{control(s)}.7.1e")
+    made[f"{control(s)}.7.1e"] = ("kept", "not what it is called")
+    os.mkdir(SHM / f"{control(s)}.sock")
+    made[f"{control(s)}.sock"] = ("kept", "not what it is called")
+    did = gc(s)
+    for name, (word, text) in made.items():
+        says(did, name, word, text)
+    equal(set(did), set(made), "what was judged")
+    os.rmdir(SHM / f"{control(s)}.sock")
+    for name in names(s):
+        (SHM / name).unlink()
+
+    # Names that only begin like ours.
+    strangers = [f"cudatrace.{uid}.{s.name}{rest}" for rest in
+                 (".sock2", ".sock.1", ".12", ".12.", ".12.1g", ".12.1a.2", ".-1.1a", ".012.1a", "..sock", ".x.1a", ".99999999999.1a",
+                  ".12.1A", "+", "\n.12.1a", " .sock")]
+    strangers += [f"cudatrace.0{uid}.{s.name}.sock", f"cudatrace.{uid + 1}.{s.name}.sock", f"cudatrace.{uid}.{s.name}-",
+                  f"xcudatrace.{uid}.{s.name}.sock", f"cudatrace.{uid}.{'x' * 49}{s.name}.sock"]
+    for name in strangers:
+        (SHM / name).write_bytes(b"")
+        os.utime(SHM / name, OLD)
+    try:
+        equal(gc(s, "--force"), {}, "what is done to strangers")
+        check(all((SHM / name).exists() for name in strangers), "a stranger went")
+    finally:
+        for name in strangers:
+            (SHM / name).unlink(missing_ok=True)
+
+    # A socket without a control segment.
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(SHM / f"{control(s)}.sock"))
+    left.close()
+    says(gc(s), f"{control(s)}.sock", "removed", "no daemon serves")
+    equal(names(s), [], "what is left")
+
+    # Damaged by a program that is gone: no daemon could read it.
+    s.start_daemon()
+    held = program(s, hold)
+    s.flush()
+    kill_daemon(s)
+    patch(segment(s, held.pid), RING_BYTES, "Q", 12345)
+    says(gc(s), segment(s, held.pid), "kept", f"process {held.pid} runs")
+    name = segment(s, held.pid)
+    end(held)
+    says(gc(s), name, "removed", "damaged")
+
+# A lock that shows its process is a tool's: the hook sees no daemon in it, a daemon waits for it.
+with Session() as s:
+    s.start_daemon()
+    kill_daemon(s)
+    path = SHM / control(s)
+    with open(path, "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        s.run(WORKLOADS / "calls", "--calls", 10)
+        equal([name for name in names(s) if "sock" not in name], [control(s)], "what a program made of a tool's lock")
+        did = told(s.cudatrace("gc").stdout)
+        says(did, control(s), "kept", "lock cannot be had")
+        log = open(s.dir / "daemon.log", "ab")
+        s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name], stdout=log, stderr=log)
+        log.close()
+
+        def waits():
+            check(s.daemon.poll() is None, "it did not wait:", (s.dir / "daemon.log").read_text())
+            for fd in pathlib.Path(f"/proc/{s.daemon.pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                    if os.readlink(fd) == str(path):
+                        return True
+            return False
+
+        wait_until("seen at the lock", waits)
+    while s.cudatrace("status", status=None).returncode:
+        check(s.daemon.poll() is None, "the daemon went:", (s.dir / "daemon.log").read_text())
+    s.stop_daemon()
+
+# Daemons that start while gc is at work are served by it or before it, and keep their sockets.
+with Session() as s:
+    for _ in range(12):
+        s.start_daemon()
+        kill_daemon(s)
+        with promise("gc-daemon"):
+            sweeps = [subprocess.Popen([CUDATRACE, "gc", "--session", s.name], stdout=subprocess.DEVNULL) for _ in range(3)]
+            s.start_daemon()
+            equal([sweep.wait(DEADLINE_S) for sweep in sweeps], [0, 0, 0], "the status of gc")
+            s.flush()
+            s.run(WORKLOADS / "calls", "--calls", 10)
+            s.flush()
+            kill_daemon(s)
+    gc(s)
+    equal(names(s), [], "what is left")
+    check(s.value("SELECT count(*) FROM processes") == 12, "programs")
+    s.check_identity()
+    s.run(CUDATRACE, "gc", "--dry-run", preload=False)  # all sessions, those of other tests among them

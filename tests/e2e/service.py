@@ -1,0 +1,201 @@
+"""What a service manager and the log are told: READY once the session is served, a line of status, STOPPING; and of each event
+one line, which no program can forge and none can make too many of."""
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import termios
+import time
+
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from fault_test import promise  # noqa: E402: lies beside the table of promises
+
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cudatraced\[\d+\]: (error|warning|notice|info|debug): (.*)")
+
+
+class Manager:
+    """The end of NOTIFY_SOCKET that systemd has."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.told = []
+
+    def wait_for(self, beginning):
+        """Reads until a line that begins so; returns it."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            ready, _, _ = select.select([self.socket], [], [], max(0, deadline - time.monotonic()))
+            check(ready, "not told", beginning, "but", self.told)
+            lines = self.socket.recv(4096).decode().split("\n")
+            self.told += lines
+            for line in lines:
+                if line.startswith(beginning):
+                    return line
+
+    def rest(self):
+        self.socket.setblocking(False)
+        try:
+            while True:
+                self.told += self.socket.recv(4096).decode().split("\n")
+        except BlockingIOError:
+            return self.told
+
+
+def log_of(s):
+    """[(level, text)], every line being one."""
+    text = (s.dir / "daemon.log").read_text()
+    lines = [LINE.fullmatch(line) for line in text.splitlines()]
+    check(all(lines), "a line of", repr(text), "is no event")
+    return [line.groups() for line in lines]
+
+
+def start(s, *options, env=None):
+    """Started, and not waited for."""
+    with open(s.dir / "daemon.log", "ab") as log:
+        s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name, *options], stdout=log, stderr=log,
+                                    env=dict(os.environ, **{key: str(value) for key, value in (env or {}).items()}))
+
+
+
+# A manager, by a path and by an abstract name.
+for address in ("path", "abstract"):
+    with promise("service-ready"), Session() as s, fifo(s.dir, "hold") as hold:
+        path = str(s.dir / "notify") if address == "path" else f"\0{s.name}-notify"
+        manager = Manager(path)
+        start(s, env={"NOTIFY_SOCKET": path.replace("\0", "@"), "WATCHDOG_USEC": 20000})
+        manager.wait_for("READY=1")
+        check(any(line.startswith("STATUS=0 processes, 0 threads, 0 calls stored; ok") for line in manager.told), manager.told)
+        s.cudatrace("status")  # ready means served: the first question is answered
+        manager.wait_for("WATCHDOG=1")
+        held = s.start(WORKLOADS / "calls", "--calls", 100, "--hold", hold, stdout=subprocess.DEVNULL)
+        while not re.match(r"STATUS=1 processes, 2 threads, [1-9]\d* calls stored; ok", manager.wait_for("STATUS=")):
+            pass
+        s.daemon.send_signal(signal.SIGHUP)
+        manager.wait_for("RELOADING=1")
+        check(re.search(r"RELOADING=1 MONOTONIC_USEC=\d+$", " ".join(manager.told)), manager.told)
+        manager.wait_for("READY=1")
+        check("STOPPING=1" not in manager.told, manager.told)
+        hold.write_bytes(b"\n")
+        equal(held.wait(DEADLINE_S), 0, "the program's status")
+        s.daemon.send_signal(signal.SIGTERM)
+        manager.wait_for("STOPPING=1")  # read by now: the queue is short, and full of the watchdog's
+        equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's exit status")
+        s.daemon = None
+        manager.rest()
+        equal(manager.told.count("STOPPING=1"), 1, "STOPPING in " + repr(manager.told))
+        s.check_identity()
+
+# A session that cannot be had is never ready, nobody's watchdog is fed, and a socket that is not there is no failure.
+with Session() as s:
+    manager = Manager(str(s.dir / "notify"))
+    start(s, "--db", "/nowhere/trace.db", env={"NOTIFY_SOCKET": s.dir / "notify", "WATCHDOG_USEC": 1000})
+    equal(s.daemon.wait(DEADLINE_S), 1, "the status without a database")
+    equal(manager.rest(), [], "what was told of it")
+    start(s, env={"NOTIFY_SOCKET": s.dir / "notify", "WATCHDOG_USEC": 1000, "WATCHDOG_PID": 1})
+    manager.wait_for("READY=1")
+    s.flush()
+    s.stop_daemon()
+    check("WATCHDOG=1" not in manager.rest(), "fed another process's watchdog")
+    manager.told.clear()
+    for nowhere in (s.dir / "nothing", "unix", "@" + "x" * 200):
+        start(s, env={"NOTIFY_SOCKET": nowhere})
+        while s.cudatrace("status", status=None).returncode:
+            check(s.daemon.poll() is None, "the daemon went for want of", nowhere)
+        s.stop_daemon()
+    # A service that runs `cudatrace run` is not ready because the daemon of that is.
+    s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 10, preload=False,
+          env={"NOTIFY_SOCKET": s.dir / "notify"})
+    equal(manager.rest(), [], "what the daemon of a run has told")
+
+# Levels; a program that calls itself what it likes makes one line; a file that logrotate took is not written again.
+with promise("log-forged"), Session() as s:
+    evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
+    shutil.copy(WORKLOADS / "calls", evil)
+    start(s, "--log-level", "info")
+    while s.cudatrace("status", status=None).returncode:
+        check(s.daemon.poll() is None, "the daemon went")
+    s.run(evil, "--calls", 10)
+    s.flush()
+    s.stop_daemon()
+    lines = log_of(s)
+    name = "\"" + str(s.dir) + r"/a\x0a2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\xe2\x80\xae\xff" + "\""
+    equal([text for _, text in lines if "forged" in text and "is traced" in text][0].split(": ", 1)[1], name, "its name")
+    equal([level for level, _ in lines], ["info"] * 4, lines)
+    check(lines[0][1].startswith(f"serving session {s.name}, database \""), lines[0])
+    (s.dir / "daemon.log").unlink()
+    start(s)
+    while s.cudatrace("status", status=None).returncode:
+        check(s.daemon.poll() is None, "the daemon went")
+    s.run(WORKLOADS / "calls", "--calls", 10)
+    s.stop_daemon()
+    equal(log_of(s), [], "what a daemon says when all is well")
+
+with Session() as s:
+    s.run(DAEMON, "--db", s.db, "--session", s.name, preload=False)
+    log = pathlib.Path(f"{s.db}.log")
+    check(not log.exists(), "a log of nothing")
+    pid = int(re.search(r"^daemon (\d+)$", s.cudatrace("status").stdout, re.M)[1])
+    for moved in ("log.1", "log.2"):
+        os.kill(pid, signal.SIGHUP)
+        while not log.exists():
+            s.cudatrace("status")  # it still serves
+        log.rename(s.dir / moved)
+    for moved in ("log.1", "log.2"):
+        equal((s.dir / moved).read_text().count("asked for new files"), 1, moved)
+    s.cudatrace("stop")
+
+# For the journal, its numbers in place of time and level; and no more of one kind than a person can read.
+with promise("log-flood"), Session() as s:
+    log = open(s.dir / "daemon.log", "ab")
+    status = os.fstat(log.fileno())
+    start(s, "--log-level", "info", env={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
+    while s.cudatrace("status", status=None).returncode:
+        check(s.daemon.poll() is None, "the daemon went")
+    refused = [pathlib.Path(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{i + 1}.{i:x}") for i in range(30)]
+    for path in refused:
+        path.symlink_to("/dev/null")
+    s.flush()
+    s.stop_daemon()
+    for path in refused:
+        path.unlink()
+    lines = (s.dir / "daemon.log").read_text().splitlines()
+    check(all(re.match(r"<[3-7]>\S", line) for line in lines), lines)
+    equal(sum(line.startswith("<4>segment /dev/shm/") for line in lines), 10, lines)
+    equal([line for line in lines if "suppressed" in line], ["<4>20 similar messages suppressed (segment_refused)"], "at the end")
+    start(s, env={"JOURNAL_STREAM": "1:2"})
+    while s.cudatrace("status", status=None).returncode:
+        check(s.daemon.poll() is None, "the daemon went")
+    s.daemon.send_signal(signal.SIGHUP)
+    while "asked for new files" not in (s.dir / "daemon.log").read_text():
+        s.cudatrace("status")
+    s.stop_daemon()
+    check(LINE.fullmatch((s.dir / "daemon.log").read_text().splitlines()[-1]), "not the journal, and written for it")
+    log.close()
+
+# A terminal that goes takes the daemon with it, which stores what was recorded.
+with Session() as s, fifo(s.dir, "hold") as hold:
+    ours, its = pty.openpty()
+    s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name], stdin=its, stdout=its, stderr=its,
+                                start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(its)
+    while s.cudatrace("status", status=None).returncode:
+        check(s.daemon.poll() is None, "the daemon went")
+    held = s.start(WORKLOADS / "calls", "--calls", 100, "--hold", hold, stdout=subprocess.PIPE)
+    check(b" ok\n" in held.stdout.readline(), "the program's calls")
+    os.close(ours)
+    equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's status")
+    s.daemon = None
+    check(s.value("SELECT count(*) FROM calls") > 100, "what was recorded is stored")
+    hold.write_bytes(b"\n")
+    held.stdout.close()
+    equal(held.wait(DEADLINE_S), 0, "the program's status")

@@ -1,0 +1,66 @@
+/* A kind that has been too often is silent for a minute, its number is said once, and then it speaks again.
+ */
+#include "log.h"
+#include "clock.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BURST = 10, LINES = 25 };
+
+static char path[] = "/tmp/unit-log-XXXXXX";
+
+/* Lines of the log that hold `text`. */
+static int count(const char *text)
+{
+    char line[1024];
+    int found = 0;
+    FILE *log = fopen(path, "r");
+    assert(log);
+    while (fgets(line, sizeof(line), log))
+        found += strstr(line, text) != NULL;
+    fclose(log);
+    return found;
+}
+
+int main(void)
+{
+    const int fd = mkstemp(path);
+    assert(fd >= 0);
+    close(fd);
+    ct_log_to(path);
+    for (int i = 0; i < LINES; i++)
+        ct_log(CT_LOG_segment_refused, "segment %d", i);
+    assert(count("warning: segment") == BURST && count("suppressed") == 0);
+    ct_log_catch_up(ct_monotonic_ns()); /* its minute is not over */
+    assert(count("suppressed") == 0);
+    ct_log(CT_LOG_database_failed, "another kind");
+    assert(count("error: another kind") == 1);
+
+    const uint64_t later_ns = ct_monotonic_ns() + UINT64_C(61000000000);
+    ct_log_catch_up(later_ns);
+    ct_log_catch_up(later_ns);
+    assert(count("suppressed") == 1 &&
+           count("warning: 15 similar messages suppressed (segment_refused)") == 1);
+    ct_log(CT_LOG_segment_refused, "segment again");
+    assert(count("segment again") == 1);
+
+    ct_log(CT_LOG_serving, "unwanted");
+    ct_log_set_level(CT_LOG_ERROR);
+    ct_log(CT_LOG_database_back, "unwanted");
+    assert(count("unwanted") == 0);
+
+    char quoted[CT_LOG_NAME_BYTES], name[2000];
+    assert(strcmp(ct_log_quote(quoted, "a\"b\\c"), "\"a\\\"b\\\\c\"") == 0);
+    memset(name, '"', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    ct_log_quote(quoted, name);
+    assert(strlen(quoted) < sizeof(quoted) && quoted[strlen(quoted) - 1] == '"');
+    /* What is cut off is not cut inside an escape. */
+    assert(strlen(quoted) % 2 == 0);
+    unlink(path);
+    return 0;
+}

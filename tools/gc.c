@@ -1,0 +1,366 @@
+/* cudatrace gc: takes away what killed daemons and the programs that they traced have left in /dev/shm. Only
+ * files of this user, whose names are ours to the last letter, and only under the session's lock: a daemon
+ * that starts meanwhile waits for it, and hooks do not take it for a daemon's. */
+#include "doctor.h"
+#include "session_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: cudatrace gc [--session NAME] [--dry-run] [--force]\n"
+    "\n"
+    "Removes what daemons that were killed have left in /dev/shm: control segments and\n"
+    "sockets of sessions that no daemon serves, and segments of processes that are gone.\n"
+    "Stays: what a daemon serves, what a process uses or may use, and records that are not\n"
+    "stored yet: a daemon that takes up the session stores them.\n"
+    "\n"
+    "  --session NAME  this session alone (default: all of this user's)\n"
+    "  --dry-run       say what would be done, and do nothing\n"
+    "  --force         remove records of processes that are gone, stored or not\n"
+    "\n"
+    "Exit status: 0, 1 when something that was to go could not be removed, 2 for wrong usage.\n";
+
+struct gc {
+    struct ct_options options;
+    bool dry_run, force;
+    struct ct_session_file *files; /* sorted by session, a session's control segment last */
+    size_t count;
+    unsigned removed, kept, failed;
+    uint64_t removed_bytes, kept_bytes;
+};
+
+/* What is to become of a file: removed, or kept for a reason. */
+struct verdict {
+    bool remove;
+    char why[256];
+};
+
+#define KEEP(...)   verdict_of(false, __VA_ARGS__)
+#define REMOVE(...) verdict_of(true, __VA_ARGS__)
+__attribute__((format(printf, 2, 3))) static struct verdict verdict_of(bool remove, const char *format, ...)
+{
+    struct verdict verdict = { .remove = remove };
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(verdict.why, sizeof(verdict.why), format, arguments);
+    va_end(arguments);
+    return verdict;
+}
+
+/* ---- processes ---- */
+
+enum life { GONE, RUNS, UNKNOWN };
+
+static uint64_t own_namespace(void)
+{
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+/* A process of our namespace. */
+static enum life life_of(int32_t pid, uint64_t start_ticks)
+{
+    if (kill(pid, 0) != 0 && errno == ESRCH)
+        return GONE;
+    char state = '?';
+    const uint64_t start = ct_doctor_start_ticks(pid, &state);
+    if (start == 0)
+        return UNKNOWN;
+    const bool another = start_ticks != 0 && start != start_ticks;
+    return another || state == 'Z' || state == 'X' ? GONE : RUNS;
+}
+
+/* The last number behind "NSpid:" of /proc/PROCESS/status, -1 when it is not told. */
+static int32_t inner_pid(const char *process)
+{
+    char path[300], line[512];
+    int32_t pid = -1;
+    snprintf(path, sizeof(path), "/proc/%s/status", process);
+    FILE *status = fopen(path, "re");
+    while (status && fgets(line, sizeof(line), status)) {
+        const char *last = strncmp(line, "NSpid:", 6) == 0 ? strrchr(line, '\t') : NULL;
+        if (last)
+            pid = (int32_t)strtol(last + 1, NULL, 10);
+    }
+    if (status)
+        fclose(status);
+    return pid;
+}
+
+/* A process of another namespace. Only from the first one are all others seen, and only where /proc hides
+ * nothing: elsewhere one that is not found may well run. */
+static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
+{
+    enum { FIRST_NAMESPACE = 0xEFFFFFFC }; /* PROC_PID_INIT_INO */
+    enum life life = GONE;
+    if (own_namespace() != (uint64_t)(uint32_t)FIRST_NAMESPACE || access("/proc/1/stat", R_OK) != 0 ||
+        start_ticks == 0)
+        return UNKNOWN;
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return UNKNOWN;
+    for (struct dirent *entry; life == GONE && (entry = readdir(proc)) != NULL;) {
+        const pid_t here = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (here > 0 && inner_pid(entry->d_name) == pid && ct_doctor_start_ticks(here, NULL) == start_ticks)
+            life = RUNS;
+    }
+    closedir(proc);
+    return life;
+}
+
+/* ---- verdicts ---- */
+
+/* Bytes of records that were published and not taken. */
+static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
+{
+    uint64_t slots = 0;
+    struct ct_lane lane;
+    const uint32_t lanes = segment->lanes < segment->lane_slots ? segment->lanes : segment->lane_slots;
+    for (uint32_t i = 0; i < lanes; i++) {
+        if (pread(fd, &lane, sizeof(lane), (off_t)ct_segment_lane_offset(segment, i)) !=
+            (ssize_t)sizeof(lane))
+            break;
+        slots += ct_lane_state(&lane).position - lane.tail;
+    }
+    return slots * sizeof(struct ct_record);
+}
+
+/* Making a segment takes a millisecond, so that an old one without a header was left so. Its maker's number
+ * may be one of another namespace, and nobody's here. */
+static struct verdict judge_incomplete(const struct ct_session_file *file, const struct stat *status)
+{
+    enum { MAKING_S = 10 };
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (kill(file->pid, 0) == 0 || errno != ESRCH || now.tv_sec - status->st_mtim.tv_sec <= MAKING_S)
+        return KEEP("process %d is making it", file->pid);
+    return REMOVE("never completed, and its maker is gone");
+}
+
+static struct verdict judge_header(const struct gc *gc, const struct ct_session_file *file, int fd,
+                                   const struct stat *status)
+{
+    static struct ct_segment segment;
+    char size[32];
+    if ((uint64_t)status->st_size < CT_LANE_OFFSET ||
+        pread(fd, &segment, sizeof(segment), 0) != (ssize_t)sizeof(segment) || segment.magic == 0)
+        return judge_incomplete(file, status);
+    if (segment.magic != CT_SEGMENT_MAGIC || segment.version != CT_PROTO_VERSION)
+        return KEEP("another version's, which knows whether it is used");
+    if (segment.ready != 1)
+        return judge_incomplete(file, status);
+    const bool ours = segment.pid_namespace == 0 || segment.pid_namespace == own_namespace();
+    const enum life life = ours ? life_of(segment.pid, segment.process_start)
+                                : life_elsewhere(segment.pid, segment.process_start);
+    if (life == RUNS)
+        return KEEP("process %d runs", segment.pid);
+    if (life == UNKNOWN)
+        return KEEP("process %d%s may run", segment.pid, ours ? "" : " of another pid namespace");
+    if (!ct_segment_is_sane(&segment))
+        return REMOVE("damaged, and process %d is gone", segment.pid);
+    const uint64_t unstored = unstored_bytes(fd, &segment);
+    if (unstored > 0 && !gc->force)
+        return KEEP("%s of records are not stored: cudatraced --session %s --db FILE stores them, --force "
+                    "removes them",
+                    ct_doctor_size(size, unstored), file->session);
+    return unstored > 0 ? REMOVE("process %d is gone; %s of records were not stored", segment.pid,
+                                 ct_doctor_size(size, unstored))
+                        : REMOVE("process %d is gone", segment.pid);
+}
+
+static struct verdict judge_segment(const struct gc *gc, const struct ct_session_file *file, const char *path,
+                                    const struct stat *status)
+{
+    struct stat opened;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct verdict verdict = KEEP("it cannot be read");
+    if (fd >= 0 && fstat(fd, &opened) == 0 && opened.st_ino == status->st_ino)
+        verdict = judge_header(gc, file, fd, status);
+    if (fd >= 0)
+        close(fd);
+    return verdict;
+}
+
+/* `kept` counts the session's segments that stay: the next daemon wants the control segment for them. */
+static struct verdict judge(const struct gc *gc, const struct ct_session_file *file, const char *path,
+                            const struct stat *status, unsigned kept)
+{
+    const bool right_kind =
+        file->kind == CT_FILE_SOCKET ? S_ISSOCK(status->st_mode) : S_ISREG(status->st_mode);
+    if (status->st_uid != geteuid() || !right_kind)
+        return KEEP("not this user's, or not what it is called");
+    switch (file->kind) {
+    case CT_FILE_SEGMENT:
+        return judge_segment(gc, file, path, status);
+    case CT_FILE_SOCKET:
+        return REMOVE("no daemon serves the session");
+    case CT_FILE_CONTROL:
+        break;
+    }
+    return kept ? KEEP("the next daemon wants it for the segments that stay")
+                : REMOVE("no daemon serves the session");
+}
+
+/* ---- a session ---- */
+
+static void path_of(const char *name, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, CT_SHM_DIR "/%s", name);
+}
+
+static void tell(struct gc *gc, const struct ct_session_file *file, const char *path, uint64_t bytes,
+                 struct verdict verdict)
+{
+    char size[32];
+    ct_doctor_size(size, bytes);
+    if (verdict.remove && !gc->dry_run && unlink(path) != 0 && errno != ENOENT) {
+        ct_fail(EXIT_FAILURE, "gc: %s cannot be removed: %s", path, strerror(errno));
+        gc->failed++;
+        return;
+    }
+    const char *done = !verdict.remove ? "kept" : gc->dry_run ? "would remove" : "removed";
+    printf("%-12s %s, %s: %s\n", done, file->name, size, verdict.why);
+    *(verdict.remove ? &gc->removed : &gc->kept) += 1;
+    *(verdict.remove ? &gc->removed_bytes : &gc->kept_bytes) += bytes;
+}
+
+/* The session's lock, as a process holds one: a descriptor, -1 when a daemon or another gc has it. *made:
+ * there was no control segment, and the lock's is an empty one. */
+static int take_lock(const char *control_path, bool *made)
+{
+    for (;;) {
+        struct stat held, named;
+        struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        const int fd = open(control_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        if (fd < 0)
+            return -1;
+        if (fstat(fd, &held) != 0 || !S_ISREG(held.st_mode) || held.st_uid != geteuid() ||
+            fcntl(fd, F_SETLK, &whole) != 0) {
+            close(fd);
+            return -1;
+        }
+        if (stat(control_path, &named) == 0 && named.st_ino == held.st_ino) {
+            *made = fstat(fd, &held) == 0 && held.st_size == 0;
+            return fd;
+        }
+        close(fd); /* whoever had the lock took the file away */
+    }
+}
+
+static void sweep(struct gc *gc, const struct ct_session_file *first, size_t count)
+{
+    static struct ct_control control;
+    char path[PATH_MAX];
+    struct stat status;
+    unsigned kept = 0;
+    bool made = false;
+    ct_session_control_path(path, first->uid, first->session);
+    const bool served = ct_control_read(path, &control) == CT_SERVED;
+    const int lock = served || gc->dry_run ? -1 : take_lock(path, &made);
+    for (const struct ct_session_file *file = first; file < first + count; file++) {
+        path_of(file->name, path);
+        if (lstat(path, &status) != 0)
+            continue;
+        struct verdict verdict;
+        if (served)
+            verdict = KEEP("daemon %d serves the session", control.daemon_pid);
+        else if (lock < 0 && !gc->dry_run)
+            verdict = KEEP("the session's lock cannot be had");
+        else
+            verdict = judge(gc, file, path, &status, kept);
+        kept += file->kind == CT_FILE_SEGMENT && !verdict.remove;
+        tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
+    }
+    if (lock >= 0 && made) {
+        ct_session_control_path(path, first->uid, first->session);
+        unlink(path);
+    }
+    if (lock >= 0)
+        close(lock);
+}
+
+/* ---- the command ---- */
+
+static int compare(const void *left, const void *right)
+{
+    const struct ct_session_file *a = left, *b = right;
+    const int by_session = strcmp(a->session, b->session);
+    if (by_session)
+        return by_session;
+    /* Segments, socket, control segment: what goes last is what the session is locked by. */
+    return a->kind != b->kind ? (a->kind < b->kind ? 1 : -1) : strcmp(a->name, b->name);
+}
+
+static bool list_files(struct gc *gc)
+{
+    DIR *folder = opendir(CT_SHM_DIR);
+    size_t room = 0;
+    bool complete = folder != NULL;
+    for (struct dirent *entry; complete && (entry = readdir(folder)) != NULL;) {
+        struct ct_session_file file;
+        if (!ct_session_file_parse(entry->d_name, &file) || file.uid != geteuid() ||
+            (gc->options.session_given && strcmp(file.session, gc->options.session) != 0))
+            continue;
+        if (gc->count == room) {
+            room = room ? room * 2 : 64;
+            struct ct_session_file *larger = realloc(gc->files, room * sizeof(*larger));
+            complete = larger != NULL;
+            if (!complete)
+                break;
+            gc->files = larger;
+        }
+        gc->files[gc->count++] = file;
+    }
+    if (folder)
+        closedir(folder);
+    return complete;
+}
+
+enum { OPTION_DRY_RUN = 3000, OPTION_FORCE };
+
+static bool on_option(int option, const char *value, void *data)
+{
+    (void)value;
+    struct gc *gc = data;
+    *(option == OPTION_FORCE ? &gc->force : &gc->dry_run) = true;
+    return true;
+}
+
+int ct_gc(int argc, char **argv)
+{
+    static const struct option known[] = { { "dry-run", no_argument, NULL, OPTION_DRY_RUN },
+                                           { "force", no_argument, NULL, OPTION_FORCE },
+                                           { 0 } };
+    struct gc gc = { 0 };
+    bool done;
+    int status;
+    const int first = ct_options_parse(argc, argv, known, help, &gc.options, on_option, &gc, &done, &status);
+    if (done)
+        return status;
+    if (first < argc)
+        return ct_fail(EXIT_USAGE, "gc: unexpected argument '%s' (see cudatrace gc --help)", argv[first]);
+    if (!list_files(&gc))
+        return ct_fail(EXIT_FAILURE, "gc: " CT_SHM_DIR " cannot be read: %s", strerror(errno));
+    if (gc.count)
+        qsort(gc.files, gc.count, sizeof(*gc.files), compare);
+    for (size_t i = 0, next; i < gc.count; i = next) {
+        for (next = i + 1; next < gc.count && strcmp(gc.files[next].session, gc.files[i].session) == 0;)
+            next++;
+        sweep(&gc, gc.files + i, next - i);
+    }
+    free(gc.files);
+    char removed[32], kept[32];
+    printf("%s %u, %s; kept %u, %s\n", gc.dry_run ? "would remove" : "removed", gc.removed,
+           ct_doctor_size(removed, gc.removed_bytes), gc.kept, ct_doctor_size(kept, gc.kept_bytes));
+    return gc.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
