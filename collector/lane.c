@@ -81,14 +81,19 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         return;
     }
     source->head = state.position;
+    const uint64_t seen_ns = batch->now_ns - CT_PUBLISH_SLACK_NS, looked_ns = source->looked_ns;
+    source->looked_ns = seen_ns;
     if (!state.announcing || source->process->final) {
-        source->silent_ns = batch->until_ns;
+        source->silent_ns = seen_ns;
         source->announced_since_ns = 0;
         return;
     }
     /* It may have read an end time that it has not published. What it published before is in order, and it
-     * was silent at silent_ns: nothing older than either is to come. */
+     * was silent at silent_ns: nothing older than either is to come. A lane that announces something else
+     * than at the last look was silent in between, so that none is waited for longer than the patience. */
     if (source->announced_since_ns == 0 || source->announced_at != state.position) {
+        if (source->announced_since_ns > 0)
+            source->silent_ns = looked_ns;
         source->announced_at = state.position;
         source->announced_since_ns = batch->now_ns;
     }
@@ -280,6 +285,10 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
     }
     for (uint32_t cause = 0; cause < CT_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
+        /* What is counted may be the next owner's by now, who counted its tenancy before: the next batch's.
+         */
+        if (atomic_load_explicit(&lane->tenancy, memory_order_relaxed) != tenancy)
+            break;
         if (calls <= source->loss_base[cause])
             source->loss_saved[cause] = calls; /* all of earlier owners */
         if (calls == source->loss_saved[cause])

@@ -33,6 +33,7 @@ struct ct_lane_source {
 
     uint64_t last_start;   /* ticks, of the last call taken */
     uint64_t silent_ns;    /* no record older than this is to come */
+    uint64_t looked_ns;    /* as much would have been known at the last look, had it been silent then */
     uint64_t announced_at; /* position at which the lane was found announcing */
     uint64_t announced_since_ns;
 
