@@ -214,8 +214,14 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
             absorb(source, &record);
             continue;
         }
-        const uint64_t end_ns = ct_timeline_ns(source->batch->timeline, record.end, &source->clock_hint);
-        /* The batch's time lies behind: heads are read later than it. */
+        struct ct_timeline *timeline = source->batch->timeline;
+        uint64_t end_ns = ct_timeline_ns(timeline, record.end, &source->clock_hint);
+        /* The batch's time lies behind: heads are read later than it. The counter may have stepped since the
+         * batch's anchor. */
+        if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
+            ct_timeline_anchor(timeline);
+            end_ns = ct_timeline_ns(timeline, record.end, &source->clock_hint);
+        }
         if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
             break_rule(source, "a record says that it will return in the future");
             return false;
@@ -227,6 +233,15 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
     return source->source.end_ns <= until_ns;
 }
 
+uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, uint64_t ticks)
+{
+    if (source->opened[depth].ticks != ticks) {
+        source->opened[depth].ticks = ticks;
+        source->opened[depth].ns = ct_timeline_ns(source->batch->timeline, ticks, &source->clock_hint);
+    }
+    return source->opened[depth].ns;
+}
+
 static void take(struct ct_source *base, struct ct_row *row)
 {
     struct ct_lane_source *source = (struct ct_lane_source *)base;
@@ -235,9 +250,11 @@ static void take(struct ct_source *base, struct ct_row *row)
     struct ct_process_function *function = &process->functions[record->function];
     if (source->place.thread_id == 0)
         set_thread(source, atomic_load_explicit(&source->shared->tid, memory_order_relaxed), "");
-    const uint64_t ticks = ct_span_ticks(record->span);
-    const uint64_t start_ns =
-        ct_timeline_ns(source->batch->timeline, record->end - ticks, &source->clock_hint);
+    const uint64_t start = ct_record_start(record);
+    const uint32_t depth = ct_span_depth(record->span);
+    const uint64_t start_ns = source->opened[depth].ticks == start
+                                  ? source->opened[depth].ns
+                                  : ct_timeline_ns(source->batch->timeline, start, &source->clock_hint);
     row->end_ns = source->source.end_ns;
     row->duration_ns = start_ns < row->end_ns ? row->end_ns - start_ns : 0;
     row->site_id = site_of(source, record);
@@ -260,7 +277,7 @@ static void take(struct ct_source *base, struct ct_row *row)
     total->failed += record->status != 0 && record->status != STATUS_NOT_READY;
     total->calls++;
 
-    source->last_start = record->end - ticks;
+    source->last_start = start;
     source->place.position += record->slots;
     source->peeked = false;
 }
