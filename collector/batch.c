@@ -209,7 +209,8 @@ void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *re
 void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report)
 {
-    atomic_store_explicit(&collection->control->sleeping, 0, memory_order_relaxed);
+    if (!collection->quiet)
+        atomic_store_explicit(&collection->control->sleeping, 0, memory_order_relaxed);
     if (request->detach)
         EACH_PROCESS(p) ct_process_detach(p);
     if (request->flush_ns)
@@ -232,7 +233,9 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         undo(collection, report);
         report->rows = 0;
         report->flushed_ns = 0;
+        collection->quiet = false;
     } else {
+        collection->quiet = report->rows == 0;
         const uint32_t selections =
             atomic_load_explicit(&collection->control->selections, memory_order_acquire);
         CT_TEST_POINT("batch.committed");

@@ -27,6 +27,9 @@ struct ct_collection {
     /* Processes that nobody follows may still run, an earlier daemon's and those that broke a rule: their end
      * is looked for until none is left. */
     bool orphans;
+    /* The last batch found nothing. `sleeping` then stays set: whoever publishes rings, or did so long enough
+     * ago to be seen by the next batch. */
+    bool quiet;
     struct ct_merge merge;
     uint64_t meta_written_ns;
     struct ct_bounds bounds;

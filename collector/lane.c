@@ -81,14 +81,19 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         return;
     }
     source->head = state.position;
+    const uint64_t seen_ns = batch->now_ns - CT_PUBLISH_SLACK_NS, looked_ns = source->looked_ns;
+    source->looked_ns = seen_ns;
     if (!state.announcing || source->process->final) {
-        source->silent_ns = batch->until_ns;
+        source->silent_ns = seen_ns;
         source->announced_since_ns = 0;
         return;
     }
     /* It may have read an end time that it has not published. What it published before is in order, and it
-     * was silent at silent_ns: nothing older than either is to come. */
+     * was silent at silent_ns: nothing older than either is to come. A lane that announces something else
+     * than at the last look was silent in between, so that none is waited for longer than the patience. */
     if (source->announced_since_ns == 0 || source->announced_at != state.position) {
+        if (source->announced_since_ns > 0)
+            source->silent_ns = looked_ns;
         source->announced_at = state.position;
         source->announced_since_ns = batch->now_ns;
     }
@@ -209,8 +214,14 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
             absorb(source, &record);
             continue;
         }
-        const uint64_t end_ns = ct_timeline_ns(source->batch->timeline, record.end, &source->clock_hint);
-        /* The batch's time lies behind: heads are read later than it. */
+        struct ct_timeline *timeline = source->batch->timeline;
+        uint64_t end_ns = ct_timeline_ns(timeline, record.end, &source->clock_hint);
+        /* The batch's time lies behind: heads are read later than it. The counter may have stepped since the
+         * batch's anchor. */
+        if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
+            ct_timeline_anchor(timeline);
+            end_ns = ct_timeline_ns(timeline, record.end, &source->clock_hint);
+        }
         if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
             break_rule(source, "a record says that it will return in the future");
             return false;
@@ -222,6 +233,15 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
     return source->source.end_ns <= until_ns;
 }
 
+uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, uint64_t ticks)
+{
+    if (source->opened[depth].ticks != ticks) {
+        source->opened[depth].ticks = ticks;
+        source->opened[depth].ns = ct_timeline_ns(source->batch->timeline, ticks, &source->clock_hint);
+    }
+    return source->opened[depth].ns;
+}
+
 static void take(struct ct_source *base, struct ct_row *row)
 {
     struct ct_lane_source *source = (struct ct_lane_source *)base;
@@ -230,9 +250,11 @@ static void take(struct ct_source *base, struct ct_row *row)
     struct ct_process_function *function = &process->functions[record->function];
     if (source->place.thread_id == 0)
         set_thread(source, atomic_load_explicit(&source->shared->tid, memory_order_relaxed), "");
-    const uint64_t ticks = ct_span_ticks(record->span);
-    const uint64_t start_ns =
-        ct_timeline_ns(source->batch->timeline, record->end - ticks, &source->clock_hint);
+    const uint64_t start = ct_record_start(record);
+    const uint32_t depth = ct_span_depth(record->span);
+    const uint64_t start_ns = source->opened[depth].ticks == start
+                                  ? source->opened[depth].ns
+                                  : ct_timeline_ns(source->batch->timeline, start, &source->clock_hint);
     row->end_ns = source->source.end_ns;
     row->duration_ns = start_ns < row->end_ns ? row->end_ns - start_ns : 0;
     row->site_id = site_of(source, record);
@@ -255,7 +277,7 @@ static void take(struct ct_source *base, struct ct_row *row)
     total->failed += record->status != 0 && record->status != STATUS_NOT_READY;
     total->calls++;
 
-    source->last_start = record->end - ticks;
+    source->last_start = start;
     source->place.position += record->slots;
     source->peeked = false;
 }
@@ -280,6 +302,10 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
     }
     for (uint32_t cause = 0; cause < CT_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
+        /* What is counted may be the next owner's by now, who counted its tenancy before: the next batch's.
+         */
+        if (atomic_load_explicit(&lane->tenancy, memory_order_relaxed) != tenancy)
+            break;
         if (calls <= source->loss_base[cause])
             source->loss_saved[cause] = calls; /* all of earlier owners */
         if (calls == source->loss_saved[cause])

@@ -31,8 +31,13 @@ struct ct_lane_source {
     bool peeked;
     size_t clock_hint;
 
-    uint64_t last_start;   /* ticks, of the last call taken */
+    uint64_t last_start; /* ticks, of the last call taken */
+    struct {
+        uint64_t ticks, ns;
+    } opened[CT_OPEN_MAX]; /* the starts of calls that were seen open, by depth: converted while it was recent
+                            */
     uint64_t silent_ns;    /* no record older than this is to come */
+    uint64_t looked_ns;    /* as much would have been known at the last look, had it been silent then */
     uint64_t announced_at; /* position at which the lane was found announcing */
     uint64_t announced_since_ns;
 
@@ -49,6 +54,9 @@ void ct_lane_source_destroy(struct ct_lane_source *source);
 
 /* The payload behind the record that is being taken: slots - 1 slots. */
 const void *ct_lane_source_payload(const struct ct_lane_source *source);
+
+/* The time at which a call at that depth began that is seen open, or was. */
+uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, uint64_t ticks);
 
 /* Takes the lane's position and lowers batch->until_ns to what is safe. */
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch);

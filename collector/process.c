@@ -424,7 +424,7 @@ static int store_open_calls(struct ct_process *process, struct ct_batch *batch, 
         if (open[d].function >= process->function_count && sync_functions(process, batch) != 0)
             return -1;
         const uint32_t function = open[d].function < process->function_count ? open[d].function : 0;
-        const uint64_t start_ns = ct_timeline_ns(batch->timeline, open[d].start, &lane->clock_hint);
+        const uint64_t start_ns = ct_lane_source_opened(lane, (uint32_t)d, open[d].start);
         if (ct_store_open_call(batch->store, process->process_id, lane->place.thread_id, (uint32_t)d,
                                process->functions[function].function_id, start_ns) != 0)
             return -1;

@@ -1,9 +1,39 @@
 #include "timeline.h"
 
+#include "log.h"
+
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { ANCHOR_INTERVAL_NS = 5000000, FIRST_SLOPE_NS = 10000000, ANCHOR_TRIES = 5 };
+enum {
+    ANCHOR_INTERVAL_NS = 5000000,
+    FIRST_SLOPE_NS = 10000000,
+    ANCHOR_TRIES = 5,
+    /* An anchor's error, until there was no better for so long; then as much as a slew of 500 ppm may have
+     * been meanwhile: a clock that is not read in user space is read in microseconds. */
+    ERROR_NS = 1000,
+    ERROR_PATIENCE_NS = 2000000000,
+    SLEW_PARTS = 2000,
+    /* What no slew of NTP or error of a slope explains is a step: so much, and a thousandth of the time. */
+    STEP_NS = 100000,
+    STEP_PARTS = 1000,
+    /* One that another rate may be gets a line of its own: its error is a quarter of the step. More is a
+       leap. */
+    LEAP_NS = 1000000,
+    LEAP_PARTS = 2,
+    AHEAD_S = 60, /* records are at most so much younger than the newest anchor */
+};
+
+static struct ct_anchor read_machine(int tries)
+{
+    return ct_anchor_read(tries);
+}
+static void pause_machine(uint64_t ns)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+}
+static const struct ct_clocks machine = { read_machine, pause_machine };
 
 /* Nanoseconds a tick, 32.32. */
 static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
@@ -33,57 +63,164 @@ static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
     timeline->count = n + 1;
 }
 
-static bool follows(const struct ct_timeline *timeline, struct ct_anchor anchor)
+static uint64_t ticks_to_ns(uint64_t ticks, uint64_t line)
 {
-    if (timeline->count == 0)
-        return true;
+    return (uint64_t)(((unsigned __int128)ticks * line) >> 32);
+}
+
+static uint64_t ns_to_ticks(uint64_t ns, uint64_t line)
+{
+    return (uint64_t)(((unsigned __int128)ns << 32) / line);
+}
+
+/* A stretch that begins between the newest anchor and the reading `now`, `awake` ticks apart. Times in
+ * between are of both: what is read last is of the new one. */
+static void begin_stretch(struct ct_timeline *timeline, uint64_t now, uint64_t awake)
+{
     const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
-    return anchor.ticks > last->ticks && anchor.monotonic_ns > last->monotonic_ns;
+    if (timeline->stretches == CT_STRETCHES)
+        memmove(timeline->stretch, timeline->stretch + 1,
+                --timeline->stretches * sizeof(timeline->stretch[0]));
+    struct ct_stretch *old = &timeline->stretch[timeline->stretches - 1];
+    old->last = last->ticks - old->shift + awake;
+    timeline->stretch[timeline->stretches++] = (struct ct_stretch){ .first = now > awake ? now - awake : 0,
+                                                                    .last = UINT64_MAX,
+                                                                    .shift = last->ticks + awake - now };
+}
+
+enum verdict { REFUSED, TAKEN, STEPPED };
+
+/* Judges a reading and makes it the newest anchor. *off_ns: by how much it was off where it is a step. */
+static enum verdict admit(struct ct_timeline *timeline, struct ct_anchor anchor, int64_t *off_ns)
+{
+    if (timeline->count == 0) {
+        timeline->stretch[0] = (struct ct_stretch){ 0, UINT64_MAX, 0 };
+        timeline->stretches = 1;
+        append(timeline, anchor);
+        return TAKEN;
+    }
+    const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
+    if (anchor.monotonic_ns <= last->monotonic_ns)
+        return REFUSED;
+    const uint64_t now = anchor.ticks, elapsed_ns = anchor.monotonic_ns - last->monotonic_ns;
+    anchor.ticks += timeline->stretch[timeline->stretches - 1].shift;
+    if (timeline->count == 1 || timeline->stepped) {
+        if (anchor.ticks <= last->ticks)
+            return REFUSED;
+        timeline->stepped = false;
+        append(timeline, anchor);
+        return TAKEN;
+    }
+    const uint64_t line = timeline->line[timeline->count - 1], awake = ns_to_ticks(elapsed_ns, line);
+    const uint64_t error_ns = ticks_to_ns(anchor.error_ticks, line);
+    const uint64_t expected = last->ticks + awake;
+    const bool ahead = (int64_t)(anchor.ticks - expected) > 0;
+    const uint64_t off = ticks_to_ns(ahead ? anchor.ticks - expected : expected - anchor.ticks, line);
+    if (off <= STEP_NS + elapsed_ns / STEP_PARTS + error_ns) {
+        const uint64_t waited_ns = elapsed_ns > ERROR_PATIENCE_NS ? elapsed_ns - ERROR_PATIENCE_NS : 0;
+        if (elapsed_ns < ANCHOR_INTERVAL_NS || error_ns > ERROR_NS + waited_ns / SLEW_PARTS)
+            return REFUSED;
+        append(timeline, anchor);
+        return TAKEN;
+    }
+    *off_ns = ahead ? (int64_t)off : -(int64_t)off;
+    if (off > LEAP_NS + elapsed_ns / LEAP_PARTS) {
+        begin_stretch(timeline, now, awake);
+        anchor.ticks = expected;
+    }
+    timeline->stepped = true;
+    append(timeline, anchor);
+    return STEPPED;
+}
+
+static void keep(struct ct_control *control, struct ct_anchor anchor)
+{
+    const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_relaxed);
+    control->anchor[ct_anchor_place(written)] = anchor;
+    atomic_store_explicit(&control->anchors, written + 1, memory_order_release);
 }
 
 void ct_timeline_anchor(struct ct_timeline *timeline)
 {
     if (timeline->clock == CT_CLOCK_MONOTONIC)
         return;
-    const struct ct_anchor anchor = ct_anchor_read(ANCHOR_TRIES);
-    if (!follows(timeline, anchor))
+    int64_t off_ns;
+    struct ct_anchor anchor = timeline->clocks->read(ANCHOR_TRIES);
+    const enum verdict verdict = admit(timeline, anchor, &off_ns);
+    if (verdict == REFUSED)
         return;
-    if (timeline->count > 1) {
-        const struct ct_anchor *last = &timeline->anchor[timeline->count - 1];
-        const uint64_t error_ns =
-            (uint64_t)(((unsigned __int128)anchor.error_ticks * timeline->line[0]) >> 32);
-        if (anchor.monotonic_ns - last->monotonic_ns < ANCHOR_INTERVAL_NS || error_ns > 1000)
-            return;
+    keep(timeline->control, anchor);
+    if (verdict == TAKEN)
+        return;
+    ct_log(CT_LOG_clock_stepped,
+           "the counter has stepped by %lld us against CLOCK_MONOTONIC (suspended, or moved to another "
+           "machine?); "
+           "calls that returned since the anchor before, a second ago at most, may be off by as much",
+           (long long)(off_ns / 1000));
+    timeline->clocks->pause(FIRST_SLOPE_NS);
+    anchor = timeline->clocks->read(ANCHOR_TRIES);
+    if (admit(timeline, anchor, &off_ns) != REFUSED)
+        keep(timeline->control, anchor);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const uint64_t left = ((const struct ct_anchor *)a)->monotonic_ns;
+    const uint64_t right = ((const struct ct_anchor *)b)->monotonic_ns;
+    return (left > right) - (left < right);
+}
+
+void ct_timeline_begin_with(struct ct_timeline *timeline, struct ct_control *control,
+                            const struct ct_clocks *clocks)
+{
+    *timeline = (struct ct_timeline){ .clock = (enum ct_clock_kind)control->clock,
+                                      .clocks = clocks ? clocks : &machine,
+                                      .control = control };
+    if (timeline->clock == CT_CLOCK_MONOTONIC)
+        return;
+    struct ct_anchor kept[CT_ANCHORS];
+    memcpy(kept, control->anchor, sizeof(kept));
+    const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
+    kept[ct_anchor_place(written)].monotonic_ns = 0; /* perhaps half written */
+    qsort(kept, CT_ANCHORS, sizeof(kept[0]), by_time);
+    int64_t off_ns;
+    for (size_t i = 0; i < CT_ANCHORS; i++) {
+        if (kept[i].monotonic_ns > 0)
+            admit(timeline, kept[i], &off_ns);
     }
-    append(timeline, anchor);
-    struct ct_control *control = timeline->control;
-    const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_relaxed);
-    control->anchor[written % CT_ANCHORS] = anchor;
-    atomic_store_explicit(&control->anchors, written + 1, memory_order_release);
+    while (timeline->count < 2) {
+        ct_timeline_anchor(timeline);
+        timeline->clocks->pause(FIRST_SLOPE_NS);
+    }
+    ct_timeline_anchor(timeline);
 }
 
 void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control)
 {
-    *timeline = (struct ct_timeline){ .clock = (enum ct_clock_kind)control->clock, .control = control };
-    if (timeline->clock == CT_CLOCK_MONOTONIC)
-        return;
-    const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
-    for (uint64_t i = written > CT_ANCHORS ? written - CT_ANCHORS : 0; i < written; i++) {
-        const struct ct_anchor anchor = control->anchor[i % CT_ANCHORS];
-        if (follows(timeline, anchor))
-            append(timeline, anchor);
+    ct_timeline_begin_with(timeline, control, NULL);
+}
+
+/* The counter's ticks with the shift of their stretch, looked for from the newest back. */
+static uint64_t shifted(const struct ct_timeline *timeline, uint64_t ticks)
+{
+    const struct ct_stretch *newest = &timeline->stretch[timeline->stretches - 1];
+    const size_t n = timeline->count - 1;
+    const uint64_t ahead = ns_to_ticks(AHEAD_S * UINT64_C(1000000000), timeline->line[n]);
+    if (ticks >= newest->first && ticks <= timeline->anchor[n].ticks - newest->shift + ahead)
+        return ticks + newest->shift;
+    for (const struct ct_stretch *stretch = newest; stretch-- > timeline->stretch;) {
+        if (ticks >= stretch->first && ticks <= stretch->last)
+            return ticks + stretch->shift;
     }
-    while (timeline->count < 2) {
-        ct_timeline_anchor(timeline);
-        nanosleep(&(struct timespec){ .tv_nsec = FIRST_SLOPE_NS }, NULL);
-    }
-    ct_timeline_anchor(timeline);
+    return ticks + newest->shift;
 }
 
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint)
 {
     if (timeline->clock == CT_CLOCK_MONOTONIC)
         return ticks;
+    if (timeline->stretches > 1)
+        ticks = shifted(timeline, ticks);
     size_t i = *hint < timeline->count ? *hint : timeline->count - 1;
     while (i + 1 < timeline->count && ticks >= timeline->anchor[i + 1].ticks)
         i++;

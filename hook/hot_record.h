@@ -40,6 +40,7 @@ static inline __attribute__((always_inline)) struct ct_record *begin_record(stru
     const uint64_t position = self->position;
     ct_lane_announce(self->lane, position);
     const uint64_t end = ct_counter_read();
+    CT_TEST_POINT("hot_record.announced");
     struct ct_record *record =
         (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
     record->end = end;

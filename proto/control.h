@@ -18,6 +18,20 @@
 
 enum { CT_ANCHORS = 512 };
 
+/* Every second anchor goes to the first sixteen places, every second of the others to the next, and so on:
+ * sixteen of the last 32 stay, of the last 64, … and the past gets coarser, and is never forgotten. None is
+ * moved, so that a daemon that is killed leaves at most one place half written, that of the number `anchors`.
+ */
+static inline uint32_t ct_anchor_place(uint64_t number)
+{
+    enum { EACH = 16, LEVELS = CT_ANCHORS / EACH };
+    if (number == 0)
+        return CT_ANCHORS - 1; /* the first stays: nothing else comes here in centuries */
+    const uint64_t n = number + 1;
+    const int zeros = __builtin_ctzll(n), level = zeros < LEVELS ? zeros : LEVELS - 1;
+    return (uint32_t)level * EACH + (uint32_t)((n >> level >> 1) % EACH);
+}
+
 struct ct_control {
     uint64_t magic;
     uint32_t version; /* CT_PROTO_VERSION */
@@ -43,8 +57,8 @@ struct ct_control {
         uint8_t pad2[64];
     };
 
-    /* Anchors, written by the daemon alone, so that a restarted one knows the past: the newest is
-     * anchor[(anchors - 1) % CT_ANCHORS]. */
+    /* Anchors, written by the daemon alone, so that a restarted one knows the past: how many were written, of
+     * which anchor number n is in anchor[ct_anchor_place(n)] unless a later one has taken its place. */
     _Atomic uint64_t anchors;
     struct ct_anchor anchor[CT_ANCHORS];
     struct ct_selection selection;

@@ -71,6 +71,15 @@ static inline uint32_t ct_span_flags(uint64_t span)
     return (uint32_t)(span >> 60);
 }
 
+/* Ticks at entry. 2^56 ticks are 278 days at 3 GHz, 834 at 1 GHz: no call is longer. A counter that began
+ * anew meanwhile (suspend) ends a call before it began; the difference then tells the start as long as that
+ * was below 2^56. */
+static inline uint64_t ct_record_start(const struct ct_record *record)
+{
+    const uint64_t ticks = ct_span_ticks(record->span);
+    return ticks <= record->end ? record->end - ticks : (record->end - ticks) & CT_SPAN_TICKS_MAX;
+}
+
 struct ct_launch {
     uint32_t kernel; /* string number of the mangled name, 0 when unknown */
     uint32_t grid[3];

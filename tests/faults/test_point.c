@@ -60,6 +60,8 @@ void ct_test_point(const char *name)
         nth = nth * 10 + (uint32_t)(*at++ - '0');
     if (atomic_fetch_add(&passed, 1) + 1 != nth)
         return;
+    /* To this thread: the process's other threads would else take the signal, and this one go on for a while.
+     */
     const bool stop = skip(at, ":stop") != NULL;
-    raw_call(SYS_kill, raw_call(SYS_getpid, 0, 0), stop ? SIGSTOP : SIGKILL);
+    raw_call(SYS_tkill, raw_call(SYS_gettid, 0, 0), stop ? SIGSTOP : SIGKILL);
 }

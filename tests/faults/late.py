@@ -1,0 +1,68 @@
+"""What waits for whom: a thread that is stopped in the middle of a record holds the others back no longer than the patience,
+and its row then comes late, marked and counted; a call that does not return holds back nobody."""
+import os
+import signal
+
+from fault_test import Session, WORKLOADS, at_point, check, equal, fifo, promise
+
+CALLS = 200
+
+
+def late(s):
+    """As `status` counts them."""
+    return int(next(line.split()[1] for line in s.cudatrace("status").stdout.splitlines() if line.startswith("late ")))
+
+
+def rows_of(s, pid):
+    return s.value("SELECT count(*) FROM calls WHERE pid = ? AND layer = 'driver'", pid)
+
+
+with Session() as s:
+    s.start_daemon()
+    with promise("late_row"):
+        held = s.start(WORKLOADS / "calls", "--calls", CALLS, env=at_point("hot_record.announced", 50, "stop"))
+        equal(os.waitpid(held.pid, os.WUNTRACED)[1] & 0xff, 0x7f, "it is stopped")
+        others = [s.start(WORKLOADS / "calls", "--calls", CALLS) for _ in range(2)]
+        for other in others:
+            equal(other.wait(120), 0, "the status of another")
+        s.flush()
+        seen, truth = s.totals(), s.truth()
+        for other in others:
+            equal({key: n for key, n in seen.items() if key[0] == other.pid},
+                  {key: n for key, n in truth.items() if key[0] == other.pid}, "another's calls while it stands still")
+        equal(late(s), 0, "late rows so far")
+        before = rows_of(s, held.pid)
+        os.kill(held.pid, signal.SIGCONT)
+        equal(held.wait(120), 0, "its status")
+        s.flush()
+        check(rows_of(s, held.pid) > before, "its rows come once it goes on")
+        equal(late(s), 1, "late rows that status counts")
+        (late_id, behind), = s.rows("SELECT call_id, behind_ns FROM late_call")
+        check(behind > 0, "how late it was:", behind)
+        equal(s.rows("SELECT pid, end_ns FROM calls WHERE call_id = ?", late_id)[0][0], held.pid, "whose row is late")
+        check(s.value("SELECT count(*) FROM calls WHERE call_id > ? AND pid IN (?, ?)", late_id, *(o.pid for o in others)) > 0,
+              "it stands at its place, before what was stored before it")
+        equal(s.rows("SELECT a.call_id FROM calls a JOIN calls b ON b.call_id = "
+                     "(SELECT min(call_id) FROM calls c WHERE c.call_id > a.call_id) WHERE b.end_ns < a.end_ns LIMIT 5"), [],
+              "rows out of order")
+        s.check_identity()
+        s.check_truth()
+
+    with promise("blocked_call"), fifo(s.dir, "blocked") as blocked:
+        inside = s.start(WORKLOADS / "hang", "--calls", CALLS,
+                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+        with open(blocked, "rb") as reached:
+            reached.read(1)
+        other = s.start(WORKLOADS / "calls", "--calls", CALLS)
+        equal(other.wait(120), 0, "the other's status")
+        s.flush()
+        seen, truth = s.totals(), s.truth()
+        equal({key: n for key, n in seen.items() if key[0] == other.pid},
+              {key: n for key, n in truth.items() if key[0] == other.pid}, "the other's calls")
+        equal(s.value("SELECT count(*) FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", inside.pid), 1,
+              "open calls")
+        equal(late(s), 1, "late rows: no more than before")
+        inside.kill()
+        inside.wait()
+    s.flush()
+    s.check_identity()

@@ -1,0 +1,172 @@
+/* The doorbell: a collector that sleeps is woken, or has seen what there is. Each producer has a store buffer as x86-64
+ * processors have: its stores become visible later and in order, its loads do not wait for that, an atomic exchange does.
+ *
+ *   producer   ct_lane_publish(), ct_wants_doorbell() of hook/hook.h, ct_record_wake() of hook/record.c,
+ *              ct_process_ring_doorbell() of hook/process.c
+ *   collector  ct_batch_make() of collector/batch.c, ct_lane_source_publish() of lane.c (`wake`), on_batch() of daemon.c:
+ *              a batch follows while rows came or wait, one more after an empty one, and then it sleeps
+ *
+ * Between two batches lies more time than a store stays unseen (CT_PUBLISH_SLACK_NS): the pause ends when what was in the
+ * buffers at its beginning has gone. The collector's own buffer is left out: what it stores before `sleeping`, which is an
+ * exchange, is visible with it, and `wake` that is seen early only rings early.
+ * Behind a batch that found nothing `sleeping` stays, also during the look after the pause: who then publishes and finds it
+ * unset did so before the pause.
+ *
+ * What holds: when nothing moves any more, everything published was drained; the look that housekeeping takes each
+ * second is not in the model, and not needed. Twins: TWIN_AWAKE_FOR_EACH_LOOK, TWIN_NO_SECOND_LOOK, TWIN_WAKE_AT_HALF. */
+#define PRODUCERS 2
+#define RECORDS(p) (p == 0 -> 3 : 1)
+#define HALF 2 /* of a ring */
+#define NEVER 15
+
+byte position[PRODUCERS];
+byte tail[PRODUCERS];
+byte wake[PRODUCERS] = 1;
+bool sleeping;
+byte doorbell; /* the semaphore */
+
+/* Store buffers: all that is buffered are positions, so how many of them tells which. A pause waits for those that were
+ * there when it began. */
+byte buffered[PRODUCERS], awaited[PRODUCERS];
+
+inline drain_one(p)
+{
+    d_step {
+        position[p]++;
+        buffered[p]--;
+        if
+        :: awaited[p] > 0 -> awaited[p]--
+        :: else
+        fi
+    }
+}
+
+proctype store_buffer(byte p)
+{
+end:
+    do
+    :: buffered[p] > 0 -> drain_one(p)
+    od
+}
+
+proctype producer(byte p)
+{
+    byte mine = 0, rung = NEVER, seen;
+    bool heard;
+    do
+    :: mine < RECORDS(p) ->
+        atomic { buffered[p] < 2 -> buffered[p]++; mine++ } /* two stores fit the buffer */
+        atomic {
+            seen = wake[p];
+            if
+            :: mine < seen || seen == rung -> goto next
+            :: else
+            fi
+        }
+        if
+        :: sleeping ->
+            atomic {
+                buffered[p] == 0; /* an exchange waits for the buffer */
+                heard = sleeping;
+                sleeping = false
+            }
+            if
+            :: heard -> doorbell++
+            :: else
+            fi
+        :: else
+        fi;
+        d_step {
+            if
+            :: heard -> rung = seen
+            :: else
+            fi;
+            heard = false
+        }
+next:   seen = 0
+    :: else -> break
+    od
+}
+
+inline look_for_backlog()
+{
+    p = 0;
+    do
+    :: p < PRODUCERS -> d_step { backlog = backlog || position[p] != tail[p]; p++ }
+    :: else -> break
+    od;
+    p = 0
+}
+
+inline pause()
+{
+    d_step { awaited[0] = buffered[0]; awaited[1] = buffered[1]; rows = 0; backlog = false; p = 0 }
+    awaited[0] == 0 && awaited[1] == 0
+}
+
+proctype collector()
+{
+    byte p, rows, quiet_batches;
+    bool backlog, quiet;
+    do
+    ::
+        if
+#ifndef TWIN_AWAKE_FOR_EACH_LOOK
+        :: quiet -> skip
+        :: else ->
+#else
+        :: true ->
+#endif
+            sleeping = false
+        fi;
+        d_step { rows = 0; backlog = false; p = 0 }
+        do
+        :: p < PRODUCERS ->
+            atomic {
+                /* Records that are too young for the watermark stay. */
+                if
+                :: rows = rows + position[p] - tail[p]; tail[p] = position[p]
+                :: position[p] != tail[p] -> skip
+                fi;
+                p++
+            }
+        :: else -> p = 0; break
+        od;
+        do
+        :: p < PRODUCERS -> d_step {
+#ifdef TWIN_WAKE_AT_HALF
+            wake[p] = tail[p] + HALF;
+#else
+            wake[p] = tail[p] + (rows == 0 -> 1 : HALF);
+#endif
+            p++ }
+        :: else -> break
+        od;
+        sleeping = true;
+        look_for_backlog();
+        quiet = rows == 0;
+        if
+        :: rows > 0 || backlog -> quiet_batches = 0; pause()
+        :: else -> quiet_batches++;
+            if
+#ifdef TWIN_NO_SECOND_LOOK
+            :: quiet_batches < 1 -> pause()
+            :: else ->
+#else
+            :: quiet_batches < 2 -> pause()
+            :: else ->
+#endif
+end_asleep:         atomic { doorbell > 0 -> doorbell-- }
+                quiet_batches = 0
+            fi
+        fi
+    od
+}
+
+init {
+    atomic {
+        run producer(0); run producer(1); run store_buffer(0); run store_buffer(1); run collector()
+    }
+    /* Nothing moves. */
+    timeout -> assert(tail[0] == RECORDS(0) && tail[1] == RECORDS(1))
+}

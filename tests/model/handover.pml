@@ -1,0 +1,160 @@
+/* A lane changes hands: threads take a free lane, write and lose calls, and give it back; what the collector reads goes to
+ * the thread that it is of.
+ *
+ *   producer   take_free(), introduce() and give_back() of hook/thread.c; a record that finds no room, ct_record_lose() of
+ *              hook/record.c
+ *   collector  save_losses(), absorb() of CT_KIND_THREAD and ct_lane_source_publish() of collector/lane.c; a collector that
+ *              is killed begins with a tenancy that it has to ask the database about (ct_store_find_losses())
+ *
+ * What holds: a lane has one owner; records and losses are stored under the tenancy in which they came to be. Twins:
+ * TWIN_TAKE_WITHOUT_SWAP, TWIN_PASS_UNSEEN_LOSS, TWIN_TENANCY_READ_ONCE. */
+#define THREADS 2
+#define LANES 1
+#define CALLS 2
+#define SPACE 6 /* records of a lane, all told: rings are another model's business */
+
+typedef lane_of {
+    bool owned;
+    byte tenancy;
+    byte calls;     /* loss[].calls */
+    byte loss_seen;
+    byte published;
+    byte slot[SPACE]; /* records: the tenancy they are of; an introduction has INTRODUCES added */
+    /* What only the properties know. */
+    byte owners, lost_by[THREADS + 1];
+    /* The database. */
+    byte stored_position, stored_tenancy, stored_loss[THREADS + 1];
+    /* The collector's own. */
+    byte known_tenancy, base, saved
+}
+#define INTRODUCES 16
+lane_of lane[LANES];
+byte running = THREADS;
+
+proctype thread()
+{
+    byte i = 0, calls, tenancy;
+    do
+    :: i < LANES ->
+        /* take_free() */
+        if
+        :: !lane[i].owned ->
+#ifdef TWIN_TAKE_WITHOUT_SWAP
+            lane[i].owned = true;
+#else
+            atomic {
+                if
+                :: !lane[i].owned -> lane[i].owned = true
+                :: else -> goto next
+                fi
+            }
+#endif
+            calls = lane[i].calls;
+#ifndef TWIN_PASS_UNSEEN_LOSS
+            if
+            :: calls != lane[i].loss_seen -> lane[i].owned = false; goto next
+            :: else
+            fi;
+#endif
+            lane[i].owners++;
+            assert(lane[i].owners == 1);
+            /* introduce() */
+            tenancy = lane[i].tenancy + 1;
+            lane[i].tenancy = tenancy;
+            atomic {
+                lane[i].slot[lane[i].published] = INTRODUCES + tenancy;
+                lane[i].published++
+            }
+            calls = 0;
+            do
+            :: calls < CALLS -> atomic {
+                lane[i].slot[lane[i].published] = tenancy;
+                lane[i].published++;
+                calls++ }
+            :: calls < CALLS -> atomic { lane[i].lost_by[tenancy]++; lane[i].calls++; calls++ }
+            :: break
+            od;
+            atomic { lane[i].owners--; lane[i].owned = false } /* give_back() */
+            break
+        :: else
+        fi;
+next:   i++
+    :: else -> break /* no lane for it */
+    od;
+    running--
+}
+
+#define ALL_SEEN(l) (lane[l].stored_position == lane[l].published && lane[l].loss_seen == lane[l].calls)
+
+proctype collector()
+{
+    byte l = 0, k, tenancy, calls, loss, record;
+    do
+    :: running == 0 && ALL_SEEN(0) -> break
+    :: l < LANES ->
+        /* Records, up to any of those that are published. */
+        do
+        :: lane[l].stored_position < lane[l].published -> atomic {
+            record = lane[l].slot[lane[l].stored_position];
+            if
+            :: record > INTRODUCES ->
+                assert(record - INTRODUCES > lane[l].stored_tenancy);
+                lane[l].stored_tenancy = record - INTRODUCES
+            :: else -> assert(record == lane[l].stored_tenancy)
+            fi;
+            lane[l].stored_position++;
+            record = 0 }
+        :: break
+        od;
+        /* save_losses(); this one may be another daemon's, that knows nothing yet. */
+        if
+        :: true
+        :: lane[l].known_tenancy > 0 -> d_step { lane[l].known_tenancy = 0; lane[l].base = 0; lane[l].saved = 0 }
+        fi;
+        tenancy = lane[l].tenancy;
+        if
+        :: tenancy != lane[l].known_tenancy -> d_step {
+            lane[l].known_tenancy = tenancy;
+            lane[l].base = 0;
+            for (k : 1 .. THREADS) {
+                if
+                :: k < tenancy -> lane[l].base = lane[l].base + lane[l].stored_loss[k]
+                :: else
+                fi
+            }
+            k = 0 }
+        :: else
+        fi;
+        calls = lane[l].calls;
+#ifndef TWIN_TENANCY_READ_ONCE
+        if
+        :: lane[l].tenancy != tenancy -> goto later /* the losses may be the next owner's */
+        :: else
+        fi;
+#endif
+        if
+        :: calls <= lane[l].base -> lane[l].saved = calls
+        :: else
+        fi;
+        if
+        :: calls != lane[l].saved -> atomic {
+            lane[l].stored_loss[tenancy] = calls - lane[l].base;
+            assert(lane[l].stored_loss[tenancy] <= lane[l].lost_by[tenancy]);
+            lane[l].saved = calls }
+        :: else
+        fi;
+        lane[l].loss_seen = lane[l].saved;
+later:  atomic { tenancy = 0; calls = 0; l = (l + 1) % LANES }
+    od;
+    for (l : 0 .. LANES - 1) {
+        for (k : 1 .. THREADS) {
+            assert(lane[l].stored_loss[k] == lane[l].lost_by[k])
+        }
+    }
+}
+
+init {
+    atomic {
+        run thread(); run thread(); run collector()
+    }
+}

@@ -1,0 +1,159 @@
+/* The hook's own code and the collector's on one segment, as threads of one process, for TSan to watch (the
+ * `threads` build): threads come and go, their records are of one to three slots and lap the rings many
+ * times, rings fill and calls are lost, open calls are read meanwhile. In the end calls = stored + lost.
+ *
+ * TSan goes by addresses, so both ends must have one mapping: mmap() is wrapped, which by its 64-bit offsets
+ * is mmap64(). */
+#include "batch.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { THREADS = 3, GENERATIONS = 4, CALLS = 6000, LANES = 16 };
+
+bool both_ends_begin(struct ct_segment *of, struct ct_control *control);
+void both_ends_call(uint64_t number);
+
+static uint8_t *whole;
+static size_t whole_bytes;
+
+void *__real_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t bytes);
+void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *at, size_t bytes);
+
+void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    return whole && flags & MAP_SHARED ? whole + offset
+                                       : __real_mmap64(at, bytes, protection, flags, fd, offset);
+}
+int __wrap_munmap(void *at, size_t bytes)
+{
+    const uint8_t *from = at;
+    return from >= whole && from < whole + whole_bytes ? 0 : __real_munmap(at, bytes);
+}
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(EXIT_FAILURE);
+}
+
+static struct ct_segment *make_segment(const char *path)
+{
+    const uint64_t stride = CT_LANE_HEADER_BYTES + CT_RING_BYTES_MIN;
+    whole_bytes = CT_LANE_OFFSET + LANES * stride;
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || posix_fallocate(fd, 0, (off_t)whole_bytes) != 0)
+        die(path);
+    whole = __real_mmap64(NULL, whole_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (whole == MAP_FAILED)
+        die("mmap");
+    struct ct_segment *segment = (struct ct_segment *)(void *)whole;
+    segment->magic = CT_SEGMENT_MAGIC;
+    segment->version = CT_PROTO_VERSION;
+    segment->header_bytes = sizeof(*segment);
+    segment->function_slots = CT_FUNCTIONS_MAX;
+    segment->lane_slots = LANES;
+    segment->lane_offset = CT_LANE_OFFSET;
+    segment->lane_stride = stride;
+    segment->ring_bytes = CT_RING_BYTES_MIN;
+    segment->pid = getpid();
+    segment->clock = CT_CLOCK_MONOTONIC;
+    segment->anchor.monotonic_ns = ct_monotonic_ns();
+    struct ct_function *functions = (struct ct_function *)(void *)(whole + CT_DIRECTORY_OFFSET);
+    strcpy(functions[0].name, "(none)");
+    strcpy(functions[1].name, "cuOfTheTest");
+    atomic_store(&segment->functions, 2);
+    atomic_store(&segment->ready, 1);
+    return segment;
+}
+
+static void *work(void *number)
+{
+    for (uint64_t i = 0; i < CALLS; i++)
+        both_ends_call(i + (uint64_t)(uintptr_t)number);
+    return NULL;
+}
+
+static _Atomic bool done;
+
+/* Threads after threads, that take over each other's lanes. */
+static void *produce(void *unused)
+{
+    for (int generation = 0; generation < GENERATIONS; generation++) {
+        pthread_t threads[THREADS];
+        for (uintptr_t i = 0; i < THREADS; i++) {
+            if (pthread_create(&threads[i], NULL, work, (void *)i) != 0)
+                die("pthread_create");
+        }
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+    }
+    atomic_store(&done, true);
+    return unused;
+}
+
+static void collect(struct ct_collection *collection, struct ct_report *report, bool flush)
+{
+    *report = (struct ct_report){ .rows_total = report->rows_total };
+    ct_batch_make(collection,
+                  &(struct ct_request){ .snapshot_open = true, .flush_ns = flush ? ct_monotonic_ns() : 0 },
+                  report);
+    if (report->error[0] || report->gone) {
+        fprintf(stderr, "%s%s\n", report->error, report->gone ? report->gone->broken : "");
+        exit(EXIT_FAILURE);
+    }
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/both-ends.XXXXXX", path[64], name[64], message[CT_STORE_MESSAGE_BYTES];
+    if (!mkdtemp(folder))
+        die("mkdtemp");
+    snprintf(path, sizeof(path), "%s/trace.db", folder);
+    snprintf(name, sizeof(name), CT_SHM_DIR "/cudatrace-both-ends.%d", getpid());
+    static struct ct_control control = { .clock = CT_CLOCK_MONOTONIC };
+    struct ct_collection collection = { .control = &control };
+    struct ct_segment *segment = make_segment(name);
+    const char *reason;
+    if (ct_store_open(path, "test", &collection.store, message) != 0 ||
+        ct_process_open(name, &collection.processes, &reason) != 0 || !both_ends_begin(segment, &control))
+        die("open");
+    ct_timeline_begin(&collection.timeline, &control);
+
+    pthread_t producers;
+    if (pthread_create(&producers, NULL, produce, NULL) != 0)
+        die("pthread_create");
+    struct ct_report report = { 0 };
+    while (!atomic_load(&done))
+        collect(&collection, &report, false);
+    pthread_join(producers, NULL);
+    do
+        collect(&collection, &report, true);
+    while (report.backlog);
+
+    uint64_t lost = atomic_load(&segment->unlaned.calls);
+    const uint32_t lanes = atomic_load(&segment->lanes);
+    for (uint32_t i = 0; i < lanes; i++) {
+        struct ct_lane *lane = (struct ct_lane *)(void *)(whole + ct_segment_lane_offset(segment, i));
+        for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+            lost += atomic_load(&lane->loss[cause].calls);
+    }
+    const uint64_t calls = (uint64_t)THREADS * GENERATIONS * CALLS;
+    printf("%llu calls, %llu stored, %llu lost, %u lanes, %llu late\n", (unsigned long long)calls,
+           (unsigned long long)report.rows_total, (unsigned long long)lost, lanes,
+           (unsigned long long)report.late_total);
+    ct_process_close(collection.processes, true);
+    ct_store_close(collection.store);
+    ct_merge_finish(&collection.merge);
+    unlink(path);
+    rmdir(folder);
+    return report.rows_total + lost == calls ? EXIT_SUCCESS : EXIT_FAILURE;
+}
