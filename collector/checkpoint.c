@@ -1,11 +1,18 @@
 #include "checkpoint.h"
 
+#include "test_point.h"
+
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <uv.h>
 
-/* Pages of the log at which it is copied: 16 MiB. */
+/* Pages of the log at which it is copied: 16 MiB. Where there are test points, so few that tests come to
+ * them. */
+#ifdef CT_TEST_POINTS
+enum { PAGES = 64 };
+#else
 enum { PAGES = 4096 };
+#endif
 
 /* What is to be done with the log. */
 enum stage {
@@ -36,7 +43,9 @@ static void thread_main(void *data)
         if (checkpointer->stop)
             break;
         uv_mutex_unlock(&checkpointer->mutex);
+        CT_TEST_POINT("checkpoint.bulk");
         sqlite3_wal_checkpoint_v2(checkpointer->connection, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        CT_TEST_POINT("checkpoint.bulk_done");
         uv_mutex_lock(&checkpointer->mutex);
         checkpointer->stage = REST;
     }
@@ -94,7 +103,9 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
     } else if (stage == REST) {
         /* All of it, and the next commit begins the log anew. Where a reader holds it, it grows: as much
          * again until the next attempt. */
+        CT_TEST_POINT("checkpoint.rest");
         const bool all = ct_store_checkpoint(checkpointer->store);
+        CT_TEST_POINT("checkpoint.rest_done");
         checkpointer->pages = all ? PAGES : pages + PAGES;
         set_stage(checkpointer, GROWING);
     }

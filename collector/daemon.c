@@ -4,6 +4,7 @@
 #include "guard.h"
 #include "log.h"
 #include "session.h"
+#include "test_point.h"
 #include "watch.h"
 #include "worker.h"
 
@@ -204,6 +205,7 @@ static void on_batch(const struct ct_report *report, void *data)
             ct_log("the database can be written again");
         daemon->failing = failed;
     }
+    CT_TEST_POINT("daemon.answering");
     ct_commands_flushed(daemon->commands, report->flushed_ns, failed ? report->error : NULL);
     const uint64_t waiting = ct_commands_waiting(daemon->commands);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
@@ -354,7 +356,9 @@ static void stop_loop(struct daemon *daemon)
             p->path[0] = '\0';
         close_process(daemon, p);
     }
+    CT_TEST_POINT("daemon.let_go");
     ct_store_close(daemon->store);
+    CT_TEST_POINT("daemon.store_closed");
     daemon->store = NULL;
     ct_session_close(&daemon->session);
     ct_watch_destroy(daemon->watch);

@@ -2,6 +2,7 @@
 
 #include "schema_sql.h"
 #include "schema_version.h"
+#include "test_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,6 +142,7 @@ static int lock(struct ct_database *database, bool *created, char *message)
                    : fail(message, "cannot lock database '%s': %s", path, strerror(error));
     }
     database->lock_fd = fd;
+    CT_TEST_POINT("database.locked");
     return 0;
 }
 
@@ -185,8 +187,10 @@ static int create(sqlite3 *connection, const char *session, const char *boot_id)
     };
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(meta) / sizeof(meta[0]); i++)
         rc = set_meta_text(connection, meta[i][0], meta[i][1]);
+    CT_TEST_POINT("database.filled");
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(connection, "COMMIT", NULL, NULL, NULL);
+    CT_TEST_POINT("database.made");
     return rc;
 }
 
@@ -205,6 +209,7 @@ static int open_connection(struct ct_database *database, enum verdict verdict, c
             "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
             "PRAGMA secure_delete = OFF", /* Debian's default writes zeros over what is deleted */
             NULL, NULL, NULL);
+    CT_TEST_POINT("database.opened");
     if (rc == SQLITE_OK && verdict == EMPTY)
         rc = create(*connection, session, boot_id);
     if (rc == SQLITE_OK)

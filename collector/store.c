@@ -2,6 +2,7 @@
 
 #include "demangle.h"
 #include "schema_sql.h"
+#include "test_point.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -369,8 +370,12 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
 
 int ct_store_commit(struct ct_store *store)
 {
-    if (run_deferred(store) != 0 || store_bulk(store) != 0)
+    if (run_deferred(store) != 0)
         return -1;
+    CT_TEST_POINT("store.deferred");
+    if (store_bulk(store) != 0)
+        return -1;
+    CT_TEST_POINT("store.bulk");
     if (store->late.count > 0) {
         store->late_rows += store->late.count;
         ct_intern_reset(&store->late, 1);
