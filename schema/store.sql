@@ -33,14 +33,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
     ON CONFLICT (pid, start_ticks, image_ns) DO UPDATE SET ended_ns = NULL, state = 'running'
     RETURNING process_id;
 
--- An image that did not say goodbye was killed, unless the process went on as another image (exec).
+-- An image that did not say goodbye was killed, unless the process went on as another image (exec), or said it in
+-- another segment, having let go of this one.
 -- name: end_process
 UPDATE process
    SET ended_ns = ?2,
-       state = CASE WHEN ?3 = 'killed' AND EXISTS (SELECT 1 FROM process AS later
-                                                    WHERE later.pid = process.pid
-                                                      AND later.start_ticks = process.start_ticks
-                                                      AND later.image_ns > process.image_ns)
+       state = CASE WHEN ?3 = 'killed'
+                     AND (state = 'exited' OR EXISTS (SELECT 1 FROM process AS later
+                                                       WHERE later.pid = process.pid
+                                                         AND later.start_ticks = process.start_ticks
+                                                         AND later.image_ns > process.image_ns))
                     THEN 'exited' ELSE ?3 END
  WHERE process_id = ?1;
 
