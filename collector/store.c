@@ -242,9 +242,11 @@ static int64_t first_free(struct ct_store *store, const char *sql)
     return number + 1;
 }
 
+/* No call that is stored, and may name an earlier number, returns later than `numbered_ns`. */
 static void mark_numbers(struct ct_store *store)
 {
-    store->numbered_ns = ct_monotonic_ns();
+    const uint64_t now_ns = ct_monotonic_ns();
+    store->numbered_ns = now_ns > store->last_id ? now_ns : store->last_id;
     store->numbers_from[CT_NUMBER_SITE] = store->sites.next;
     store->numbers_from[CT_NUMBER_SHAPE] = store->shapes.next;
     store->numbers_from[CT_NUMBER_ROUTE] = store->routes.next;
@@ -270,10 +272,10 @@ static void forget_numbers(struct ct_store *store)
     ct_intern_reset(&store->routes, first_free(store, "SELECT max(route_id) FROM route"));
     ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
     ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
-    mark_numbers(store);
     store->next_thread_id = first_free(store, "SELECT max(thread_id) FROM thread");
     store->last_id = (uint64_t)first_free(store, "SELECT max(end_ns) FROM call") - 1;
     store->ordered_ns = store->last_id;
+    mark_numbers(store);
     store->deferred_bytes = 0;
     for (int i = 0; i < CT_BULK_COUNT; i++)
         ct_row_buffer_clear(&store->bulk[i]);
