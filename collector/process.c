@@ -353,14 +353,17 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
     const bool renumber = process->generation != ct_store_generation(batch->store);
     if (!process->registered || renumber) {
         size_t hint = 0;
+        const uint64_t started_ns = process->facts.clock == CT_CLOCK_MONOTONIC
+                                        ? process->facts.anchor.monotonic_ns
+                                        : ct_timeline_ns(batch->timeline, process->facts.anchor.ticks, &hint);
+        const uint64_t absent_ns = process->facts.absent_ns;
         const struct ct_process_facts facts = {
             .pid = process->facts.pid,
             .uid = process->facts.uid,
             .start_ticks = process->facts.process_start,
             .image_ns = process->facts.image_ns,
-            .started_ns = process->facts.clock == CT_CLOCK_MONOTONIC
-                              ? process->facts.anchor.monotonic_ns
-                              : ct_timeline_ns(batch->timeline, process->facts.anchor.ticks, &hint),
+            .started_ns = started_ns,
+            .absent_ns = absent_ns < started_ns ? absent_ns : started_ns,
             .exe = process->facts.exe,
             .cmdline = process->facts.cmdline,
             .segment = strrchr(process->path, '/') + 1,

@@ -18,7 +18,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 2, /* any change to the bytes of this folder counts it up */
+    CT_PROTO_VERSION = 3, /* any change to the bytes of this folder counts it up */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -77,6 +77,9 @@ struct ct_segment {
     uint32_t reserved0;
     uint64_t
         pid_namespace; /* inode of /proc/self/ns/pid, 0 when unknown: whether `pid` means anything here */
+    /* CLOCK_MONOTONIC since when calls of the process may be in no segment, this one's or an earlier one's:
+     * no daemon was there, or one had gone. 0: they all are. */
+    uint64_t absent_ns;
     struct ct_anchor anchor; /* taken at creation */
     char exe[256];
     char cmdline[1024]; /* arguments separated by spaces, cut to fit */

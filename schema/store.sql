@@ -51,7 +51,7 @@ UPDATE process
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND state = 'killed';
 
 -- name: insert_segment
-INSERT INTO segment (process_id, name) VALUES (?1, ?2)
+INSERT INTO segment (process_id, begun_ns, absent_ns, name) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (name) DO UPDATE SET name = excluded.name
     RETURNING segment_id;
 
