@@ -24,7 +24,7 @@ CALLS = 2000
 def die(s, name, nth, *options):
     """A daemon that is to die at the point's nth passing, under load."""
     if s.start_armed(name, nth, *options):
-        s.flush_until_death(3, CALLS, None if nth == 1 else 100 if LONG else 8)
+        s.flush_until_death(3, CALLS, None if nth == 1 else 100 if LONG else 4)
     if s.reap():
         reached.add(name)
     else:
@@ -36,7 +36,7 @@ def under_load(s, wanted, *options):
     s.start_daemon(*options)
     # These have been found before the first daemon dies: each of their calls is in the trace, or counted.
     for number, (command, _) in enumerate(PROGRAMS):
-        child = s.start_program(number, 20 * CALLS)
+        child = s.start_program(number, 15 * CALLS)
         if "--processes" not in command:  # whose first process makes no calls
             s.exact.add(child.pid)
     while len(s.exact) > len(s.rows("SELECT pid FROM processes WHERE pid IN (%s)" % ",".join(map(str, s.exact)))):
@@ -53,7 +53,7 @@ def under_load(s, wanted, *options):
 
 # A ring that cannot hold what comes while no daemon is there, and one that can hold more.
 with Deadly() as s, promise("daemon-killed", len(LOAD)):
-    under_load(s, [(name, 1) for name in LOAD + ["lane.loss_saved"]], "--ring", "64K")
+    under_load(s, [(name, 1) for name in ["lane.loss_saved"] + LOAD], "--ring", "64K")
     check(s.value("SELECT sum(lost) FROM totals") > 0, "nothing was lost, so that losses were not put to the test")
 with Deadly() as s, promise("daemon-killed-later", len(LOAD) * len(LATER)):
     under_load(s, [(name, nth) for nth in LATER for name in LOAD], "--ring", "64M")
