@@ -78,6 +78,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
         if (ct_process_sync(p, batch) != 0)
             return -1;
     }
+    CT_TEST_POINT("batch.synced");
     EACH_PROCESS(p) ct_process_watermark(p, batch);
     ct_merge_begin(&collection->merge, batch->until_ns);
     EACH_PROCESS(p)
@@ -88,6 +89,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     if (collection->merge.count > 0 && ct_store_calls(collection->store, &collection->merge,
                                                       rows_max(&collection->bounds), &report->rows) != 0)
         return -1;
+    CT_TEST_POINT("batch.inserted");
     report->more = collection->merge.count > 0;
     /* What returned before the earliest call that was left is stored. */
     report->flushed_ns = report->more ? ct_merge_peek(&collection->merge) - 1 : batch->until_ns;
@@ -98,6 +100,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
         if (p->final && !ct_process_has_backlog(p) && ct_process_end(p, batch) != 0)
             return -1;
     }
+    CT_TEST_POINT("batch.saved");
     if (batch->snapshot_open && collection->orphans && end_orphans(collection, batch) != 0)
         return -1;
     return report->rows > 0 ? write_meta(collection, batch) : 0;
@@ -244,6 +247,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
             const uint32_t fill = ct_process_publish(p, report->rows == 0, selections);
             report->fill = fill > report->fill ? fill : report->fill;
         }
+        CT_TEST_POINT("batch.published");
         sort_out(collection, report);
         expire(collection, &batch, report);
         report->go_on = why_go_on(collection, request, batch.now_ns);

@@ -1,5 +1,7 @@
 #include "checkpoint.h"
 
+#include "test_point.h"
+
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <uv.h>
@@ -34,7 +36,9 @@ static void thread_main(void *data)
         if (checkpointer->stop)
             break;
         uv_mutex_unlock(&checkpointer->mutex);
+        CT_TEST_POINT("checkpoint.bulk");
         sqlite3_wal_checkpoint_v2(checkpointer->connection, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        CT_TEST_POINT("checkpoint.bulk_done");
         uv_mutex_lock(&checkpointer->mutex);
         checkpointer->stage = REST;
     }
@@ -92,8 +96,10 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
     } else if (stage == REST) {
         /* All of it, and the next commit begins the log anew. Where a reader holds it, it grows: as much
          * again until the next attempt. */
+        CT_TEST_POINT("checkpoint.rest");
         const bool all = ct_store_checkpoint(checkpointer->store);
         checkpointer->next_pages = all ? checkpointer->pages : pages + checkpointer->pages;
+        CT_TEST_POINT("checkpoint.rest_done");
         set_stage(checkpointer, GROWING);
     }
 }

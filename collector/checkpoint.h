@@ -8,7 +8,12 @@
 
 struct ct_checkpointer;
 
-enum { CT_CHECKPOINT_PAGES = 4096 }; /* 16 MiB */
+/* Pages of the log at which it is copied: 16 MiB. Where there are test points, so few that tests come to them. */
+#ifdef CT_TEST_POINTS
+enum { CT_CHECKPOINT_PAGES = 64 };
+#else
+enum { CT_CHECKPOINT_PAGES = 4096 };
+#endif
 
 /* Starts the thread, and takes the checkpoints over from the store's commits: one when the log has so many
  * pages. `store` must outlive it. NULL

@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "selection.h"
+#include "test_point.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,6 +221,7 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
     commands->listener.data = commands;
     uv_pipe_init(loop, &commands->listener, 0);
     unlink(path); /* the session's lock says that nobody serves it */
+    CT_TEST_POINT("command.binding");
     const mode_t mask = umask(0177);
     int error = uv_pipe_bind(&commands->listener, path);
     umask(mask);
@@ -228,6 +230,7 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
         commands->inode = status.st_ino;
     if (!error)
         error = uv_listen((uv_stream_t *)&commands->listener, 64, on_connection);
+    CT_TEST_POINT("command.listening");
     *result = commands;
     return error;
 }
@@ -261,6 +264,7 @@ void ct_commands_destroy(struct ct_commands *commands)
     struct stat status;
     if (stat(commands->path, &status) == 0 && status.st_ino == commands->inode)
         unlink(commands->path);
+    CT_TEST_POINT("command.removed");
     ct_commands_flushed(commands, UINT64_MAX, NULL);
     while (commands->clients) {
         struct client *client = commands->clients;

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "notify.h"
 #include "session.h"
+#include "test_point.h"
 #include "trace_files.h"
 #include "watch.h"
 #include "worker.h"
@@ -238,6 +239,7 @@ static void on_batch(const struct ct_report *report, void *data)
         ct_log(CT_LOG_batch, "batch %llu: %llu calls of %u processes",
                (unsigned long long)report->batches_total, (unsigned long long)report->rows,
                report->processes);
+    CT_TEST_POINT("daemon.answering");
     ct_commands_flushed(daemon->commands, report->flushed_ns, failed ? report->error : NULL);
     const uint64_t waiting = ct_commands_waiting(daemon->commands);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
@@ -417,7 +419,9 @@ static void stop_loop(struct daemon *daemon)
             p->path[0] = '\0';
         close_process(daemon, p);
     }
+    CT_TEST_POINT("daemon.let_go");
     ct_store_close(daemon->store);
+    CT_TEST_POINT("daemon.store_closed");
     daemon->store = NULL;
     ct_session_close(&daemon->session);
     ct_watch_destroy(daemon->watch);

@@ -2,6 +2,7 @@
 
 #include "schema_sql.h"
 #include "schema_version.h"
+#include "test_point.h"
 #include "trace_files.h"
 
 #include <errno.h>
@@ -141,6 +142,7 @@ static int lock(struct ct_database *database, bool *created, char *message)
                    : fail(message, "cannot lock database '%s': %s", path, strerror(error));
     }
     database->lock_fd = fd;
+    CT_TEST_POINT("database.locked");
     return 0;
 }
 
@@ -190,8 +192,10 @@ static int create(sqlite3 *connection, const char *session, const char *boot_id,
         rc = set_meta_text(connection, meta[i][0], meta[i][1]);
     if (rc == SQLITE_OK && carry)
         rc = sqlite3_exec(connection, carry, NULL, NULL, NULL);
+    CT_TEST_POINT("database.filled");
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(connection, "COMMIT", NULL, NULL, NULL);
+    CT_TEST_POINT("database.made");
     return rc;
 }
 
@@ -209,6 +213,7 @@ static int connect_to(struct ct_database *database, char *message)
             "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
             "PRAGMA secure_delete = OFF", /* Debian's default writes zeros over what is deleted */
             NULL, NULL, NULL);
+    CT_TEST_POINT("database.opened");
     return rc == SQLITE_OK
                ? 0
                : fail(message, "cannot write database '%s': %s", database->path, sqlite3_errmsg(*connection));

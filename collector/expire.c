@@ -3,6 +3,8 @@
  * as they are; `total.expired` says how many of the stored rows are gone. */
 #include "store_private.h"
 
+#include "test_point.h"
+
 #define SWEEP_INTERVAL_NS 1000000000
 
 /* Reads a number; *found says whether there was one, and not NULL. 0 or -1. */
@@ -28,10 +30,12 @@ static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows
     if (run_with(store, COUNT_EXPIRED, bound_ns) != 0 || run_with(store, EXPIRE_CALLS, bound_ns) != 0)
         return -1;
     *rows = (uint64_t)sqlite3_changes(store->database.connection);
+    CT_TEST_POINT("expire.calls");
     for (int i = EXPIRE_CALLS + 1; i <= EXPIRE_CALLS_LAST; i++) {
         if (run_with(store, i, bound_ns) != 0)
             return -1;
     }
+    CT_TEST_POINT("expire.parts");
     return ct_store_set_meta(store, "expired_before_ns", bound_ns);
 }
 
@@ -43,6 +47,7 @@ static int remove_unused(struct ct_store *store, int64_t bound_ns)
         if (run_with(store, EXPIRE_NUMBERS + i, store->numbers_from[i]) != 0)
             return -1;
     }
+    CT_TEST_POINT("expire.numbers");
     if (run_with(store, EXPIRE_KERNELS, bound_ns) != 0 || run_with(store, EXPIRE_LANES, bound_ns) != 0)
         return -1;
     if (ct_store_run(store, store->statement[EXPIRE_NAMES], NULL) != 0)
@@ -80,9 +85,12 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
         return -1;
     const bool renew =
         sweep && before_ns > store->numbered_ns && (!any || (uint64_t)oldest_ns > store->numbered_ns);
-    if ((renew && remove_unused(store, bound_ns) != 0) ||
-        ct_store_run(store, store->statement[COMMIT], NULL) != 0)
+    if (renew && remove_unused(store, bound_ns) != 0)
         return -1;
+    CT_TEST_POINT("expire.committing");
+    if (ct_store_run(store, store->statement[COMMIT], NULL) != 0)
+        return -1;
+    CT_TEST_POINT("expire.committed");
     if (sweep)
         store->swept_ns = now_ns;
     if (renew) {

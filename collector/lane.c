@@ -1,6 +1,7 @@
 #include "lane.h"
 
 #include "detail.h"
+#include "test_point.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -325,6 +326,7 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
         };
         if (ct_store_save_loss(batch->store, &facts) != 0)
             return -1;
+        CT_TEST_POINT("lane.loss_saved");
         source->loss_saved[cause] = calls;
     }
     return 0;
@@ -353,14 +355,17 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     }
     source->committed = source->place;
     ct_lane_consume(lane, source->place.position);
+    CT_TEST_POINT("lane.tail");
     uint64_t seen = 0;
     for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
         seen += source->loss_saved[cause];
     atomic_store_explicit(&lane->loss_seen, seen, memory_order_release);
+    CT_TEST_POINT("lane.loss_seen");
     /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that
      * goes to sleep wants to hear of the next record. */
     const uint64_t wake = source->place.position + (idle ? 1 : source->ring_slots / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
+    CT_TEST_POINT("lane.wake");
     return (uint32_t)fill;
 }
 

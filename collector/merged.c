@@ -1,6 +1,7 @@
 /* The merge as a table: `INSERT … SELECT` from it stores the calls. A row's call_id is decided here, before
  * the row is taken, since its details will name it. */
 #include "store_private.h"
+#include "test_point.h"
 
 /* Longer calls are in the table long_call, and queries for windows of starts rely on it: docs/sql.md. */
 #define LONG_CALL_NS 100000000
@@ -52,6 +53,7 @@ static bool next_call(struct ct_row_table *table)
     while (store->rows < store->rows_max && store->merge->count > 0 && !store->out_of_memory) {
         const bool in_order = place_row(store, ct_merge_peek(store->merge));
         ct_merge_next(store->merge, &store->row);
+        CT_TEST_POINT("merged.taken");
         store->rows++;
         if (store->row.duration_ns > LONG_CALL_NS)
             ct_store_add(store, CT_BULK_LONG_CALL,

@@ -5,6 +5,7 @@
 #include "lane.h"
 #include "namespace.h"
 #include "selection.h"
+#include "test_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,8 +187,11 @@ void ct_process_close(struct ct_process *process, bool remove)
         ct_guard_remove(process->guard);
         munmap(process->shared, CT_LANE_OFFSET);
     }
-    if (remove)
+    if (remove) {
+        CT_TEST_POINT("process.removing");
         unlink(process->path);
+        CT_TEST_POINT("process.removed");
+    }
     if (process->fd >= 0)
         close(process->fd);
     if (process->pidfd >= 0)
@@ -322,6 +326,7 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
                 tail; /* another database has the rows before it, and their slots are gone */
         lane->committed = lane->place;
         process->lanes[process->lane_count++] = lane;
+        CT_TEST_POINT("process.lane");
     }
     return 0;
 }
@@ -348,20 +353,24 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
     const bool renumber = process->generation != ct_store_generation(batch->store);
     if (!process->registered || renumber) {
         size_t hint = 0;
+        const uint64_t started_ns = process->facts.clock == CT_CLOCK_MONOTONIC
+                                        ? process->facts.anchor.monotonic_ns
+                                        : ct_timeline_ns(batch->timeline, process->facts.anchor.ticks, &hint);
+        const uint64_t absent_ns = process->facts.absent_ns;
         const struct ct_process_facts facts = {
             .pid = process->facts.pid,
             .uid = process->facts.uid,
             .start_ticks = process->facts.process_start,
             .image_ns = process->facts.image_ns,
-            .started_ns = process->facts.clock == CT_CLOCK_MONOTONIC
-                              ? process->facts.anchor.monotonic_ns
-                              : ct_timeline_ns(batch->timeline, process->facts.anchor.ticks, &hint),
+            .started_ns = started_ns,
+            .absent_ns = absent_ns < started_ns ? absent_ns : started_ns,
             .exe = process->facts.exe,
             .cmdline = process->facts.cmdline,
             .segment = strrchr(process->path, '/') + 1,
         };
         if (ct_store_process(batch->store, &facts, &process->process_id, &process->segment_id) != 0)
             return -1;
+        CT_TEST_POINT("process.registered");
         process->function_count = 0;
         process->registered = true;
         process->generation = ct_store_generation(batch->store);
@@ -496,6 +505,7 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch)
         if (save_unsent(process, batch, i) != 0)
             return -1;
     }
+    CT_TEST_POINT("process.counted");
     for (uint32_t i = 0; i < process->lane_count; i++) {
         if (ct_lane_source_save(process->lanes[i], batch) != 0)
             return -1;
@@ -517,6 +527,7 @@ uint32_t ct_process_publish(struct ct_process *process, bool idle, uint32_t sele
     for (uint32_t i = 0; i < process->lane_count; i++) {
         const uint32_t of_lane = ct_lane_source_publish(process->lanes[i], idle);
         fill = of_lane > fill ? of_lane : fill;
+        CT_TEST_POINT("process.lane_published");
     }
     if (atomic_load(&process->guard->poisoned))
         process->broken = "its file was cut short";
@@ -558,6 +569,7 @@ bool ct_process_has_backlog(const struct ct_process *process)
 int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
+    CT_TEST_POINT("process.ending");
     return ct_store_end_process(batch->store, process->process_id, batch->now_ns,
                                 flags & CT_SEGMENT_EXITING ? "exited" : "killed");
 }
@@ -566,6 +578,8 @@ void ct_process_detach(struct ct_process *process)
 {
     process->detached = true;
     atomic_fetch_or_explicit(&process->shared->flags, CT_SEGMENT_DETACHED, memory_order_release);
+    CT_TEST_POINT("process.detaching");
     for (uint32_t i = 0; i < process->lane_count; i++)
         atomic_store_explicit(&process->lanes[i]->shared->wake, 0, memory_order_release);
+    CT_TEST_POINT("process.detached");
 }

@@ -1,7 +1,9 @@
 #include "session.h"
 
 #include "clock_source.h"
+#include "log.h"
 #include "segment.h"
+#include "test_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +37,20 @@ static bool still_named(const struct ct_session *session)
     return stat(session->path, &named) == 0 && fstat(session->fd, &held) == 0 && named.st_ino == held.st_ino;
 }
 
+/* A daemon that was killed while it wrote wishes left half of them, and an odd count, at which hooks would
+ * look again at each record. */
+static void mend_selection(struct ct_control *control)
+{
+    const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed);
+    if (!(selections & 1))
+        return;
+    control->selection = ct_selection_everything();
+    atomic_store_explicit(&control->selections, selections + 1, memory_order_release);
+    ct_log(CT_LOG_wishes_mended,
+           "what is to be recorded was being changed when the last daemon was killed: everything is, until "
+           "`cudatrace set` says otherwise");
+}
+
 /* False, with nothing changed, when it was left with another clock than the one that is asked for. */
 static bool initialise(struct ct_control *control, uint64_t ring_bytes, int clock)
 {
@@ -49,12 +65,15 @@ static bool initialise(struct ct_control *control, uint64_t ring_bytes, int cloc
         char source[CT_CLOCK_SOURCES_BYTES];
         control->clock = clock == CT_CLOCK_CHOSEN ? ct_clock_choose(source) : (uint32_t)clock;
     }
+    CT_TEST_POINT("session.cleared");
+    mend_selection(control);
     control->ring_bytes = ring_bytes;
     control->daemon_pid = getpid();
     atomic_store(&control->closing, 0);
     control->version = CT_PROTO_VERSION;
     control->bytes = sizeof(*control);
     control->magic = CT_CONTROL_MAGIC;
+    CT_TEST_POINT("session.opened");
     return true;
 }
 
@@ -88,6 +107,7 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
                      name, held.daemon_pid);
             goto fail;
         }
+        CT_TEST_POINT("session.locked");
         if (still_named(session))
             break;
         close(session->fd); /* a daemon that was just stopping took it away */
@@ -189,6 +209,7 @@ bool ct_session_select(struct ct_session *session, const char *wishes, char *pro
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed) & ~1U;
     atomic_store_explicit(&control->selections, selections + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
+    CT_TEST_POINT("session.selecting");
     control->selection = selection;
     atomic_store_explicit(&control->selections, selections + 2, memory_order_release);
     return true;
@@ -197,6 +218,7 @@ bool ct_session_select(struct ct_session *session, const char *wishes, char *pro
 void ct_session_hide(struct ct_session *session)
 {
     atomic_store(&session->control->closing, 1);
+    CT_TEST_POINT("session.hidden");
 }
 
 void ct_session_close(struct ct_session *session)
@@ -209,8 +231,10 @@ void ct_session_close(struct ct_session *session)
         uv_thread_join(&session->doorbell_thread);
         uv_close((uv_handle_t *)&session->doorbell, NULL);
     }
+    CT_TEST_POINT("session.closing");
     if (still_named(session))
         unlink(session->path);
+    CT_TEST_POINT("session.removed");
     munmap(session->control, sizeof(*session->control));
     close(session->fd);
     session->fd = -1;

@@ -2,6 +2,7 @@
 
 #include "demangle.h"
 #include "schema_sql.h"
+#include "test_point.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,9 +240,11 @@ static int64_t first_free(struct ct_store *store, const char *sql)
     return number + 1;
 }
 
+/* No call that is stored, and may name an earlier number, returns later than `numbered_ns`. */
 static void mark_numbers(struct ct_store *store)
 {
-    store->numbered_ns = ct_monotonic_ns();
+    const uint64_t now_ns = ct_monotonic_ns();
+    store->numbered_ns = now_ns > store->last_id ? now_ns : store->last_id;
     store->numbers_from[CT_NUMBER_SITE] = store->sites.next;
     store->numbers_from[CT_NUMBER_SHAPE] = store->shapes.next;
     store->numbers_from[CT_NUMBER_ROUTE] = store->routes.next;
@@ -267,10 +270,10 @@ static void forget_numbers(struct ct_store *store)
     ct_intern_reset(&store->routes, first_free(store, "SELECT max(route_id) FROM route"));
     ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
     ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
-    mark_numbers(store);
     store->next_thread_id = first_free(store, "SELECT seq FROM sqlite_sequence WHERE name = 'thread'");
     store->last_id = (uint64_t)first_free(store, ct_sql_store_last_call) - 1;
     store->ordered_ns = store->last_id;
+    mark_numbers(store);
     store->deferred_bytes = 0;
     for (int i = 0; i < CT_BULK_COUNT; i++)
         ct_row_buffer_clear(&store->bulk[i]);
@@ -367,8 +370,12 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
 
 int ct_store_commit(struct ct_store *store)
 {
-    if (run_deferred(store) != 0 || store_bulk(store) != 0)
+    if (run_deferred(store) != 0)
         return -1;
+    CT_TEST_POINT("store.deferred");
+    if (store_bulk(store) != 0)
+        return -1;
+    CT_TEST_POINT("store.bulk");
     if (store->late.count > 0) {
         store->late_rows += store->late.count;
         ct_intern_reset(&store->late, 1);

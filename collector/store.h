@@ -129,7 +129,8 @@ int64_t ct_store_text(struct ct_store *store, const char *text);
 struct ct_process_facts {
     int32_t pid;
     uint32_t uid;
-    uint64_t start_ticks, image_ns, started_ns;
+    uint64_t start_ticks, image_ns, started_ns; /* started_ns: of the segment, with which a process begins */
+    uint64_t absent_ns;                         /* since when calls may be missing before it, 0: none is */
     const char *exe, *cmdline, *segment;
 };
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,

@@ -25,8 +25,10 @@ int ct_store_process(struct ct_store *store, const struct ct_process_facts *fact
     }
     if (ct_store_run(store, ct_store_bind(store, FORGIVE_EARLIER_IMAGES, 3, identity), NULL) != 0)
         return -1;
-    statement = ct_store_bind(store, INSERT_SEGMENT, VALUES(*process_id));
-    ct_store_bind_text(statement, 2, facts->segment);
+    const int64_t absent_ns = facts->absent_ns ? (int64_t)facts->absent_ns : CT_NULL;
+    statement =
+        ct_store_bind(store, INSERT_SEGMENT, VALUES(*process_id, (int64_t)facts->started_ns, absent_ns));
+    ct_store_bind_text(statement, 4, facts->segment);
     return ct_store_run(store, statement, segment_id);
 }
 

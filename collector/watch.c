@@ -1,6 +1,7 @@
 #include "watch.h"
 
 #include "log.h"
+#include "test_point.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -111,8 +112,10 @@ static void consider(struct ct_watch *watch, const char *path)
         /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never
          * will. */
         const char *pid = strrchr(path, '/') + 1 + strlen(watch->prefix);
-        if (error == -EAGAIN && is_left_over(path, (pid_t)strtol(pid, NULL, 10)))
+        if (error == -EAGAIN && is_left_over(path, (pid_t)strtol(pid, NULL, 10))) {
+            CT_TEST_POINT("watch.left_over");
             unlink(path);
+        }
         return;
     }
     if (!remember(watch, path)) {
@@ -126,6 +129,7 @@ static void consider(struct ct_watch *watch, const char *path)
     }
     watch->open++;
     watch->on_process(process, watch->data);
+    CT_TEST_POINT("watch.adopted");
 }
 
 /* Considers what is a segment of the session by its name in the directory. */

@@ -32,6 +32,8 @@ static struct {
     uint64_t lock_signals;      /* the holder's signal mask without the lock */
     struct quiet lock_quiet;
     uint64_t image_ns;
+    uint64_t absent_ns; /* first look since the start, or the last segment, that found no daemon; 0: none */
+    bool had_segment;
     uint64_t inode, device;
     char path[CT_NAME_BYTES];
     char control_path[CT_NAME_BYTES];
@@ -116,6 +118,8 @@ static void start_anew(void)
     atomic_store(&process.next_allocation_ns, 0);
     atomic_store(&process.lock_owner, 0);
     process.pid = (int32_t)syscall(SYS_getpid);
+    process.absent_ns = 0;
+    process.had_segment = false;
     ct_functions_forget_ids();
     ct_thread_forget();
 }
@@ -292,6 +296,10 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes)
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
     segment->pid_namespace = pid_namespace();
     segment->anchor = ct_anchor_read(3);
+    /* Where a thread let go of an earlier segment, others may have written to it after its last reader. */
+    segment->absent_ns = process.absent_ns     ? process.absent_ns
+                         : process.had_segment ? segment->anchor.monotonic_ns
+                                               : 0;
     const ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
     segment->exe[n > 0 ? n : 0] = '\0';
     read_proc("/proc/self/cmdline", segment->cmdline, sizeof(segment->cmdline));
@@ -365,6 +373,8 @@ static struct ct_segment *look(void)
     if (segment) {
         /* An earlier daemon's mapping may still be in a thread's hands: it stays. */
         ct_control = control;
+        process.absent_ns = 0;
+        process.had_segment = true;
         ct_functions_forget_ids();
         ct_selection_begin(segment);
         atomic_store_explicit(&process.segment, segment, memory_order_release);
@@ -373,8 +383,11 @@ static struct ct_segment *look(void)
     } else if (control) {
         munmap(control, sizeof(*control));
     }
-    if (!segment)
+    if (!segment) {
+        if (process.absent_ns == 0)
+            process.absent_ns = ct_monotonic_ns();
         atomic_store_explicit(&process.next_look_ns, now + LOOK_INTERVAL_NS, memory_order_relaxed);
+    }
     ct_process_unlock();
     return segment;
 }

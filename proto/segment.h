@@ -77,6 +77,9 @@ struct ct_segment {
     uint32_t reserved0;
     uint64_t
         pid_namespace; /* inode of /proc/self/ns/pid, 0 when unknown: whether `pid` means anything here */
+    /* CLOCK_MONOTONIC since when calls of the process may be in no segment, this one's or an earlier one's:
+     * no daemon was there, or one had gone. 0: they all are. */
+    uint64_t absent_ns;
     struct ct_anchor anchor; /* taken at creation */
     char exe[256];
     char cmdline[1024]; /* arguments separated by spaces, cut to fit */

@@ -37,14 +37,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
 UPDATE process SET ended_ns = NULL, state = 'running' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3
     RETURNING process_id;
 
--- An image that did not say goodbye was killed, unless the process went on as another image (exec).
+-- An image that did not say goodbye was killed, unless the process went on as another image (exec), or said it in
+-- another segment, having let go of this one.
 -- name: end_process
 UPDATE process
    SET ended_ns = ?2,
-       state = CASE WHEN ?3 = 'killed' AND EXISTS (SELECT 1 FROM process AS later
-                                                    WHERE later.pid = process.pid
-                                                      AND later.start_ticks = process.start_ticks
-                                                      AND later.image_ns > process.image_ns)
+       state = CASE WHEN ?3 = 'killed'
+                     AND (state = 'exited' OR EXISTS (SELECT 1 FROM process AS later
+                                                       WHERE later.pid = process.pid
+                                                         AND later.start_ticks = process.start_ticks
+                                                         AND later.image_ns > process.image_ns))
                     THEN 'exited' ELSE ?3 END
  WHERE process_id = ?1;
 
@@ -53,7 +55,7 @@ UPDATE process
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND state = 'killed';
 
 -- name: insert_segment
-INSERT INTO segment (process_id, name) VALUES (?1, ?2)
+INSERT INTO segment (process_id, begun_ns, absent_ns, name) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (name) DO UPDATE SET name = excluded.name
     RETURNING segment_id;
 

@@ -253,9 +253,12 @@ CREATE TABLE total (
 ) WITHOUT ROWID;
 
 CREATE TABLE segment (
-    -- The pieces of shared memory that processes wrote to, one for each process.
+    -- The pieces of shared memory that processes wrote to: one for each process, and one more each time that a
+    -- daemon had gone and another came.
     segment_id INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
+    begun_ns   INTEGER NOT NULL,
+    absent_ns  INTEGER,                    -- since when there may be calls that nobody recorded, up to begun_ns; NULL: none
     name       TEXT NOT NULL UNIQUE
 );
 CREATE TABLE lane (

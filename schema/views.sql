@@ -12,7 +12,7 @@ SELECT process_id,
        (SELECT value FROM meta WHERE key = 'host') AS host,
        exe,
        cmdline,
-       started_ns,            -- just before the first traced call
+       started_ns,            -- just before the first traced call; whether there were others before it: `losses`
        ended_ns,              -- NULL while it runs
        state                  -- running, exited, killed
   FROM process;
@@ -392,7 +392,9 @@ SELECT seen.process_id,
 
 CREATE VIEW losses AS
 -- Calls that happened and are not in `calls`, by thread and cause: full (the ring had no room), signal (made
--- by a signal handler while its thread was writing a record), memory (shared memory was refused).
+-- by a signal handler while its thread was writing a record), memory (shared memory was refused). One cause has
+-- no thread: absent (the process had no daemon from first_ns to last_ns). How many calls it made then nobody knows, and
+-- calls is NULL; where it had had one before, each of its threads may miss its next call besides.
 SELECT segment.process_id,
        loss.tid,
        loss.cause,
@@ -401,4 +403,8 @@ SELECT segment.process_id,
        max(loss.last_ns)  AS last_ns
   FROM loss
   JOIN segment ON segment.segment_id = loss.segment_id
- GROUP BY segment.process_id, loss.tid, loss.cause;
+ GROUP BY segment.process_id, loss.tid, loss.cause
+UNION ALL
+SELECT process_id, NULL, 'absent', NULL, absent_ns, begun_ns
+  FROM segment
+ WHERE absent_ns IS NOT NULL;

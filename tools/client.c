@@ -4,11 +4,15 @@
 
 #include "session_names.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* How often a silent daemon is looked at. */
+enum { LOOK_S = 1 };
 
 int ct_client_connect(const char *session)
 {
@@ -24,11 +28,64 @@ int ct_client_connect_path(const char *path)
         return -1;
     strcpy(address.sun_path, path);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct timeval look = { .tv_sec = LOOK_S };
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
         return fd;
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+/* The process that listens, 0 when it is not known. */
+static pid_t daemon_of(int fd)
+{
+    struct ucred peer = { 0 };
+    socklen_t bytes = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
+}
+
+bool ct_client_is_stopped(int fd)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)daemon_of(fd));
+    FILE *file = fopen(path, "re");
+    const size_t n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[n] = '\0';
+    const char *state = strrchr(text, ')');
+    return state && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
+}
+
+const char *ct_client_why(int fd)
+{
+    static char why[128];
+    if (!ct_client_is_stopped(fd))
+        return "went away";
+    snprintf(why, sizeof(why), "(process %d) is stopped: `kill -CONT %d` lets it go on", (int)daemon_of(fd),
+             (int)daemon_of(fd));
+    return why;
+}
+
+/* Waits as long as it takes for a daemon that is busy, and gives up one that is found stopped at two looks in
+ * a row: it may just be told to go on. A caller that set another SO_RCVTIMEO waits that long and no longer.
+ */
+static bool read_byte(int fd, char *byte)
+{
+    bool stopped = false;
+    for (;;) {
+        const ssize_t n = read(fd, byte, 1);
+        if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+            return n == 1;
+        struct timeval patience = { 0 };
+        socklen_t bytes = sizeof(patience);
+        getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, &bytes);
+        const bool is_stopped = ct_client_is_stopped(fd);
+        if (patience.tv_sec != LOOK_S || (stopped && is_stopped))
+            return false;
+        stopped = is_stopped;
+    }
 }
 
 bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes)
@@ -37,7 +94,7 @@ bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes)
         return false;
     size_t n = 0;
     char c;
-    while (read(fd, &c, 1) == 1) {
+    while (read_byte(fd, &c)) {
         if (c == '\n') {
             answer[n] = '\0';
             return true;
@@ -52,7 +109,7 @@ void ct_client_copy(int fd, FILE *to)
 {
     char c, before = '\n';
     /* An empty line ends the answer, as the connection's end does. */
-    while (read(fd, &c, 1) == 1 && !(c == '\n' && before == '\n')) {
+    while (read_byte(fd, &c) && !(c == '\n' && before == '\n')) {
         fputc(c, to);
         before = c;
     }
@@ -64,8 +121,10 @@ static bool same_database(const struct ct_options *options, int fd)
     char answer[4200];
     if (!options->database)
         return true;
-    if (!ct_client_ask(fd, "database", answer, sizeof(answer)))
+    if (!ct_client_ask(fd, "database", answer, sizeof(answer))) {
+        ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", options->session, ct_client_why(fd));
         return false;
+    }
     char *wanted = realpath(options->database, NULL);
     char *served = realpath(answer, NULL);
     const bool same = wanted && served && strcmp(wanted, served) == 0;
@@ -88,7 +147,7 @@ int ct_client_question(const struct ct_options *options, const char *line, char 
     if (same_database(options, fd)) {
         if (ct_client_ask(fd, line, answer, bytes))
             return fd;
-        ct_fail(EXIT_FAILURE, "the daemon of session '%s' went away", options->session);
+        ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", options->session, ct_client_why(fd));
     }
     close(fd);
     return -1;

@@ -70,8 +70,12 @@ int ct_client_connect(const char *session);
 /* The same by its socket's path. */
 int ct_client_connect_path(const char *path);
 /* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went
- * away. */
+ * away, or is stopped; a busy one is waited for. */
 bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes);
+/* Why a daemon did not answer, to go behind "the daemon"; valid until the next call. */
+const char *ct_client_why(int fd);
+/* Whether the daemon's process is stopped, by a signal or a debugger. */
+bool ct_client_is_stopped(int fd);
 /* Copies what is left of the answer. */
 void ct_client_copy(int fd, FILE *to);
 

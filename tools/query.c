@@ -99,8 +99,15 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
         const int daemon = ct_client_connect(options->session);
         if (daemon >= 0 && ct_client_ask(daemon, "database", served, sizeof(served)))
             path = served;
+        else if (daemon >= 0 && ct_client_is_stopped(daemon))
+            path = NULL;
+        if (!path)
+            ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s; --db names a trace without asking it",
+                    options->session, ct_client_why(daemon));
         if (daemon >= 0)
             close(daemon);
+        if (!path)
+            return NULL;
     }
     struct stat status;
     struct ct_series series;

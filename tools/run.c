@@ -111,6 +111,9 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
+enum { STOPPED = -2 };
+
+/* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
 static int try_hold(const struct run_options *options, char *database, size_t bytes)
 {
     const int fd = ct_client_connect(options->common.session);
@@ -121,8 +124,12 @@ static int try_hold(const struct run_options *options, char *database, size_t by
         snprintf(database, bytes, "%s", answer + 3);
         return fd;
     }
-    close(fd); /* it is just leaving */
-    return -1;
+    const bool stopped = ct_client_is_stopped(fd);
+    if (stopped)
+        ct_fail(EXIT_FAILURE, "run: the daemon of session '%s' %s", options->common.session,
+                ct_client_why(fd));
+    close(fd); /* if it is not stopped, it is just leaving */
+    return stopped ? STOPPED : -1;
 }
 
 static bool session_is_taken(const struct run_options *options)
@@ -142,7 +149,8 @@ static int hold_daemon(const struct run_options *options, char *database, size_t
     int refusals = 0;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         const int fd = try_hold(options, database, bytes);
-        if (fd >= 0)
+        *status = EXIT_FAILURE;
+        if (fd >= 0 || fd == STOPPED)
             return fd;
         *status = start_daemon(options, said);
         if (*status == EXIT_SUCCESS)
@@ -361,15 +369,17 @@ int ct_run(int argc, char **argv)
         ;
 
     char answer[4800];
-    if (!ct_client_ask(daemon, "flush", answer, sizeof(answer)))
-        ct_fail(0, "run: the daemon went away: the last calls may be missing");
+    const bool answers = ct_client_ask(daemon, "flush", answer, sizeof(answer));
+    if (!answers)
+        ct_fail(0, "run: the daemon %s; the last calls may be missing", ct_client_why(daemon));
     else if (strcmp(answer, "ok") != 0)
         ct_fail(0, "run: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
     else
         tell(database, before_calls >= 0 && stored_calls(options.common.session) == before_calls);
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
-    ct_client_ask(daemon, "release", answer, sizeof(answer));
+    if (answers)
+        ct_client_ask(daemon, "release", answer, sizeof(answer));
     close(daemon);
     if (WIFSIGNALED(wait_status))
         return die_of(WTERMSIG(wait_status));

@@ -1,17 +1,39 @@
-"""Single calls, by the hook and by its peers: the middle and the tail, p50, p99 and p99.9. Each call stands between two
-readings of the counter, which are in all figures alike; `bare` shows what they come to."""
+"""Single calls, by the hook and by its peers: the middle and the tail, p50, p99, p99.9 and the longest. Each call stands
+between two readings of the counter, which are in all figures alike; `bare` shows what they come to. Then with a daemon that
+runs and with one that is stopped, while the ring has room and when it is full."""
 import hook
 import peers
 from figures import emit, less, over
 from program import Measured
 
-PARTS = ("p50", "p99", "p999")
+PARTS = ("p50", "p99", "p999", "max")
+CALLS, ROUNDS = 16000, 15
+SLOTS = 2 * 1024 * 1024 // 32  # of a ring, one a call
+
+
+def by_daemon():
+    for state, fill in {"daemon_running": 0, "daemon_stopped_with_room": 0, "daemon_stopped_ring_full": SLOTS}.items():
+        with Measured() as session:
+            session.start_daemon("--ring", "2M")
+
+            def between_rounds():
+                session.resume()
+                session.flush()
+                if state != "daemon_running":
+                    session.pause()
+
+            rounds = session.measure("-o", session.dir, "-m", "singles", "-r", ROUNDS, "-c", CALLS, "-f", fill, "bare", "cudatrace",
+                                     between=between_rounds, lost=ROUNDS * max(0, fill + CALLS - SLOTS))
+        for part in PARTS:
+            emit("tail", f"{state}_{part}_ns", rounds[f"cudatrace.{part}"], "ns")
+            emit("tail", f"{state}_bare_{part}_ns", rounds[f"bare.{part}"], "ns")
 
 
 def run(_build):
+    by_daemon()
     with Measured() as session:
         session.start_daemon()
-        rounds = peers.measure("tail", session, hook.WAYS, "-m", "singles", "-c", 16000)
+        rounds = peers.measure("tail", session, hook.WAYS, "-m", "singles", "-c", CALLS)
     for part in PARTS:
         of = {name.removesuffix(f".{part}"): values for name, values in rounds.items() if name.endswith(f".{part}")}
         for way, values in of.items():

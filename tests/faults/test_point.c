@@ -1,7 +1,6 @@
 /* What happens at a test point (proto/test_point.h): CUDATRACE_TEST_POINT=NAME:NTH:ACTION has the process
- * killed
- * (`kill`) or stopped (`stop`) by the signal of that name when it comes to the point for the NTH time,
- * counted from 1.
+ * killed (`kill`) or stopped (`stop`) by the signal of that name when it comes to the point for the NTH time,
+ * counted from 1. The name `*` stands for all points, whose passings count together.
  *
  * Linked into the hook and the daemon of this folder. Points lie on the hook's hot path: no vector register,
  * no function of the C library, no errno. */
@@ -53,8 +52,12 @@ void ct_test_point(const char *name)
 {
     static _Atomic uint32_t passed;
     const char *at = wish();
-    if (!at || !(at = skip(at, name)) || *at++ != ':')
+    const char *rest = at ? skip(at, "*") : NULL;
+    if (at && !rest)
+        rest = skip(at, name);
+    if (!rest || *rest++ != ':')
         return;
+    at = rest;
     uint32_t nth = 0;
     while (*at >= '0' && *at <= '9')
         nth = nth * 10 + (uint32_t)(*at++ - '0');

@@ -206,6 +206,18 @@ static void open_store(const char *path)
     equal("commit", ct_store_commit(store), 0);
 }
 
+/* A call that is stamped ahead of the clock keeps its site, though numbers begin anew before it returns. */
+static void check_ahead(void)
+{
+    uint64_t ahead[][2] = { { ct_monotonic_ns() + SECOND, 5 } };
+    store_calls((const uint64_t(*)[2])ahead, 1);
+    for (int sweep = 0; sweep < 3; sweep++) {
+        now_ns += SECOND;
+        expire(ahead[0][0], 1 << 20);
+        equal("a call from ahead is shown", ask("SELECT count(*) FROM calls"), 1);
+    }
+}
+
 int main(void)
 {
     char folder[] = "/tmp/cudatrace-store.XXXXXX", path[64], side[80];
@@ -251,6 +263,7 @@ int main(void)
     equal("threads left", ask("SELECT count(*) FROM thread"), 1);
     equal("processes", ask("SELECT count(*) FROM processes"), 2);
     check_counts();
+    check_ahead();
 
     sqlite3_close(reader);
     ct_store_close(store);

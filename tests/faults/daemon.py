@@ -1,0 +1,152 @@
+"""The daemon is killed at every one of its test points while programs run, again and again over one database: each call
+is stored or counted once, and no program notices."""
+import os
+import signal
+import subprocess
+
+from daemon_test import Deadly, PROGRAMS
+from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, check, equal, points, promise
+
+ALL = set(points(FAULT_DAEMON))
+reached = set()
+
+# Points to which a daemon does not come under every load.
+MAKING = {"database.filled", "database.made"}
+LEAVING = {"session.hidden", "process.detaching", "process.detached", "process.removing", "process.removed", "daemon.let_go",
+           "daemon.store_closed", "session.closing", "session.removed", "command.removed"}
+EXPIRING = {name for name in ALL if name.startswith("expire.")}
+ELSEWHERE = {"session.selecting", "watch.left_over", "lane.loss_saved"}
+LOAD = sorted(ALL - MAKING - EXPIRING - ELSEWHERE - (LEAVING - {"process.removing", "process.removed"}))
+LATER = (2, 3, 5, 17, 100, 1000, 10000) if LONG else (3,)
+CALLS = 2000
+
+
+def die(s, name, nth, *options):
+    """A daemon that is to die at the point's nth passing, under load."""
+    if s.start_armed(name, nth, *options):
+        s.flush_until_death(3, CALLS, None if nth == 1 else 100 if LONG else 4)
+    if s.reap():
+        reached.add(name)
+    else:
+        check(nth > 1, "the daemon did not come to", name)
+
+
+def under_load(s, wanted, *options):
+    """One daemon after the other, while programs run across all of them."""
+    s.start_daemon(*options)
+    # These have been found before the first daemon dies: each of their calls is in the trace, or counted.
+    for number, (command, _) in enumerate(PROGRAMS):
+        child = s.start_program(number, 15 * CALLS)
+        if "--processes" not in command:  # whose first process makes no calls
+            s.exact.add(child.pid)
+    while len(s.exact) > len(s.rows("SELECT pid FROM processes WHERE pid IN (%s)" % ",".join(map(str, s.exact)))):
+        s.flush()
+    s.reap()
+    for name, nth in wanted:
+        die(s, name, nth, *options)
+    s.start_daemon(*options)
+    s.end_programs()
+    s.flush()
+    s.check_all()
+    s.summary()
+
+
+# A ring that cannot hold what comes while no daemon is there, and one that can hold more.
+with Deadly() as s, promise("daemon-killed", len(LOAD)):
+    under_load(s, [(name, 1) for name in ["lane.loss_saved"] + LOAD], "--ring", "64K")
+    check(s.value("SELECT sum(lost) FROM totals") > 0, "nothing was lost, so that losses were not put to the test")
+with Deadly() as s, promise("daemon-killed-later", len(LOAD) * len(LATER)):
+    under_load(s, [(name, nth) for nth in LATER for name in LOAD], "--ring", "64M")
+    equal(s.rows("SELECT DISTINCT cause FROM losses WHERE cause NOT IN ('absent', 'signal')"), [], "causes of losses")
+
+# What is older than a second goes meanwhile. Sweeps, behind which numbers begin anew, are a second apart and want all
+# calls to be younger than the last: only what steps through the time can come to them under load.
+with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
+    options = ("--keep", "1s", "--ring", "4M")
+    for nth in (1, 2) if LONG else (1,):
+        for name in sorted(EXPIRING):
+            die(s, name, nth, *options)
+    s.start_daemon(*options)
+    s.end_programs()
+    s.flush()
+    s.check_all()
+    check(s.value("SELECT sum(expired) FROM totals") > 0, "no call has gone")
+    s.summary()
+
+# Making the database: the next daemon makes it again, or takes what is whole.
+for name in sorted(MAKING | {"database.locked", "database.opened", "session.locked", "session.cleared", "session.opened",
+                             "command.binding", "command.listening"}):
+    with Deadly() as s, promise("daemon-killed-starting"):
+        check(not s.start_armed(name) and s.reap(), "the daemon did not come to", name)
+        reached.add(name)
+        s.start_daemon()
+        s.exact.add(s.start_program(0, 500).pid)
+        s.end_programs()
+        s.flush()
+        s.check_all()
+
+
+def step(program):
+    """The next line of a program that stops at each (tests/workloads/churn.c)."""
+    program.stdin.write("\n")
+    program.stdin.flush()
+    return program.stdout.readline()
+
+
+# Leaving: hooks are told to let go, and then find another daemon. The program makes no call while none is there.
+for name in sorted(LEAVING):
+    with Deadly() as s, promise("daemon-killed-leaving"):
+        s.start_armed(name)
+        program = s.start(WORKLOADS / "churn", "--threads", 10, "--modules", 10, "--forks", 2, stdin=subprocess.PIPE,
+                          env={"SIMCUDA_FORK": "works"},
+                          stdout=subprocess.PIPE, text=True)
+        check(program.stdout.readline(), "the program ended")
+        s.cudatrace("flush")
+        s.daemon.send_signal(signal.SIGTERM)
+        s.daemon.wait(DEADLINE_S)
+        check(s.reap(), "the daemon did not come to", name)
+        reached.add(name)
+        s.start_daemon()
+        while step(program) != "churn: ok\n":
+            pass
+        equal(program.wait(DEADLINE_S), 0, "the program's status")
+        s.flush()
+        s.check_all()
+        check({pid for pid, _ in s.absent()} <= {program.pid}, "processes that miss calls")
+
+# A change of what is recorded is cut in the middle: all is recorded, and hooks look but once.
+with Deadly() as s, promise("daemon-killed-setting"):
+    s.start_armed("session.selecting", 2)
+    s.cudatrace("set", "--calls", "cuMem*")
+    equal(s.cudatrace("set", "--calls", "cuCtx*", status=None).returncode, 1, "the status of set")
+    s.daemon.wait(DEADLINE_S)
+    check(s.reap(), "the daemon did not come to session.selecting")
+    reached.add("session.selecting")
+    s.start_daemon()
+    check("everything is" in (s.dir / "daemon.log").read_text(), "said nothing")
+    status = dict(line.split(" ", 1) for line in s.cudatrace("status").stdout.splitlines() if " " in line)
+    equal(status["calls"], "*", "what is recorded")
+    s.exact.add(s.start_program(0, 500).pid)
+    s.end_programs()
+    s.flush()
+    s.check_all()
+    equal(s.value("SELECT sum(skipped) FROM totals"), 0, "calls left out")
+    s.cudatrace("set", "--calls", "cuMem*")
+    s.start_program(0, 500)
+    s.end_programs()
+    s.flush()
+    s.check_all()
+    check(s.value("SELECT sum(skipped) FROM totals") > 0, "nothing is left out")
+
+# What a program left that was killed while it made its segment is removed once.
+with Deadly() as s, promise("daemon-killed-removing"):
+    gone = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True).stdout.strip()
+    left = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{gone}.1"
+    open(left, "w").close()
+    os.utime(left, (1, 1))
+    check(not s.start_armed("watch.left_over") and s.reap(), "the daemon did not come to watch.left_over")
+    reached.add("watch.left_over")
+    s.start_daemon()
+    check(not os.path.exists(left), "it is still there")
+
+equal(ALL - reached, set(), "test points that no daemon died at")

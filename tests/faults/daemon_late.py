@@ -1,0 +1,165 @@
+"""A daemon that stands still, that comes after the programs, or long after another one died: programs do not wait for it,
+and what is missing is counted, or said to be missing."""
+import signal
+import subprocess
+import time
+
+from daemon_test import Deadly
+from fault_test import CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, check, equal, fifo, points, promise
+
+STOPPING = ["batch.begun", "merged.taken", "store.deferred", "batch.saved", "batch.committed", "lane.tail", "lane.loss_seen",
+            "process.lane_published", "batch.published"]
+if LONG:
+    STOPPING = sorted(name for name in set(points(FAULT_DAEMON)) if name.split(".")[0] in ("batch", "merged", "store", "lane", "process")
+                      and name not in ("process.detaching", "process.detached", "process.removing", "process.removed", "lane.loss_saved"))
+
+
+def check_losses_by_function(s, programs):
+    """More was called than fits, and each function's loss has its calls and their time; copies have their bytes."""
+    for pid in programs:
+        lost, lost_ns = s.rows("SELECT sum(unsent.lost), sum(lost_ns) FROM unsent JOIN segment USING (segment_id) JOIN process "
+                               "USING (process_id) WHERE pid = ?", pid)[0]
+        check(lost > 0 and lost_ns > 0, "lost calls and their time", lost, lost_ns)
+        by_cause = s.value("SELECT sum(losses.calls) FROM losses JOIN processes USING (process_id) WHERE pid = ?", pid)
+        equal(by_cause, lost, "lost by cause and by function")
+    check(s.value("SELECT sum(lost_bytes) FROM unsent JOIN function USING (function_id) WHERE name GLOB 'cuMemcpy*'") > 0,
+          "bytes of lost copies")
+
+
+# Stopped within a batch: programs run to their end meanwhile, which is the event that says that nobody waited.
+for name in STOPPING:
+    with Deadly() as s, promise("daemon-stopped"):
+        s.start_armed(name, 1 if name.startswith(("merged", "process", "store", "lane")) else 3, "--ring", "64K", action="stop")
+        for number in (0, 2, 3):
+            s.exact.add(s.start_program(number, 30000).pid)
+        s.is_stopped()
+        s.end_programs()
+        s.daemon.send_signal(signal.SIGCONT)
+        s.flush()
+        s.check_all()
+        check_losses_by_function(s, s.exact)
+        # A ring has room again: what comes from here on is stored.
+        s.exact.add(s.start_program(0, 500).pid)
+        s.end_programs()
+        s.flush()
+        s.check_all()
+
+# Tools say what it is that they do not get an answer from, and give it up.
+with Deadly() as s:
+    s.start_daemon()
+    s.exact.add(s.start_program(0, 500).pid)
+    s.end_programs()
+    s.daemon.send_signal(signal.SIGSTOP)
+    s.is_stopped()
+    commands = (["status"], ["flush"], ["stop"], ["set", "--sample", "2"], ["sql", "SELECT 1"], ["run", "--", "true"])
+    asking = [s.start(CUDATRACE, command, "--session", s.name, *rest, preload=False, stdout=subprocess.PIPE,
+                      stderr=subprocess.PIPE, text=True) for command, *rest in commands]
+    for command, tool in zip(commands, asking):
+        with promise("daemon-stopped-tools"):
+            out, said = tool.communicate(timeout=DEADLINE_S)
+            equal((tool.returncode, out), (1, ""), command)
+            check(f"(process {s.daemon.pid}) is stopped" in said, command, "said", said)
+    equal(s.cudatrace("sql", "--db", s.db, "--format", "csv", "SELECT 1 AS one").stdout.split(), ["one", "1"], "sql with --db")
+    # What it was asked it does when it goes on.
+    s.daemon.send_signal(signal.SIGCONT)
+    equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's status")
+    s.start_daemon()
+    # It comes to be stopped while a command runs: that one's status is passed on all the same.
+    with promise("daemon-stopped-tools"), fifo(s.dir, "stopped") as stopped:
+        job = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", f"read line < {stopped}; exit 7", preload=False,
+                      stderr=subprocess.PIPE, text=True)
+        with open(stopped, "w") as go:
+            s.daemon.send_signal(signal.SIGSTOP)
+            s.is_stopped()
+            go.write("\n")
+        _, said = job.communicate(timeout=DEADLINE_S)
+        equal(job.returncode, 7, "the status of run")
+        check(f"(process {s.daemon.pid}) is stopped; " in said.replace(f": `kill -CONT {s.daemon.pid}` lets it go on", ""), said)
+    s.daemon.send_signal(signal.SIGCONT)
+    s.flush()
+    s.check_all()
+
+
+def step(program):
+    """The next line of a program that stops at each (tests/workloads/churn.c)."""
+    program.stdin.write("\n")
+    program.stdin.flush()
+    check(program.stdout.readline(), "the program ended")
+
+
+def start_churn(s):
+    """Makes calls at each step for as long as there are steps."""
+    program = s.start(WORKLOADS / "churn", "--threads", 1 << 30, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                      stderr=subprocess.DEVNULL, text=True)
+    check(program.stdout.readline(), "the program ended")
+    return program
+
+
+def end_churn(program):
+    program.stdin.close()
+    equal(program.wait(DEADLINE_S), 1, "the status of a program that is told no step")
+
+
+def step_until(s, program, sql):
+    """Hooks look for a daemon once a second, at a call."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not s.value(sql, program.pid):
+        check(time.monotonic() < deadline, "the daemon does not find the program")
+        step(program)
+        s.flush()
+
+
+# The daemon comes later than the program: the trace begins then, and says so.
+with Deadly() as s, promise("daemon-late"):
+    program = start_churn(s)
+    early = sum(s.truth().values())
+    check(early > 5000, "hardly a call was made", early)
+    s.start_daemon()
+    step_until(s, program, "SELECT count(*) FROM processes WHERE pid = ?")
+    step(program)
+    end_churn(program)
+    s.exact.add(s.start_program(0, 500).pid)
+    s.end_programs()
+    s.flush()
+    s.check_all()
+    rows = s.rows("SELECT pid, tid, calls, first_ns < last_ns, last_ns = started_ns FROM losses JOIN processes USING (process_id) "
+                  "WHERE cause = 'absent'")
+    equal(rows, [(program.pid, None, None, 1, 1)], "what is said to be missing")
+    seen = sum(calls for (pid, _), calls in s.totals().items() if pid == program.pid)
+    truth = sum(calls for (pid, _), calls in s.truth().items() if pid == program.pid)
+    check(0 < seen <= truth - early, "calls in the trace, of all, before the daemon:", seen, truth, early)
+
+# One is killed, and another comes when all is over: what fitted into the rings is stored, what did not is counted.
+with Deadly() as s, promise("daemon-killed-long-ago"):
+    s.start_daemon("--ring", "64K")
+    program = start_churn(s)
+    s.flush()
+    s.exact.add(program.pid)
+    s.daemon.kill()
+    s.daemon.wait()
+    for _ in range(20):
+        step(program)
+    end_churn(program)
+    s.start_program(0, 500)  # nobody is there to see it
+    s.end_programs()
+    s.start_daemon("--ring", "64K")
+    s.flush()
+    s.check_all()
+    equal(s.rows("SELECT pid FROM processes"), [(program.pid,)], "processes")
+    equal(s.rows("SELECT DISTINCT cause FROM losses"), [("full",)], "causes")
+    s.summary()
+
+# A daemon that stops, and another that comes while the program runs on: the trace tells the time in between.
+with Deadly() as s, promise("daemon-between"):
+    s.start_daemon()
+    program = start_churn(s)
+    s.flush()
+    s.stop_daemon()
+    step(program)
+    s.start_daemon()
+    step_until(s, program, "SELECT count(*) > 1 FROM segment JOIN process USING (process_id) WHERE pid = ?")
+    step(program)
+    end_churn(program)
+    s.flush()
+    s.check_all()
+    equal({pid for pid, _ in s.absent()}, {program.pid}, "processes that miss calls")

@@ -1,0 +1,41 @@
+"""The daemon is killed at random moments, many times over one database, while programs go on across all of its deaths. The
+moment is the nth passing of any test point, or of one of them, from a seed that is printed; CUDATRACE_SEED sets it."""
+import os
+import random
+
+from daemon_test import Deadly
+from fault_test import FAULT_DAEMON, LONG, check, points, promise
+
+seed = int(os.environ.get("CUDATRACE_SEED") or random.randrange(1 << 32))
+print("CUDATRACE_SEED =", seed, flush=True)
+chance = random.Random(seed)
+POINTS = [name for name in points(FAULT_DAEMON) if name.split(".")[0] in ("batch", "store", "process", "lane", "expire", "checkpoint")]
+
+
+def lives(s, count, calls, *options):
+    """So many lives of a daemon, of any length: the orders of magnitude of its passings are alike likely. Most are of
+    points that are passed for each row, so every other life ends at one of all points."""
+    s.start_daemon(*options)
+    child = s.start_program(0, 10 * calls * count)
+    s.exact.add(child.pid)
+    while not s.rows("SELECT 1 FROM processes WHERE pid = ?", child.pid):
+        s.flush()
+    s.reap()
+    for _ in range(count):
+        name, magnitude = chance.choice((("*", 5), (chance.choice(POINTS), 2)))
+        if s.start_armed(name, int(10 ** chance.uniform(0, magnitude)), *options):
+            s.flush_until_death(3, calls, None if name == "*" else 10)
+        s.reap()
+    s.start_daemon(*options)
+    s.end_programs()
+    s.flush()
+    s.check_all()
+    s.summary()
+
+
+with promise("daemon-random", 300 if LONG else 40), Deadly() as s:
+    lives(s, 300 if LONG else 40, 2000, "--ring", "256K")
+    check(s.deaths >= (150 if LONG else 10), "deaths", s.deaths)
+with promise("daemon-random-expiring", 200 if LONG else 25), Deadly() as s:
+    lives(s, 200 if LONG else 25, 2000, "--ring", "256K", "--keep", "1s")
+    check(s.value("SELECT sum(expired) FROM totals") > 0 or not LONG, "no call has gone")

@@ -1,0 +1,184 @@
+"""What the tests of the daemon's deaths share: daemons that die at test points while programs run, and what must hold of
+the trace afterwards."""
+import os
+import signal
+import subprocess
+import time
+
+import fault_test
+from fault_test import DEADLINE_S, WORKLOADS, at_point, check, counts, equal
+
+# Programs and what they leave out on request. Seeds differ, so that no two make the same calls.
+PROGRAMS = (
+    (("calls", "--mix", "training", "--threads", 2), {}),
+    (("calls", "--mix", "alloc", "--threads", 1), {}),
+    (("calls", "--mix", "copy", "--threads", 1), {}),
+    (("calls", "--mix", "launch", "--threads", 2), {}),
+    (("calls", "--mix", "getctx", "--threads", 1), {"CUDATRACE_CALLS": "!cuCtxGetCurrent"}),
+    (("calls", "--mix", "training", "--threads", 1, "--processes", 2), {}),
+    (("calls", "--mix", "training", "--threads", 1), {"CUDATRACE_SAMPLE": 3}),
+    (("threads", "--count", 20), {}),
+    (("forks",), {}),
+)
+
+
+class Deadly(fault_test.cudatrace_test.Session):
+    """A session whose daemon dies again and again, and whose programs must neither stop nor notice."""
+
+    def __init__(self):
+        super().__init__(hook=fault_test.FAULT_HOOK, daemon_program=fault_test.FAULT_DAEMON)
+        self.programs = []  # (child, command, environment)
+        self.deaths = 0
+        self.exact = set()  # pids that were recorded from their first call on
+
+    # ---- programs ----
+
+    def start_program(self, number, calls):
+        """One of PROGRAMS."""
+        (name, *arguments), env = PROGRAMS[number % len(PROGRAMS)]
+        if name == "calls":
+            arguments += ["--calls", calls, "--seed", number]
+        command = [WORKLOADS / name, *arguments]
+        child = self.start(*command, env=env, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+        self.programs.append((child, command, env))
+        return child
+
+    def keep_running(self, count, calls):
+        """So many programs at least; those that a daemon misses the beginning of say so."""
+        while len(self.running()) < count:
+            self.start_program(len(self.programs), calls)
+
+    def running(self):
+        return [child for child, _, _ in self.programs if child.poll() is None]
+
+    def end_programs(self):
+        """They run to their end and say what they say untraced."""
+        for child, command, env in self.programs:
+            out, err = child.communicate(timeout=DEADLINE_S)
+            plain = subprocess.run([str(c) for c in command], env=self.env(preload=False, SIMCUDA_COUNTS="", **env),
+                                   capture_output=True, text=True, timeout=DEADLINE_S)
+            equal((child.returncode, out, err), (plain.returncode, plain.stdout, plain.stderr), command)
+            equal(plain.returncode, 0, command)
+
+    # ---- the daemon ----
+
+    def start_armed(self, point, nth=1, *options, action="kill"):
+        """A daemon that is to die there, or to be stopped. False when it has died before it served."""
+        log = open(self.dir / "daemon.log", "ab")
+        self.daemon = subprocess.Popen(
+            [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log,
+            stderr=log, env=self.env(preload=False, **at_point(point, nth, action)))
+        log.close()
+        while self.daemon.poll() is None:
+            if action == "stop" and self.is_stopped(os.WNOHANG):
+                return True
+            if self.cudatrace("status", status=None).returncode == 0:
+                return True
+        return False
+
+    def is_stopped(self, wait=0):
+        """Whether the daemon is stopped; without WNOHANG, once it is."""
+        return os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED | os.WNOWAIT | wait) is not None
+
+    def dead(self):
+        """Whether the daemon has been killed; it never ends otherwise."""
+        status = self.daemon.poll()
+        check(status in (None, -signal.SIGKILL), "the daemon ended with", status)
+        return status is not None
+
+    def reap(self):
+        """The daemon was killed, or is now."""
+        killed = self.dead()
+        if not killed:
+            self.daemon.kill()
+        self.daemon.wait(DEADLINE_S)
+        self.deaths += killed
+        return killed
+
+    def flush_until_death(self, programs, calls, flushes=None):
+        """Flushes while programs run, so many times at most; true when the daemon has died meanwhile."""
+        deadline = time.monotonic() + DEADLINE_S
+        while flushes is None or flushes > 0:
+            self.keep_running(programs, calls)
+            if self.cudatrace("flush", status=None).returncode != 0:
+                self.daemon.wait(DEADLINE_S)
+                return self.dead()
+            check(time.monotonic() < deadline, "the daemon does not die")
+            flushes = flushes and flushes - 1
+        return self.dead()
+
+    # ---- what must hold ----
+
+    def check_all(self):
+        self.check_identity(lost=None)
+        self.check_counts()
+        self.check_database()
+        self.check_parts()
+        self.check_losses()
+        equal(self.rows("SELECT pid, state FROM processes WHERE state <> 'exited'"), [], "processes that did not exit")
+        equal(self.rows("SELECT * FROM open_calls"), [], "open calls")
+
+    # A pid comes again where thousands of processes are started: a process is one by its start time, too.
+
+    def absent(self):
+        """Processes of which the trace says that there were calls before it, or in between."""
+        return set(self.rows("SELECT pid, start_ticks FROM losses JOIN process USING (process_id) WHERE cause = 'absent'"))
+
+    def check_counts(self):
+        """Stored, lost and left-out calls are those that the driver counted as returned; fewer only of processes of which
+        the trace says so, or that it does not have."""
+        seen = {(row[:2], row[2]): row[3] for row in self.rows(
+            "SELECT pid, start_ticks, totals.name, sum(calls) FROM totals JOIN process USING (process_id) "
+            "WHERE layer = 'driver' GROUP BY pid, start_ticks, totals.name")}
+        truth = {((pid, start), name): returned for pid, start, functions in counts.read_counts(self.counts)
+                 for name, (_, returned) in functions.items() if returned}
+        absent, known = self.absent(), {process for process, _ in seen}
+        equal(self.exact & {pid for pid, _ in absent}, set(), "processes recorded from the beginning that are missing calls")
+        equal(self.exact - {pid for pid, _ in known}, set(), "processes that are missing")
+        wrong = {key: (seen.get(key, 0), truth.get(key, 0)) for key in seen.keys() | truth.keys()
+                 if (seen.get(key, 0) > truth.get(key, 0) if key[0] in absent or key[0] not in known
+                     else seen.get(key, 0) != truth.get(key, 0))}
+        equal(wrong, {}, "calls in the trace and in the driver that differ")
+
+    def check_database(self):
+        equal(self.rows("PRAGMA integrity_check"), [("ok",)], "the database")
+        # Memory that is held stays when its call goes (--keep).
+        equal([row for row in self.rows("PRAGMA foreign_key_check") if (row[0], row[2]) != ("allocation", "call")], [],
+              "rows that name others that are not there")
+        # What one thread does comes one after the other, so a row that is there twice overlaps another; each daemon
+        # has a line of its own through the clock's anchors, a microsecond from the other's at most.
+        equal(self.rows("SELECT * FROM (SELECT process_id, tid, name, start_ns, end_ns, lag(end_ns) OVER (PARTITION BY process_id, tid "
+                        "ORDER BY call_id) AS before FROM calls WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],
+              "calls that began before their thread's last one returned")
+
+    def check_parts(self):
+        """Launches, copies and allocations have their rows, and no others have."""
+        for view, names in (("launches", ("cuLaunchKernel*",)), ("copies", ("cuMemcpy*",)), ("memsets", ("cuMemset*",))):
+            made = " OR ".join(f"name GLOB '{name}'" for name in names)
+            equal(self.rows(f"SELECT call_id, name FROM calls WHERE layer = 'driver' AND ({made}) AND call_id NOT IN "
+                            f"(SELECT call_id FROM {view})"), [], f"calls that are missing in {view}")
+            equal(self.rows(f"SELECT call_id FROM {view} WHERE call_id NOT IN (SELECT call_id FROM calls WHERE {made})"),
+                  [], f"{view} that are no such calls")
+        allocates = "name GLOB 'cuMemAlloc*' OR name GLOB 'cuMemHostAlloc*'"
+        equal(self.rows(f"SELECT call_id, name FROM calls WHERE layer = 'driver' AND status = 0 AND ({allocates}) AND "
+                        "call_id NOT IN (SELECT call_id FROM allocations)"), [], "calls that are missing in allocations")
+        equal(self.rows(f"SELECT call_id FROM allocations WHERE call_id > (SELECT ifnull(max(value), 0) FROM meta WHERE "
+                        f"key = 'expired_before_ns') AND call_id NOT IN (SELECT call_id FROM calls WHERE {allocates})"),
+              [], "allocations that are no such calls")
+        lost = self.value("SELECT ifnull(sum(lost + skipped), 0) FROM totals")
+        if not lost:
+            equal(self.value("SELECT count(*) FROM launches WHERE kernel IS NULL"), 0, "launches without a name")
+
+    def check_losses(self):
+        """Nothing is lost but what a full ring had no room for, or a signal handler did within a record, and that with its
+        time and its moments."""
+        equal(self.rows("SELECT DISTINCT cause FROM losses WHERE cause NOT IN ('full', 'signal', 'absent')"), [], "causes")
+        equal(self.rows("SELECT process_id, name FROM totals WHERE lost > 0 AND total_ns <= 0"), [], "lost calls without time")
+        equal(self.rows("SELECT * FROM losses JOIN processes USING (process_id) WHERE first_ns > last_ns OR first_ns = 0 "
+                        "OR last_ns > ended_ns"), [], "losses at impossible times")
+
+    def summary(self):
+        stored, lost, skipped = self.rows("SELECT sum(stored), sum(lost), sum(skipped) FROM totals")[0]
+        print(f"{self.deaths} deaths; {stored} stored, {lost} lost, {skipped} left out; "
+              f"{self.value('SELECT count(*) FROM processes')} processes, {len(self.absent())} not from their beginning")
