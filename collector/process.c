@@ -377,10 +377,11 @@ void ct_process_watermark(struct ct_process *process, struct ct_batch *batch)
     }
 }
 
-int ct_process_add(struct ct_process *process, struct ct_merge *merge)
+int ct_process_add(struct ct_process *process, struct ct_batch *batch, struct ct_merge *merge)
 {
-    /* Behind the positions: the directory then holds every function that a published record names. */
-    if (process->lane_count > 0 && sync_functions(process, process->lanes[0]->batch) != 0)
+    /* Behind the positions: the directory then holds every function that a published record names. Also
+     * without a lane, since calls are counted by function where there is no memory for one. */
+    if (sync_functions(process, batch) != 0)
         return -1;
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_merge_add(merge, &process->lanes[i]->source) != 0)
