@@ -17,6 +17,7 @@
 #include "range.h"
 
 #include "nvtx.h"
+#include "test_point.h"
 
 #include <errno.h>
 #include <string.h>
@@ -88,6 +89,7 @@ struct ct_range_thread *ct_range_hold(enum ct_loss_cause *cause)
         return NULL;
     thread->held = true;
     atomic_signal_fence(memory_order_seq_cst);
+    CT_TEST_POINT("range.held");
     return thread;
 }
 
@@ -136,6 +138,7 @@ static void take_place(struct ct_producer *self, struct pushed *range, uint16_t 
     self->depth = depth + 1;
     range->depth = depth;
     ct_lane_enter(self->lane, depth, function, range->kept.start);
+    CT_TEST_POINT("range.placed");
 }
 
 static void leave_place(struct ct_producer *self, const struct pushed *range, const void *frame)
@@ -150,9 +153,12 @@ static void leave_place(struct ct_producer *self, const struct pushed *range, co
     } else if (place < CT_OPEN_MAX) {
         self->frames[place] = 0;
         self->lane->open[place].start = 0;
+        CT_TEST_POINT("range.hidden");
     }
+    CT_TEST_POINT("range.leaving");
     self->depth = depth;
     ct_lane_leave(self->lane, depth);
+    CT_TEST_POINT("range.left");
 }
 
 /* ---- push, pop, mark ---- */
@@ -173,6 +179,7 @@ static bool keep(struct ct_range_thread *thread, struct level *level, const stru
     thread->text_used = range->text_end;
     level->top = (uint16_t)++thread->used;
     level->kept++;
+    CT_TEST_POINT("range.kept");
 
     uint16_t function;
     struct ct_producer *producer = ct_record_begin(ct_range_row_push, &function);
@@ -227,6 +234,7 @@ int ct_range_pop(uint32_t domain, const void *frame)
     } else if (level->top) {
         struct pushed *range = &thread->pushed[level->top - 1];
         record_pushed(thread, range, frame);
+        CT_TEST_POINT("range.recorded");
         level->top = range->previous;
         level->kept--;
         range->open = false;

@@ -4,6 +4,7 @@
  * from a list by compare-and-swap, and whoever takes the identifier out of a cell has the cell. */
 #include "range.h"
 #include "table.h"
+#include "test_point.h"
 
 #include <string.h>
 
@@ -104,6 +105,7 @@ static uint32_t store(const struct ct_range_kept *kept, uint32_t own_bytes, uint
     struct cell *cell = take(pool, &index);
     if (!cell)
         return 0;
+    CT_TEST_POINT("range_process.taken");
     cell->kept = *kept;
     if (own_bytes > 0) {
         memcpy(cell->text, kept->text, own_bytes);
@@ -112,6 +114,7 @@ static uint32_t store(const struct ct_range_kept *kept, uint32_t own_bytes, uint
     cell->kept.start = ct_now();
     /* Pairs with the acquire in ct_range_end(). */
     atomic_store_explicit(&cell->id, serial << CELL_BITS | (pool->first + index), memory_order_release);
+    CT_TEST_POINT("range_process.started");
     return pool->first + index;
 }
 
