@@ -65,6 +65,7 @@ static inline __attribute__((always_inline)) void finish_record(struct ct_produc
     ct_lane_leave(lane, open->depth);
     CT_TEST_POINT("hot_record.left");
     self->position = position;
+    atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
     self->depth = open->depth;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;

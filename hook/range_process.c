@@ -122,7 +122,7 @@ uint64_t ct_range_start(const struct ct_said *said)
 {
     const uint64_t serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
     enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(&cause);
+    struct ct_range_thread *thread = ct_range_hold(said->frame, &cause);
     uint32_t number = 0;
     if (thread) {
         uint16_t function;
@@ -149,13 +149,12 @@ static void record(const struct cell *cell, uint64_t id, const void *frame)
     if (!ct_range_lasts(&cell->kept, producer))
         return;
     enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(&cause);
+    struct ct_range_thread *thread = ct_range_hold(frame, &cause);
     if (!thread) {
         ct_range_lose(ct_range_row_start, cause);
         return;
     }
-    ct_range_record(producer, ct_range_row_start, &cell->kept, ct_range_depth(producer, frame), id,
-                    ct_range_scratch(thread));
+    ct_range_record(producer, ct_range_row_start, &cell->kept, ct_range_depth(producer, frame), id, thread);
     ct_range_release(thread);
 }
 

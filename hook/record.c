@@ -5,6 +5,7 @@
 #include "quiet.h"
 #include "test_point.h"
 
+#include <signal.h>
 #include <string.h>
 
 /* What a stub answers when there is no such function: with the hook away, the program would not have been
@@ -229,12 +230,52 @@ static bool write_or_lose(struct ct_producer *self, const struct ct_record *reco
     return false;
 }
 
+/* ---- lanes that were left ---- */
+
+/* A handler's calls stand below what it interrupted, unless it runs on a stack of its own. */
+bool ct_record_left(uintptr_t holder, uintptr_t place)
+{
+    stack_t stack;
+    return place >= holder && sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK);
+}
+
+/* Whether the record that holds the lane will never be finished, since a signal handler left it by
+ * siglongjmp, or its thread was cancelled there: a call at `place`, with `depth` open calls and ranges around
+ * it, finds out. Whoever writes a record is a call around it, or an act, for as long as anything is left to
+ * be written but `idle`; so where there is neither, the lane may be taken. What was left while another call
+ * went on around it is found when that one returns. */
+static bool is_left(const struct ct_producer *self, uint32_t depth, uintptr_t place)
+{
+    if (depth >= CT_OPEN_MAX)
+        return false;
+    for (uint32_t i = 0; i < depth; i++) {
+        if ((intptr_t)self->frames[i] > 0) /* no range's */
+            return false;
+    }
+    return ct_record_left(self->act, place);
+}
+
+/* The record in the making was not published, or is complete: it goes on from there. A kernel that was being
+ * remembered may be half another one. */
+void ct_record_take_over(struct ct_producer *self)
+{
+    self->position = ct_lane_position(self->lane);
+    ct_lane_publish(self->lane, self->position);
+    memset(self->kernels, 0, sizeof(self->kernels));
+    self->act = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->idle = 1;
+}
+
 /* ---- acts without a trampoline ---- */
 
 void ct_record_act(struct ct_producer *self, const struct ct_act *act)
 {
     const uint16_t function = atomic_load_explicit(&ct_rows[act->row].id, memory_order_relaxed);
     const bool left_out = atomic_load_explicit(&ct_rows[act->row].left_out, memory_order_relaxed);
+    if (self != &ct_unlaned && CT_UNLIKELY(!self->idle) &&
+        is_left(self, ct_depth_around(self, act->place), act->place))
+        ct_record_take_over(self);
     if (self == &ct_unlaned || left_out || !self->idle || !function) {
         struct ct_segment *segment = self == &ct_unlaned ? ct_process_current() : self->segment;
         const uint64_t end = ct_now(), start = act->start ? act->start : end;
@@ -248,6 +289,8 @@ void ct_record_act(struct ct_producer *self, const struct ct_act *act)
         }
         return;
     }
+    self->act = act->place;
+    atomic_signal_fence(memory_order_seq_cst);
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     ct_lane_announce(self->lane, self->position);
@@ -266,6 +309,8 @@ void ct_record_act(struct ct_producer *self, const struct ct_act *act)
     CT_TEST_POINT("record.act_written");
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->act = 0;
     if (!room || ct_wants_doorbell(self, self->lane, self->position))
         ct_record_wake(self);
 }
@@ -363,6 +408,8 @@ void ct_leave_slow(struct ct_frame *frame)
     struct ct_lane *lane = self->lane;
     if (leave_left_out(frame, id))
         return;
+    if (CT_UNLIKELY(!self->idle) && is_left(self, frame->depth, self->frames[frame->depth % CT_OPEN_MAX]))
+        ct_record_take_over(self);
     if (!self->idle || !id) {
         /* A signal handler's call, made while its thread was writing a record; or no room in the directory.
          */
@@ -395,8 +442,9 @@ void ct_leave_slow(struct ct_frame *frame)
     CT_TEST_POINT("record.leaving");
     ct_lane_leave(lane, frame->depth);
     CT_TEST_POINT("record.left");
-    self->depth = frame->depth;
     self->trees += ct_outermost(self, frame->depth);
+    atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
+    self->depth = frame->depth;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     if (!room || ct_wants_doorbell(self, lane, self->position))

@@ -205,6 +205,9 @@ bool ct_thread_attach(void)
     if (!self)
         return false;
     self->depth = 0;
+    self->act = 0;
+    if (!self->idle) /* its last owner ended in the middle of a record */
+        ct_record_take_over(self);
     if (!introduce(self)) {
         atomic_store_explicit(&self->lane->owner, CT_LANE_FREE, memory_order_release);
         return false;
