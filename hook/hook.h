@@ -372,9 +372,9 @@ bool ct_thread_attach(void);
 void ct_thread_watch_exit(void);
 /* Gives the calling thread's lane up without giving it back (the segment is gone, or belongs to a parent). */
 void ct_thread_forget(void);
-/* In a fork's child, whose producers the kernel has wiped: private memory in the place of the calling
+/* In a fork's child, whose producers the kernel has wiped: private memory at the address of the calling
  * thread's lane in its parent's segment. The fork may have been made by a signal handler that interrupted a
- * call here, which goes on to write. */
+ * call here, which goes on to write, and may have the address in a register. */
 void ct_thread_redirect(struct ct_segment *segment);
 /* Private memory for the lanes of a new segment; false without memory. */
 bool ct_thread_producers_create(void);

@@ -126,6 +126,7 @@ static void start_anew(void)
 }
 
 static void (*next_exit)(int status);
+static pid_t (*next_fork)(void);
 
 /* Also called by hand when a call comes before the constructors. */
 __attribute__((constructor)) static void begin(void)
@@ -135,6 +136,7 @@ __attribute__((constructor)) static void begin(void)
     process.image_ns = ct_monotonic_ns();
     process.pid = (int32_t)syscall(SYS_getpid);
     next_exit = (void (*)(int))(uintptr_t)ct_next_symbol("_exit");
+    next_fork = (pid_t(*)(void))(uintptr_t)ct_next_symbol("_Fork");
     pthread_atfork(NULL, NULL, start_anew);
 }
 
@@ -167,6 +169,16 @@ __attribute__((noreturn, visibility("default"))) void _exit(int status)
         syscall(SYS_exit_group, status);
 }
 __attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int status);
+
+/* _Fork() (glibc 2.34) is fork() for signal handlers: it runs no atfork handler. The child of one that
+ * interrupted the hook would go on in its parent's lane. */
+__attribute__((visibility("default"))) pid_t _Fork(void)
+{
+    const pid_t child = next_fork ? next_fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0)
+        start_anew();
+    return child;
+}
 
 /* ---- the daemon ---- */
 

@@ -12,6 +12,8 @@
 
 struct ct_producer ct_dormant, ct_unlaned;
 __thread struct ct_producer *ct_self = &ct_dormant;
+/* Of ct_self, in memory that a fork's child has, too. */
+static __thread struct ct_lane *own_lane;
 
 static struct ct_producer *producers; /* of the current segment, CT_LANES_MAX of them */
 enum { PRODUCERS_BYTES = sizeof(struct ct_producer) * CT_LANES_MAX };
@@ -90,10 +92,10 @@ void ct_thread_forget(void)
 void ct_thread_redirect(struct ct_segment *segment)
 {
     struct ct_producer *self = ct_self;
-    if (self == &ct_dormant || self->lane)
+    if (self == &ct_dormant || self->lane || !own_lane)
         return;
-    void *memory = mmap(NULL, segment->lane_stride, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(own_lane, segment->lane_stride, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (memory == MAP_FAILED)
         return;
     self->segment = segment;
@@ -214,6 +216,7 @@ bool ct_thread_attach(void)
     }
     CT_TEST_POINT("thread.introduced");
     arm_exit();
+    own_lane = self->lane;
     ct_self = self;
     CT_TEST_POINT("thread.attached");
     if (ct_wants_doorbell(self, self->lane, self->position))

@@ -1,7 +1,8 @@
 """A signal handler that interrupts the hook, at any of its instructions, leaves it by siglongjmp: the thread's next calls are
-recorded. The machinery is that of tests/traps/signals.py.
+recorded. Or it forks, and the child goes on inside the hook: what it writes goes nowhere. The machinery is that of
+tests/traps/signals.py.
 
-    interrupted.py alternate | jump | jump_launch | jump_decoded | jump_range
+    interrupted.py fork_late | clone_late | alternate | jump | jump_launch | jump_decoded | jump_range
 """
 import platform
 import subprocess
@@ -44,10 +45,11 @@ with cudatrace_test.Session() as s:  # the hook without test points, whose instr
     subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-I", SOURCE / "tests/simcuda", "-o", program,
                     SOURCE / "tests/traps/signals.c", "-L" + str(SIMCUDA), "-l:libcuda.so.1", "-ldl"], check=True)
     s.start_daemon("--clock", "counter")
-    ran = s.run(program, trap, status=None)
+    ran = s.run(program, trap, status=None,
+                env={"TEST_FLUSH": f"LD_PRELOAD= exec {cudatrace_test.CUDATRACE} flush --session {s.name}"})
     if ran.returncode == 77:
         skip("ptrace is not permitted")
-    with promise("siglongjmp" if trap != "alternate" else "alternate-stack"):
+    with promise({"alternate": "alternate-stack", "fork_late": "clone", "clone_late": "clone"}.get(trap, "siglongjmp")):
         equal((ran.returncode, ran.stdout), (0, f"{trap}: every instruction\n"), "what it said")
         s.flush()
         lost = s.value("SELECT sum(lost) FROM totals")
@@ -57,6 +59,15 @@ with cudatrace_test.Session() as s:  # the hook without test points, whose instr
         if trap == "alternate":
             s.check_truth()
             check(lost > 0, "calls that interrupted a record are counted as lost")
+        elif "late" in trap:
+            equal(lost, 0, "calls lost")
+            check("is let go" not in (s.dir / "daemon.log").read_text(), (s.dir / "daemon.log").read_text())
+            # Two calls at each instruction, and twenty behind them. A child's is its own where it had not begun.
+            parents, *childrens = [calls for (calls,) in s.rows(
+                "SELECT calls FROM totals WHERE name = 'cuLaunchKernel' ORDER BY process_id")]
+            equal((parents % 22, set(childrens) - {1}), (0, set()), "the parent's calls, and the children's")
+            equal(s.rows("SELECT * FROM (SELECT start_ns, lag(end_ns) OVER (PARTITION BY tid ORDER BY call_id) AS before "
+                         "FROM calls) WHERE start_ns < before - 1000"), [], "calls that began before the one before had ended")
         else:
             equal(lost, 0, "calls lost behind a jump")
             check_jumps(s)

@@ -5,10 +5,11 @@
  *   launch   a launch inside one of another kernel, which the hook remembers at the same place
  *   fork     the handler forks, and the interrupted launch goes on in both; the child's ends well
  *   capture  a captured launch, each time of a kernel whose name is to be sent, inside a plain call
- *   alternate  as plain, on a stack of the handler's own that lies above the one of the call
- *   jump, jump_launch, jump_decoded, jump_range
- *            the handler leaves a plain call, a launch, a call whose arguments are read, a range by
- * siglongjmp */
+ *   fork_late, clone_late
+ *            the handler forks, with fork() or with _Fork(), which runs no handlers, and the child's call
+ * goes on when its parent has gone on for long alternate  as plain, on a stack of the handler's own that lies
+ * above the one of the call jump, jump_launch, jump_decoded, jump_range the handler leaves a plain call, a
+ * launch, a call whose arguments are read, a range by siglongjmp */
 #include "cuda_min.h"
 
 #include <dlfcn.h>
@@ -43,7 +44,10 @@ static int find_hook(struct dl_phdr_info *info, size_t bytes, void *unused)
 
 enum { FUNCTIONS = 400 };
 static CUfunction functions[FUNCTIONS];
-static bool forks, is_child; /* whose driver answers with an error */
+static pid_t (*forks)(void);
+static bool is_child; /* whose driver answers with an error */
+static bool is_late;
+static int late_child, late_pipe[2];
 static int killed;
 static CUfunction outer, inner;
 static CUcontext current;
@@ -140,13 +144,39 @@ static void on_signal(int number)
     if (interrupted)
         siglongjmp(before, number);
     if (forks) {
-        const pid_t child = fork();
+        if (is_late && pipe(late_pipe) != 0)
+            exit(11);
+        const pid_t child = forks();
         int status = 0;
+        char byte;
         is_child = child == 0;
+        if (is_late) {
+            close(late_pipe[!is_child ? 0 : 1]);
+            if (is_child && read(late_pipe[0], &byte, 1) != 0)
+                _exit(1);
+            late_child = child;
+            return;
+        }
         killed += !is_child && waitpid(child, &status, 0) == child && !WIFEXITED(status);
         return;
     }
     call(unnamed >= 0 ? functions[unnamed++ % FUNCTIONS] : inner, 2);
+}
+
+enum { LATE_CALLS = 20 };
+
+/* The collector looks before and after, so that it would see what the child writes into its parent's lane. */
+static void let_child_go_on(void)
+{
+    const char *flush = getenv("TEST_FLUSH");
+    int status;
+    if (flush && system(flush) != 0)
+        exit(12);
+    close(late_pipe[1]);
+    killed += waitpid(late_child, &status, 0) != late_child || !WIFEXITED(status);
+    late_child = 0;
+    if (flush && system(flush) != 0)
+        exit(12);
 }
 
 /* One call for each of its instructions in the hook. */
@@ -168,6 +198,10 @@ static void every_instruction(void)
         if (is_child)
             _exit(0);
         __asm__ volatile("int3" ::: "memory");
+        for (int i = 0; i < LATE_CALLS && is_late; i++)
+            call(outer, 1);
+        if (late_child > 0)
+            let_child_go_on();
     } while (shared->steps == shared->stop_at++);
     if (interrupted)
         call_behind_a_jump();
@@ -281,7 +315,14 @@ int main(int argc, char **argv)
         return 10;
     if (strcmp(what, "plain") != 0 && !is_alternate)
         two_of_one_place(module);
-    forks = strcmp(what, "fork") == 0;
+    is_late = strstr(what, "_late");
+    if (strcmp(what, "fork") == 0 || strcmp(what, "fork_late") == 0)
+        forks = fork;
+    if (strcmp(what, "clone_late") == 0) {
+        forks = (pid_t(*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "_Fork"); /* glibc 2.34 */
+        if (!forks)
+            return 77;
+    }
     if (capture) {
         outer = NULL;
         unnamed = 0;
