@@ -554,8 +554,13 @@ void ct_process_detach(void)
     struct ct_segment *segment = ct_self->segment;
     CT_TEST_POINT("process.detaching");
     ct_thread_forget();
-    if (segment && atomic_compare_exchange_strong(&process.segment, &segment, NULL))
-        ct_thread_producers_abandon();
+    /* Under the lock, since otherwise a segment for the next daemon could be made between the two, and its
+     * lanes be abandoned; or a lane be added to this one behind them. */
+    if (segment && ct_process_lock()) {
+        if (atomic_compare_exchange_strong(&process.segment, &segment, NULL))
+            ct_thread_producers_abandon();
+        ct_process_unlock();
+    }
     CT_TEST_POINT("process.detached");
     quiet_end(quiet);
 }
