@@ -83,7 +83,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     ct_merge_begin(&collection->merge, batch->until_ns);
     EACH_PROCESS(p)
     {
-        if (ct_process_add(p, &collection->merge) != 0)
+        if (ct_process_add(p, batch, &collection->merge) != 0)
             return -1;
     }
     if (collection->merge.count > 0 && ct_store_calls(collection->store, &collection->merge,

@@ -386,10 +386,11 @@ void ct_process_watermark(struct ct_process *process, struct ct_batch *batch)
     }
 }
 
-int ct_process_add(struct ct_process *process, struct ct_merge *merge)
+int ct_process_add(struct ct_process *process, struct ct_batch *batch, struct ct_merge *merge)
 {
-    /* Behind the positions: the directory then holds every function that a published record names. */
-    if (process->lane_count > 0 && sync_functions(process, process->lanes[0]->batch) != 0)
+    /* Behind the positions: the directory then holds every function that a published record names. Also
+     * without a lane, since calls are counted by function where there is no memory for one. */
+    if (sync_functions(process, batch) != 0)
         return -1;
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_merge_add(merge, &process->lanes[i]->source) != 0)
@@ -570,7 +571,8 @@ int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
     CT_TEST_POINT("process.ending");
-    return ct_store_end_process(batch->store, process->process_id, batch->now_ns,
+    /* Behind all that it did: it may have ended since the batch began. */
+    return ct_store_end_process(batch->store, process->process_id, ct_monotonic_ns(),
                                 flags & CT_SEGMENT_EXITING ? "exited" : "killed");
 }
 

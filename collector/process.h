@@ -82,7 +82,7 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch);
  * Bounded waits only. */
 void ct_process_watermark(struct ct_process *process, struct ct_batch *batch);
 /* Adds the lanes to the merge. */
-int ct_process_add(struct ct_process *process, struct ct_merge *merge);
+int ct_process_add(struct ct_process *process, struct ct_batch *batch, struct ct_merge *merge);
 /* Saves positions, sums, losses and open calls. */
 int ct_process_save(struct ct_process *process, struct ct_batch *batch);
 /* After commit: gives the producers their room back. `selections` are the session's wishes, which the hook is

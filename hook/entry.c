@@ -14,13 +14,16 @@ struct ct_target ct_enter(struct ct_frame *frame)
     if (CT_UNLIKELY(!lane || !id))
         return (struct ct_target){ NULL, CT_MODE_SLOW };
 
+    CT_TEST_POINT("entry.begun");
     const uint32_t depth = ct_depth_enter(self, ct_frame_place(frame));
     frame->depth = depth;
     frame->producer = self;
 
     const uint64_t start = ct_counter_read();
+    CT_TEST_POINT("entry.clock_read");
     frame->start = start;
     ct_lane_enter(lane, depth, id, start);
+    CT_TEST_POINT("entry.entered");
     return (struct ct_target){ row->real, row->stack_words };
 }
 
@@ -28,6 +31,7 @@ void ct_leave(struct ct_frame *frame)
 {
     const uint16_t id = atomic_load_explicit(&ct_rows[frame->row].leave_id, memory_order_relaxed);
     const struct open open = { frame->start, frame->depth };
+    CT_TEST_POINT("entry.returned");
     if (CT_UNLIKELY(!write_plain(frame->producer, id, &open, frame->result)))
         ct_leave_slow(frame);
 }

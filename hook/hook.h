@@ -1,24 +1,19 @@
 /* What the files of hook/ share. The way of a call: stub and trampoline (trampoline_<cpu>.S) → entry.c →
  * the real driver → entry.c, which writes the record (record.c when it is not a plain one).
  *
- *   wrap.c       the same way in one function, for plain calls and launches on x86-64; hot_record.h is what the
- *                two share
- *   functions.c  the row of each driver function: its real address, its number in the segment, its decoder
- *   runtime.c    the same for the runtime's functions, of which a process may hold several libraries
- *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
- *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
- *   thread.c     a thread's lane: taking and giving back
- *   selection.c  which calls are recorded, and counting the others
- *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs,
- *                decode_memory.c of memory that is got otherwise, decode_objects.c of calls that are about
- *                objects, decode_image.c of code, decode_runtime.c of the runtime's functions
- *   names.c      kernels' names by handle
- *   graphs.c     what graphs consist of, and which streams are being captured
- *   memory.c     which addresses are the device's
- *   nvtx.c       the applications' own ranges: the entry points of NVTX; range.c what they do
- *   texts.c      texts that records name by number; pool.c objects by number
- *   table.c      what is remembered by handle or address
- *   ioctl.c      calls of ioctl() on the driver's devices; ioctl_layout.c reads their structs
+ *   wrap.c       the same way in one function, for plain calls and launches on x86-64; hot_record.h is what
+ * the two share functions.c  the row of each driver function: its real address, its number in the segment,
+ * its decoder runtime.c    the same for the runtime's functions, of which a process may hold several
+ * libraries lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs process.c    the process's
+ * segment: looking for a daemon, creating, forking, letting go thread.c     a thread's lane: taking and
+ * giving back selection.c  which calls are recorded, and counting the others decode.c     what arguments
+ * mean; decode_copy.c those of copies and sets, decode_graph.c of graphs, decode_memory.c of memory that is
+ * got otherwise, decode_objects.c of calls that are about objects, decode_image.c of code, decode_runtime.c
+ * of the runtime's functions names.c      kernels' names by handle graphs.c     what graphs consist of, and
+ * which streams are being captured memory.c     which addresses are the device's nvtx.c       the
+ * applications' own ranges: the entry points of NVTX; range.c what they do texts.c      texts that records
+ * name by number; pool.c objects by number table.c      what is remembered by handle or address ioctl.c calls
+ * of ioctl() on the driver's devices; ioctl_layout.c reads their structs
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
  * no abort, no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked
@@ -315,6 +310,7 @@ struct ct_producer {
     struct ct_segment *segment;
     uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
     struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
+    uintptr_t act; /* place of the act that is being recorded (ct_record_act()), 0 for none */
 };
 static_assert(offsetof(struct ct_producer, lane) == 192, "trampoline");
 
@@ -376,9 +372,9 @@ bool ct_thread_attach(void);
 void ct_thread_watch_exit(void);
 /* Gives the calling thread's lane up without giving it back (the segment is gone, or belongs to a parent). */
 void ct_thread_forget(void);
-/* In a fork's child, whose producers the kernel has wiped: private memory in the place of the calling
+/* In a fork's child, whose producers the kernel has wiped: private memory at the address of the calling
  * thread's lane in its parent's segment. The fork may have been made by a signal handler that interrupted a
- * call here, which goes on to write. */
+ * call here, which goes on to write, and may have the address in a register. */
 void ct_thread_redirect(struct ct_segment *segment);
 /* Private memory for the lanes of a new segment; false without memory. */
 bool ct_thread_producers_create(void);
@@ -398,10 +394,16 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
                     uint64_t end, uint64_t bytes);
 /* The same for a thread without a lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
+/* Whether a place that was held from `holder` on the stack has been left by a jump out of a signal handler,
+ * as is seen from `place`: what stands at or below a call that is made is not there any more. */
+bool ct_record_left(uintptr_t holder, uintptr_t place);
+/* Makes a lane writable again whose holder was left in the middle of a record. */
+void ct_record_take_over(struct ct_producer *producer);
 /* What is recorded without a trampoline: the application's own ranges. */
 struct ct_act {
-    uint64_t start; /* ticks; 0: now */
-    uint32_t row;   /* which ct_record_begin() has given a number */
+    uintptr_t place; /* where the function that the application called stands on the stack */
+    uint64_t start;  /* ticks; 0: now */
+    uint32_t row;    /* which ct_record_begin() has given a number */
     uint32_t depth;
     uint8_t kind; /* enum ct_kind */
     uint64_t value;

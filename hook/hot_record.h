@@ -22,6 +22,7 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
         return false;
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
+    CT_TEST_POINT("hot_record.held");
     /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child.
      */
     if (CT_LIKELY(self->position + slots <= self->limit &&
@@ -39,12 +40,14 @@ static inline __attribute__((always_inline)) struct ct_record *begin_record(stru
 {
     const uint64_t position = self->position;
     ct_lane_announce(self->lane, position);
-    const uint64_t end = ct_counter_read();
     CT_TEST_POINT("hot_record.announced");
+    const uint64_t end = ct_counter_read();
+    CT_TEST_POINT("hot_record.clock_read");
     struct ct_record *record =
         (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
     record->end = end;
     record->span = ct_span(end - open->start, open->depth, 0);
+    CT_TEST_POINT("hot_record.half_written");
     /* As one word, since compilers make three of it. */
     const uint32_t head = id | (uint32_t)kind << 16 | slots << 24;
     memcpy(&record->function, &head, sizeof(head));
@@ -60,10 +63,13 @@ static inline __attribute__((always_inline)) void finish_record(struct ct_produc
     ct_lane_publish(lane, position);
     CT_TEST_POINT("hot_record.published");
     ct_lane_leave(lane, open->depth);
+    CT_TEST_POINT("hot_record.left");
     self->position = position;
+    atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
     self->depth = open->depth;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
+    CT_TEST_POINT("hot_record.released");
     if (CT_UNLIKELY(ct_wants_doorbell(self, lane, position)))
         ct_record_wake(self);
 }

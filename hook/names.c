@@ -14,6 +14,7 @@
 #include "pool.h"
 #include "quiet.h"
 #include "table.h"
+#include "test_point.h"
 #include "texts.h"
 
 struct entry {
@@ -58,6 +59,7 @@ static bool write_begin(void)
         forgotten++;
     }
     atomic_store_explicit(&writing, true, memory_order_relaxed);
+    CT_TEST_POINT("names.writing");
     atomic_thread_fence(memory_order_seq_cst); /* before what is written: that may be all that a child gets */
     return true;
 }
@@ -70,6 +72,7 @@ static void count_change(void)
 
 static void write_end(void)
 {
+    CT_TEST_POINT("names.written");
     count_change();
     atomic_store_explicit(&writing, false, memory_order_release);
     ct_process_unlock();

@@ -209,10 +209,10 @@ static void name_category_w(uint32_t category, const wchar_t *name)
 }
 
 /* The numbers are the process's: a string serves in every domain. */
-static void *register_text(const char *text, const wchar_t *wide)
+static void *register_text(const char *text, const wchar_t *wide, const void *frame)
 {
     enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(&cause);
+    struct ct_range_thread *thread = ct_range_hold(frame, &cause);
     if (!thread)
         return NULL;
     char *room = ct_range_room(thread);
@@ -228,13 +228,13 @@ static void *register_text(const char *text, const wchar_t *wide)
 static void *domain_register_string_a(const void *domain, const char *text)
 {
     (void)domain;
-    return register_text(text, NULL);
+    return register_text(text, NULL, HERE);
 }
 
 static void *domain_register_string_w(const void *domain, const wchar_t *text)
 {
     (void)domain;
-    return register_text(NULL, text);
+    return register_text(NULL, text, HERE);
 }
 
 /* ---- a client's tables ---- */

@@ -6,6 +6,7 @@
  * it has to grow, and is checked to be the same file. */
 #include "hook.h"
 #include "quiet.h"
+#include "test_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,8 +111,10 @@ uint32_t ct_process_epoch(void)
 static void start_anew(void)
 {
     struct ct_segment *segment = ct_process_current();
+    CT_TEST_POINT("process.child_begun");
     if (segment)
         ct_thread_redirect(segment);
+    CT_TEST_POINT("process.child_redirected");
     atomic_store(&process.segment, NULL);
     atomic_fetch_add(&process.epoch, 1);
     atomic_store(&process.next_look_ns, 0);
@@ -120,11 +123,14 @@ static void start_anew(void)
     process.pid = (int32_t)syscall(SYS_getpid);
     process.absent_ns = 0;
     process.had_segment = false;
+    CT_TEST_POINT("process.child_dormant");
     ct_functions_forget_ids();
     ct_thread_forget();
+    CT_TEST_POINT("process.child_ready");
 }
 
 static void (*next_exit)(int status);
+static pid_t (*next_fork)(void);
 
 /* Also called by hand when a call comes before the constructors. */
 __attribute__((constructor)) static void begin(void)
@@ -134,6 +140,7 @@ __attribute__((constructor)) static void begin(void)
     process.image_ns = ct_monotonic_ns();
     process.pid = (int32_t)syscall(SYS_getpid);
     next_exit = (void (*)(int))(uintptr_t)ct_next_symbol("_exit");
+    next_fork = (pid_t(*)(void))(uintptr_t)ct_next_symbol("_Fork");
     pthread_atfork(NULL, NULL, start_anew);
 }
 
@@ -141,8 +148,11 @@ static void mark_exiting(void)
 {
     struct ct_segment *segment = ct_process_current();
     /* In the child of vfork() the memory is the parent's. */
-    if (segment && process.pid == (int32_t)syscall(SYS_getpid))
-        atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
+    if (!segment || process.pid != (int32_t)syscall(SYS_getpid))
+        return;
+    CT_TEST_POINT("process.exiting");
+    atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
+    CT_TEST_POINT("process.marked");
 }
 
 /* Nothing is unmapped or freed: exit handlers and destructors that run later may still call the driver. */
@@ -163,6 +173,16 @@ __attribute__((noreturn, visibility("default"))) void _exit(int status)
         syscall(SYS_exit_group, status);
 }
 __attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int status);
+
+/* _Fork() (glibc 2.34) is fork() for signal handlers: it runs no atfork handler. The child of one that
+ * interrupted the hook would go on in its parent's lane. */
+__attribute__((visibility("default"))) pid_t _Fork(void)
+{
+    const pid_t child = next_fork ? next_fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0)
+        start_anew();
+    return child;
+}
 
 /* ---- the daemon ---- */
 
@@ -203,7 +223,9 @@ bool ct_process_ring_doorbell(void)
         !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
         return false;
     const struct quiet quiet = quiet_begin();
+    CT_TEST_POINT("process.ringing");
     sem_post(&control->doorbell);
+    CT_TEST_POINT("process.rung");
     quiet_end(quiet);
     return true;
 }
@@ -294,6 +316,7 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes)
     segment->process_start = process_start();
     segment->image_ns = process.image_ns;
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+    CT_TEST_POINT("process.half_described");
     segment->pid_namespace = pid_namespace();
     segment->anchor = ct_anchor_read(3);
     /* Where a thread let go of an earlier segment, others may have written to it after its last reader. */
@@ -308,8 +331,61 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes)
     strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);
     unknown->category = CT_CATEGORY_other;
     atomic_store_explicit(&segment->functions, 1, memory_order_relaxed);
+    CT_TEST_POINT("process.described");
     /* Pairs with the collector's acquire: the header is complete. */
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
+}
+
+/* A file without a name, which it gets once it is complete: whoever is killed over it leaves nothing behind,
+ * and the collector sees no half of it. `named`: where that cannot be had (Linux before 3.11, no /proc), it
+ * has its name from the start, and the collector takes away what stays incomplete (collector/watch.c). */
+static int create_file(bool named)
+{
+    if (named)
+        return open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return open(CT_SHM_DIR, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
+static bool give_name(int fd)
+{
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, link, AT_FDCWD, process.path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* NULL when memory is refused, or no file without a name is to be had. */
+static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
+{
+    const int fd = create_file(named);
+    if (fd < 0)
+        return NULL;
+    CT_TEST_POINT("process.file_made");
+    struct stat status;
+    void *map = MAP_FAILED;
+    /* The header and the directory's first page; first, since it knows about limits. */
+    if (file_status(fd, &status) == 0 && allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 &&
+        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0) {
+        CT_TEST_POINT("process.allocated");
+        map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    bool made = map != MAP_FAILED;
+    if (made) {
+        CT_TEST_POINT("process.mapped");
+        process.inode = status.st_ino;
+        process.device = status.st_dev;
+        describe(map, ring_bytes);
+        CT_TEST_POINT("process.ready");
+        made = named || give_name(fd);
+        CT_TEST_POINT("process.named");
+    }
+    close(fd);
+    if (made)
+        return map;
+    if (map != MAP_FAILED)
+        munmap(map, CT_LANE_OFFSET);
+    if (named)
+        unlink(process.path);
+    return NULL;
 }
 
 static struct ct_segment *create_segment(const char *session, uint64_t ring_bytes)
@@ -317,24 +393,10 @@ static struct ct_segment *create_segment(const char *session, uint64_t ring_byte
     if (ring_bytes < CT_RING_BYTES_MIN || ring_bytes > CT_RING_BYTES_MAX || ring_bytes & (ring_bytes - 1))
         return NULL;
     ct_session_segment_path(process.path, (uint32_t)geteuid(), session, process.pid, ct_monotonic_ns());
-    const int fd = open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return NULL;
-    struct stat status;
-    void *map = MAP_FAILED;
-    /* The header and the directory's first page; first, since it knows about limits. */
-    if (file_status(fd, &status) == 0 && allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 &&
-        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0)
-        map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (map == MAP_FAILED) {
-        unlink(process.path);
-        return NULL;
-    }
-    process.inode = status.st_ino;
-    process.device = status.st_dev;
-    describe(map, ring_bytes);
-    return map;
+    struct ct_segment *segment = make_segment(ring_bytes, false);
+    if (!segment && ct_process_may_allocate())
+        segment = make_segment(ring_bytes, true);
+    return segment;
 }
 
 /* Once a second at most, one thread looks for the daemon; the others go on without. */
@@ -360,6 +422,7 @@ static struct ct_segment *look(void)
     if (!session || !*session)
         session = CT_SESSION_DEFAULT;
     struct ct_control *control = ct_session_valid(session) ? find_daemon(session) : NULL;
+    CT_TEST_POINT("process.looked");
     if (control) {
         ct_clock_is_counter = control->clock == CT_CLOCK_COUNTER;
         segment = create_segment(session, control->ring_bytes);
@@ -375,10 +438,14 @@ static struct ct_segment *look(void)
         ct_control = control;
         process.absent_ns = 0;
         process.had_segment = true;
+        CT_TEST_POINT("process.created");
         ct_functions_forget_ids();
         ct_selection_begin(segment);
+        CT_TEST_POINT("process.selected");
         atomic_store_explicit(&process.segment, segment, memory_order_release);
+        CT_TEST_POINT("process.current");
         atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
+        CT_TEST_POINT("process.counted");
         ct_process_ring_doorbell();
     } else if (control) {
         munmap(control, sizeof(*control));
@@ -435,6 +502,7 @@ struct ct_lane *ct_process_map_lane(uint32_t index)
     if (fd < 0)
         return NULL;
     void *map = MAP_FAILED;
+    CT_TEST_POINT("process.lane_opened");
     if (allocate(fd, offset, CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES) == 0)
         map = mmap(NULL, segment->lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     close(fd);
@@ -449,28 +517,45 @@ int ct_process_grow_ring(uint32_t index, uint64_t bytes)
     return allocate_more(ct_segment_lane_offset(segment, index), CT_LANE_HEADER_BYTES + bytes);
 }
 
+static uint64_t entry_place(uint32_t id)
+{
+    return CT_DIRECTORY_OFFSET + (uint64_t)id * sizeof(struct ct_function);
+}
+
+/* Whether the directory may have another entry: on a page that it has already, or while memory may be asked
+ * for. */
+static bool has_room(struct ct_segment *segment)
+{
+    const uint32_t id = atomic_load_explicit(&segment->functions, memory_order_relaxed);
+    return id < segment->function_slots && (entry_place(id) % 4096 != 0 || ct_process_may_allocate());
+}
+
 uint16_t ct_process_define(uint32_t row_index)
 {
     struct ct_row *row = &ct_rows[row_index];
     struct ct_segment *segment = ct_process_current();
-    if (!segment || !ct_process_may_allocate() || !ct_process_lock())
+    if (!segment || !has_room(segment) || !ct_process_lock())
         return atomic_load_explicit(&row->id, memory_order_relaxed);
-    if (row->id || segment != ct_process_current()) {
+    if (row->id || segment != ct_process_current() || !has_room(segment)) {
         ct_process_unlock();
         return row->id;
     }
     const uint32_t id = atomic_load_explicit(&segment->functions, memory_order_relaxed);
-    const uint64_t place = CT_DIRECTORY_OFFSET + (uint64_t)id * sizeof(struct ct_function);
-    if (id < segment->function_slots && (place % 4096 != 0 || allocate_more(place, 4096) == 0)) {
+    const uint64_t place = entry_place(id);
+    if (place % 4096 != 0 || allocate_more(place, 4096) == 0) {
+        CT_TEST_POINT("process.entry_allocated");
         struct ct_function *entry = (struct ct_function *)(void *)((uint8_t *)segment + place);
         strncpy(entry->name, ct_functions_name(row_index), CT_FUNCTION_NAME_MAX);
         entry->layer = row->layer;
         entry->category = row->category;
+        CT_TEST_POINT("process.entry_written");
         /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function
          * in a record has seen its entry. */
         atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
+        CT_TEST_POINT("process.entry_published");
         atomic_store_explicit(&row->id, (uint16_t)id, memory_order_release);
         ct_selection_apply(row_index);
+        CT_TEST_POINT("process.function_applied");
     }
     ct_process_unlock();
     return row->id;
@@ -480,8 +565,15 @@ void ct_process_detach(void)
 {
     const struct quiet quiet = quiet_begin();
     struct ct_segment *segment = ct_self->segment;
+    CT_TEST_POINT("process.detaching");
     ct_thread_forget();
-    if (segment && atomic_compare_exchange_strong(&process.segment, &segment, NULL))
-        ct_thread_producers_abandon();
+    /* Under the lock, since otherwise a segment for the next daemon could be made between the two, and its
+     * lanes be abandoned; or a lane be added to this one behind them. */
+    if (segment && ct_process_lock()) {
+        if (atomic_compare_exchange_strong(&process.segment, &segment, NULL))
+            ct_thread_producers_abandon();
+        ct_process_unlock();
+    }
+    CT_TEST_POINT("process.detached");
     quiet_end(quiet);
 }

@@ -17,6 +17,7 @@
 #include "range.h"
 
 #include "nvtx.h"
+#include "test_point.h"
 
 #include <errno.h>
 #include <string.h>
@@ -46,8 +47,8 @@ struct level {
 };
 
 struct ct_range_thread {
-    bool held;
-    uint32_t used; /* entries of `pushed`, in order of their push */
+    uintptr_t holder; /* where it stands on the stack; 0: nobody */
+    uint32_t used;    /* entries of `pushed`, in order of their push */
     uint32_t text_used;
     uint64_t tokens;
     struct level levels[CT_DOMAINS_MAX];
@@ -80,21 +81,68 @@ void ct_range_thread_exit(void)
         munmap(thread, sizeof(*thread));
 }
 
-struct ct_range_thread *ct_range_hold(enum ct_loss_cause *cause)
+static bool is_open(const struct ct_range_thread *thread, uint64_t token)
+{
+    for (uint32_t i = 0; i < thread->used; i++) {
+        if (thread->pushed[i].open && thread->pushed[i].token == token)
+            return true;
+    }
+    return false;
+}
+
+/* Frees the places of ranges that are open no more. */
+static void free_places(const struct ct_range_thread *thread, struct ct_producer *self)
+{
+    for (uint32_t i = 0; self->lane && i < self->depth && i < CT_OPEN_MAX; i++) {
+        if (self->frames[i] & PLACE_TOKEN && !is_open(thread, self->frames[i])) {
+            self->frames[i] = 0;
+            self->lane->open[i].start = 0;
+        }
+    }
+}
+
+/* The holder was left by a jump out of a signal handler, in the middle of a push or a pop. Which ranges are
+ * open says their mark; all else follows from it. */
+static void set_right(struct ct_range_thread *thread)
+{
+    while (thread->used > 0 && !thread->pushed[thread->used - 1].open)
+        thread->used--;
+    thread->text_used = thread->used > 0 ? thread->pushed[thread->used - 1].text_end : 0;
+    for (uint32_t i = 0; i < CT_DOMAINS_MAX; i++)
+        thread->levels[i].top = thread->levels[i].kept = 0;
+    for (uint32_t i = 0; i < thread->used; i++) {
+        struct pushed *range = &thread->pushed[i];
+        struct level *level = &thread->levels[range->kept.domain];
+        if (!range->open)
+            continue;
+        range->previous = level->top;
+        level->top = (uint16_t)(i + 1);
+        level->kept++;
+    }
+    free_places(thread, ct_self);
+}
+
+struct ct_range_thread *ct_range_hold(const void *frame, enum ct_loss_cause *cause)
 {
     struct ct_range_thread *thread = mine ? mine : map_thread();
     *cause = thread ? CT_LOSS_SIGNAL : CT_LOSS_MEMORY;
-    if (!thread || thread->held)
+    if (!thread)
         return NULL;
-    thread->held = true;
+    if (thread->holder) {
+        if (!ct_record_left(thread->holder, (uintptr_t)frame))
+            return NULL;
+        set_right(thread);
+    }
+    thread->holder = (uintptr_t)frame;
     atomic_signal_fence(memory_order_seq_cst);
+    CT_TEST_POINT("range.held");
     return thread;
 }
 
 void ct_range_release(struct ct_range_thread *thread)
 {
     atomic_signal_fence(memory_order_seq_cst);
-    thread->held = false;
+    thread->holder = 0;
 }
 
 char *ct_range_room(struct ct_range_thread *thread)
@@ -105,6 +153,11 @@ char *ct_range_room(struct ct_range_thread *thread)
 uint64_t *ct_range_scratch(struct ct_range_thread *thread)
 {
     return thread->scratch;
+}
+
+uintptr_t ct_range_place(const struct ct_range_thread *thread)
+{
+    return thread->holder;
 }
 
 void ct_range_lose(uint32_t row, enum ct_loss_cause cause)
@@ -136,6 +189,7 @@ static void take_place(struct ct_producer *self, struct pushed *range, uint16_t 
     self->depth = depth + 1;
     range->depth = depth;
     ct_lane_enter(self->lane, depth, function, range->kept.start);
+    CT_TEST_POINT("range.placed");
 }
 
 static void leave_place(struct ct_producer *self, const struct pushed *range, const void *frame)
@@ -150,9 +204,12 @@ static void leave_place(struct ct_producer *self, const struct pushed *range, co
     } else if (place < CT_OPEN_MAX) {
         self->frames[place] = 0;
         self->lane->open[place].start = 0;
+        CT_TEST_POINT("range.hidden");
     }
+    CT_TEST_POINT("range.leaving");
     self->depth = depth;
     ct_lane_leave(self->lane, depth);
+    CT_TEST_POINT("range.left");
 }
 
 /* ---- push, pop, mark ---- */
@@ -173,13 +230,14 @@ static bool keep(struct ct_range_thread *thread, struct level *level, const stru
     thread->text_used = range->text_end;
     level->top = (uint16_t)++thread->used;
     level->kept++;
+    CT_TEST_POINT("range.kept");
 
     uint16_t function;
     struct ct_producer *producer = ct_record_begin(ct_range_row_push, &function);
     if (!producer)
         return true;
-    range->kept.epoch = producer == &ct_unlaned ? ct_process_epoch() : producer->epoch;
     range->kept.start = ct_now();
+    range->kept.epoch = producer == &ct_unlaned ? ct_process_epoch() : producer->epoch;
     if (producer != &ct_unlaned)
         take_place(producer, range, function, said->frame);
     return true;
@@ -188,7 +246,7 @@ static bool keep(struct ct_range_thread *thread, struct level *level, const stru
 int ct_range_push(const struct ct_said *said)
 {
     enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(&cause);
+    struct ct_range_thread *thread = ct_range_hold(said->frame, &cause);
     if (!thread) {
         ct_range_lose(ct_range_row_push, cause);
         return CT_NVTX_NO_PUSH_POP_TRACKING;
@@ -209,7 +267,7 @@ static void record_pushed(struct ct_range_thread *thread, const struct pushed *r
     struct ct_producer *producer = range->kept.epoch ? ct_record_begin(ct_range_row_push, &function) : NULL;
     if (!ct_range_lasts(&range->kept, producer))
         return;
-    ct_range_record(producer, ct_range_row_push, &range->kept, range->depth, 0, thread->scratch);
+    ct_range_record(producer, ct_range_row_push, &range->kept, range->depth, 0, thread);
     if (producer != &ct_unlaned)
         leave_place(producer, range, frame);
 }
@@ -217,7 +275,7 @@ static void record_pushed(struct ct_range_thread *thread, const struct pushed *r
 int ct_range_pop(uint32_t domain, const void *frame)
 {
     enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(&cause);
+    struct ct_range_thread *thread = ct_range_hold(frame, &cause);
     if (!thread)
         return CT_NVTX_NO_PUSH_POP_TRACKING;
     struct level *level = &thread->levels[domain];
@@ -226,10 +284,12 @@ int ct_range_pop(uint32_t domain, const void *frame)
         level->unkept--;
     } else if (level->top) {
         struct pushed *range = &thread->pushed[level->top - 1];
+        range->open = false; /* first: whatever a jump leaves undone, it is not recorded twice */
+        atomic_signal_fence(memory_order_seq_cst);
         record_pushed(thread, range, frame);
+        CT_TEST_POINT("range.recorded");
         level->top = range->previous;
         level->kept--;
-        range->open = false;
         while (thread->used > 0 && !thread->pushed[thread->used - 1].open)
             thread->used--;
         thread->text_used = thread->used > 0 ? thread->pushed[thread->used - 1].text_end : 0;
@@ -241,7 +301,7 @@ int ct_range_pop(uint32_t domain, const void *frame)
 void ct_range_mark(const struct ct_said *said)
 {
     enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(&cause);
+    struct ct_range_thread *thread = ct_range_hold(said->frame, &cause);
     if (!thread) {
         ct_range_lose(ct_range_row_mark, cause);
         return;
@@ -251,8 +311,7 @@ void ct_range_mark(const struct ct_said *said)
     if (producer) {
         struct ct_range_kept mark;
         ct_range_keep(&mark, said, ct_range_room(thread));
-        ct_range_record(producer, ct_range_row_mark, &mark, ct_range_depth(producer, said->frame), 0,
-                        thread->scratch);
+        ct_range_record(producer, ct_range_row_mark, &mark, ct_range_depth(producer, said->frame), 0, thread);
     }
     ct_range_release(thread);
 }

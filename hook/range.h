@@ -67,9 +67,10 @@ static_assert(CT_RANGE_PAYLOAD_BYTES <= (CT_SLOTS_MAX - 1) * CT_SLOT_BYTES, "fit
 /* Takes over what is said, start and epoch excepted. A message that may not outlast the call is copied to
  * `room`, CT_RANGE_MESSAGE_BYTES of it; the bytes used there. */
 uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, char *room);
-/* Writes the record of a range that ends now: start 0 for a mark. `scratch` has CT_RANGE_PAYLOAD_BYTES. */
+/* Writes the record of a range that ends now: start 0 for a mark. `thread` is held. */
+struct ct_range_thread;
 void ct_range_record(struct ct_producer *producer, uint32_t row, const struct ct_range_kept *kept,
-                     uint32_t depth, uint64_t id, uint64_t *scratch);
+                     uint32_t depth, uint64_t id, struct ct_range_thread *thread);
 /* Wide characters as UTF-8 with a NUL, cut to fit; the bytes written, NUL included. `room` is at least 1. */
 size_t ct_range_narrow(char *to, size_t room, const wchar_t *from);
 /* Text, cut at a character to fit, with a NUL; the bytes written. `room` is at least 1. */
@@ -78,12 +79,12 @@ size_t ct_range_copy(char *to, size_t room, const char *from);
 /* range.c */
 
 /* The calling thread's room to work in, held until given back; NULL without memory, and when a signal handler
- * has interrupted its own thread, which *cause tells. */
-struct ct_range_thread;
-struct ct_range_thread *ct_range_hold(enum ct_loss_cause *cause);
+ * has interrupted its own thread, which *cause tells. `frame` as in struct ct_said. */
+struct ct_range_thread *ct_range_hold(const void *frame, enum ct_loss_cause *cause);
 void ct_range_release(struct ct_range_thread *thread);
-char *ct_range_room(struct ct_range_thread *thread);        /* CT_RANGE_MESSAGE_BYTES */
-uint64_t *ct_range_scratch(struct ct_range_thread *thread); /* CT_RANGE_PAYLOAD_BYTES */
+char *ct_range_room(struct ct_range_thread *thread);            /* CT_RANGE_MESSAGE_BYTES */
+uint64_t *ct_range_scratch(struct ct_range_thread *thread);     /* CT_RANGE_PAYLOAD_BYTES */
+uintptr_t ct_range_place(const struct ct_range_thread *thread); /* the holder's frame */
 /* Counts a range that cannot be kept. */
 void ct_range_lose(uint32_t row, enum ct_loss_cause cause);
 /* Calls and ranges that are open around `frame`; 0 without a lane. */

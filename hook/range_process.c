@@ -4,6 +4,7 @@
  * from a list by compare-and-swap, and whoever takes the identifier out of a cell has the cell. */
 #include "range.h"
 #include "table.h"
+#include "test_point.h"
 
 #include <string.h>
 
@@ -104,6 +105,7 @@ static uint32_t store(const struct ct_range_kept *kept, uint32_t own_bytes, uint
     struct cell *cell = take(pool, &index);
     if (!cell)
         return 0;
+    CT_TEST_POINT("range_process.taken");
     cell->kept = *kept;
     if (own_bytes > 0) {
         memcpy(cell->text, kept->text, own_bytes);
@@ -112,6 +114,7 @@ static uint32_t store(const struct ct_range_kept *kept, uint32_t own_bytes, uint
     cell->kept.start = ct_now();
     /* Pairs with the acquire in ct_range_end(). */
     atomic_store_explicit(&cell->id, serial << CELL_BITS | (pool->first + index), memory_order_release);
+    CT_TEST_POINT("range_process.started");
     return pool->first + index;
 }
 
@@ -119,7 +122,7 @@ uint64_t ct_range_start(const struct ct_said *said)
 {
     const uint64_t serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
     enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(&cause);
+    struct ct_range_thread *thread = ct_range_hold(said->frame, &cause);
     uint32_t number = 0;
     if (thread) {
         uint16_t function;
@@ -146,13 +149,12 @@ static void record(const struct cell *cell, uint64_t id, const void *frame)
     if (!ct_range_lasts(&cell->kept, producer))
         return;
     enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(&cause);
+    struct ct_range_thread *thread = ct_range_hold(frame, &cause);
     if (!thread) {
         ct_range_lose(ct_range_row_start, cause);
         return;
     }
-    ct_range_record(producer, ct_range_row_start, &cell->kept, ct_range_depth(producer, frame), id,
-                    ct_range_scratch(thread));
+    ct_range_record(producer, ct_range_row_start, &cell->kept, ct_range_depth(producer, frame), id, thread);
     ct_range_release(thread);
 }
 

@@ -146,8 +146,9 @@ static uint32_t append_name(char **end, uint32_t number)
 }
 
 void ct_range_record(struct ct_producer *producer, uint32_t row, const struct ct_range_kept *kept,
-                     uint32_t depth, uint64_t id, uint64_t *scratch)
+                     uint32_t depth, uint64_t id, struct ct_range_thread *thread)
 {
+    uint64_t *const scratch = ct_range_scratch(thread);
     struct ct_range *range = (struct ct_range *)(void *)scratch;
     char *const texts = (char *)(range + 1);
     char *end = texts;
@@ -165,6 +166,7 @@ void ct_range_record(struct ct_producer *producer, uint32_t row, const struct ct
         .id = id,
     };
     ct_record_act(producer, &(struct ct_act){
+                                .place = ct_range_place(thread),
                                 .start = kept->start,
                                 .row = row,
                                 .depth = depth,

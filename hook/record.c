@@ -3,7 +3,9 @@
 #include "decoders.h"
 #include "graphs.h"
 #include "quiet.h"
+#include "test_point.h"
 
+#include <signal.h>
 #include <string.h>
 
 /* What a stub answers when there is no such function: with the hook away, the program would not have been
@@ -38,14 +40,18 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     uint16_t id = atomic_load_explicit(&row->id, memory_order_acquire);
     if (!id)
         id = ct_process_define(frame->row);
+    CT_TEST_POINT("record.defined");
     if (attached) {
         frame->producer = ct_self;
         frame->depth = ct_depth_enter(ct_self, ct_frame_place(frame));
         frame->start = ct_now();
+        CT_TEST_POINT("record.entering");
         ct_lane_enter(ct_self->lane, frame->depth, id, frame->start);
+        CT_TEST_POINT("record.entered");
     } else {
         frame->producer = &ct_unlaned;
         frame->start = ct_now();
+        CT_TEST_POINT("record.unlaned");
     }
 }
 
@@ -96,8 +102,11 @@ static void lose_function(struct ct_segment *segment, uint16_t function, uint64_
     struct ct_function *directory = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
     struct ct_function *entry = &directory[function];
     atomic_fetch_add_explicit(&entry->lost_ticks, ticks, memory_order_relaxed);
+    CT_TEST_POINT("record.lost_ticks");
     atomic_fetch_add_explicit(&entry->lost_bytes, bytes, memory_order_relaxed);
+    CT_TEST_POINT("record.lost_bytes");
     atomic_fetch_add_explicit(&entry->lost_calls, 1, memory_order_release);
+    CT_TEST_POINT("record.lost_calls");
 }
 
 static void lose_by_cause(struct ct_loss *loss, uint64_t end)
@@ -106,8 +115,11 @@ static void lose_by_cause(struct ct_loss *loss, uint64_t end)
     uint64_t none = 0;
     atomic_compare_exchange_strong_explicit(&loss->first, &none, end, memory_order_relaxed,
                                             memory_order_relaxed);
+    CT_TEST_POINT("record.loss_first");
     atomic_store_explicit(&loss->last, end, memory_order_relaxed);
+    CT_TEST_POINT("record.loss_last");
     atomic_fetch_add_explicit(&loss->calls, 1, memory_order_release);
+    CT_TEST_POINT("record.loss_calls");
 }
 
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end)
@@ -125,6 +137,7 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
 
 void ct_record_wake(struct ct_producer *producer)
 {
+    CT_TEST_POINT("record.waking");
     const uint64_t wake = ct_lane_wake(producer->lane);
     const uint32_t flags = atomic_load_explicit(&producer->segment->flags, memory_order_relaxed);
     if (flags & CT_SEGMENT_DETACHED) {
@@ -134,6 +147,7 @@ void ct_record_wake(struct ct_producer *producer)
     ct_selection_follow(producer->segment);
     if (ct_process_ring_doorbell() && producer->position >= wake)
         producer->rung = wake;
+    CT_TEST_POINT("record.woken");
 }
 
 /* Gives the ring its next piece of memory, or refuses for a second. */
@@ -142,11 +156,13 @@ static bool grow(struct ct_producer *producer)
     if (producer->epoch != ct_process_epoch() || !ct_process_may_allocate())
         return false;
     const uint64_t slots = producer->allocated_slots + CT_CHUNK_BYTES / CT_SLOT_BYTES;
+    CT_TEST_POINT("record.growing");
     const struct quiet quiet = quiet_begin();
     const int error = ct_process_grow_ring(producer->index, slots * CT_SLOT_BYTES);
     quiet_end(quiet);
     if (error)
         return false;
+    CT_TEST_POINT("record.grown");
     producer->allocated_slots = slots;
     return true;
 }
@@ -183,13 +199,17 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
         const struct ct_record filler = { .end = record->end, .kind = CT_KIND_PAD, .slots = (uint8_t)pad };
         memcpy(producer->ring + place * CT_SLOT_BYTES, &filler, sizeof(filler));
         producer->position += pad;
+        CT_TEST_POINT("record.padded");
     }
     uint8_t *slot = producer->ring + (producer->position & producer->mask) * CT_SLOT_BYTES;
     memcpy(slot, record, sizeof(*record));
+    CT_TEST_POINT("record.half_written");
     if (payload_bytes > 0)
         memcpy(slot + CT_SLOT_BYTES, payload, payload_bytes);
     producer->position += record->slots;
+    CT_TEST_POINT("record.written");
     ct_lane_publish(producer->lane, producer->position);
+    CT_TEST_POINT("record.published");
 }
 
 /* Writes a record, or counts it with its bytes when there is no room. The caller holds the lane and has
@@ -205,8 +225,46 @@ static bool write_or_lose(struct ct_producer *self, const struct ct_record *reco
         self->allocated_slots <= self->mask && self->position + record->slots > self->allocated_slots;
     ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, record->function,
                    record->end - ct_span_ticks(record->span), record->end, bytes);
+    CT_TEST_POINT("record.lost");
     ct_lane_publish(self->lane, self->position);
     return false;
+}
+
+/* ---- lanes that were left ---- */
+
+/* A handler's calls stand below what it interrupted, unless it runs on a stack of its own. */
+bool ct_record_left(uintptr_t holder, uintptr_t place)
+{
+    stack_t stack;
+    return place >= holder && sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK);
+}
+
+/* Whether the record that holds the lane will never be finished, since a signal handler left it by
+ * siglongjmp, or its thread was cancelled there: a call at `place`, with `depth` open calls and ranges around
+ * it, finds out. Whoever writes a record is a call around it, or an act, for as long as anything is left to
+ * be written but `idle`; so where there is neither, the lane may be taken. What was left while another call
+ * went on around it is found when that one returns. */
+static bool is_left(const struct ct_producer *self, uint32_t depth, uintptr_t place)
+{
+    if (depth >= CT_OPEN_MAX)
+        return false;
+    for (uint32_t i = 0; i < depth; i++) {
+        if ((intptr_t)self->frames[i] > 0) /* no range's */
+            return false;
+    }
+    return ct_record_left(self->act, place);
+}
+
+/* The record in the making was not published, or is complete: it goes on from there. A kernel that was being
+ * remembered may be half another one. */
+void ct_record_take_over(struct ct_producer *self)
+{
+    self->position = ct_lane_position(self->lane);
+    ct_lane_publish(self->lane, self->position);
+    memset(self->kernels, 0, sizeof(self->kernels));
+    self->act = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->idle = 1;
 }
 
 /* ---- acts without a trampoline ---- */
@@ -215,6 +273,9 @@ void ct_record_act(struct ct_producer *self, const struct ct_act *act)
 {
     const uint16_t function = atomic_load_explicit(&ct_rows[act->row].id, memory_order_relaxed);
     const bool left_out = atomic_load_explicit(&ct_rows[act->row].left_out, memory_order_relaxed);
+    if (self != &ct_unlaned && CT_UNLIKELY(!self->idle) &&
+        is_left(self, ct_depth_around(self, act->place), act->place))
+        ct_record_take_over(self);
     if (self == &ct_unlaned || left_out || !self->idle || !function) {
         struct ct_segment *segment = self == &ct_unlaned ? ct_process_current() : self->segment;
         const uint64_t end = ct_now(), start = act->start ? act->start : end;
@@ -228,10 +289,13 @@ void ct_record_act(struct ct_producer *self, const struct ct_act *act)
         }
         return;
     }
+    self->act = act->place;
+    atomic_signal_fence(memory_order_seq_cst);
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     ct_lane_announce(self->lane, self->position);
     const uint64_t end = ct_now();
+    CT_TEST_POINT("record.act_begun");
     const uint64_t ticks = act->start ? end - act->start : 0;
     const struct ct_record record = {
         .end = end,
@@ -242,8 +306,11 @@ void ct_record_act(struct ct_producer *self, const struct ct_act *act)
         .value = act->value,
     };
     const bool room = write_or_lose(self, &record, act->payload, act->payload_bytes, 0);
+    CT_TEST_POINT("record.act_written");
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->act = 0;
     if (!room || ct_wants_doorbell(self, self->lane, self->position))
         ct_record_wake(self);
 }
@@ -310,9 +377,11 @@ static bool leave_left_out(struct ct_frame *frame, uint16_t id)
         return false;
     const uint64_t end = ct_now();
     frame->producer = NULL; /* names are not sent for it */
+    CT_TEST_POINT("record.skipping");
     const struct ct_decoded decoded = decoded_call(frame, row);
     ct_selection_count(self->segment, id, end - frame->start, bytes_of(&decoded));
     ct_lane_leave(self->lane, frame->depth);
+    CT_TEST_POINT("record.skipped");
     self->depth = frame->depth;
     self->trees += ct_outermost(self, frame->depth);
     ct_selection_follow(self->segment);
@@ -324,6 +393,7 @@ void ct_leave_slow(struct ct_frame *frame)
     const struct ct_row *row = &ct_rows[frame->row];
     const uint16_t id = atomic_load_explicit(&row->id, memory_order_relaxed);
     struct ct_producer *self = frame->producer;
+    CT_TEST_POINT("record.returned");
     if (self == &ct_unlaned) {
         struct ct_segment *segment = ct_process_current();
         if (segment && atomic_load_explicit(&row->left_out, memory_order_relaxed))
@@ -338,6 +408,8 @@ void ct_leave_slow(struct ct_frame *frame)
     struct ct_lane *lane = self->lane;
     if (leave_left_out(frame, id))
         return;
+    if (CT_UNLIKELY(!self->idle) && is_left(self, frame->depth, self->frames[frame->depth % CT_OPEN_MAX]))
+        ct_record_take_over(self);
     if (!self->idle || !id) {
         /* A signal handler's call, made while its thread was writing a record; or no room in the directory.
          */
@@ -352,8 +424,10 @@ void ct_leave_slow(struct ct_frame *frame)
     atomic_signal_fence(memory_order_seq_cst);
 
     ct_lane_announce(lane, self->position);
+    CT_TEST_POINT("record.announced");
     const uint64_t end = ct_now();
     const struct ct_decoded decoded = decoded_call(frame, row);
+    CT_TEST_POINT("record.decoded");
     const struct ct_record record = {
         .end = end,
         .span = ct_span(end - frame->start, frame->depth, decoded.flags),
@@ -365,9 +439,12 @@ void ct_leave_slow(struct ct_frame *frame)
     };
     const bool room = write_or_lose(self, &record, &decoded.payload,
                                     (size_t)decoded.payload_slots * CT_SLOT_BYTES, bytes_of(&decoded));
+    CT_TEST_POINT("record.leaving");
     ct_lane_leave(lane, frame->depth);
-    self->depth = frame->depth;
+    CT_TEST_POINT("record.left");
     self->trees += ct_outermost(self, frame->depth);
+    atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
+    self->depth = frame->depth;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     if (!room || ct_wants_doorbell(self, lane, self->position))

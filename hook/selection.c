@@ -7,6 +7,7 @@
  * by asking for the doorbell at the next record (`wake` of a lane); a call that is left out looks by itself.
  */
 #include "hook.h"
+#include "test_point.h"
 
 /* Written with the process lock held. */
 static struct ct_selection selection;
@@ -50,8 +51,11 @@ static void read_wishes(struct ct_segment *segment)
     if (copy.sample == 0)
         copy.sample = 1;
     selection = copy;
+    CT_TEST_POINT("selection.read");
     apply_to_all();
+    CT_TEST_POINT("selection.applied");
     atomic_store_explicit(&segment->selections, wished, memory_order_release);
+    CT_TEST_POINT("selection.followed");
 }
 
 void ct_selection_begin(struct ct_segment *segment)
@@ -103,7 +107,10 @@ void ct_selection_count(struct ct_segment *segment, uint16_t function, uint64_t 
     struct ct_function *directory = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
     struct ct_function *entry = &directory[function];
     atomic_fetch_add_explicit(&entry->skipped_ticks, ticks, memory_order_relaxed);
+    CT_TEST_POINT("selection.ticks");
     if (bytes)
         atomic_fetch_add_explicit(&entry->skipped_bytes, bytes, memory_order_relaxed);
+    CT_TEST_POINT("selection.bytes");
     atomic_fetch_add_explicit(&entry->skipped_calls, 1, memory_order_release);
+    CT_TEST_POINT("selection.counted");
 }

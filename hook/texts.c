@@ -9,6 +9,7 @@
 
 #include "pool.h"
 #include "table.h"
+#include "test_point.h"
 
 #include <string.h>
 
@@ -254,11 +255,14 @@ static void define(uint32_t number, struct string *string, struct ct_producer *p
     const struct ct_record record = {
         .end = ct_now(), .kind = CT_KIND_STRING, .slots = (uint8_t)slots, .value = number
     };
+    CT_TEST_POINT("texts.defining");
     if (atomic_load_explicit(&string->number, memory_order_relaxed) == number &&
         ct_record_room(producer, slots)) {
         ct_record_write(producer, &record, string->text, string->bytes + 1);
+        CT_TEST_POINT("texts.sent");
         ct_lane_announce(producer->lane, producer->position);
         atomic_store_explicit(&string->epoch, producer->epoch, memory_order_relaxed);
+        CT_TEST_POINT("texts.defined");
     }
     ct_process_unlock();
 }

@@ -1,6 +1,7 @@
 /* A thread's lane: taken at its first call, given back at its exit, then taken by the next thread. Called by
  * the slow way of a call. */
 #include "hook.h"
+#include "test_point.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 
 struct ct_producer ct_dormant, ct_unlaned;
 __thread struct ct_producer *ct_self = &ct_dormant;
+/* Of ct_self, in memory that a fork's child has, too. */
+static __thread struct ct_lane *own_lane;
 
 static struct ct_producer *producers; /* of the current segment, CT_LANES_MAX of them */
 enum { PRODUCERS_BYTES = sizeof(struct ct_producer) * CT_LANES_MAX };
@@ -28,11 +31,14 @@ static void give_back(void *unused)
     ct_range_thread_exit();
     if (!self->lane || self->epoch != ct_process_epoch())
         return;
+    CT_TEST_POINT("thread.leaving");
     self->depth = 0;
     self->limit = 0;
     ct_lane_leave(self->lane, 0);
+    CT_TEST_POINT("thread.emptied");
     /* Pairs with the acquire of the compare-and-swap in take_free(). */
     atomic_store_explicit(&self->lane->owner, CT_LANE_FREE, memory_order_release);
+    CT_TEST_POINT("thread.given_back");
 }
 
 static void arm_exit(void)
@@ -59,6 +65,7 @@ bool ct_thread_producers_create(void)
     /* Linux 4.14; before it the atfork handler in process.c is all there is. */
     madvise(memory, PRODUCERS_BYTES, MADV_WIPEONFORK);
 #endif
+    CT_TEST_POINT("thread.producers_made");
     producers = memory;
     producers_epoch = ct_process_epoch();
     return true;
@@ -72,6 +79,7 @@ void ct_thread_producers_abandon(void)
         const size_t bytes = CT_LANE_HEADER_BYTES + (producers[i].mask + 1) * CT_SLOT_BYTES;
         mmap(producers[i].lane, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        CT_TEST_POINT("thread.abandoned");
     }
 }
 
@@ -84,10 +92,10 @@ void ct_thread_forget(void)
 void ct_thread_redirect(struct ct_segment *segment)
 {
     struct ct_producer *self = ct_self;
-    if (self == &ct_dormant || self->lane)
+    if (self == &ct_dormant || self->lane || !own_lane)
         return;
-    void *memory = mmap(NULL, segment->lane_stride, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(own_lane, segment->lane_stride, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (memory == MAP_FAILED)
         return;
     self->segment = segment;
@@ -106,11 +114,13 @@ static struct ct_producer *take_free(struct ct_segment *segment)
         struct ct_lane *lane = producer->lane;
         if (!lane || atomic_load_explicit(&lane->owner, memory_order_relaxed) != CT_LANE_FREE)
             continue;
+        CT_TEST_POINT("thread.found_free");
         uint32_t owner = CT_LANE_FREE;
         /* Pairs with the release in give_back(): the last owner's private words are ours to read. */
         if (!atomic_compare_exchange_strong_explicit(&lane->owner, &owner, CT_LANE_OWNED,
                                                      memory_order_acquire, memory_order_relaxed))
             continue;
+        CT_TEST_POINT("thread.retaken");
         uint64_t lost = 0;
         for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
             lost += atomic_load_explicit(&lane->loss[cause].calls, memory_order_relaxed);
@@ -119,6 +129,7 @@ static struct ct_producer *take_free(struct ct_segment *segment)
             lost == atomic_load_explicit(&lane->loss_seen, memory_order_acquire))
             return producer;
         atomic_store_explicit(&lane->owner, CT_LANE_FREE, memory_order_release);
+        CT_TEST_POINT("thread.refused");
     }
     return NULL;
 }
@@ -133,6 +144,7 @@ static struct ct_producer *take_new(struct ct_segment *segment)
     if (segment == ct_process_current() && index < segment->lane_slots)
         lane = ct_process_map_lane(index);
     if (lane) {
+        CT_TEST_POINT("thread.mapped");
         producer = &producers[index];
         *producer = (struct ct_producer){
             .lane = lane,
@@ -146,8 +158,10 @@ static struct ct_producer *take_new(struct ct_segment *segment)
             .segment = segment,
         };
         atomic_store_explicit(&lane->owner, CT_LANE_OWNED, memory_order_relaxed);
+        CT_TEST_POINT("thread.owned");
         /* Pairs with the acquire in take_free() and in the collector. */
         atomic_store_explicit(&segment->lanes, index + 1, memory_order_release);
+        CT_TEST_POINT("thread.lane_published");
     }
     ct_process_unlock();
     return producer;
@@ -161,12 +175,14 @@ static bool introduce(struct ct_producer *self)
     prctl(PR_GET_NAME, name.name, 0, 0, 0);
     atomic_store_explicit(&self->lane->tid, tid, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->lane->tenancy, 1, memory_order_relaxed);
+    CT_TEST_POINT("thread.tenancy_counted");
     for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
         atomic_store_explicit(&self->lane->loss[cause].first, 0, memory_order_relaxed);
 
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     ct_lane_announce(self->lane, self->position);
+    CT_TEST_POINT("thread.announced");
     const struct ct_record record = { .end = ct_now(), .kind = CT_KIND_THREAD, .slots = 2, .value = tid };
     const bool room = ct_record_room(self, record.slots);
     if (room)
@@ -191,12 +207,18 @@ bool ct_thread_attach(void)
     if (!self)
         return false;
     self->depth = 0;
+    self->act = 0;
+    if (!self->idle) /* its last owner ended in the middle of a record */
+        ct_record_take_over(self);
     if (!introduce(self)) {
         atomic_store_explicit(&self->lane->owner, CT_LANE_FREE, memory_order_release);
         return false;
     }
+    CT_TEST_POINT("thread.introduced");
     arm_exit();
+    own_lane = self->lane;
     ct_self = self;
+    CT_TEST_POINT("thread.attached");
     if (ct_wants_doorbell(self, self->lane, self->position))
         ct_record_wake(self);
     return ct_self->lane != NULL;

@@ -27,9 +27,12 @@ typedef uint64_t word;
 static inline __attribute__((always_inline)) struct open enter(const struct ct_row *row,
                                                                struct ct_producer *self, uintptr_t place)
 {
+    CT_TEST_POINT("wrap.begun");
     const uint32_t depth = ct_depth_enter(self, place);
     const uint64_t start = ct_counter_read();
+    CT_TEST_POINT("wrap.clock_read");
     ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
+    CT_TEST_POINT("wrap.entered");
     return (struct open){ start, depth };
 }
 
@@ -46,6 +49,7 @@ static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row,
         .depth = open->depth,
         .result = result,
     };
+    CT_TEST_POINT("wrap.slow");
     for (uint32_t i = 0; args && i < CT_REGISTER_ARGS; i++)
         frame.args[i] = args[i];
     ct_leave_slow(&frame);
@@ -57,6 +61,7 @@ static inline __attribute__((always_inline)) word
 leave_plain(const struct ct_row *row, struct ct_producer *self, const struct open *open, word result)
 {
     const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
+    CT_TEST_POINT("wrap.returned");
     if (CT_LIKELY(write_plain(self, id, open, result)))
         return result;
     return leave_slow(row, self, open, result, NULL, NULL);
@@ -103,6 +108,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
              word function, word stream, const struct launch_words *launch)
 {
     const uint16_t id = atomic_load_explicit(&row->wrap_id, memory_order_relaxed);
+    CT_TEST_POINT("wrap.launch_returned");
     if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || !id || !hold(self, 2)))
         return false;
     const struct ct_kernel_memo *memo = ct_kernel_memo(self, function);
@@ -111,12 +117,14 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
         self->idle = 1;
         return false;
     }
+    CT_TEST_POINT("wrap.remembered");
     struct ct_record *record = begin_record(self, id, CT_KIND_LAUNCH, 2, open);
     record->status = 0;
     record->value = stream == 0 && row->flags & CT_ROW_PER_THREAD ? 2 : stream;
     struct launch_words *payload = (struct launch_words *)(void *)(record + 1);
     payload->kernel_grid_x = memo->number | launch->kernel_grid_x;
     payload->grid_yz = launch->grid_yz;
+    CT_TEST_POINT("wrap.half_written");
     payload->block_xy = launch->block_xy;
     payload->block_z_shared = launch->block_z_shared;
     finish_record(self, 2, open);

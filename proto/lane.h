@@ -38,6 +38,7 @@
 #define CT_PROTO_LANE_H
 
 #include "record.h"
+#include "test_point.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -138,6 +139,7 @@ static inline void ct_lane_enter(struct ct_lane *lane, uint32_t depth, uint32_t 
         atomic_store_explicit(&lane->open[depth].function, function, memory_order_release);
         atomic_store_explicit(&lane->open[depth].start, start, memory_order_release);
     }
+    CT_TEST_POINT("lane.open_written");
     atomic_store_explicit(&lane->depth, depth + 1, memory_order_release);
 }
 

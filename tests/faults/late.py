@@ -20,7 +20,7 @@ def rows_of(s, pid):
 with Session() as s:
     s.start_daemon()
     with promise("late_row"):
-        held = s.start(WORKLOADS / "calls", "--calls", CALLS, env=at_point("hot_record.announced", 50, "stop"))
+        held = s.start(WORKLOADS / "calls", "--calls", CALLS, env=at_point("hot_record.clock_read", 50, "stop"))
         equal(os.waitpid(held.pid, os.WUNTRACED)[1] & 0xff, 0x7f, "it is stopped")
         others = [s.start(WORKLOADS / "calls", "--calls", CALLS) for _ in range(2)]
         for other in others:

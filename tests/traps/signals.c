@@ -4,10 +4,17 @@
  *   plain    a call without arguments that are read, inside another
  *   launch   a launch inside one of another kernel, which the hook remembers at the same place
  *   fork     the handler forks, and the interrupted launch goes on in both; the child's ends well
- *   capture  a captured launch, each time of a kernel whose name is to be sent, inside a plain call */
+ *   capture  a captured launch, each time of a kernel whose name is to be sent, inside a plain call
+ *   fork_late, clone_late
+ *            the handler forks, with fork() or with _Fork(), which runs no handlers, and the child's call
+ * goes on when its parent has gone on for long alternate  as plain, on a stack of the handler's own that lies
+ * above the one of the call jump, jump_launch, jump_decoded, jump_range the handler leaves a plain call, a
+ * launch, a call whose arguments are read, a range by siglongjmp */
 #include "cuda_min.h"
 
+#include <dlfcn.h>
 #include <link.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +44,10 @@ static int find_hook(struct dl_phdr_info *info, size_t bytes, void *unused)
 
 enum { FUNCTIONS = 400 };
 static CUfunction functions[FUNCTIONS];
-static bool forks, is_child; /* whose driver answers with an error */
+static pid_t (*forks)(void);
+static bool is_child; /* whose driver answers with an error */
+static bool is_late;
+static int late_child, late_pipe[2];
 static int killed;
 static CUfunction outer, inner;
 static CUcontext current;
@@ -59,31 +69,142 @@ static struct {
     long steps;   /* as many as were counted before it */
 } * shared;
 
+/* NVTX, as far as it is used here: nvtxMarkA, nvtxRangePushA and nvtxRangePop by their numbers in its table.
+ */
+enum { MARK = 2, PUSH = 9, POP = 11, TABLE_SIZE = 16 };
+typedef void function(void);
+static function *nvtx[TABLE_SIZE], **nvtx_table[TABLE_SIZE + 1];
+
+static int get_module(uint32_t module, function ****table, unsigned *entries)
+{
+    *table = nvtx_table;
+    *entries = TABLE_SIZE;
+    return module == 1;
+}
+
+static const void *get_table(uint32_t table)
+{
+    static const struct {
+        size_t bytes;
+        int (*get_module)(uint32_t, function ****, unsigned *);
+    } callbacks = { sizeof(callbacks), get_module };
+    return table == 1 ? &callbacks : NULL;
+}
+
+static bool load_nvtx(void)
+{
+    for (int i = 1; i < TABLE_SIZE; i++)
+        nvtx_table[i] = &nvtx[i];
+    int (*start)(const void *(*)(uint32_t)) =
+        (int (*)(const void *(*)(uint32_t)))(uintptr_t)dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2");
+    return start && start(get_table) == 1;
+}
+#define MARK_A(text) (((void (*)(const char *))nvtx[MARK])(text))
+#define PUSH_A(text) (((int (*)(const char *))nvtx[PUSH])(text))
+#define POP_ONE()    (((int (*)(void))nvtx[POP])())
+
+/* What is left by a jump. */
+static void interrupted_plain(void)
+{
+    int version;
+    cuDriverGetVersion(&version);
+}
+static void interrupted_launch(void)
+{
+    cuLaunchKernel(functions[0], 3, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+}
+static void interrupted_decoded(void)
+{
+    cuStreamQuery(NULL);
+}
+static void interrupted_range(void)
+{
+    MARK_A("interrupted");
+    PUSH_A("interrupted");
+    POP_ONE();
+}
+static void (*interrupted)(void); /* NULL: the handler returns */
+static sigjmp_buf before;
+
+/* From a place at or above what was left: recorded, wherever that was. */
+static inline __attribute__((always_inline)) void call_behind_a_jump(void)
+{
+    cuCtxGetCurrent(&current);
+    if (interrupted != interrupted_range)
+        return;
+    while (POP_ONE() >= 0)
+        ;
+    MARK_A("behind");
+    if (PUSH_A("behind") != 0 || POP_ONE() != 0)
+        exit(8);
+}
+
 static void on_signal(int number)
 {
-    (void)number;
+    if (interrupted)
+        siglongjmp(before, number);
     if (forks) {
-        const pid_t child = fork();
+        if (is_late && pipe(late_pipe) != 0)
+            exit(11);
+        const pid_t child = forks();
         int status = 0;
+        char byte;
         is_child = child == 0;
+        if (is_late) {
+            close(late_pipe[!is_child ? 0 : 1]);
+            if (is_child && read(late_pipe[0], &byte, 1) != 0)
+                _exit(1);
+            late_child = child;
+            return;
+        }
         killed += !is_child && waitpid(child, &status, 0) == child && !WIFEXITED(status);
         return;
     }
     call(unnamed >= 0 ? functions[unnamed++ % FUNCTIONS] : inner, 2);
 }
 
+enum { LATE_CALLS = 20 };
+
+/* The collector looks before and after, so that it would see what the child writes into its parent's lane. */
+static void let_child_go_on(void)
+{
+    const char *flush = getenv("TEST_FLUSH");
+    int status;
+    if (flush && system(flush) != 0)
+        exit(12);
+    close(late_pipe[1]);
+    killed += waitpid(late_child, &status, 0) != late_child || !WIFEXITED(status);
+    late_child = 0;
+    if (flush && system(flush) != 0)
+        exit(12);
+}
+
 /* One call for each of its instructions in the hook. */
 static void every_instruction(void)
 {
-    signal(SIGUSR1, on_signal);
+    sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, NULL);
+    if (interrupted)
+        interrupted(); /* once undisturbed: later calls are shorter */
     do {
-        call(outer, 1); /* what is remembered of a kernel is remembered of this one */
+        if (interrupted)
+            call_behind_a_jump();
+        else
+            call(outer, 1); /* what is remembered of a kernel is remembered of this one */
         __asm__ volatile("int3" ::: "memory");
-        call(outer, 1);
+        if (!interrupted)
+            call(outer, 1);
+        else if (sigsetjmp(before, 1) == 0)
+            interrupted();
         if (is_child)
             _exit(0);
         __asm__ volatile("int3" ::: "memory");
+        for (int i = 0; i < LATE_CALLS && is_late; i++)
+            call(outer, 1);
+        if (late_child > 0)
+            let_child_go_on();
     } while (shared->steps == shared->stop_at++);
+    if (interrupted)
+        call_behind_a_jump();
 }
 
 /* Waits for the program to stop; false when it has ended. */
@@ -162,8 +283,20 @@ static void two_of_one_place(CUmodule module)
     }
 }
 
+static bool choose_what_is_left(const char *what)
+{
+    if (strncmp(what, "jump", 4) != 0)
+        return true;
+    interrupted = strstr(what, "launch")    ? interrupted_launch
+                  : strstr(what, "decoded") ? interrupted_decoded
+                  : strstr(what, "range")   ? interrupted_range
+                                            : interrupted_plain;
+    return interrupted != interrupted_range || load_nvtx();
+}
+
 int main(int argc, char **argv)
 {
+    char alternate[65536]; /* above the frames of all calls */
     const char *what = argc == 2 ? argv[1] : "";
     CUcontext context;
     CUdevice device;
@@ -174,9 +307,22 @@ int main(int argc, char **argv)
         cuCtxSetCurrent(context) || cuModuleLoadData(&module, ".version 8.0\n"))
         return 3;
     const bool capture = strcmp(what, "capture") == 0;
-    if (strcmp(what, "plain") != 0)
+    const bool is_alternate = strcmp(what, "alternate") == 0;
+    if (is_alternate &&
+        sigaltstack(&(stack_t){ .ss_sp = alternate, .ss_size = sizeof(alternate) }, NULL) != 0)
+        return 9;
+    if (!choose_what_is_left(what))
+        return 10;
+    if (strcmp(what, "plain") != 0 && !is_alternate)
         two_of_one_place(module);
-    forks = strcmp(what, "fork") == 0;
+    is_late = strstr(what, "_late");
+    if (strcmp(what, "fork") == 0 || strcmp(what, "fork_late") == 0)
+        forks = fork;
+    if (strcmp(what, "clone_late") == 0) {
+        forks = (pid_t(*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "_Fork"); /* glibc 2.34 */
+        if (!forks)
+            return 77;
+    }
     if (capture) {
         outer = NULL;
         unnamed = 0;

@@ -1,0 +1,73 @@
+"""A signal handler that interrupts the hook, at any of its instructions, leaves it by siglongjmp: the thread's next calls are
+recorded. Or it forks, and the child goes on inside the hook: what it writes goes nowhere. The machinery is that of
+tests/traps/signals.py.
+
+    interrupted.py fork_late | clone_late | alternate | jump | jump_launch | jump_decoded | jump_range
+"""
+import platform
+import subprocess
+import sys
+
+from fault_test import SIMCUDA, SOURCE, check, cudatrace_test, equal, promise, skip
+
+(trap,) = sys.argv[1:]
+if platform.machine() != "x86_64":
+    skip("steps through x86-64 instructions")
+INTERRUPTED = {"jump": "cuDriverGetVersion", "jump_launch": "cuLaunchKernel", "jump_decoded": "cuStreamQuery"}
+
+
+def check_jumps(s):
+    seen, truth = s.totals(), s.truth()
+    behind = [(pid, name) for pid, name in truth if name == "cuCtxGetCurrent"]
+    equal([seen[key] for key in behind], [truth[key] for key in behind], "calls behind a jump")
+    if trap == "jump_range":
+        wanted = [("nvtxMark", truth[behind[0]]), ("nvtxRangePush", truth[behind[0]])]
+        equal(s.rows("SELECT name, count(*) FROM calls WHERE message = 'behind' GROUP BY name ORDER BY name"), wanted,
+              "ranges behind a jump")
+        return
+    # What was left before its record was published is not there, what was left later is.
+    rows = [name for (name,) in s.rows("SELECT name FROM calls ORDER BY call_id")]
+    rows = rows[rows.index("cuCtxGetCurrent") + 1:]  # behind the round without signals
+    rounds, recorded = [], False
+    for name in rows:
+        if name == INTERRUPTED[trap]:
+            check(not recorded, "an interrupted call is there twice")
+            recorded = True
+        elif name == "cuCtxGetCurrent":
+            rounds.append(recorded)
+            recorded = False
+    first = rounds.index(True)
+    check(first > 10 and len(rounds) - first > 3 and all(rounds[first:]), "rounds that were recorded", rounds)
+
+
+with cudatrace_test.Session() as s:  # the hook without test points, whose instructions would be interrupted, too
+    program = s.dir / "signals"
+    subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-I", SOURCE / "tests/simcuda", "-o", program,
+                    SOURCE / "tests/traps/signals.c", "-L" + str(SIMCUDA), "-l:libcuda.so.1", "-ldl"], check=True)
+    s.start_daemon("--clock", "counter")
+    ran = s.run(program, trap, status=None,
+                env={"TEST_FLUSH": f"LD_PRELOAD= exec {cudatrace_test.CUDATRACE} flush --session {s.name}"})
+    if ran.returncode == 77:
+        skip("ptrace is not permitted")
+    with promise({"alternate": "alternate-stack", "fork_late": "clone", "clone_late": "clone"}.get(trap, "siglongjmp")):
+        equal((ran.returncode, ran.stdout), (0, f"{trap}: every instruction\n"), "what it said")
+        s.flush()
+        lost = s.value("SELECT sum(lost) FROM totals")
+        s.check_identity(lost=lost)
+        equal(s.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "how it ended")
+        equal(s.rows("SELECT count(*) FROM open_calls"), [(0,)], "open calls")
+        if trap == "alternate":
+            s.check_truth()
+            check(lost > 0, "calls that interrupted a record are counted as lost")
+        elif "late" in trap:
+            equal(lost, 0, "calls lost")
+            check("is let go" not in (s.dir / "daemon.log").read_text(), (s.dir / "daemon.log").read_text())
+            # Two calls at each instruction, and twenty behind them. A child's is its own where it had not begun.
+            parents, *childrens = [calls for (calls,) in s.rows(
+                "SELECT calls FROM totals WHERE name = 'cuLaunchKernel' ORDER BY process_id")]
+            equal((parents % 22, set(childrens) - {1}), (0, set()), "the parent's calls, and the children's")
+            equal(s.rows("SELECT * FROM (SELECT start_ns, lag(end_ns) OVER (PARTITION BY tid ORDER BY call_id) AS before "
+                         "FROM calls) WHERE start_ns < before - 1000"), [], "calls that began before the one before had ended")
+        else:
+            equal(lost, 0, "calls lost behind a jump")
+            check_jumps(s)

@@ -1,0 +1,357 @@
+"""A traced process is killed at each step of the hook's work, alone and among others: its trace is right, nobody else's is
+disturbed, and nothing of it stays behind.
+
+Every test point of the hook is in FAMILIES: which workload comes there, and what the trace then has of the call that the
+thread was in. A point that is not there, or that its workload does not reach, fails the test.
+"""
+import collections
+import contextlib
+import ctypes
+import os
+import platform
+import random
+import resource
+import signal
+import struct
+import subprocess
+import time
+
+from fault_test import DEADLINE_S, FAULT_HOOK, LONG, Session, WORKLOADS, at_point, check, equal, points, promise
+
+# What the trace has of the call that its thread was in when it was killed: how often the driver counted its return and the
+# trace has it not, and whether it is shown as open.
+Outcome = collections.namedtuple("Outcome", "missing open")
+OUT = Outcome(0, False)      # not entered, or left
+ENTERED = Outcome(0, True)   # the real function was not called yet
+RETURNED = Outcome(1, True)  # the real function has returned, and no record of it is published: the open call is what is left
+COUNTED = Outcome(0, True)   # counted as lost or skipped, not yet left
+KEPT = OUT                   # its record is published, or it was counted and left
+UNSEEN = None                # no process: its segment has no name yet
+
+CALLS = [WORKLOADS / "calls", "--mix", "training", "--calls", 200]
+MANY = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 10000]
+LAUNCHES = [WORKLOADS / "calls", "--mix", "launch", "--calls", 6000]
+COPIES = [WORKLOADS / "calls", "--mix", "copy", "--calls", 6000]
+THREADS = [WORKLOADS / "threads", "--interval", 0, "--count", 20]
+LONG_THREADS = [WORKLOADS / "threads", "--interval", 0, "--count", 4, "--calls", 1200]
+RANGES = [WORKLOADS / "ranges", "--do", "nest"]
+DOMAINS = [WORKLOADS / "ranges", "--do", "domains"]
+PROCESS_RANGES = [WORKLOADS / "ranges", "--do", "processes"]
+STEPS = [WORKLOADS / "ranges", "--do", "distinct", "--count", 10000]
+FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
+# Not so fast that a ring of the usual size runs full: what a running process counts meanwhile is not read at one moment.
+ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]
+
+# family: (promise, machine, workload, {point: outcome, or the outcomes of the first passing and of a later one}).
+# A machine is how the daemon and the process are kept, see below.
+FAMILIES = [
+    ("call", "plain", CALLS, {
+        "lane.open_written": OUT,
+        "entry.begun": OUT, "entry.clock_read": OUT, "entry.entered": ENTERED, "entry.returned": RETURNED,
+        "wrap.begun": OUT, "wrap.clock_read": OUT, "wrap.entered": ENTERED, "wrap.returned": RETURNED,
+        "hot_record.held": RETURNED, "hot_record.announced": RETURNED, "hot_record.clock_read": RETURNED,
+        "hot_record.half_written": RETURNED, "hot_record.written": RETURNED, "hot_record.published": KEPT,
+        "hot_record.left": KEPT, "hot_record.released": KEPT,
+        "record.defined": OUT, "record.entering": OUT, "record.entered": ENTERED, "record.returned": RETURNED,
+        "record.announced": RETURNED, "record.decoded": RETURNED, "record.leaving": KEPT, "record.left": KEPT,
+        "record.waking": KEPT, "record.woken": KEPT,
+        # First in the record that introduces the thread.
+        "record.half_written": (OUT, RETURNED), "record.written": (OUT, RETURNED), "record.published": (OUT, KEPT),
+    }),
+    ("call", "plain", LAUNCHES, {
+        "wrap.launch_returned": RETURNED, "wrap.slow": RETURNED, "wrap.remembered": RETURNED, "wrap.half_written": RETURNED,
+    }),
+    ("call", "stopped", MANY, {"record.growing": RETURNED, "record.grown": RETURNED}),
+    ("call", "paced", STEPS, {"record.padded": OUT}),
+    ("loss", "stopped", MANY, {
+        "record.lost_ticks": RETURNED, "record.lost_bytes": RETURNED, "record.lost_calls": COUNTED,
+        "record.loss_first": COUNTED, "record.loss_last": COUNTED, "record.loss_calls": COUNTED, "record.lost": COUNTED,
+    }),
+    ("loss", "refused", CALLS, {"record.unlaned": OUT}),
+    ("loss", "selected", CALLS, {
+        "record.skipping": RETURNED, "selection.ticks": RETURNED, "selection.counted": COUNTED, "record.skipped": KEPT,
+        "selection.read": OUT, "selection.applied": OUT, "selection.followed": OUT,
+    }),
+    ("loss", "selected", COPIES, {"selection.bytes": RETURNED}),
+    ("lane", "plain", THREADS, {
+        "thread.producers_made": OUT, "thread.mapped": OUT, "thread.owned": OUT, "thread.lane_published": OUT,
+        "thread.tenancy_counted": OUT, "thread.announced": OUT, "thread.introduced": OUT, "thread.attached": OUT,
+        "thread.leaving": KEPT, "thread.emptied": KEPT, "thread.given_back": KEPT, "thread.found_free": OUT,
+        "thread.retaken": OUT, "process.lane_opened": OUT,
+    }),
+    ("lane", "stopped", LONG_THREADS, {"thread.refused": OUT}),
+    ("segment", "plain", CALLS, {
+        "process.looked": UNSEEN, "process.file_made": UNSEEN, "process.allocated": UNSEEN, "process.mapped": UNSEEN,
+        "process.half_described": UNSEEN, "process.described": UNSEEN, "process.ready": UNSEEN,
+        "process.named": OUT, "process.created": OUT, "process.selected": OUT, "process.current": OUT,
+        "process.counted": OUT, "process.ringing": OUT, "process.rung": OUT,
+        "process.exiting": KEPT, "process.marked": KEPT,
+    }),
+    ("directory", "plain", CALLS, {
+        "process.entry_allocated": OUT, "process.entry_written": OUT, "process.entry_published": OUT,
+        "process.function_applied": OUT,
+    }),
+    ("string", "plain", LAUNCHES, {
+        "names.writing": RETURNED, "names.written": RETURNED,
+        "texts.defining": RETURNED, "texts.sent": RETURNED, "texts.defined": RETURNED,
+    }),
+    ("range", "plain", RANGES, {
+        "range.held": OUT, "range.kept": OUT, "range.placed": OUT, "record.act_begun": OUT, "record.act_written": OUT,
+        "range.leaving": OUT, "range.left": OUT, "range.recorded": OUT,
+    }),
+    ("range", "plain", DOMAINS, {"range.hidden": OUT}),
+    ("range", "plain", PROCESS_RANGES, {"range_process.taken": OUT, "range_process.started": OUT}),
+    ("fork", "forks", FORKS, {
+        "process.child_begun": UNSEEN, "process.child_redirected": UNSEEN, "process.child_dormant": UNSEEN,
+        "process.child_ready": UNSEEN,
+    }),
+    ("detach", "leaving", ENDLESS, {
+        "process.detaching": None, "thread.abandoned": None, "process.detached": None,
+    }),
+]
+# Passed where the daemon sleeps, which it need not where others keep it awake.
+SLEEPERS = {"process.ringing", "process.rung"}
+LATER = [random.randrange(2, 200) for _ in range(10)] if LONG else [3]
+
+
+class Victim:
+    def __init__(self, s, point, nth, outcome, command, **options):
+        self.point, self.nth, self.outcome = point, nth, outcome
+        env = dict(at_point(point, nth), NVTX_INJECTION64_PATH=FAULT_HOOK)
+        options.setdefault("stdout", subprocess.DEVNULL)
+        self.program = s.start(*command, env=env, **options)
+        self.pid = self.program.pid
+
+    def wait(self):
+        status = self.program.wait(DEADLINE_S)
+        self.killed = status == -signal.SIGKILL
+        check(self.killed or status == 0, self, "ended with", status)
+
+    def __str__(self):
+        return f"{self.point} at passing {self.nth}, process {self.pid}"
+
+
+class Trace:
+    """What the trace and the driver have, read once."""
+
+    def __init__(self, s):
+        self.states = dict(s.rows("SELECT pid, state FROM processes"))
+        self.open, self.seen, self.truth = (collections.defaultdict(collections.Counter) for _ in range(3))
+        for pid, layer, name in s.rows("SELECT pid, layer, open_calls.name FROM open_calls JOIN processes USING (process_id) "
+                                       "LEFT JOIN functions ON functions.name = open_calls.name"):
+            self.open[pid][layer, name] += 1
+        for (pid, name), calls in s.totals().items():
+            self.seen[pid][name] += calls
+        for (pid, name), calls in s.truth().items():
+            self.truth[pid][name] += calls
+        self.lost = dict(s.rows("SELECT pid, sum(lost) FROM totals JOIN processes USING (process_id) GROUP BY pid"))
+
+    def missing(self, pid):
+        names = self.seen[pid].keys() | self.truth[pid].keys()
+        return {n: self.truth[pid][n] - self.seen[pid][n] for n in names if self.truth[pid][n] != self.seen[pid][n]}
+
+    def open_driver_calls(self, pid):
+        return [name for (layer, name), times in self.open[pid].items() for _ in range(times) if layer == "driver"]
+
+    def check_victim(self, victim):
+        outcome = victim.outcome
+        missing, open_calls = self.missing(victim.pid), self.open_driver_calls(victim.pid)
+        if not victim.killed:
+            check(victim.nth > 1 or victim.point in SLEEPERS, victim, "did not come there")
+            equal((self.states[victim.pid], missing, open_calls), ("exited", {}, []), f"{victim}, which went on: its trace")
+            return
+        if outcome is UNSEEN:
+            equal((self.states.get(victim.pid), missing), (None, {}), f"{victim}: state, and what is missing")
+            return
+        equal(self.states.get(victim.pid), "exited" if victim.point == "process.marked" else "killed", f"{victim}: state")
+        if isinstance(outcome, tuple) and not isinstance(outcome, Outcome):
+            outcome = outcome[victim.nth > 1]
+        equal(Outcome(sum(missing.values()), bool(open_calls)), outcome, f"{victim}: {missing}, {open_calls}: what is missing and open")
+        if victim.point == "range.placed":
+            check(self.open[victim.pid]["nvtx", "nvtxRangePush"] > 0, victim, self.open[victim.pid])
+        check(len(open_calls) <= 1 and (not missing or list(missing) == open_calls), victim, missing, open_calls)
+
+    def check_bystander(self, pid):
+        equal((self.states.get(pid), self.missing(pid), self.open_driver_calls(pid), self.lost.get(pid)),
+              ("exited", {}, [], 0), f"bystander {pid}: state, missing, open, lost")
+
+
+def segments(s):
+    return [name for name in os.listdir("/dev/shm") if f".{s.name}." in name and not name.endswith(".sock")]
+
+
+def check_session(s, victims, bystanders):
+    """After the last of them has ended."""
+    s.flush()
+    equal(s.daemon.poll(), None, "the daemon's status")
+    equal(segments(s), [], "segments left")
+    s.check_identity(lost=None, killed=sum(v.point in ("record.lost_calls", "record.loss_first", "record.loss_last")
+                                           for v in victims))
+    equal(s.rows("SELECT * FROM (SELECT pid, tid, start_ns, lag(end_ns) OVER (PARTITION BY process_id, tid ORDER BY call_id) AS "
+                 "before FROM calls WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 1000"), [],
+          "calls that began before the one before them had ended")
+    trace = Trace(s)
+    for victim in victims:
+        trace.check_victim(victim)
+    for pid in bystanders:
+        trace.check_bystander(pid)
+
+
+# ---- machines ----
+
+def one_by_one(s, rows, others, before=lambda: None, after=lambda: None, meanwhile=lambda victim: None, **options):
+    """Victims one after the other, each among so many others that run meanwhile."""
+    victims, bystanders = [], []
+    for point, nth, outcome, command in rows:
+        before()
+        beside = [s.start(*CALLS, stdout=subprocess.DEVNULL) for _ in range(others)]
+        victims.append(Victim(s, point, nth, outcome, command, **options))
+        meanwhile(victims[-1])
+        victims[-1].wait()
+        for bystander in beside:
+            equal(bystander.wait(DEADLINE_S), 0, f"the status of a bystander of {victims[-1]}")
+            bystanders.append(bystander.pid)
+        after()
+    check_session(s, victims, bystanders)
+
+
+def plain(s, rows, others):
+    s.start_daemon("--ring", "128K", "--clock", "counter")
+    one_by_one(s, rows, others)
+
+
+def stopped(s, rows, others):
+    """Nobody empties the rings while the victim runs."""
+    s.start_daemon("--ring", "128K", "--clock", "counter")
+    one_by_one(s, rows, others, before=lambda: s.daemon.send_signal(signal.SIGSTOP),
+               after=lambda: s.daemon.send_signal(signal.SIGCONT))
+
+
+def paced(s, rows, others):
+    """The ring is emptied each time that the victim asks for it, so that it goes round."""
+    def pace(victim):
+        with victim.program.stdin as answer, victim.program.stdout as asked:
+            while asked.readline() == b"\n":
+                s.flush()
+                with contextlib.suppress(BrokenPipeError):
+                    answer.write(b"\n")
+                    answer.flush()
+
+    s.start_daemon("--ring", "1M", "--clock", "counter")
+    one_by_one(s, rows, others, meanwhile=pace, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def refuse_lanes():
+    """Room for the header and the directory of a segment."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))
+
+
+def refused(s, rows, others):
+    s.start_daemon("--ring", "128K", "--clock", "counter")
+    one_by_one(s, rows, others, preexec_fn=refuse_lanes)
+
+
+def selected(s, rows, others):
+    s.start_daemon("--ring", "128K", "--clock", "counter")
+    s.cudatrace("set", "--calls", "cuMemAlloc*,cuCtx*")
+    one_by_one(s, rows, others)
+
+
+def forks(s, rows, others):
+    """The point is the children's: they die, and their parent goes on."""
+    s.start_daemon("--ring", "128K", "--clock", "counter")
+    parents = []
+    for point, nth, _, command in rows:
+        beside = [s.start(*CALLS, stdout=subprocess.DEVNULL) for _ in range(others)]
+        parent = s.start(*command, env=at_point(point, nth), stdout=subprocess.PIPE, text=True)
+        said = parent.communicate(timeout=DEADLINE_S)[0]
+        equal((parent.returncode, said), (1, "forks: early=2 late=2 failed=4 FAILED\n") if nth == 1 else
+              (0, "forks: early=2 late=2 failed=0 ok\n"), f"{point} at passing {nth} of children: their parent")
+        parents += [(parent.pid, nth)] + [(b.pid, 0) for b in beside]
+        for bystander in beside:
+            equal(bystander.wait(DEADLINE_S), 0, f"the status of a bystander of {point}")
+    check_session(s, [], [pid for pid, _ in parents])
+    expected = {pid for pid, _ in parents}
+    killed = [pid for pid, nth in parents if nth == 1]
+    children = {pid for pid, _ in s.truth()} - expected
+    check(len(killed) > 0 and children <= set(Trace(s).states), "children with calls and without a process", children)
+
+
+def leaving(s, rows, others):
+    """The daemon leaves, and the process dies over letting go of its segment; the next daemon finds nothing of it."""
+    for point, nth, _, command in rows:
+        if nth > 1:
+            continue  # once in a process
+        s.start_daemon("--clock", "counter")
+        victim = Victim(s, point, nth, None, command)
+        beside = [s.start(*ENDLESS, stdout=subprocess.DEVNULL) for _ in range(others)]
+        pids = {victim.pid} | {b.pid for b in beside}
+        while not pids <= {pid for (pid,) in s.rows("SELECT DISTINCT pid FROM calls")}:
+            s.flush()
+        s.stop_daemon()
+        victim.wait()
+        check(victim.killed, victim, "went on")
+        equal(segments(s), [], f"segments left by {victim}")
+        equal([b.poll() for b in beside], [None] * others, f"the status of bystanders of {victim}")
+        for bystander in beside:
+            bystander.kill()
+            bystander.wait()
+        s.start_daemon("--clock", "counter")
+        s.flush()
+        # Nobody watched it end.
+        check(Trace(s).states[victim.pid] in ("exited", "killed"), victim, "runs")
+        s.check_identity()
+        equal(segments(s), [], f"segments left by {victim}")
+        s.stop_daemon()
+    s.start_daemon()
+
+
+def refuse_names():
+    """From now on linkat fails, as where there is no /proc: a segment has its name from the start."""
+    set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2
+    load_number, equals, give = 0x20, 0x15, 0x06  # BPF: of seccomp_data the first word; jump; return
+    refused, allowed, enoent = 0x50000, 0x7FFF0000, 2
+    linkat = {"x86_64": 265, "aarch64": 37}[platform.machine()]
+    program = b"".join(struct.pack("HBBI", *row) for row in (
+        (load_number, 0, 0, 0), (equals, 0, 1, linkat), (give, 0, 0, refused | enoent), (give, 0, 0, allowed)))
+    code = ctypes.create_string_buffer(program)
+    filters = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    zeros = [ctypes.c_ulong(0)] * 2
+    if libc.prctl(set_no_new_privs, ctypes.c_ulong(1), ctypes.c_ulong(0), *zeros) or \
+            libc.prctl(set_seccomp, ctypes.c_ulong(mode_filter), filters, *zeros):
+        raise OSError(ctypes.get_errno(), "no filter of system calls")
+
+
+def with_a_name_from_the_start():
+    """Where there are no files without a name, what a killed process left of its segment goes once it is old."""
+    with Session() as s:
+        s.start_daemon()
+        s.run(*CALLS, preexec_fn=refuse_names)
+        s.flush()
+        s.check_truth()
+        s.run(*CALLS, env=at_point("process.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
+        s.flush()
+        # Its maker may be of another pid namespace, and at work.
+        (left,) = segments(s)
+        os.utime("/dev/shm/" + left, (time.time() - 60,) * 2)
+        s.flush()
+        equal(segments(s), [], "segments left")
+        equal(s.rows("SELECT state FROM processes"), [("exited",)], "states")
+
+
+# ---- all of them ----
+
+def rows_of(family_points, command):
+    return [(point, nth, outcome, command) for point, outcome in family_points.items() for nth in (1, *LATER)]
+
+
+listed = [point for _, _, _, of_family in FAMILIES for point in of_family]
+equal(sorted(listed), points(FAULT_HOOK), "the points of FAMILIES, and those of the hook")
+for name, machine, command, of_family in FAMILIES:
+    rows = rows_of(of_family, command)
+    for others in (0, 2):
+        with promise("producer-" + name, len(of_family)), Session() as s:
+            {f.__name__: f for f in (plain, stopped, paced, refused, selected, forks, leaving)}[machine](s, rows, others)
+with promise("producer-segment"):
+    with_a_name_from_the_start()
