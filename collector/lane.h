@@ -35,6 +35,10 @@ struct ct_lane_source {
     uint64_t silent_ns;    /* no record older than this is to come */
     uint64_t announced_at; /* position at which the lane was found announcing */
     uint64_t announced_since_ns;
+    uint64_t announced_silent_ns; /* batch->silent_ns when it was found so last */
+
+    uint64_t last_position; /* detached: no producer writes further */
+    bool ended;             /* head is where the process ended */
 
     struct ct_known_site known[CT_KNOWN_SITES]; /* of place.thread_id, by function */
 
@@ -52,6 +56,8 @@ const void *ct_lane_source_payload(const struct ct_lane_source *source);
 
 /* Takes the lane's position and lowers batch->until_ns to what is safe. */
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch);
+/* Tells the producer to let go. */
+void ct_lane_source_detach(struct ct_lane_source *source);
 /* Saves position and losses. */
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch);
 /* Gives the producer its room back. How full the ring was when the batch began, in thousandths. */

@@ -23,6 +23,11 @@ void ct_log(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    /* A line is a line: names come from whoever has made them up. */
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    }
     const int length = snprintf(line, sizeof(line), "%s cudatraced[%d]: %s\n", stamp, (int)getpid(), text);
     int fd = STDERR_FILENO;
     if (log_path)

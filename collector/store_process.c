@@ -9,10 +9,20 @@ const char *const ct_loss_cause_name[] = { "full", "signal", "memory", "unknown"
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id)
 {
+    const int64_t changed_ns = facts->changed_ns;
+    int64_t doubt = 0;
     sqlite3_stmt *statement =
-        ct_store_bind(store, INSERT_PROCESS,
-                      VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns, facts->uid,
-                             (int64_t)facts->started_ns));
+        ct_store_bind(store, DOUBT_SEGMENT,
+                      VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns, changed_ns));
+    ct_store_bind_text(statement, 5, facts->segment);
+    *process_id = *segment_id = 0;
+    if (ct_store_run(store, statement, &doubt) != 0)
+        return -1;
+    if (doubt)
+        return 0;
+    statement = ct_store_bind(store, INSERT_PROCESS,
+                              VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns,
+                                     facts->uid, (int64_t)facts->started_ns));
     ct_store_bind_text(statement, 6, facts->exe);
     ct_store_bind_text(statement, 7, facts->cmdline);
     if (ct_store_run(store, statement, process_id) != 0)

@@ -67,10 +67,13 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control)
     *timeline = (struct ct_timeline){ .clock = (enum ct_clock_kind)control->clock, .control = control };
     if (timeline->clock == CT_CLOCK_MONOTONIC)
         return;
+    /* Whoever may write there may have: no anchor of the future is taken, which would keep all others out. */
+    const struct ct_anchor now = ct_anchor_read(1);
     const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
     for (uint64_t i = written > CT_ANCHORS ? written - CT_ANCHORS : 0; i < written; i++) {
-        const struct ct_anchor anchor = control->anchor[i % CT_ANCHORS];
-        if (follows(timeline, anchor))
+        struct ct_anchor anchor;
+        memcpy(&anchor, &control->anchor[i % CT_ANCHORS], sizeof(anchor));
+        if (follows(timeline, anchor) && anchor.ticks < now.ticks && anchor.monotonic_ns < now.monotonic_ns)
             append(timeline, anchor);
     }
     while (timeline->count < 2) {
@@ -78,6 +81,20 @@ void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control)
         nanosleep(&(struct timespec){ .tv_nsec = FIRST_SLOPE_NS }, NULL);
     }
     ct_timeline_anchor(timeline);
+}
+
+/* Of a number of ticks that may be anything: no more than 63 bits. */
+static uint64_t scale(uint64_t ticks, uint64_t line)
+{
+    const unsigned __int128 ns = ((unsigned __int128)ticks * line) >> 32;
+    return ns < INT64_MAX ? (uint64_t)ns : INT64_MAX;
+}
+
+uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks)
+{
+    if (timeline->clock == CT_CLOCK_MONOTONIC)
+        return ticks;
+    return scale(ticks, timeline->line[timeline->count - 1]);
 }
 
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint)
@@ -92,10 +109,8 @@ uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size
     *hint = i;
     const struct ct_anchor *anchor = &timeline->anchor[i];
     if (ticks >= anchor->ticks)
-        return anchor->monotonic_ns +
-               (uint64_t)(((unsigned __int128)(ticks - anchor->ticks) * timeline->line[i]) >> 32);
+        return anchor->monotonic_ns + scale(ticks - anchor->ticks, timeline->line[i]);
     /* Before the first anchor: its line, backwards. */
-    const uint64_t before =
-        (uint64_t)(((unsigned __int128)(anchor->ticks - ticks) * timeline->line[i]) >> 32);
+    const uint64_t before = scale(anchor->ticks - ticks, timeline->line[i]);
     return before < anchor->monotonic_ns ? anchor->monotonic_ns - before : 0;
 }

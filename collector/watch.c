@@ -11,19 +11,28 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A segment that was seen: being read, or refused for good. */
+/* A segment that was seen: being read, or refused as long as it is there. */
 struct seen {
     char path[CT_NAME_BYTES];
     struct seen *next;
+    bool refused;
 };
 
-enum { SEEN_BUCKETS = 1024 };
+enum {
+    SEEN_BUCKETS = 1024,
+    /* Each refused segment has a line in the log, of a crowd the first. */
+    LINES_MAX = 20,
+    LINES_INTERVAL_S = 60,
+};
 
 struct ct_watch {
     uv_fs_event_t event;
     char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory */
     struct seen *seen[SEEN_BUCKETS];
-    void (*on_process)(struct ct_process *process, void *data);
+    uint64_t refused;
+    time_t lines_since; /* when the first of `lines` was written */
+    uint64_t lines;     /* wanted since then */
+    const char *(*on_process)(struct ct_process *process, void *data);
     void *data;
 };
 
@@ -75,34 +84,53 @@ static bool is_left_over(const char *path, pid_t pid)
     struct stat status;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return kill(pid, 0) != 0 && errno == ESRCH && stat(path, &status) == 0 &&
+    return kill(pid, 0) != 0 && errno == ESRCH && lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
            now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
 }
 
-static void consider(struct ct_watch *watch, const char *path)
+static void say_refused(struct ct_watch *watch, const char *path, const char *reason)
 {
+    const time_t now = time(NULL);
+    watch->refused++;
+    if (now - watch->lines_since >= LINES_INTERVAL_S || now < watch->lines_since) {
+        if (watch->lines > LINES_MAX)
+            ct_log("and %llu segments more were left alone", (unsigned long long)(watch->lines - LINES_MAX));
+        watch->lines_since = now;
+        watch->lines = 0;
+    }
+    if (watch->lines++ < LINES_MAX)
+        ct_log("segment %s is left alone: %s", path, reason);
+}
+
+static void consider(struct ct_watch *watch, const char *path, int32_t pid)
+{
+    /* What may be otherwise at the next look, whoever has made the file. */
+    static const int later[] = { -EAGAIN, -ENOENT, -ENOMEM, -EMFILE, -ENFILE, -EBUSY };
     if (find(watch, path))
         return;
     struct ct_process *process;
     const char *reason;
     const int error = ct_process_open(path, &process, &reason);
-    if (error == -EAGAIN || error == -ENOENT || error == -ENOMEM) {
-        /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never
-         * will. */
-        const char *pid = strrchr(path, '/') + 1 + strlen(watch->prefix);
-        if (error == -EAGAIN && is_left_over(path, (pid_t)strtol(pid, NULL, 10)))
-            unlink(path);
-        return;
+    /* Not complete yet: the hook rings when it is done. One that was killed before never will. */
+    if (error == -EAGAIN && is_left_over(path, pid))
+        unlink(path);
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+        if (error == later[i])
+            return;
     }
-    if (!remember(watch, path)) {
-        if (!error)
-            ct_process_close(process, false);
-        return;
+    struct seen *seen = remember(watch, path);
+    if (seen && !error) {
+        reason = process->facts.pid == pid ? watch->on_process(process, watch->data)
+                                           : "it names another process than its name does";
+        if (!reason)
+            return;
     }
-    if (error)
-        ct_log("segment %s is left alone: %s", path, reason);
-    else
-        watch->on_process(process, watch->data);
+    if (!error)
+        ct_process_close(process, false);
+    if (!seen)
+        return;
+    seen->refused = true;
+    say_refused(watch, path, reason);
 }
 
 /* Considers what is a segment of the session by its name in the directory. */
@@ -110,11 +138,28 @@ static void consider_name(struct ct_watch *watch, const char *name)
 {
     const size_t prefix_length = strlen(watch->prefix);
     char path[CT_NAME_BYTES];
-    if (strncmp(name, watch->prefix, prefix_length) != 0 || name[prefix_length] < '0' ||
-        name[prefix_length] > '9')
+    if (strncmp(name, watch->prefix, prefix_length) != 0)
         return;
-    if ((size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) < sizeof(path))
-        consider(watch, path);
+    const int32_t pid = ct_session_segment_pid(name + prefix_length);
+    if (pid > 0 && (size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) < sizeof(path))
+        consider(watch, path, pid);
+}
+
+/* Refused ones that somebody took away again. */
+static void forget_gone(struct ct_watch *watch)
+{
+    for (size_t i = 0; i < SEEN_BUCKETS; i++) {
+        for (struct seen **link = &watch->seen[i]; *link;) {
+            struct seen *seen = *link;
+            struct stat status;
+            if (seen->refused && lstat(seen->path, &status) != 0 && errno == ENOENT) {
+                *link = seen->next;
+                free(seen);
+            } else {
+                link = &seen->next;
+            }
+        }
+    }
 }
 
 void ct_watch_scan(struct ct_watch *watch)
@@ -125,6 +170,12 @@ void ct_watch_scan(struct ct_watch *watch)
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
         consider_name(watch, entry->d_name);
     closedir(directory);
+    forget_gone(watch);
+}
+
+uint64_t ct_watch_refused(const struct ct_watch *watch)
+{
+    return watch->refused;
 }
 
 /* The file itself, and not all that are there: a thousand programs that start at once would else have each of
@@ -140,7 +191,7 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
 }
 
 int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
-                    void (*on_process)(struct ct_process *process, void *data), void *data,
+                    const char *(*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **result)
 {
     struct ct_watch *watch = calloc(1, sizeof(*watch));
