@@ -97,8 +97,8 @@ static void on_end(uv_poll_t *poll, int status, int events)
 
 static bool is_same_process(const struct ct_process *one, const struct ct_process *other)
 {
-    return one->facts.pid == other->facts.pid && one->facts.process_start == other->facts.process_start &&
-           one->facts.pid_namespace == other->facts.pid_namespace;
+    return one->seen_pid == other->seen_pid && one->facts.pid == other->facts.pid &&
+           one->facts.process_start == other->facts.process_start;
 }
 
 /* Whether an image that is followed says that this one, which claims to be the same, is made up: it has not

@@ -21,7 +21,7 @@ struct seen {
 enum {
     SEEN_BUCKETS = 1024,
     /* Each refused segment has a line in the log, of a crowd the first. */
-    LINES_MAX = 20,
+    LINES_MAX = 50,
     LINES_INTERVAL_S = 60,
 };
 
