@@ -78,6 +78,8 @@ static struct {
 } armed[ARMED_MAX];
 static size_t armed_count;
 static uint32_t points_passed;
+static bool replaced;
+static uint64_t told_at; /* position of the first lane when the process was told to let go; 0: not yet */
 
 static void fail(const char *what, const char *more)
 {
@@ -263,6 +265,7 @@ static void replace_file(const struct producer *producer)
     if (fd < 0 || write(fd, "precious", 8) != 8)
         fail(producer->path, "cannot be replaced");
     close(fd);
+    replaced = true;
 }
 
 /* ---- the database ---- */
@@ -375,6 +378,13 @@ static void make_batch(uint8_t flags)
             opened = NULL;
         ct_process_close(p, true);
     }
+    if (!opened || opened->lane_count == 0)
+        return;
+    const uint64_t position = opened->lanes[0]->place.position;
+    if (told_at == 0 && flags & 2)
+        told_at = position + 1;
+    if (told_at > 0 && position > told_at + 3 * (RING / CT_SLOT_BYTES))
+        fail("it is read on and on", "after it was told to let go");
 }
 
 /* ---- the script ---- */
@@ -498,13 +508,12 @@ static void end(void)
         make_batch(1);
     }
     check_database();
-    struct stat status;
-    const bool replaced = lstat(hostile.path, &status) == 0 && status.st_size == 8;
     for (struct ct_process *p = collection.processes, *next; p; p = next) {
         next = p->next;
         ct_process_close(p, true);
     }
-    if (replaced && lstat(hostile.path, &status) != 0)
+    struct stat status;
+    if (replaced && (lstat(hostile.path, &status) != 0 || status.st_size != 8))
         fail("a file that was none of ours is gone", hostile.path);
     opened = NULL;
     ct_merge_finish(&collection.merge);
@@ -550,6 +559,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         initialise();
     begin();
     make_segment(&hostile, "hostile", 1);
+    replaced = false;
+    told_at = 0;
     for (; (n = read_step(input + at, size - at, &number, &step, &data)) > 0 && number == STEP_HEADER;
          at += n) {
         for (size_t i = 0; i < step.bytes; i++)

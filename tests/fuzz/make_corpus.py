@@ -81,7 +81,6 @@ def lies():
         record("GRAPH", words(MIN64, 0, 0, 0), value=MIN64) + record("NODES", words(MIN64, *[0] * 7), value=MIN64) +
         record("ALLOC", words(MIN64, MIN64, MIN64, 4), value=MIN64) + record("OBJECTS", words(MIN64, MIN64, MIN64, 0x010101)) +
         PUBLISH + BATCH,
-        "lost-calls-stand-for-null": HONEST + poke("lost_calls", MIN64, lane=1) + BATCH,
         "lost-calls-all": HONEST + poke("lost_calls", MAX64, lane=1) + poke("loss_calls", MAX64) + BATCH,
         "lost-calls-shrink": HONEST + poke("lost_calls", 9, lane=1) + BATCH + poke("lost_calls", 3, lane=1) + BATCH,
         "lost-time-overflows": HONEST + b"".join(
@@ -105,16 +104,16 @@ def lies():
         "position-goes-back": HONEST + poke("state", 0) + BATCH,
         "tail-beyond-all": poke("tail", MIN64) + BATCH,
         "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
-        "lanes-behind-the-end": HONEST + poke("lanes", 4096) + BATCH,
         "record-without-length": CALL + record("CALL", slots=0) + PUBLISH + BATCH,
         "function-unknown": CALL + record("CALL", function=65535) + PUBLISH + BATCH,
         "text-longer-than-record": CALL + text_range(b"short", lengths=(2**32 - 1, 7, 2**31)) + PUBLISH + BATCH,
         "texts-that-are-none": function(b"\xff\xfe\x01" * 24) + record("THREAD", b"\xc3" * 32) +
         record("STRING", b"_Z\xff\xc3(\0", value=1) + text_range(b"\xf0\x9f\x98\0", b"\xed\xa0\x80\0") + PUBLISH + BATCH,
+        "record-too-long": CALL + record("CALL") * 50 + record("RANGE", slots=255) + poke("state", 56 << 1) + BATCH,
+        "two-lanes": HONEST + step("LANE") + record("CALL", lane=1) * 3 + step("PUBLISH", lane=1) + BATCH,
         "string-without-end": CALL + record("STRING", b"x" * 64, value=1) + PUBLISH + BATCH,
         "threads-by-the-hundred": CALL + record("THREAD", b"t".ljust(32, b"\0")) * 200 + PUBLISH + BATCH,
         "header-without-end": header(EXE_AT, b"x" * 255) + header(EXE_AT + 255, b"y" * 255) + HONEST,
-        "pid-none": header(48, struct.pack("<i", 0)) + HONEST,
         "times-negative": header(56, words(MIN64, MIN64)) + HONEST,
         "created-in-the-future": header(88, words(MAX64, MAX64, 0)) + HONEST,
         "cut-in-the-ring": CALL + record("CALL") * 50 + PUBLISH + step("CUT", time=RING_AT + SLOT) + BATCH,
@@ -125,7 +124,7 @@ def lies():
         arm(3, step("RAW", time=RING_AT + 5 * SLOT, data=b"\xff" * 32)) + BATCH,
         "functions-taken-back-when-drained": CALL + record("CALL") * 5 + PUBLISH + arm(4, poke("functions", 1)) + BATCH,
         "depth-grows-when-read": HONEST + poke("depth", 3) + arm(1, poke("depth", 2**32 - 1)) + BATCH,
-        "writes-on-when-told-to-go": HONEST + step("BATCH", kind=3) + (record("PAD", slots=255) * 12 + PUBLISH + BATCH) * 8,
+        "writes-on-when-told-to-go": HONEST + step("BATCH", kind=3) + (record("PAD", slots=255) * 7 + PUBLISH + BATCH) * 6,
         "written-after-its-end": HONEST + step("DIE") + arm(1, record("CALL") + PUBLISH) + record("CALL") + PUBLISH + BATCH,
         "segments-without-number": HONEST + (record("CALL") + PUBLISH + poke("segments", 99) + BATCH) * 3,
     }
