@@ -391,10 +391,11 @@ def mutate(s, segment, seed, rounds, started=None):
 
 def test_mutations(s, honest):
     before = status(s, "detached")
-    for i in range(60 if LONG else 5):
+    for i in range(60 if LONG else 8):
         seed = SEED + i
         with promise("written-under-its-hands"), fifo(s.dir, f"begun{i}") as begun:
-            victim = s.start(WORKLOADS / "calls", "--calls", 1 << 40, "--threads", 2, stdout=subprocess.PIPE)
+            victim = s.start(WORKLOADS / "calls", "--calls", 1 << 40, "--threads", 2, "--rate", 20000, "--burst", 100,
+                             stdout=subprocess.PIPE)
             own = s.start("sleep", "1000", preload=False)
             made = Segment(s, pid=own.pid, calls=1000)
             while not (segments := glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{victim.pid}.*")):

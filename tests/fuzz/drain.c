@@ -57,7 +57,7 @@ enum {
 
 /* What a producer keeps for itself. */
 struct producer {
-    char path[64];
+    char path[CT_NAME_BYTES];
     int fd;
     uint8_t *map;
     struct ct_guard *guard;
@@ -70,7 +70,7 @@ static struct ct_report report;
 static struct ct_process *opened;
 static sqlite3 *reader;
 static struct producer hostile, honest;
-static char folder[32], template[64], database[64];
+static char folder[80], template[96], database[96];
 static struct {
     uint32_t at;
     const uint8_t *step;
@@ -380,6 +380,10 @@ static void make_batch(uint8_t flags)
     }
     if (!opened || opened->lane_count == 0)
         return;
+    for (uint32_t i = 0; i < opened->lane_count; i++) {
+        if (opened->lanes[i]->place.position > opened->lanes[i]->head)
+            fail("more is taken", "than was published");
+    }
     const uint64_t position = opened->lanes[0]->place.position;
     if (told_at == 0 && flags & 2)
         told_at = position + 1;
@@ -534,7 +538,10 @@ static void initialise(void)
 {
     char message[CT_STORE_MESSAGE_BYTES];
     struct ct_store *store;
-    strcpy(folder, CT_SHM_DIR "/ct-fuzz.XXXXXX");
+    /* Where whoever starts us takes it away, if we cannot. */
+    const char *const parent = getenv("TMPDIR");
+    snprintf(folder, sizeof(folder), "%s/ct-fuzz.XXXXXX",
+             parent && strlen(parent) < 60 ? parent : CT_SHM_DIR);
     if (!mkdtemp(folder))
         fail(folder, "cannot be made");
     atexit(clean_up);
