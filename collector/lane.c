@@ -344,10 +344,10 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
     return ct_store_save_lane(batch->store, source->process->segment_id, source->index, &source->place);
 }
 
-/* A producer that is writing a record looks before its next one: more than the ring holds cannot come. */
+/* The ring may be full, and a producer looks behind its next record: twice the ring is more than can come. */
 void ct_lane_source_detach(struct ct_lane_source *source)
 {
-    source->last_position = source->head + source->ring_slots;
+    source->last_position = source->head + 2 * source->ring_slots;
     atomic_store_explicit(&source->shared->wake, 0, memory_order_release);
 }
 
