@@ -92,7 +92,10 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     CT_TEST_POINT("batch.inserted");
     report->more = collection->merge.count > 0;
     /* What returned before the earliest call that was left is stored. */
-    report->flushed_ns = report->more ? ct_merge_peek(&collection->merge) - 1 : batch->until_ns;
+    report->flushed_ns = batch->until_ns;
+    if (report->more)
+        report->flushed_ns =
+            ct_merge_peek(&collection->merge) > 0 ? ct_merge_peek(&collection->merge) - 1 : 0;
     EACH_PROCESS(p)
     {
         if (ct_process_save(p, batch) != 0)
@@ -107,12 +110,15 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
 }
 
 /* Calls of segments that are not yet read may be as old as the last moment at which all were known: a hook
- * counts its segment before its first call. */
+ * counts its segment before its first call, and makes it before that. Whoever counts without end holds up
+ * nobody: the last look found all that there were. */
 static uint64_t watermark(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint32_t segments = atomic_load_explicit(&collection->control->segments, memory_order_acquire);
     if (segments == collection->segments_known)
         collection->all_known_ns = now_ns;
+    else if (collection->looked_ns > collection->all_known_ns)
+        collection->all_known_ns = collection->looked_ns;
     return collection->all_known_ns > CT_PUBLISH_SLACK_NS ? collection->all_known_ns - CT_PUBLISH_SLACK_NS
                                                           : 0;
 }
@@ -228,7 +234,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     /* Beginning may wait for somebody else's lock; time is taken behind it. */
     const int begun = ct_store_begin(collection->store);
     batch.now_ns = ct_monotonic_ns();
-    batch.until_ns = watermark(collection, batch.now_ns);
+    batch.until_ns = batch.silent_ns = watermark(collection, batch.now_ns);
 
     CT_TEST_POINT("batch.begun");
     if (begun != 0 || fill_batch(collection, &batch, report) != 0 ||

@@ -23,7 +23,8 @@ struct ct_collection {
     struct ct_process *processes;
     uint32_t segments_known; /* control->segments as it was before the last look for new ones, all of which
                                 are in `processes` */
-    uint64_t all_known_ns;   /* when that was last all there were */
+    uint64_t looked_ns;      /* when that look began */
+    uint64_t all_known_ns;   /* when those were last all there were */
     /* Processes that nobody follows may still run, an earlier daemon's and those that broke a rule: their end
      * is looked for until none is left. */
     bool orphans;

@@ -8,7 +8,8 @@
 
 struct ct_checkpointer;
 
-/* Pages of the log at which it is copied: 16 MiB. Where there are test points, so few that tests come to them. */
+/* Pages of the log at which it is copied: 16 MiB. Where there are test points, so few that tests come to
+ * them. */
 #ifdef CT_TEST_POINTS
 enum { CT_CHECKPOINT_PAGES = 64 };
 #else

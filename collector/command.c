@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = CT_SELECTION_CALLS_BYTES + 256, ANSWER_BYTES = 8192 };
+enum { LINE_MAX_BYTES = CT_SELECTION_CALLS_BYTES + 256, ANSWER_BYTES = 8192, UNREAD_MAX_BYTES = 1 << 20 };
 
 struct client {
     uv_pipe_t pipe;
@@ -66,6 +66,11 @@ static void on_written(uv_write_t *write, int status)
 static void answer(struct client *client, const char *text)
 {
     const size_t length = strlen(text);
+    /* A client that asks and does not read. */
+    if (uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > UNREAD_MAX_BYTES) {
+        drop(client);
+        return;
+    }
     struct answer *reply = malloc(sizeof(*reply) + length);
     if (!reply)
         return;
@@ -183,7 +188,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
     }
     client->length += (size_t)got;
     char *newline;
-    while ((newline = memchr(client->line, '\n', client->length)) != NULL) {
+    while (!uv_is_closing((uv_handle_t *)stream) &&
+           (newline = memchr(client->line, '\n', client->length)) != NULL) {
         *newline = '\0';
         run_line(client);
         const size_t used = (size_t)(newline + 1 - client->line);

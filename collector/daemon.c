@@ -39,6 +39,7 @@ struct daemon {
     char database[4096]; /* the file that was in use at the start: its trace is read by it */
     struct ct_report last;
     uint32_t segments_seen;
+    uint64_t detached; /* processes that broke a rule */
     unsigned int empty_batches;
     uint64_t batch_ms; /* when the last batch came back, by the loop's clock */
     bool awake;        /* the pace timer runs or a batch is being made */
@@ -111,20 +112,40 @@ static void on_end(uv_poll_t *poll, int status, int events)
     batch_in(followed->daemon, 0);
 }
 
-/* A process that has become another program: the image before it is at its end. */
+static bool is_same_process(const struct ct_process *one, const struct ct_process *other)
+{
+    return one->seen_pid == other->seen_pid && one->facts.pid == other->facts.pid &&
+           one->facts.process_start == other->facts.process_start;
+}
+
+/* Whether an image that is followed says that this one, which claims to be the same, is made up: it has not
+ * been mapped by the process that has the other one. */
+static bool is_forged(const struct daemon *daemon, const struct ct_process *process)
+{
+    for (const struct followed *f = daemon->followed; f; f = f->next) {
+        if (is_same_process(f->process, process) && f->process->facts.image_ns == process->facts.image_ns)
+            return ct_process_hold(process) == CT_HOLD_NO && ct_process_hold(f->process) == CT_HOLD_YES;
+    }
+    return false;
+}
+
+/* A process that has become another program: the image before it is at its end, if it is so. */
 static void end_earlier_images(struct daemon *daemon, const struct ct_process *process)
 {
     for (struct followed *f = daemon->followed; f; f = f->next) {
-        const struct ct_segment *facts = &f->process->facts;
-        if (facts->pid == process->facts.pid && facts->process_start == process->facts.process_start &&
-            facts->image_ns < process->facts.image_ns)
+        if (is_same_process(f->process, process) && f->process->facts.image_ns < process->facts.image_ns &&
+            ct_process_hold(f->process) != CT_HOLD_YES)
             note_end(f);
     }
 }
 
-static void on_process(struct ct_process *process, void *data)
+static const char *on_process(struct ct_process *process, void *data)
 {
     struct daemon *daemon = data;
+    if (process->seen_pid == getpid())
+        return "it names the daemon";
+    if (is_forged(daemon, process))
+        return "the process that it names has another one";
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_process_found, "process %d is traced: %s", process->facts.pid,
            ct_log_quote(name, process->facts.exe));
@@ -142,6 +163,7 @@ static void on_process(struct ct_process *process, void *data)
     }
     ct_worker_adopt(daemon->worker, process);
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
+    return NULL;
 }
 
 static void free_followed(uv_handle_t *handle)
@@ -164,9 +186,10 @@ static void close_process(struct daemon *daemon, struct ct_process *process)
     }
     char name[CT_LOG_NAME_BYTES];
     ct_log_quote(name, process->facts.exe);
+    daemon->detached += process->broken != NULL;
     if (process->broken)
-        ct_log(CT_LOG_process_let_go, "process %d is let go, since %s: %s", process->facts.pid,
-               process->broken, name);
+        ct_log(CT_LOG_process_let_go, "process %d is let go, with its segment %s, since %s: %s",
+               process->facts.pid, process->path, process->broken, name);
     else
         ct_log(CT_LOG_process_ended, "process %d is no longer traced: %s", process->facts.pid, name);
     char path[CT_NAME_BYTES];
@@ -178,9 +201,10 @@ static void close_process(struct daemon *daemon, struct ct_process *process)
 /* Looks for new segments; what the hooks have counted before the look is known after it. */
 static void find_segments(struct daemon *daemon)
 {
+    const uint64_t now_ns = ct_monotonic_ns();
     const uint32_t segments = atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire);
     ct_watch_scan(daemon->watch);
-    ct_worker_adopted(daemon->worker, segments);
+    ct_worker_adopted(daemon->worker, segments, now_ns);
     daemon->segments_seen = segments;
 }
 
@@ -311,11 +335,12 @@ static void on_status(char *text, size_t bytes, void *data)
     }
     snprintf(text, bytes,
              "session %s\ndatabase %s\nfile %s\nlog %llu bytes\ndaemon %d\nprocesses %u\nthreads %u\nstored "
-             "%llu\nlate %llu\nexpired %llu\n"
+             "%llu\nlate %llu\nexpired %llu\nrefused %llu\ndetached %llu\n"
              "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstate %s\n",
              daemon->session.name, daemon->database, file, (unsigned long long)last->log_bytes, (int)getpid(),
              last->processes, last->lanes, (unsigned long long)last->rows_total,
              (unsigned long long)last->late_total, (unsigned long long)last->expired_total,
+             (unsigned long long)ct_watch_refused(daemon->watch), (unsigned long long)daemon->detached,
              (unsigned long long)last->batches_total,
              daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime", layers,
              *selection.calls ? selection.calls : "*", selection.sample,

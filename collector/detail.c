@@ -24,13 +24,6 @@ static const char *const alloc_names[CT_ALLOC_COUNT] = {
 /* Of a row that several hold: whether one of them gives it back, or all have. */
 enum { FREE_ALL = 0, FREE_ONE = 1 };
 
-/* A word that may be anything, as a value that is not NULL: the one that a deferred statement takes for NULL
- * goes as its neighbour. */
-static int64_t stored(uint64_t word)
-{
-    return (int64_t)word == CT_NULL ? CT_NULL + 1 : (int64_t)word;
-}
-
 struct context {
     struct ct_store *store;
     const struct ct_record *record;
@@ -44,7 +37,7 @@ static void store_launch(const struct context *c, const struct ct_launch *launch
         c->store, (const int64_t[CT_SHAPE_VALUES]){
                       c->process_id, launch->kernel, launch->grid[0], launch->grid[1], launch->grid[2],
                       launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
-                      (int64_t)c->record->value, (c->flags & CT_FLAG_CAPTURED) != 0 });
+                      ct_stored(c->record->value), (c->flags & CT_FLAG_CAPTURED) != 0 });
     ct_store_add(c->store, CT_BULK_LAUNCH, (const int64_t[]){ c->call_id, shape });
 }
 
@@ -54,11 +47,12 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
     const int64_t route = ct_store_route(
         c->store,
         (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
-                                          (int64_t)transfer->stream, (c->flags & CT_FLAG_CAPTURED) != 0 },
+                                          ct_stored(transfer->stream), (c->flags & CT_FLAG_CAPTURED) != 0 },
         transfer_names[kind]);
     ct_store_add(c->store, CT_BULK_TRANSFER,
-                 (const int64_t[]){ c->call_id, route, transfer->source ? (int64_t)transfer->source : CT_NULL,
-                                    transfer->destination ? (int64_t)transfer->destination : CT_NULL });
+                 (const int64_t[]){ c->call_id, route,
+                                    transfer->source ? ct_stored(transfer->source) : CT_NULL,
+                                    transfer->destination ? ct_stored(transfer->destination) : CT_NULL });
 }
 
 /* A failed allocation holds nothing; its bytes stand with the call. What was captured will be got when the
@@ -66,8 +60,8 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
  * the end of its context; unless it is shared: then it wants to be given back once more. */
 static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
-    const int64_t address = stored(alloc->address), bytes = stored(c->record->value);
-    const int64_t pool = alloc->pool ? stored(alloc->pool) : CT_NULL;
+    const int64_t address = ct_stored(alloc->address), bytes = ct_stored(c->record->value);
+    const int64_t pool = alloc->pool ? ct_stored(alloc->pool) : CT_NULL;
     if (c->flags & CT_FLAG_FREE) {
         ct_store_defer(
             c->store, CT_FREE_ALLOCATION, 5,
@@ -87,15 +81,15 @@ static void store_held(const struct context *c, const struct ct_alloc *alloc, co
 static void store_graph(const struct context *c, const struct ct_graph_launch *graph)
 {
     ct_store_defer(c->store, CT_INSERT_GRAPH_LAUNCH, 6,
-                   (const int64_t[]){ c->call_id, c->process_id, (int64_t)graph->exec, graph->kernel_nodes,
-                                      (int64_t)c->record->value, (c->flags & CT_FLAG_CAPTURED) != 0 },
+                   (const int64_t[]){ c->call_id, c->process_id, ct_stored(graph->exec), graph->kernel_nodes,
+                                      ct_stored(c->record->value), (c->flags & CT_FLAG_CAPTURED) != 0 },
                    NULL);
 }
 
 static void store_graph_nodes(const struct context *c, const struct ct_graph_nodes *nodes)
 {
-    int64_t value[4 + CT_NODE_KINDS] = { c->call_id, c->process_id, (int64_t)nodes->exec,
-                                         (int64_t)c->record->value };
+    int64_t value[4 + CT_NODE_KINDS] = { c->call_id, c->process_id, ct_stored(nodes->exec),
+                                         ct_stored(c->record->value) };
     for (int kind = 0; kind < CT_NODE_KINDS; kind++)
         value[4 + kind] = nodes->count[kind];
     ct_store_defer(c->store, CT_INSERT_GRAPH, 4 + CT_NODE_KINDS, value, NULL);
@@ -107,7 +101,7 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
     for (int i = 0; i < CT_OBJECTS_MAX; i++) {
         const uint8_t role = objects->role[i];
         value[2 + 2 * i] = role < CT_ROLE_COUNT ? role : CT_ROLE_none;
-        value[3 + 2 * i] = stored(objects->handle[i]);
+        value[3 + 2 * i] = ct_stored(objects->handle[i]);
     }
     const int64_t subject = ct_store_subject(c->store, value);
     ct_store_add(c->store, CT_BULK_CALL_SUBJECT, (const int64_t[]){ c->call_id, subject });
@@ -172,7 +166,7 @@ static void store_range(const struct context *c, const struct ct_range *range, c
                    (const int64_t[]){ c->call_id, message, domain, category_name,
                                       range->category ? range->category : CT_NULL,
                                       range->color ? range->color : CT_NULL,
-                                      range->id ? (int64_t)range->id : CT_NULL },
+                                      range->id ? ct_stored(range->id) : CT_NULL },
                    payload);
 }
 

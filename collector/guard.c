@@ -12,6 +12,15 @@ static struct ct_guard *_Atomic guards;
 static struct ct_guard *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `unused` and of writers to `guards` */
 
+static bool put_zeros(uintptr_t from, size_t bytes)
+{
+    return mmap((void *)from, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+}
+
+/* What lies behind a page that is gone is gone too. All of it is replaced at once: a process may have only so
+ * many mappings, and page by page a few truncated files would take them all. Where there is no room for one
+ * more, the whole range gives its own place. */
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -20,9 +29,9 @@ static void handle(int number, siginfo_t *info, void *context)
         const uintptr_t begin = atomic_load(&guard->begin);
         if (begin == 0 || fault < begin || fault >= begin + atomic_load(&guard->bytes))
             continue;
-        const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-        if (mmap((void *)(fault & ~(page - 1)), page, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
+        const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = fault & ~(page - 1);
+        if (put_zeros(from, begin + atomic_load(&guard->bytes) - from) ||
+            put_zeros(begin, atomic_load(&guard->bytes))) {
             atomic_store(&guard->poisoned, true);
             return;
         }

@@ -1,5 +1,6 @@
 /* Mapped memory that somebody else may truncate. A read behind the new end raises SIGBUS; the handler here
- * puts a page of zeros under the read, so that it goes on, and remembers that the range is poisoned. */
+ * puts zeros under the read and all that follows, so that it goes on, and remembers that the range is
+ * poisoned. */
 #ifndef CT_GUARD_H
 #define CT_GUARD_H
 

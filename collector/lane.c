@@ -2,6 +2,7 @@
 
 #include "detail.h"
 #include "test_point.h"
+#include "texts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -76,28 +77,35 @@ static void break_rule(struct ct_lane_source *source, const char *rule)
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch)
 {
     const struct ct_lane_state state = ct_lane_state(source->shared);
+    const struct ct_process *process = source->process;
     if (state.position < source->place.position ||
         state.position - source->place.position > source->ring_slots) {
         break_rule(source, "a lane's position is out of its ring");
         return;
     }
+    /* Who writes on and on would be waited for without end. */
+    if ((process->detached && state.position > source->last_position) ||
+        (source->ended && state.position != source->head)) {
+        break_rule(source, "a lane is written after its process had ended or was told to let go");
+        return;
+    }
     source->head = state.position;
-    const uint64_t seen_ns = batch->now_ns - CT_PUBLISH_SLACK_NS, looked_ns = source->looked_ns;
-    source->looked_ns = seen_ns;
-    if (!state.announcing || source->process->final) {
-        source->silent_ns = seen_ns;
+    source->ended = process->final && !process->unseen;
+    if (!state.announcing || process->final) {
+        source->silent_ns = batch->silent_ns;
         source->announced_since_ns = 0;
         return;
     }
     /* It may have read an end time that it has not published. What it published before is in order, and it
-     * was silent at silent_ns: nothing older than either is to come. A lane that announces something else
-     * than at the last look was silent in between, so that none is waited for longer than the patience. */
+     * was silent at silent_ns: nothing older than either is to come. If it has moved since it was found like
+     * this last, it was silent after that look. */
     if (source->announced_since_ns == 0 || source->announced_at != state.position) {
-        if (source->announced_since_ns > 0)
-            source->silent_ns = looked_ns;
+        if (source->announced_since_ns != 0)
+            source->silent_ns = source->announced_silent_ns;
         source->announced_at = state.position;
         source->announced_since_ns = batch->now_ns;
     }
+    source->announced_silent_ns = batch->silent_ns;
     if (batch->now_ns - source->announced_since_ns < ANNOUNCE_PATIENCE_NS &&
         source->silent_ns < batch->until_ns)
         batch->until_ns = source->silent_ns;
@@ -124,6 +132,7 @@ static bool fill(struct ct_lane_source *source, uint64_t slots)
     const uint8_t *ring = (const uint8_t *)source->shared + CT_LANE_HEADER_BYTES;
     const uint64_t place = position & (source->ring_slots - 1);
     const uint64_t first = wanted < source->ring_slots - place ? wanted : source->ring_slots - place;
+    CT_TEST_POINT("lane.fill");
     memcpy(source->buffer, ring + place * CT_SLOT_BYTES, first * CT_SLOT_BYTES);
     memcpy(source->buffer + first * CT_SLOT_BYTES, ring, (wanted - first) * CT_SLOT_BYTES);
     source->buffer_at = position;
@@ -173,13 +182,16 @@ static void absorb(struct ct_lane_source *source, const struct ct_record *record
     if (record->kind == CT_KIND_THREAD && record->slots >= 2) {
         struct ct_thread_name name;
         memcpy(&name, payload, sizeof(name));
+        char clean[sizeof(name.name)];
         name.name[sizeof(name.name) - 1] = '\0';
-        set_thread(source, (uint32_t)record->value, name.name);
+        ct_text_clean(clean, name.name, strlen(name.name));
+        set_thread(source, (uint32_t)record->value, clean);
     } else if (record->kind == CT_KIND_STRING && payload_bytes > 0 &&
                memchr(payload, '\0', payload_bytes) != NULL) {
+        char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
+        ct_text_clean(clean, (const char *)payload, strlen((const char *)payload));
         ct_store_defer(store, CT_DEFINE_KERNEL, 2,
-                       (const int64_t[]){ process->process_id, (int64_t)record->value },
-                       (const char *)payload);
+                       (const int64_t[]){ process->process_id, ct_stored(record->value) }, clean);
     }
     source->place.position += record->slots;
 }
@@ -201,6 +213,11 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
 {
     struct ct_lane_source *source = (struct ct_lane_source *)base;
     while (!source->peeked) {
+        /* Threads and strings take room as calls do. This source is the first to go on in the next batch. */
+        if (ct_store_is_full(source->batch->store)) {
+            source->source.end_ns = 0;
+            return true;
+        }
         if (!fill(source, 1))
             return false;
         struct ct_record record;
@@ -210,6 +227,7 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
             break_rule(source, rule);
             return false;
         }
+        CT_TEST_POINT("lane.checked");
         fill(source, record.slots); /* published, as check() found */
         if (record.kind == CT_KIND_PAD || record.kind == CT_KIND_STRING || record.kind == CT_KIND_THREAD) {
             absorb(source, &record);
@@ -249,6 +267,7 @@ static void take(struct ct_source *base, struct ct_row *row)
     struct ct_process *process = source->process;
     const struct ct_record *record = &source->record;
     struct ct_process_function *function = &process->functions[record->function];
+    CT_TEST_POINT("lane.take");
     if (source->place.thread_id == 0)
         set_thread(source, atomic_load_explicit(&source->shared->tid, memory_order_relaxed), "");
     const uint64_t start = ct_record_start(record);
@@ -271,7 +290,8 @@ static void take(struct ct_source *base, struct ct_row *row)
     struct ct_total_facts *total = &function->total;
     total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
     total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
-    total->total_ns += row->duration_ns;
+    total->total_ns =
+        row->duration_ns < INT64_MAX - total->total_ns ? total->total_ns + row->duration_ns : INT64_MAX;
     /* What was asked for and refused moved nothing. */
     if (row->has_bytes && record->status == 0)
         total->bytes = row->bytes < INT64_MAX - total->bytes ? total->bytes + row->bytes : INT64_MAX;
@@ -311,6 +331,10 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
             source->loss_saved[cause] = calls; /* all of earlier owners */
         if (calls == source->loss_saved[cause])
             continue;
+        if (calls < source->loss_saved[cause] || calls > CT_UNSENT_CALLS_MAX) {
+            source->process->broken = "a lane has lost fewer calls than before, or more than there can be";
+            return 0;
+        }
         size_t hint = 0;
         const struct ct_loss_facts facts = {
             .segment_id = process->segment_id,
@@ -319,10 +343,10 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
             .tid = atomic_load_explicit(&lane->tid, memory_order_relaxed),
             .cause = cause,
             .calls = calls - source->loss_base[cause],
-            .first_ns = ct_timeline_ns(
-                batch->timeline, atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
-            .last_ns = ct_timeline_ns(
-                batch->timeline, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
+            .first_ns = ct_batch_past_ns(
+                batch, atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
+            .last_ns = ct_batch_past_ns(
+                batch, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
         };
         if (ct_store_save_loss(batch->store, &facts) != 0)
             return -1;
@@ -340,6 +364,13 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
         source->place.thread_id == source->committed.thread_id)
         return 0;
     return ct_store_save_lane(batch->store, source->process->segment_id, source->index, &source->place);
+}
+
+/* The ring may be full, and a producer looks behind its next record: twice the ring is more than can come. */
+void ct_lane_source_detach(struct ct_lane_source *source)
+{
+    source->last_position = source->head + 2 * source->ring_slots;
+    atomic_store_explicit(&source->shared->wake, 0, memory_order_release);
 }
 
 uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)

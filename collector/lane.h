@@ -40,6 +40,10 @@ struct ct_lane_source {
     uint64_t looked_ns;    /* as much would have been known at the last look, had it been silent then */
     uint64_t announced_at; /* position at which the lane was found announcing */
     uint64_t announced_since_ns;
+    uint64_t announced_silent_ns; /* batch->silent_ns when it was found so last */
+
+    uint64_t last_position; /* detached: no producer writes further */
+    bool ended;             /* head is where the process ended */
 
     struct ct_known_site known[CT_KNOWN_SITES]; /* of place.thread_id, by function */
 
@@ -60,6 +64,8 @@ uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, ui
 
 /* Takes the lane's position and lowers batch->until_ns to what is safe. */
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch);
+/* Tells the producer to let go. */
+void ct_lane_source_detach(struct ct_lane_source *source);
 /* Saves position and losses. */
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch);
 /* Gives the producer its room back. How full the ring was when the batch began, in thousandths. */

@@ -6,11 +6,19 @@
 /* Longer calls are in the table long_call, and queries for windows of starts rely on it: docs/sql.md. */
 #define LONG_CALL_NS 100000000
 
+/* A batch that has looked for the ids of late rows so often is at its end: each look costs as much as a row.
+ */
+enum { LATE_TRIES_MAX = 50000 };
+
 /* A free call_id at or before `wanted` for a late row: neither stored nor given to another of this batch. Not
- * after it, where rows that are still to come may want it. */
+ * after it, where rows that are still to come may want it, unless there are no more before it. Goes further
+ * the more are taken, since a process may say of all its calls that they returned at one time. */
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 {
-    for (;; wanted--) {
+    enum { NEIGHBOURS = 16 };
+    const uint64_t from = wanted;
+    for (uint64_t tries = 1, window = NEIGHBOURS;; tries++) {
+        store->late_tries++;
         sqlite3_stmt *statement = ct_store_bind(store, FIND_CALL, VALUES((int64_t)wanted));
         const bool stored = sqlite3_step(statement) == SQLITE_ROW;
         sqlite3_reset(statement);
@@ -19,6 +27,12 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
             store->out_of_memory = true;
         if (is_new || store->out_of_memory)
             return wanted;
+        uint64_t back = tries;
+        if (tries >= NEIGHBOURS) {
+            window += window / 2;
+            back = (store->late_tries * UINT64_C(0x9e3779b97f4a7c15) >> 16) % window;
+        }
+        wanted = back < from ? from - back : 1 + back - from;
     }
 }
 
@@ -38,7 +52,7 @@ static void defer_late(struct ct_store *store)
 static bool place_row(struct ct_store *store, uint64_t end_ns)
 {
     if (end_ns < store->ordered_ns) {
-        store->call_id = free_call_id(store, end_ns);
+        store->call_id = free_call_id(store, end_ns > 0 ? end_ns : 1);
         return false;
     }
     store->ordered_ns = end_ns;
@@ -50,11 +64,15 @@ static bool place_row(struct ct_store *store, uint64_t end_ns)
 static bool next_call(struct ct_row_table *table)
 {
     struct ct_store *store = (struct ct_store *)table;
-    while (store->rows < store->rows_max && store->merge->count > 0 && !store->out_of_memory) {
+    while (store->rows < store->rows_max && store->merge->count > 0 && !store->out_of_memory &&
+           store->late_tries < LATE_TRIES_MAX && !ct_store_is_full(store)) {
         const bool in_order = place_row(store, ct_merge_peek(store->merge));
         ct_merge_next(store->merge, &store->row);
         CT_TEST_POINT("merged.taken");
         store->rows++;
+        /* Moved to another time than its own, it may have begun before there was any. */
+        if (store->row.duration_ns > store->call_id)
+            store->row.duration_ns = store->call_id;
         if (store->row.duration_ns > LONG_CALL_NS)
             ct_store_add(store, CT_BULK_LONG_CALL,
                          (const int64_t[]){ (int64_t)store->call_id,

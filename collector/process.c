@@ -6,15 +6,18 @@
 #include "namespace.h"
 #include "selection.h"
 #include "test_point.h"
+#include "texts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static const char *const category_names[CT_CATEGORY_COUNT] = {
@@ -40,11 +43,13 @@ static const char *check_facts(const struct ct_segment *facts)
         return "its geometry is not ours";
     if (facts->clock >= CT_CLOCK_COUNT)
         return "its clock is unknown";
+    if (facts->pid <= 0 || facts->process_start > INT64_MAX || facts->image_ns > INT64_MAX)
+        return "it names no process";
     return NULL;
 }
 
 /* The start time of a live process, 0 when there is none or only its zombie: fields 22 and 3 of
- * /proc/PID/stat. */
+ * /proc/PID/stat. A first thread that ended before others is a zombie too, with their folders beside its. */
 static uint64_t start_of(int32_t pid)
 {
     char path[64], text[1024];
@@ -56,7 +61,10 @@ static uint64_t start_of(int32_t pid)
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *field = strrchr(text, ')');
-    if (field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0))
+    struct stat tasks;
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    if (field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0) &&
+        (stat(path, &tasks) != 0 || tasks.st_nlink <= 3))
         return 0;
     for (int i = 0; field && i < 20; i++)
         field = strchr(field + 1, ' ');
@@ -107,6 +115,44 @@ static int follow(struct ct_process *process, int32_t pid)
     return 0;
 }
 
+/* Ends what should be text, and takes out what readers of the database refuse. */
+static void clean(char *text, size_t bytes)
+{
+    char copy[sizeof(((struct ct_segment *)NULL)->cmdline)];
+    text[bytes - 1] = '\0';
+    memcpy(copy, text, bytes);
+    ct_text_clean(text, copy, strlen(copy));
+}
+
+bool ct_process_is_at(const struct ct_process *process, const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0 && status.st_dev == process->device && status.st_ino == process->inode;
+}
+
+/* Every image has its own segments mapped until its end; they stand in /proc/PID/maps with the numbers of
+ * device and inode. */
+enum ct_process_hold ct_process_hold(const struct ct_process *process)
+{
+    char path[64], line[512];
+    snprintf(path, sizeof(path), "/proc/%d/maps", process->seen_pid);
+    FILE *maps = fopen(path, "re");
+    if (!maps)
+        return CT_HOLD_UNKNOWN;
+    bool any = false, found = false, is_start = true;
+    while (!found && fgets(line, sizeof(line), maps)) {
+        unsigned long long inode;
+        unsigned int major_number, minor_number;
+        found = is_start &&
+                sscanf(line, "%*s %*s %*s %x:%x %llu", &major_number, &minor_number, &inode) == 3 &&
+                inode == process->inode && makedev(major_number, minor_number) == process->device;
+        is_start = strchr(line, '\n') != NULL;
+        any = true;
+    }
+    fclose(maps);
+    return found ? CT_HOLD_YES : any ? CT_HOLD_NO : CT_HOLD_UNKNOWN;
+}
+
 int ct_process_open(const char *path, struct ct_process **result, const char **reason)
 {
     struct ct_process *process = calloc(1, sizeof(*process));
@@ -115,18 +161,27 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     *reason = "out of memory";
     process->pidfd = -1;
     int error = -ENOMEM;
-    process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    /* Somebody's lease on the file would have this wait for as long as he likes. */
+    process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (process->fd < 0) {
-        error = errno == EMFILE || errno == ENFILE ? -EAGAIN : -errno;
+        error = errno == EWOULDBLOCK ? -EBUSY : -errno;
         *reason = "it cannot be opened";
         goto fail;
     }
     struct stat status;
-    if (fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) {
+    if (fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+        status.st_nlink != 1) {
         error = -EPERM;
-        *reason = "it is not a file of this user";
+        *reason = "it is not a file of this user, or has another name too";
         goto fail;
     }
+    process->device = status.st_dev;
+    process->inode = status.st_ino;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t age_ns =
+        (now.tv_sec - status.st_ctim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - status.st_ctim.tv_nsec;
+    process->changed_ns = (int64_t)ct_monotonic_ns() - age_ns;
     error = -EAGAIN; /* not yet allocated, or not yet filled in */
     if ((uint64_t)status.st_size < CT_LANE_OFFSET)
         goto fail;
@@ -143,8 +198,8 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     if (*reason)
         goto fail;
     process->facts.uid = status.st_uid; /* the kernel's word, not the segment's */
-    process->facts.exe[sizeof(process->facts.exe) - 1] = '\0';
-    process->facts.cmdline[sizeof(process->facts.cmdline) - 1] = '\0';
+    clean(process->facts.exe, sizeof(process->facts.exe));
+    clean(process->facts.cmdline, sizeof(process->facts.cmdline));
 
     error = -ENOMEM;
     process->function_room = 1; /* what the names of unknown functions fall back to */
@@ -163,9 +218,10 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
     const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
     process->unseen = pid <= 0;
+    process->seen_pid = pid;
     if (pid > 0) {
-        error = -EAGAIN; /* the next look tries again */
-        if (follow(process, pid) != 0)
+        error = follow(process, pid); /* where that fails, the next look tries again */
+        if (error)
             goto fail;
     }
     *result = process;
@@ -187,7 +243,8 @@ void ct_process_close(struct ct_process *process, bool remove)
         ct_guard_remove(process->guard);
         munmap(process->shared, CT_LANE_OFFSET);
     }
-    if (remove) {
+    /* What lies there by now may be another file. */
+    if (remove && ct_process_is_at(process, process->path)) {
         CT_TEST_POINT("process.removing");
         unlink(process->path);
         CT_TEST_POINT("process.removed");
@@ -262,6 +319,16 @@ static int sync_functions(struct ct_process *process, struct ct_batch *batch)
     return 0;
 }
 
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
+uint64_t ct_batch_past_ns(const struct ct_batch *batch, uint64_t ticks, size_t *hint)
+{
+    return at_most(ct_timeline_ns(batch->timeline, ticks, hint), ct_monotonic_ns());
+}
+
 /* The counters of one function, read once each. They only grow, and calls are counted last: what is read here
  * is never more than has happened. */
 static int save_unsent(struct ct_process *process, struct ct_batch *batch, uint32_t i)
@@ -272,19 +339,19 @@ static int save_unsent(struct ct_process *process, struct ct_batch *batch, uint3
     const uint64_t lost = READ(lost_calls), skipped = READ(skipped_calls);
     if (lost == function->unsent.lost && skipped == function->unsent.skipped)
         return 0;
-    size_t hint = 0;
-    const uint64_t base_ticks = process->facts.anchor.ticks;
-    const uint64_t base_ns = ct_timeline_ns(batch->timeline, base_ticks, &hint);
-#define SPAN_NS(ticks) (ct_timeline_ns(batch->timeline, base_ticks + (ticks), &hint) - base_ns)
+    if (lost < function->unsent.lost || skipped < function->unsent.skipped || lost > CT_UNSENT_CALLS_MAX ||
+        skipped > CT_UNSENT_CALLS_MAX) {
+        process->broken = "it has lost or skipped fewer calls than before, or more than there can be";
+        return 0;
+    }
     const struct ct_unsent_facts facts = {
         .lost = lost,
-        .lost_ns = SPAN_NS(READ(lost_ticks)),
-        .lost_bytes = READ(lost_bytes),
+        .lost_ns = at_most(ct_timeline_span_ns(batch->timeline, READ(lost_ticks)), CT_UNSENT_SUM_MAX),
+        .lost_bytes = at_most(READ(lost_bytes), CT_UNSENT_SUM_MAX),
         .skipped = skipped,
-        .skipped_ns = SPAN_NS(READ(skipped_ticks)),
-        .skipped_bytes = READ(skipped_bytes),
+        .skipped_ns = at_most(ct_timeline_span_ns(batch->timeline, READ(skipped_ticks)), CT_UNSENT_SUM_MAX),
+        .skipped_bytes = at_most(READ(skipped_bytes), CT_UNSENT_SUM_MAX),
     };
-#undef SPAN_NS
 #undef READ
     if (ct_store_save_unsent(batch->store, process->segment_id, i, function->function_id, &facts) != 0)
         return -1;
@@ -316,6 +383,11 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
             return 0;
         /* A lane that an earlier daemon read goes on from where the database says. */
         const uint64_t tail = ct_lane_tail(lane->shared);
+        if (tail > CT_POSITION_MAX) {
+            process->broken = "a lane's position is out of its ring";
+            ct_lane_source_destroy(lane);
+            return 0;
+        }
         lane->place.position = tail;
         if (ct_store_find_lane(batch->store, process->segment_id, lane->index, &lane->place) != 0) {
             ct_lane_source_destroy(lane);
@@ -325,6 +397,9 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
             lane->place.position =
                 tail; /* another database has the rows before it, and their slots are gone */
         lane->committed = lane->place;
+        lane->head = lane->place.position;
+        if (process->detached)
+            ct_lane_source_detach(lane);
         process->lanes[process->lane_count++] = lane;
         CT_TEST_POINT("process.lane");
     }
@@ -353,20 +428,21 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
     const bool renumber = process->generation != ct_store_generation(batch->store);
     if (!process->registered || renumber) {
         size_t hint = 0;
-        const uint64_t started_ns = process->facts.clock == CT_CLOCK_MONOTONIC
+        const uint64_t created_ns = process->facts.clock == CT_CLOCK_MONOTONIC
                                         ? process->facts.anchor.monotonic_ns
                                         : ct_timeline_ns(batch->timeline, process->facts.anchor.ticks, &hint);
-        const uint64_t absent_ns = process->facts.absent_ns;
+        const uint64_t started_ns = at_most(created_ns, batch->now_ns);
         const struct ct_process_facts facts = {
             .pid = process->facts.pid,
             .uid = process->facts.uid,
             .start_ticks = process->facts.process_start,
             .image_ns = process->facts.image_ns,
             .started_ns = started_ns,
-            .absent_ns = absent_ns < started_ns ? absent_ns : started_ns,
+            .absent_ns = at_most(process->facts.absent_ns, started_ns),
             .exe = process->facts.exe,
             .cmdline = process->facts.cmdline,
             .segment = strrchr(process->path, '/') + 1,
+            .changed_ns = process->changed_ns,
         };
         if (ct_store_process(batch->store, &facts, &process->process_id, &process->segment_id) != 0)
             return -1;
@@ -374,6 +450,11 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
         process->function_count = 0;
         process->registered = true;
         process->generation = ct_store_generation(batch->store);
+        if (process->segment_id == 0) {
+            process->broken =
+                "it has the name of another process's segment, or names a process that had ended";
+            return 0;
+        }
     }
     return sync_lanes(process, batch);
 }
@@ -404,11 +485,11 @@ int ct_process_add(struct ct_process *process, struct ct_batch *batch, struct ct
 static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT_OPEN_MAX])
 {
     const struct ct_lane_state before = ct_lane_state(lane->shared);
-    uint32_t depth = ct_lane_depth(lane->shared);
-    if (depth > CT_OPEN_MAX)
-        depth = CT_OPEN_MAX;
+    const uint32_t entered = ct_lane_depth(lane->shared);
+    uint32_t depth = entered < CT_OPEN_MAX ? entered : CT_OPEN_MAX;
     ct_lane_open(lane->shared, depth, open);
-    if (ct_lane_state(lane->shared).position != before.position || ct_lane_depth(lane->shared) != depth)
+    CT_TEST_POINT("process.open_read");
+    if (ct_lane_state(lane->shared).position != before.position || ct_lane_depth(lane->shared) != entered)
         return 0;
     /* The call whose record was published last may not have left the stack before its thread was killed. */
     while (depth > 0 && open[depth - 1].start == lane->last_start)
@@ -478,16 +559,18 @@ static int save_unlaned(struct ct_process *process, struct ct_batch *batch)
     const uint64_t calls = atomic_load_explicit(&loss->calls, memory_order_acquire);
     if (calls == process->unlaned_saved)
         return 0;
+    if (calls < process->unlaned_saved || calls > CT_UNSENT_CALLS_MAX) {
+        process->broken = "its threads have lost fewer calls than before, or more than there can be";
+        return 0;
+    }
     size_t hint = 0;
     const struct ct_loss_facts facts = {
         .segment_id = process->segment_id,
         .lane = UINT32_MAX,
         .cause = CT_LOSS_MEMORY,
         .calls = calls,
-        .first_ns =
-            ct_timeline_ns(batch->timeline, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
-        .last_ns =
-            ct_timeline_ns(batch->timeline, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
+        .first_ns = ct_batch_past_ns(batch, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
+        .last_ns = ct_batch_past_ns(batch, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
     };
     if (ct_store_save_loss(batch->store, &facts) != 0)
         return -1;
@@ -497,6 +580,9 @@ static int save_unlaned(struct ct_process *process, struct ct_batch *batch)
 
 int ct_process_save(struct ct_process *process, struct ct_batch *batch)
 {
+    /* It has not so much as a segment to its name. */
+    if (process->segment_id == 0)
+        return 0;
     for (uint32_t i = 0; i < process->function_count; i++) {
         struct ct_process_function *function = &process->functions[i];
         if (function->total.calls > 0 && ct_store_add_total(batch->store, process->process_id,
@@ -578,10 +664,12 @@ int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 
 void ct_process_detach(struct ct_process *process)
 {
+    if (process->detached)
+        return;
     process->detached = true;
     atomic_fetch_or_explicit(&process->shared->flags, CT_SEGMENT_DETACHED, memory_order_release);
     CT_TEST_POINT("process.detaching");
     for (uint32_t i = 0; i < process->lane_count; i++)
-        atomic_store_explicit(&process->lanes[i]->shared->wake, 0, memory_order_release);
+        ct_lane_source_detach(process->lanes[i]);
     CT_TEST_POINT("process.detached");
 }

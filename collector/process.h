@@ -15,8 +15,16 @@
 #include "timeline.h"
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 struct ct_lane_source;
+
+/* More than the calls of nine years at a million a second; and thirty-six years, or an exabyte: sums of a few
+ * of these are numbers to SQLite still. */
+#define CT_UNSENT_CALLS_MAX (UINT64_C(1) << 48)
+#define CT_UNSENT_SUM_MAX   (UINT64_C(1) << 60)
+/* Of lanes: what the producer publishes has 63 bits. */
+#define CT_POSITION_MAX (UINT64_MAX >> 1)
 
 /* What the collector knows of an entry of the directory. */
 struct ct_process_function {
@@ -37,8 +45,12 @@ struct ct_process {
     bool unseen;       /* it is in another pid namespace, and was not found there */
     bool call_soon;  /* its hook is to look up at its next record: it is detached, or has a wish to follow */
     bool registered; /* has rows in the database */
-    const char *broken;        /* what rule it broke, NULL for none */
-    uint32_t generation;       /* of the store's numbers */
+    const char *broken; /* what rule it broke, NULL for none */
+    dev_t device;       /* of its file */
+    ino_t inode;
+    int64_t changed_ns;  /* when its file was changed last but by writing to it: nobody can set it back */
+    int32_t seen_pid;    /* the process's, as it is seen from here; not positive when it is not */
+    uint32_t generation; /* of the store's numbers */
     uint64_t leaving_since_ns; /* when an unseen one was first found to be on its way out */
 
     struct ct_segment facts; /* copied at open and checked */
@@ -64,16 +76,26 @@ struct ct_batch {
     struct ct_timeline *timeline;
     uint64_t now_ns;
     uint64_t until_ns;  /* rows that returned at or before it are taken */
+    uint64_t silent_ns; /* the same before any lane lowered it: who is found silent was so until then */
     bool snapshot_open; /* open calls are to be saved */
 };
 
+/* When a moment was that a process says is past: now, if it lies. */
+uint64_t ct_batch_past_ns(const struct ct_batch *batch, uint64_t ticks, size_t *hint);
+
 /* Opens the segment file at `path`. 0 and a process that the caller owns; -EAGAIN when its header is not
- * complete yet; -errno otherwise, with *reason a short text. */
+ * complete yet; -EPERM, -ELOOP, -EPROTO and the like when it is none, with *reason a short text. */
 int ct_process_open(const char *path, struct ct_process **process, const char **reason);
 /* Whether a process of the database runs: by its descriptor where it is one of the list `processes`, since
  * its pid may be one of another namespace; else process `pid` must be the one that started then. */
 bool ct_process_alive(const struct ct_running *running, const void *processes);
-/* Unmaps and frees; `remove` takes the file away too. NULL is fine. */
+/* Whether the file at `path` is the one that was opened. */
+bool ct_process_is_at(const struct ct_process *process, const char *path);
+/* Whether the process that it names has the segment mapped, as its maker has until it ends or executes
+ * another program. Nothing else tells whose a segment is. */
+enum ct_process_hold { CT_HOLD_NO, CT_HOLD_YES, CT_HOLD_UNKNOWN };
+enum ct_process_hold ct_process_hold(const struct ct_process *process);
+/* Unmaps and frees; `remove` takes the file away too, if it is still there. NULL is fine. */
 void ct_process_close(struct ct_process *process, bool remove);
 
 /* Makes the rows of the process, and of functions and lanes that are new. 0 or -1 for the store's error. */

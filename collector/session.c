@@ -51,11 +51,27 @@ static void mend_selection(struct ct_control *control)
            "`cudatrace set` says otherwise");
 }
 
+/* What an earlier daemon published last; everything where it is nothing that can be asked for. */
+static struct ct_selection take_over_selection(struct ct_control *control)
+{
+    const struct ct_selection everything = ct_selection_everything();
+    struct ct_selection taken = everything, left;
+    if (atomic_load_explicit(&control->selections, memory_order_relaxed) < 2)
+        return everything;
+    memcpy(&left, &control->selection, sizeof(left));
+    left.calls[sizeof(left.calls) - 1] = '\0';
+    taken.layers = left.layers & everything.layers;
+    taken.sample = left.sample;
+    return left.sample >= 1 && left.sample <= CT_SAMPLE_MAX && ct_selection_set_calls(&taken, left.calls)
+               ? taken
+               : everything;
+}
+
 /* False, with nothing changed, when it was left with another clock than the one that is asked for. */
 static bool initialise(struct ct_control *control, uint64_t ring_bytes, int clock)
 {
     const bool known = control->magic == CT_CONTROL_MAGIC && control->version == CT_PROTO_VERSION &&
-                       control->bytes == sizeof(*control);
+                       control->bytes == sizeof(*control) && control->clock < CT_CLOCK_COUNT;
     if (known && clock != CT_CLOCK_CHOSEN && control->clock != (uint32_t)clock)
         return false;
     /* What a killed daemon left is taken over: hooks have it mapped and post its semaphore. */
@@ -123,8 +139,12 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
         goto fail;
     }
     session->control = map;
-    if (initialise(session->control, ring_bytes, clock))
+    session->guard = ct_guard_add(map, sizeof(struct ct_control));
+    if (session->guard && initialise(session->control, ring_bytes, clock)) {
+        session->selection = take_over_selection(session->control);
         return 0;
+    }
+    ct_guard_remove(session->guard);
     snprintf(
         message, CT_STORE_MESSAGE_BYTES,
         "the processes of session '%s' have another clock, from a daemon that was killed: leave --clock out, "
@@ -139,21 +159,29 @@ fail:
     return -1;
 }
 
-/* sem_wait blocks, so it has a thread of its own; the loop hears through an async handle. */
+/* Waiting blocks, so it has a thread of its own; the loop hears through an async handle. The semaphore may be
+ * overwritten by whoever has it mapped, and not wake us when it is posted: so we look once a second. */
 static void wait_for_doorbell(void *data)
 {
     struct ct_session *session = data;
     while (!atomic_load(&session->closing)) {
-        if (sem_wait(&session->control->doorbell) == 0)
-            uv_async_send(&session->doorbell);
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        if (sem_timedwait(&session->control->doorbell, &until) != 0)
+            continue;
+        uv_async_send(&session->doorbell);
+        uv_sem_wait(&session->heard);
     }
 }
 
 static void on_async(uv_async_t *async)
 {
     struct ct_session *session = async->data;
-    if (!atomic_load(&session->closing))
-        session->on_doorbell(session->data);
+    if (atomic_load(&session->closing))
+        return;
+    session->on_doorbell(session->data);
+    uv_sem_post(&session->heard);
 }
 
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
@@ -164,14 +192,15 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
     session->doorbell.data = session;
     int error = uv_async_init(loop, &session->doorbell, on_async);
     if (!error)
+        error = uv_sem_init(&session->heard, 0);
+    if (!error)
         error = uv_thread_create(&session->doorbell_thread, wait_for_doorbell, session);
     return error;
 }
 
 struct ct_selection ct_session_selection(const struct ct_session *session)
 {
-    const bool wished = atomic_load_explicit(&session->control->selections, memory_order_relaxed) > 1;
-    return wished ? session->control->selection : ct_selection_everything();
+    return session->selection;
 }
 
 static bool change(struct ct_selection *selection, char *wish)
@@ -195,7 +224,7 @@ static bool change(struct ct_selection *selection, char *wish)
 bool ct_session_select(struct ct_session *session, const char *wishes, char *problem, size_t bytes)
 {
     struct ct_control *control = session->control;
-    struct ct_selection selection = ct_session_selection(session);
+    struct ct_selection selection = session->selection;
     char text[CT_SELECTION_CALLS_BYTES + 256];
     snprintf(text, sizeof(text), "%s", wishes);
     char *rest = text;
@@ -210,7 +239,7 @@ bool ct_session_select(struct ct_session *session, const char *wishes, char *pro
     atomic_store_explicit(&control->selections, selections + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     CT_TEST_POINT("session.selecting");
-    control->selection = selection;
+    control->selection = session->selection = selection;
     atomic_store_explicit(&control->selections, selections + 2, memory_order_release);
     return true;
 }
@@ -228,13 +257,16 @@ void ct_session_close(struct ct_session *session)
     if (session->on_doorbell) {
         atomic_store(&session->closing, true);
         sem_post(&session->control->doorbell);
+        uv_sem_post(&session->heard);
         uv_thread_join(&session->doorbell_thread);
+        uv_sem_destroy(&session->heard);
         uv_close((uv_handle_t *)&session->doorbell, NULL);
     }
     CT_TEST_POINT("session.closing");
     if (still_named(session))
         unlink(session->path);
     CT_TEST_POINT("session.removed");
+    ct_guard_remove(session->guard);
     munmap(session->control, sizeof(*session->control));
     close(session->fd);
     session->fd = -1;

@@ -3,6 +3,7 @@
 #define CT_SESSION_OF_COLLECTOR_H
 
 #include "control.h"
+#include "guard.h"
 #include "session_names.h"
 #include "store.h"
 
@@ -14,8 +15,11 @@ struct ct_session {
     int fd;
     char path[CT_NAME_BYTES];
     struct ct_control *control;
+    struct ct_guard *guard;        /* of `control`, which whoever may write it may cut short */
+    struct ct_selection selection; /* as published last: what `control` says by now is not read again */
     uv_thread_t doorbell_thread;
     uv_async_t doorbell; /* its callback is on_doorbell's */
+    uv_sem_t heard;      /* posted when the loop has heard: a doorbell that is jammed rings once a turn */
     _Atomic bool closing;
     void (*on_doorbell)(void *data);
     void *data;

@@ -17,6 +17,9 @@ enum {
     SUBJECTS_MAX = 1 << 15,
 };
 
+/* At which a batch ends: some hundred thousand rows' details, and the texts of a few thousand. */
+enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
+
 static const char *const statement_sql[STATEMENT_COUNT] = {
     [CT_INSERT_SITE] = ct_sql_store_insert_site,
     [CT_INSERT_THREAD] = ct_sql_store_insert_thread,
@@ -39,6 +42,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [INSERT_BULK + CT_BULK_TRANSFER] = ct_sql_store_insert_transfers,
     [INSERT_BULK + CT_BULK_CALL_SUBJECT] = ct_sql_store_insert_call_subjects,
     [INSERT_BULK + CT_BULK_LONG_CALL] = ct_sql_store_insert_long_calls,
+    [DOUBT_SEGMENT] = ct_sql_store_doubt_segment,
     [FIND_CALL] = ct_sql_store_find_call,
     [INSERT_FUNCTION] = ct_sql_store_insert_function,
     [INSERT_PROCESS] = ct_sql_store_insert_process,
@@ -278,6 +282,7 @@ static void forget_numbers(struct ct_store *store)
     for (int i = 0; i < CT_BULK_COUNT; i++)
         ct_row_buffer_clear(&store->bulk[i]);
     ct_intern_reset(&store->late, 1);
+    store->late_tries = 0;
     store->out_of_memory = false;
     store->generation++;
 }
@@ -379,6 +384,7 @@ int ct_store_commit(struct ct_store *store)
     if (store->late.count > 0) {
         store->late_rows += store->late.count;
         ct_intern_reset(&store->late, 1);
+        store->late_tries = 0;
     }
     return ct_store_run(store, store->statement[COMMIT], NULL);
 }
@@ -446,6 +452,10 @@ uint32_t ct_store_file(const struct ct_store *store)
 const char *ct_store_error(const struct ct_store *store)
 {
     return store->error;
+}
+bool ct_store_is_full(const struct ct_store *store)
+{
+    return store->deferred_bytes > DEFERRED_MAX_BYTES;
 }
 void ct_store_short_of_memory(struct ct_store *store)
 {

@@ -5,6 +5,7 @@
 
 #include "merge.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,8 @@ void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_n
 uint64_t ct_store_bytes(struct ct_store *store);
 /* What went wrong last, as a sentence; valid until the next call. */
 const char *ct_store_error(const struct ct_store *store);
+/* Whether the batch has as many details as it may: what is taken next belongs to another one. */
+bool ct_store_is_full(const struct ct_store *store);
 /* Notes that memory is short, for a caller that found so itself. */
 void ct_store_short_of_memory(struct ct_store *store);
 
@@ -95,6 +98,12 @@ enum ct_deferred {
     CT_DEFERRED_COUNT
 };
 #define CT_NULL INT64_MIN /* as a value: NULL */
+/* A word that may be anything, as a value that is not NULL: the one that a statement takes for NULL goes as
+ * its neighbour. */
+static inline int64_t ct_stored(uint64_t word)
+{
+    return (int64_t)word == CT_NULL ? CT_NULL + 1 : (int64_t)word;
+}
 void ct_store_defer(struct ct_store *store, enum ct_deferred statement, size_t values, const int64_t *value,
                     const char *text);
 
@@ -131,8 +140,11 @@ struct ct_process_facts {
     uint32_t uid;
     uint64_t start_ticks, image_ns, started_ns; /* started_ns: of the segment, with which a process begins */
     uint64_t absent_ns;                         /* since when calls may be missing before it, 0: none is */
+    int64_t changed_ns;                         /* when the segment's file was made, or changed later */
     const char *exe, *cmdline, *segment;
 };
+/* A segment that has the name of another process's, or was made when the process had ended, is refused:
+ * *segment_id is 0 then, and nothing is written. */
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id);
 int ct_store_end_process(struct ct_store *store, int64_t process_id, uint64_t ended_ns, const char *state);

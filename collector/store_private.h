@@ -27,6 +27,7 @@ enum statement {
     INSERT_BULK, /* in the order of enum ct_bulk */
     INSERT_BULK_LAST = INSERT_BULK + CT_BULK_COUNT - 1,
     FIND_CALL,
+    DOUBT_SEGMENT,
     INSERT_FUNCTION,
     INSERT_PROCESS,
     FIND_PROCESS,
@@ -100,6 +101,7 @@ struct ct_store {
     uint64_t call_id;    /* of the row being taken */
     struct ct_row row;
     struct ct_intern late; /* call_ids of the late rows of this batch */
+    uint64_t late_tries;   /* to find ids for them, in this batch */
     uint64_t late_rows;
 
     struct ct_demangled *demangled;

@@ -10,9 +10,16 @@ int ct_store_process(struct ct_store *store, const struct ct_process_facts *fact
                      int64_t *segment_id)
 {
     const int64_t identity[] = { facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns };
-    sqlite3_stmt *statement = ct_store_bind(store, FIND_PROCESS, 3, identity);
-    *process_id = 0;
-    if (ct_store_run(store, statement, process_id) != 0)
+    int64_t doubt = 0;
+    sqlite3_stmt *statement =
+        ct_store_bind(store, DOUBT_SEGMENT, VALUES(identity[0], identity[1], identity[2], facts->changed_ns));
+    ct_store_bind_text(statement, 5, facts->segment);
+    *process_id = *segment_id = 0;
+    if (ct_store_run(store, statement, &doubt) != 0)
+        return -1;
+    if (doubt)
+        return 0;
+    if (ct_store_run(store, ct_store_bind(store, FIND_PROCESS, 3, identity), process_id) != 0)
         return -1;
     if (*process_id == 0) {
         statement = ct_store_bind(

@@ -35,11 +35,12 @@ static void pause_machine(uint64_t ns)
 }
 static const struct ct_clocks machine = { read_machine, pause_machine };
 
-/* Nanoseconds a tick, 32.32. */
+/* Nanoseconds a tick, 32.32; never 0, whatever stood in the control segment. */
 static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 {
-    return (uint64_t)(((unsigned __int128)(to->monotonic_ns - from->monotonic_ns) << 32) /
-                      (to->ticks - from->ticks));
+    const uint64_t line = (uint64_t)(((unsigned __int128)(to->monotonic_ns - from->monotonic_ns) << 32) /
+                                     (to->ticks - from->ticks));
+    return line > 0 ? line : 1;
 }
 
 static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
@@ -183,9 +184,11 @@ void ct_timeline_begin_with(struct ct_timeline *timeline, struct ct_control *con
     const uint64_t written = atomic_load_explicit(&control->anchors, memory_order_acquire);
     kept[ct_anchor_place(written)].monotonic_ns = 0; /* perhaps half written */
     qsort(kept, CT_ANCHORS, sizeof(kept[0]), by_time);
+    /* Whoever may write there may have: an anchor of the future would keep all others out. */
+    const uint64_t now_ns = timeline->clocks->read(1).monotonic_ns;
     int64_t off_ns;
     for (size_t i = 0; i < CT_ANCHORS; i++) {
-        if (kept[i].monotonic_ns > 0)
+        if (kept[i].monotonic_ns > 0 && kept[i].monotonic_ns < now_ns)
             admit(timeline, kept[i], &off_ns);
     }
     while (timeline->count < 2) {
@@ -215,6 +218,20 @@ static uint64_t shifted(const struct ct_timeline *timeline, uint64_t ticks)
     return ticks + newest->shift;
 }
 
+/* Of a number of ticks that may be anything: no more than 63 bits. */
+static uint64_t scale(uint64_t ticks, uint64_t line)
+{
+    const unsigned __int128 ns = ((unsigned __int128)ticks * line) >> 32;
+    return ns < INT64_MAX ? (uint64_t)ns : INT64_MAX;
+}
+
+uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks)
+{
+    if (timeline->clock == CT_CLOCK_MONOTONIC)
+        return ticks;
+    return scale(ticks, timeline->line[timeline->count - 1]);
+}
+
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint)
 {
     if (timeline->clock == CT_CLOCK_MONOTONIC)
@@ -229,10 +246,8 @@ uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size
     *hint = i;
     const struct ct_anchor *anchor = &timeline->anchor[i];
     if (ticks >= anchor->ticks)
-        return anchor->monotonic_ns +
-               (uint64_t)(((unsigned __int128)(ticks - anchor->ticks) * timeline->line[i]) >> 32);
+        return anchor->monotonic_ns + scale(ticks - anchor->ticks, timeline->line[i]);
     /* Before the first anchor: its line, backwards. */
-    const uint64_t before =
-        (uint64_t)(((unsigned __int128)(anchor->ticks - ticks) * timeline->line[i]) >> 32);
+    const uint64_t before = scale(anchor->ticks - ticks, timeline->line[i]);
     return before < anchor->monotonic_ns ? anchor->monotonic_ns - before : 0;
 }

@@ -51,6 +51,8 @@ void ct_timeline_begin_with(struct ct_timeline *timeline, struct ct_control *con
 /* Takes an anchor, unless the last one is younger than 5 ms or the reading was disturbed; takes 10 ms where
  * the counter has stepped. */
 void ct_timeline_anchor(struct ct_timeline *timeline);
+/* A number of ticks as nanoseconds, INT64_MAX at most where the clock is a counter. */
+uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks);
 /* `hint` remembers the line between calls of one caller; start with 0. */
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint);
 

@@ -13,10 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A segment that was seen: being read, or refused for good. */
+/* A segment that was seen: being read, or refused as long as it is there. */
 struct seen {
     char path[CT_NAME_BYTES];
     struct seen *next;
+    bool refused;
 };
 
 enum { SEEN_BUCKETS = 1024 };
@@ -29,7 +30,8 @@ struct ct_watch {
     size_t open_max; /* as many as there are descriptors for */
     size_t waiting;  /* segments that were not opened for want of descriptors, in this look */
     bool is_short;   /* and that was said */
-    void (*on_process)(struct ct_process *process, void *data);
+    uint64_t refused;
+    const char *(*on_process)(struct ct_process *process, void *data);
     void *data;
 };
 
@@ -93,12 +95,14 @@ static bool is_left_over(const char *path, pid_t pid)
     struct stat status;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return kill(pid, 0) != 0 && errno == ESRCH && stat(path, &status) == 0 &&
+    return kill(pid, 0) != 0 && errno == ESRCH && lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
            now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
 }
 
-static void consider(struct ct_watch *watch, const char *path)
+static void consider(struct ct_watch *watch, const char *path, int32_t pid)
 {
+    /* What may be otherwise at the next look, whoever has made the file. */
+    static const int later[] = { -EAGAIN, -ENOENT, -ENOMEM, -EMFILE, -ENFILE, -EBUSY };
     if (find(watch, path))
         return;
     struct ct_process *process;
@@ -108,28 +112,32 @@ static void consider(struct ct_watch *watch, const char *path)
         return;
     }
     const int error = ct_process_open(path, &process, &reason);
-    if (error == -EAGAIN || error == -ENOENT || error == -ENOMEM) {
-        /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never
-         * will. */
-        const char *pid = strrchr(path, '/') + 1 + strlen(watch->prefix);
-        if (error == -EAGAIN && is_left_over(path, (pid_t)strtol(pid, NULL, 10))) {
-            CT_TEST_POINT("watch.left_over");
-            unlink(path);
+    /* Not complete yet: the hook rings when it is done. One that was killed before never will. */
+    if (error == -EAGAIN && is_left_over(path, pid)) {
+        CT_TEST_POINT("watch.left_over");
+        unlink(path);
+    }
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+        if (error == later[i])
+            return;
+    }
+    struct seen *seen = remember(watch, path);
+    if (seen && !error) {
+        reason = process->facts.pid == pid ? watch->on_process(process, watch->data)
+                                           : "it names another process than its name does";
+        if (!reason) {
+            watch->open++;
+            CT_TEST_POINT("watch.adopted");
+            return;
         }
-        return;
     }
-    if (!remember(watch, path)) {
-        if (!error)
-            ct_process_close(process, false);
+    if (!error)
+        ct_process_close(process, false);
+    if (!seen)
         return;
-    }
-    if (error) {
-        ct_log(CT_LOG_segment_refused, "segment %s is left alone: %s", path, reason);
-        return;
-    }
-    watch->open++;
-    watch->on_process(process, watch->data);
-    CT_TEST_POINT("watch.adopted");
+    seen->refused = true;
+    watch->refused++;
+    ct_log(CT_LOG_segment_refused, "segment %s is left alone: %s", path, reason);
 }
 
 /* Considers what is a segment of the session by its name in the directory. */
@@ -137,11 +145,28 @@ static void consider_name(struct ct_watch *watch, const char *name)
 {
     const size_t prefix_length = strlen(watch->prefix);
     char path[CT_NAME_BYTES];
-    if (strncmp(name, watch->prefix, prefix_length) != 0 || name[prefix_length] < '0' ||
-        name[prefix_length] > '9')
+    if (strncmp(name, watch->prefix, prefix_length) != 0)
         return;
-    if ((size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) < sizeof(path))
-        consider(watch, path);
+    const int32_t pid = ct_session_segment_pid(name + prefix_length);
+    if (pid > 0 && (size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) < sizeof(path))
+        consider(watch, path, pid);
+}
+
+/* Refused ones that somebody took away again. */
+static void forget_gone(struct ct_watch *watch)
+{
+    for (size_t i = 0; i < SEEN_BUCKETS; i++) {
+        for (struct seen **link = &watch->seen[i]; *link;) {
+            struct seen *seen = *link;
+            struct stat status;
+            if (seen->refused && lstat(seen->path, &status) != 0 && errno == ENOENT) {
+                *link = seen->next;
+                free(seen);
+            } else {
+                link = &seen->next;
+            }
+        }
+    }
 }
 
 /* The calls of those that wait stay in their rings, and are counted once these are full. */
@@ -168,6 +193,12 @@ void ct_watch_scan(struct ct_watch *watch)
         consider_name(watch, entry->d_name);
     closedir(directory);
     note_waiting(watch);
+    forget_gone(watch);
+}
+
+uint64_t ct_watch_refused(const struct ct_watch *watch)
+{
+    return watch->refused;
 }
 
 /* The file itself, and not all that are there: a thousand programs that start at once would else have each of
@@ -183,7 +214,7 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
 }
 
 int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
-                    void (*on_process)(struct ct_process *process, void *data), void *data,
+                    const char *(*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **result)
 {
     struct ct_watch *watch = calloc(1, sizeof(*watch));

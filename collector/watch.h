@@ -9,10 +9,14 @@
 
 struct ct_watch;
 
-/* `on_process` gets each new process and owns it. 0 or a libuv error. */
+/* `on_process` gets each new process and owns it, unless it returns a reason to refuse it. 0 or a libuv
+ * error.
+ */
 int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
-                    void (*on_process)(struct ct_process *process, void *data), void *data,
+                    const char *(*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **watch);
+/* How many files with a segment's name were none, or not their process's. */
+uint64_t ct_watch_refused(const struct ct_watch *watch);
 /* Reads the directory now. */
 void ct_watch_scan(struct ct_watch *watch);
 /* A process was closed: its name may be forgotten. */

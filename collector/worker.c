@@ -21,6 +21,7 @@ struct ct_worker {
     struct ct_request request;
     struct ct_process *incoming;
     uint32_t segments_known;
+    uint64_t looked_ns;
     struct ct_report report;
     bool busy, stop;
 
@@ -43,6 +44,7 @@ static struct ct_checkpointer *create_checkpointer(const struct ct_collection *c
 static void adopt_incoming(struct ct_worker *worker)
 {
     worker->collection.segments_known = worker->segments_known;
+    worker->collection.looked_ns = worker->looked_ns;
     while (worker->incoming) {
         struct ct_process *p = worker->incoming;
         worker->incoming = p->next;
@@ -191,10 +193,11 @@ void ct_worker_adopt(struct ct_worker *worker, struct ct_process *process)
     uv_mutex_unlock(&worker->mutex);
 }
 
-void ct_worker_adopted(struct ct_worker *worker, uint32_t segments)
+void ct_worker_adopted(struct ct_worker *worker, uint32_t segments, uint64_t looked_ns)
 {
     uv_mutex_lock(&worker->mutex);
     worker->segments_known = segments;
+    worker->looked_ns = looked_ns;
     uv_mutex_unlock(&worker->mutex);
 }
 

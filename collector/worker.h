@@ -21,8 +21,10 @@ struct ct_process *ct_worker_destroy(struct ct_worker *worker);
 
 /* Hands a process over. */
 void ct_worker_adopt(struct ct_worker *worker, struct ct_process *process);
-/* All segments that were counted up to `segments` have been handed over. */
-void ct_worker_adopted(struct ct_worker *worker, uint32_t segments);
+/* All segments that were counted up to `segments`, and all that were there at looked_ns, have been handed
+ * over.
+ */
+void ct_worker_adopted(struct ct_worker *worker, uint32_t segments, uint64_t looked_ns);
 /* Asks for a batch; while one is made, for another behind it. */
 void ct_worker_request(struct ct_worker *worker, bool snapshot_open);
 /* The same, and what returned up to `flush_ns` must be in it. */

@@ -50,4 +50,19 @@ static inline void ct_session_segment_path(char path[CT_NAME_BYTES], uint32_t ui
              pid, created_ns);
 }
 
+/* The pid in the name of a segment: what stands behind "cudatrace.UID.SESSION.", which must be PID.IMAGE as
+ * ct_session_segment_path() writes them. 0 for any other name. */
+static inline int32_t ct_session_segment_pid(const char *name)
+{
+    int64_t pid = 0;
+    size_t i = 0, image = 0;
+    for (; i < 10 && name[i] >= '0' && name[i] <= '9'; i++)
+        pid = pid * 10 + (name[i] - '0');
+    if (i == 0 || name[0] == '0' || pid > INT32_MAX || name[i++] != '.')
+        return 0;
+    for (; image < 16 && ((name[i] >= '0' && name[i] <= '9') || (name[i] >= 'a' && name[i] <= 'f')); image++)
+        i++;
+    return image > 0 && name[i] == '\0' ? (int32_t)pid : 0;
+}
+
 #endif

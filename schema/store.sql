@@ -24,7 +24,7 @@ INSERT INTO thread (thread_id, process_id, tid, name) VALUES (?1, ?2, ?3, ?4);
 
 -- name: insert_function
 INSERT INTO function (layer, name, category) VALUES (?1, ?2, ?3)
-    ON CONFLICT (layer, name) DO UPDATE SET category = excluded.category
+    ON CONFLICT (layer, name) DO UPDATE SET name = excluded.name
     RETURNING function_id;
 
 -- name: insert_process
@@ -54,6 +54,20 @@ UPDATE process
 -- name: forgive_earlier_images
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND state = 'killed';
 
+-- Whether a segment is not that of the process it names: another one's has its name, or it is a new one of a
+-- process that had ended when it was made.
+-- name: doubt_segment
+SELECT EXISTS (SELECT 1
+                 FROM segment
+                 JOIN process ON process.process_id = segment.process_id
+                WHERE segment.name = ?5
+                  AND (process.pid, process.start_ticks, process.image_ns) <> (?1, ?2, ?3))
+    OR EXISTS (SELECT 1
+                 FROM process
+                WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND ended_ns < ?4
+                  AND NOT EXISTS (SELECT 1 FROM segment
+                                   WHERE segment.process_id = process.process_id AND segment.name = ?5));
+
 -- name: insert_segment
 INSERT INTO segment (process_id, begun_ns, absent_ns, name) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (name) DO UPDATE SET name = excluded.name
@@ -70,7 +84,7 @@ INSERT INTO lane (segment_id, lane, position, thread_id) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (segment_id, lane) DO UPDATE SET position = excluded.position, thread_id = excluded.thread_id;
 
 -- name: find_losses
-SELECT cause, sum(calls) FROM loss WHERE segment_id = ?1 AND lane = ?2 AND tenancy < ?3 GROUP BY cause;
+SELECT cause, CAST(total(calls) AS INTEGER) FROM loss WHERE segment_id = ?1 AND lane = ?2 AND tenancy < ?3 GROUP BY cause;
 
 -- name: save_loss
 INSERT INTO loss (segment_id, lane, tenancy, tid, cause, calls, first_ns, last_ns)
@@ -90,7 +104,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 INSERT INTO total (process_id, function_id, calls, total_ns, min_ns, max_ns, bytes, failed)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (process_id, function_id)
-    DO UPDATE SET calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns,
+    DO UPDATE SET calls = calls + excluded.calls,
+                  total_ns = min(CAST(total_ns + excluded.total_ns AS INTEGER), 9223372036854775807),
                   min_ns = min(min_ns, excluded.min_ns), max_ns = max(max_ns, excluded.max_ns),
                   bytes = min(CAST(bytes + excluded.bytes AS INTEGER), 9223372036854775807),
                   failed = failed + excluded.failed;

@@ -358,10 +358,10 @@ CREATE VIEW totals AS
 WITH kept_back AS (
     SELECT segment.process_id,
            unsent.function_id,
-           sum(lost)                      AS lost,
-           sum(skipped)                   AS skipped,
-           sum(lost_ns + skipped_ns)      AS unsent_ns,
-           sum(lost_bytes + skipped_bytes) AS unsent_bytes
+           CAST(total(lost) AS INTEGER)                       AS lost, -- sum() fails where too much is claimed
+           CAST(total(skipped) AS INTEGER)                    AS skipped,
+           CAST(total(lost_ns + skipped_ns) AS INTEGER)       AS unsent_ns,
+           CAST(total(lost_bytes + skipped_bytes) AS INTEGER) AS unsent_bytes
       FROM unsent
       JOIN segment ON segment.segment_id = unsent.segment_id
      GROUP BY segment.process_id, unsent.function_id
@@ -378,10 +378,10 @@ SELECT seen.process_id,
        ifnull(total.calls, 0)                         AS stored,
        ifnull(lost, 0)                                AS lost,
        ifnull(skipped, 0)                             AS skipped,
-       ifnull(total_ns, 0) + ifnull(unsent_ns, 0)     AS total_ns,
+       CAST(ifnull(total_ns, 0) + ifnull(unsent_ns, 0) AS INTEGER) AS total_ns,
        min_ns,
        max_ns,
-       ifnull(bytes, 0) + ifnull(unsent_bytes, 0)     AS bytes,
+       CAST(ifnull(bytes, 0) + ifnull(unsent_bytes, 0) AS INTEGER) AS bytes,
        function.category,
        ifnull(failed, 0)                              AS failed,
        ifnull(expired, 0)                             AS expired -- of the stored: in `calls` no more (--keep)
@@ -398,7 +398,7 @@ CREATE VIEW losses AS
 SELECT segment.process_id,
        loss.tid,
        loss.cause,
-       sum(loss.calls)    AS calls,
+       CAST(total(loss.calls) AS INTEGER) AS calls,
        min(loss.first_ns) AS first_ns,
        max(loss.last_ns)  AS last_ns
   FROM loss

@@ -1,0 +1,511 @@
+"""Segments that no hook has made, and those of live processes that somebody else writes into: the daemon lives, the offender
+is refused or let go, counted and named, honest processes' calls are all there and nobody else's rows are, and no file that is
+no segment of the session is taken away or written.
+
+CUDATRACE_SEED chooses what is written at random; it is printed.
+"""
+import contextlib
+import fcntl
+import glob
+import mmap
+import os
+import pathlib
+import random
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from fault_test import BUILD, LONG, Session, WORKLOADS, check, equal, fifo, promise
+
+MUTATOR = BUILD / "tests/faults/mutator"
+SEED = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
+MAGIC, VERSION = 0x3147455354445543, 2
+RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
+# Offsets in the header, as proto/segment.h has them, and in a lane.
+FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
+          "lane_offset": (24, "Q"), "lane_stride": (32, "Q"), "ring_bytes": (40, "Q"), "pid": (48, "i"), "uid": (52, "I"),
+          "process_start": (56, "Q"), "image_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (88, "Q"),
+          "anchor_ns": (96, "Q"), "exe": (112, "256s"), "cmdline": (368, "1024s"), "ready": (1392, "I"), "flags": (1396, "I"),
+          "lanes": (1400, "I"), "functions": (1404, "I")}
+HEADER_BYTES = 1440
+STATE, TAIL = 0, 320  # of a lane
+LOST_CALLS = DIRECTORY + 128 + 80
+IOCTL, CALL = 2, 1  # what made-up segments claim to call is no driver function: those are counted by the driver too
+NO_PID = 4000000  # more than the kernel gives
+
+
+def start_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+class Segment:
+    """A file in /dev/shm with the name of a segment, made by hand; gone at the end of the test if it is still there."""
+
+    count = 0
+
+    def __init__(self, s, pid=None, name=None, path=None, calls=0, function=b"made up", **fields):
+        Segment.count += 1
+        pid = os.getpid() if pid is None else pid
+        self.path = path or f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}." + (name or f"{pid}.{Segment.count:x}")
+        values = {"magic": MAGIC, "version": VERSION, "header_bytes": HEADER_BYTES, "function_slots": 2048, "lane_slots": 4096,
+                  "lane_offset": LANES_AT, "lane_stride": LANE_HEADER + RING, "ring_bytes": RING, "pid": pid,
+                  "process_start": 1, "image_ns": Segment.count, "clock": 0, "anchor_ns": 1, "exe": b"/bin/hostile", "ready": 1,
+                  "lanes": 1, "functions": 2}
+        with contextlib.suppress(OSError):
+            values["process_start"] = start_of(pid)
+        values.update(fields)
+        values["pid"] = values.pop("claimed_pid", pid)
+        header = bytearray(HEADER_BYTES)
+        for field, value in values.items():
+            struct.pack_into("<" + FIELDS[field][1], header, FIELDS[field][0], value)
+        # Made under another name, and there at once: the daemon has an eye on the folder.
+        making = f"/dev/shm/cudatrace-making.{os.getpid()}"
+        with open(making, "xb") as file:
+            file.truncate(LANES_AT + LANE_HEADER + RING)
+            now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 10**9
+            self.put(file, 0, bytes(header))
+            self.put(file, DIRECTORY + 128, struct.pack("<72sB", function, IOCTL))
+            for i in range(calls):
+                self.put(file, LANES_AT + LANE_HEADER + 32 * i, struct.pack("<QQHBBiQ", now + i * 1000, 500, 1, CALL, 1, 0, 0))
+            self.put(file, LANES_AT + STATE, struct.pack("<Q", calls << 1))
+        os.rename(making, self.path)
+
+    def put(self, file, at, data):
+        file.seek(at)
+        file.write(data)
+
+    def poke(self, at, value, form="Q"):
+        with open(self.path, "r+b") as file:
+            self.put(file, at, struct.pack("<" + form, value))
+
+    def there(self):
+        return os.path.lexists(self.path)
+
+    def remove(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+
+
+def status(s, key):
+    return int(next(line.split()[1] for line in s.cudatrace("status").stdout.splitlines() if line.split()[0] == key))
+
+
+def log(s):
+    return (s.dir / "daemon.log").read_text()
+
+
+class Honest:
+    """Programs whose calls must all be there, under their pids, and no others."""
+
+    def __init__(self, s):
+        self.s, self.pids = s, set()
+
+    def run(self, *arguments):
+        child = self.s.start(WORKLOADS / "calls", *arguments, stdout=subprocess.DEVNULL)
+        equal(child.wait(240), 0, "an honest program's status")
+        self.pids.add(child.pid)
+
+    def check(self):
+        seen, truth = self.s.totals(), self.s.truth()
+        for key in {key for key in seen.keys() | truth.keys() if key[0] in self.pids}:
+            equal(seen.get(key, 0), truth.get(key, 0), ("calls of", key))
+        marks = ",".join(str(pid) for pid in self.pids)
+        equal(self.s.rows("SELECT pid, totals.name, lost, skipped FROM totals JOIN processes USING (process_id) "
+                          f"WHERE pid IN ({marks}) AND lost + skipped > 0"), [], "honest calls that were lost")
+        equal(self.s.rows(f"SELECT pid, layer FROM calls WHERE pid IN ({marks}) AND layer <> 'driver'"), [], "rows of others")
+
+
+def check_daemon(s):
+    equal(s.daemon.poll(), None, "the daemon's status")
+    for word in ("AddressSanitizer", "runtime error", "cannot write database"):
+        check(word not in log(s), "the daemon's log:", log(s)[-3000:])
+
+
+# ---- what is no segment ----
+
+def lies():
+    """{what: fields} that a segment is refused for."""
+    return {
+        "magic": {"magic": 1}, "version": {"version": VERSION + 1}, "header size": {"header_bytes": HEADER_BYTES + 8},
+        "ring size not a power of two": {"ring_bytes": RING + 4096, "lane_stride": LANE_HEADER + RING + 4096},
+        "no ring": {"ring_bytes": 0, "lane_stride": LANE_HEADER}, "endless ring": {"ring_bytes": 1 << 40},
+        "no lanes": {"lane_slots": 0}, "four billion lanes": {"lane_slots": 2**32 - 1},
+        "functions without number": {"function_slots": 2**32 - 1}, "an offset that wraps": {"lane_offset": 2**64 - 4096},
+        "a stride that wraps": {"lane_stride": 2**64 - 4096}, "a clock of its own": {"clock": 7},
+        "pid 0": {"claimed_pid": 0}, "pid -1": {"claimed_pid": -1}, "another pid than its name": {"claimed_pid": os.getppid()},
+        "a negative start": {"process_start": 2**63}, "a negative image": {"image_ns": 2**63},
+    }
+
+
+def refused(s, segment, what):
+    before = status(s, "refused")
+    yield
+    s.flush()
+    equal(status(s, "refused"), before + 1, ("refused after", what))
+    check(pathlib.Path(segment).name in log(s), what, "is not named:", log(s)[-1000:])
+    check(os.path.lexists(segment), what, "was taken away")
+
+
+refused = contextlib.contextmanager(refused)
+
+
+def test_refused(s):
+    for what, fields in lies().items():
+        with promise("no-segment-refused"):
+            path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{os.getpid()}.{Segment.count + 1:x}"
+            with refused(s, path, what):
+                segment = Segment(s, calls=5, **fields)
+            segment.remove()
+    path = pathlib.Path(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{os.getpid()}.ffff")
+    precious = pathlib.Path(f"/dev/shm/precious.{os.getpid()}")
+
+    def other_user():
+        path.write_bytes(b"")
+        os.truncate(path, LANES_AT + LANE_HEADER + RING)
+        os.chown(path, 65534, 65534)
+
+    def named_socket():
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+
+    makers = {"symlink": lambda: path.symlink_to(precious), "fifo": lambda: os.mkfifo(path), "folder": path.mkdir,
+              "socket": named_socket, "hard link": lambda: os.link(precious, path)}
+    if os.geteuid() == 0:
+        makers["device"] = lambda: os.mknod(path, 0o20600, os.makedev(1, 3))
+        making = path.with_name(f"cudatrace-making.{os.getpid()}")
+        makers["another user's"] = lambda: (making.touch(), os.truncate(making, LANES_AT), os.chown(making, 65534, 65534),
+                                            making.rename(path))
+    for what, make in makers.items():
+        with promise("no-segment-refused"):
+            Segment(s, pid=NO_PID, calls=3)
+            donor = Segment(s, pid=NO_PID, calls=3)
+            s.flush()
+            # A segment in all but its place, so that whatever follows the link finds one.
+            precious.write_bytes(b"precious" * 100000)
+            with refused(s, path, what):
+                try:
+                    make()
+                except PermissionError:
+                    path.mkdir()  # no such thing here: the folder once more
+            equal(precious.read_bytes(), b"precious" * 100000, what)
+            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+            precious.unlink()
+            check(not donor.there(), "a dead process's segment is read and gone")
+            s.flush()
+    print("refused:", status(s, "refused"))
+
+
+def test_names(s):
+    with promise("names-of-others"):
+        before = log(s), status(s, "refused"), status(s, "processes")
+        names = ["x", "1.zz", "0.1", "-1.1", "99999999999.1", "1.", "1.1.1", "01.1", "1.ABC", "1", ".1", "1.1 ", "1.11111111111111111"]
+        files = [Segment(s, pid=1, name=name, calls=3) for name in names]
+        s.flush()
+        s.flush()
+        check(all(file.there() for file in files), "a file was taken away")
+        equal((log(s), status(s, "refused"), status(s, "processes")), before, "what was noticed")
+        for file in files:
+            file.remove()
+
+
+def test_lease(s):
+    """Whoever holds a lease on a file keeps others waiting who open it, for most of a minute."""
+    with promise("lease"):
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        elsewhere = Segment(s, pid=NO_PID + 3, calls=3, path=f"/dev/shm/cudatrace-leased.{os.getpid()}")
+        with open(elsewhere.path, "r+b") as file:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{NO_PID + 3}.1"
+            os.rename(elsewhere.path, path)
+            s.flush()
+            check(os.path.exists(path), "a file that could not be opened is gone")
+            equal(s.value("SELECT count(*) FROM processes WHERE pid = ?", NO_PID + 3), 0, "processes behind the lease")
+        s.flush()
+        equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", NO_PID + 3), 3, "calls behind the lease")
+
+
+def test_descriptors():
+    """Segments of dead processes that cannot be opened now are read later, and not taken for left over."""
+    with Session() as s, promise("out-of-descriptors"):
+        segments = [Segment(s, pid=NO_PID + i, calls=3) for i in range(60)]
+        for segment in segments:
+            os.utime(segment.path, (1, 1))
+        s.start_daemon(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
+        for _ in range(200):
+            s.cudatrace("flush", status=None)
+            if not any(segment.there() for segment in segments):
+                break
+        equal(s.value("SELECT count(*) FROM calls"), 3 * len(segments), "calls")
+
+
+def test_crowds(s):
+    """Thousands of files that are nothing: what is left over goes, what is wrong is refused in a few lines, and forgotten."""
+    count = 3000 if LONG else 1000
+    with promise("crowd-of-empty-files"):
+        before = len(log(s).splitlines())
+        prefix = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"
+        paths = [f"{prefix}.{NO_PID + i}.1" for i in range(count)]
+        for path in paths:
+            with open(path, "xb"):
+                pass
+            os.utime(path, (1, 1))
+        mine = f"{prefix}.{os.getpid()}.abc"
+        open(mine, "xb").close()
+        os.utime(mine, (1, 1))
+        s.flush()
+        equal([path for path in paths if os.path.exists(path)], [], "empty files whose makers are gone")
+        check(os.path.exists(mine), "a file in the making is gone")
+        equal(len(log(s).splitlines()), before, "lines of the log")
+        os.unlink(mine)
+    with promise("crowd-of-refused-files"):
+        refused_before = status(s, "refused")
+        for path in paths:
+            with open(path, "xb") as file:
+                file.truncate(LANES_AT)
+                file.write(b"no segment at all")
+                file.seek(FIELDS["ready"][0])
+                file.write(struct.pack("<I", 1))
+        s.flush()
+        check(status(s, "refused") >= refused_before + count * 9 // 10, "refused", status(s, "refused"))
+        check(len(log(s).splitlines()) <= before + 55, "lines of the log", len(log(s).splitlines()) - before)
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        s.flush()
+
+
+# ---- what is one, and breaks the rules ----
+
+def test_let_go(s):
+    """Rules that are broken once the segment is read: what was stored before stays."""
+    lane = LANES_AT
+    ring = LANES_AT + LANE_HEADER
+    breaks = {
+        "four billion lanes": [(FIELDS["lanes"][0], 2**32 - 1, "I")], "lanes behind the end": [(FIELDS["lanes"][0], 9, "I")],
+        "functions without number": [(FIELDS["functions"][0], 2**32 - 1, "I")],
+        "a position out of the ring": [(lane + STATE, 2**64 - 1, "Q")], "a position that goes back": [(lane + STATE, 2, "Q")],
+        "a record without length": [(ring + 32 * 5 + 16, 0x00010001, "I"), (lane + STATE, 6 << 1, "Q")],
+        "a record of no kind": [(ring + 32 * 5 + 16, 0x01ff0001, "I"), (lane + STATE, 6 << 1, "Q")],
+        "a function that is none": [(ring + 32 * 5 + 16, 0x0101ffff, "I"), (lane + STATE, 6 << 1, "Q")],
+        "a return in the future": [(ring + 32 * 5, 2**62, "Q"), (ring + 32 * 5 + 16, 0x01010001, "I"),
+                                   (lane + STATE, 6 << 1, "Q")],
+        "all calls lost": [(LOST_CALLS, 2**64 - 1, "Q")], "a number of calls lost that is negative": [(LOST_CALLS, 2**63, "Q")],
+    }
+    for what, pokes in breaks.items():
+        with promise("rules-broken-let-go"):
+            before = status(s, "detached")
+            child = s.start("sleep", "1000", preload=False)
+            segment = Segment(s, pid=child.pid, calls=5, exe=b"/bin/hostile\n\x1b[2J\xff")
+            s.flush()
+            equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", child.pid), 5, ("rows before", what))
+            for at, value, form in pokes:
+                segment.poke(at, value, form)
+            s.flush()
+            equal(status(s, "detached"), before + 1, ("detached after", what))
+            check(f"process {child.pid} (/bin/hostile??[2J?) is let go" in log(s), what, "is not named:", log(s)[-1000:])
+            check(not segment.there(), "the segment is still there")
+            equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", child.pid), 5, ("rows after", what))
+            equal(s.value("SELECT state FROM processes WHERE pid = ?", child.pid), "running", "its state")
+            child.kill()
+            child.wait()
+            s.flush()
+            check(s.value("SELECT state FROM processes WHERE pid = ?", child.pid) != "running", "its state after its end")
+    with promise("file-replaced"):
+        segment = Segment(s, pid=os.getpid(), calls=5)
+        s.flush()
+        segment.poke(lane + STATE, 2**64 - 1)
+        replacement = segment.path.replace("cudatrace.", "replacement.")
+        pathlib.Path(replacement).write_text("precious")
+        os.rename(replacement, segment.path)
+        # The mapping is the old file's.
+        s.flush()
+        equal(pathlib.Path(segment.path).read_text(), "precious", "the file in its place")
+        segment.remove()
+    with promise("name-without-end"):
+        segment = Segment(s, pid=NO_PID + 1, calls=4, function=b"x" * 72)
+        s.flush()
+        equal(s.rows("SELECT name, calls FROM totals JOIN processes USING (process_id) WHERE pid = ?", NO_PID + 1),
+              [("x" * 71, 4)], "a name that fills its place")
+
+
+def test_lies_about_counts(s):
+    with promise("lies-about-counts"):
+        segment = Segment(s, pid=NO_PID + 2, calls=3, flags=1)
+        s.flush()
+        child = s.start("sleep", "1000", preload=False)
+        segment = Segment(s, pid=child.pid, calls=3, anchor_ns=2**64 - 1, anchor_ticks=2**64 - 1)
+        for offset in (8, 16, 32, 40):  # lost and skipped ticks and bytes
+            segment.poke(LOST_CALLS + offset, 2**64 - 1)
+        segment.poke(LOST_CALLS, 2**48 - 1)
+        segment.poke(LOST_CALLS + 24, 2**48 - 1)
+        s.flush()
+        calls, lost, total_ns = s.rows("SELECT calls, lost, total_ns FROM totals JOIN processes USING (process_id) "
+                                       "WHERE pid = ?", child.pid)[0]
+        check(calls == 3 + 2 * (2**48 - 1) and lost == 2**48 - 1 and total_ns > 0, "sums", calls, lost, total_ns)
+        equal(s.value("SELECT count(*) FROM totals WHERE min(calls, lost, total_ns, bytes) < 0 OR "
+                      "typeof(total_ns) <> 'integer' OR typeof(bytes) <> 'integer'"), 0, "sums that are none")
+        check(s.value("SELECT started_ns FROM processes WHERE pid = ?", child.pid) > 0, "started before time")
+        segment.poke(LOST_CALLS, 1)
+        before = status(s, "detached")
+        s.flush()
+        equal(status(s, "detached"), before + 1, "detached for a count that shrinks")
+        equal(s.value("SELECT lost FROM totals JOIN processes USING (process_id) WHERE pid = ?", child.pid), 2**48 - 1, "lost")
+        child.kill()
+        child.wait()
+
+
+# ---- under another's name ----
+
+def header_of(path):
+    with open(path, "rb") as file:
+        data = file.read(HEADER_BYTES)
+    return {field: struct.unpack_from("<" + form, data, at)[0] for field, (at, form) in FIELDS.items()}
+
+
+def test_names_of_the_living(s, honest):
+    with fifo(s.dir, "hold") as hold:
+        child = s.start(WORKLOADS / "calls", "--calls", 300, "--hold", hold, stdout=subprocess.PIPE)
+        child.stdout.readline()
+        s.flush()
+        genuine, = glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{child.pid}.*")
+        facts = header_of(genuine)
+        honest_id = s.value("SELECT process_id FROM processes WHERE pid = ?", child.pid)
+        claims = {"process_start": facts["process_start"], "image_ns": facts["image_ns"]}
+        with promise("another-process-name"):
+            path = genuine.rpartition(".")[0] + ".1"
+            with refused(s, path, "a segment of the same process"):
+                twin = Segment(s, pid=child.pid, name=f"{child.pid}.1", calls=9, **claims)
+            twin.remove()
+        with promise("another-process-name"):
+            # As if it had become another program since.
+            Segment(s, pid=child.pid, calls=9, **dict(claims, image_ns=facts["image_ns"] + 1))
+            s.flush()
+            equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "running", "the honest one's state")
+            check(os.path.exists(genuine), "the honest one's segment is gone")
+        with promise("another-process-name"):
+            Segment(s, pid=child.pid, calls=9, process_start=facts["process_start"] + 1)
+            s.flush()
+        with promise("the-daemon-s-name"):
+            path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{s.daemon.pid}.1"
+            with refused(s, path, "the daemon's pid"):
+                twin = Segment(s, pid=s.daemon.pid, name=f"{s.daemon.pid}.1", calls=3)
+            twin.remove()
+        equal(s.value("SELECT count(*) FROM calls WHERE process_id = ? AND layer <> 'driver'", honest_id), 0, "rows of others")
+        with open(hold, "wb"):
+            pass
+        equal(child.wait(240), 0, "its status")
+    s.flush()
+    # All of it, and what it did at its end.
+    seen = dict(s.rows("SELECT name, calls FROM totals WHERE process_id = ? AND lost + skipped = 0", honest_id))
+    equal(seen, {name: calls for (pid, name), calls in s.truth().items() if pid == child.pid}, "the honest one's calls")
+    equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "exited", "the honest one's state")
+    with promise("name-used-again"):
+        before = s.rows("SELECT * FROM totals WHERE process_id = ?", honest_id), status(s, "detached")
+        again = Segment(s, pid=child.pid, name=pathlib.Path(genuine).name.split(".", 3)[3], calls=9, process_start=77)
+        s.flush()
+        dead = Segment(s, pid=child.pid, calls=9, **claims)
+        s.flush()
+        equal((s.rows("SELECT * FROM totals WHERE process_id = ?", honest_id), status(s, "detached")),
+              (before[0], before[1] + 2), "after a name was used again")
+        check(not again.there() and not dead.there(), "still there")
+        equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "exited", "the honest one's state")
+
+
+# ---- under its hands ----
+
+def mutate(s, segment, seed, rounds, started=None):
+    return s.start(MUTATOR, segment, seed, rounds, *([started] if started else []), preload=False, stderr=subprocess.PIPE)
+
+
+def test_mutations(s, honest):
+    before = status(s, "detached")
+    for i in range(60 if LONG else 8):
+        seed = SEED + i
+        with promise("written-under-its-hands"), fifo(s.dir, f"begun{i}") as begun:
+            victim = s.start(WORKLOADS / "calls", "--calls", 1 << 40, "--threads", 2, "--rate", 20000, "--burst", 100,
+                             stdout=subprocess.PIPE)
+            own = s.start("sleep", "1000", preload=False)
+            made = Segment(s, pid=own.pid, calls=1000)
+            while not (segments := glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{victim.pid}.*")):
+                s.flush()
+                equal(victim.poll(), None, "the victim's status")
+            while os.path.exists(segments[0]) and os.path.getsize(segments[0]) < LANES_AT + LANE_HEADER:
+                equal(victim.poll(), None, "the victim's status")
+            mutators = [mutate(s, segments[0], seed, 300000, begun), mutate(s, made.path, seed + 1, 300000)]
+            with open(begun, "rb") as file:
+                file.read(1)
+            honest.run("--calls", 2000, "--threads", 2)
+            s.flush()
+            for mutator in mutators:
+                mutator.wait(240)
+            for process in (victim, own):
+                process.kill()
+                process.wait()
+            s.flush()
+            check_daemon(s)
+            honest.check()
+            s.cudatrace("sql", "--db", s.db, "SELECT * FROM totals")
+            s.cudatrace("sql", "--db", s.db, "SELECT * FROM losses")
+            equal(s.value("SELECT count(*) FROM calls WHERE duration_ns < 0 OR end_ns <= 0 OR start_ns < 0"), 0, "negative times")
+            equal(s.value("SELECT count(*) FROM processes WHERE pid IN (?, ?) AND state = 'running'", victim.pid, own.pid), 0,
+                  "dead processes that run")
+            for name in glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{own.pid}.*") + glob.glob(
+                    f"/dev/shm/cudatrace.*.{s.name}.{victim.pid}.*"):
+                os.unlink(name)
+    detached = status(s, "detached") - before
+    print("detached by mutations:", detached, "seed", SEED)
+    check(detached > 0, "no mutation was noticed, seed", SEED)
+    equal(log(s).count("is let go"), status(s, "detached"), "detached processes that are named")
+
+
+def test_control_segment():
+    """What all hooks may write: the session's own segment. No program runs then, which would have it mapped too."""
+    with Session() as s:
+        s.start_daemon()
+        control = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"
+        honest = Honest(s)
+        honest.run("--calls", 500)
+        s.flush()
+        with promise("control-segment"), open(control, "r+b") as file:
+            size = os.fstat(file.fileno()).st_size
+            shared = mmap.mmap(file.fileno(), size)
+            shared[size - 1024:] = b"a" * 1024  # patterns without an end
+            shared[68:72] = struct.pack("<I", 99)  # segments that nobody made
+            check("state ok" in s.cudatrace("status").stdout, "status")
+            shared[128:160] = b"\xff" * 32  # the doorbell
+            s.flush()
+            check_daemon(s)
+            honest.check()
+            shared.close()
+        with promise("control-segment"):
+            os.truncate(control, 0)
+            s.flush()
+            check("state ok" in s.cudatrace("status").stdout, "status")
+            check_daemon(s)
+            honest.check()
+
+
+print("seed", SEED)
+with Session() as s:
+    s.start_daemon()
+    honest = Honest(s)
+    honest.run("--calls", 300)
+    test_refused(s)
+    test_names(s)
+    test_lease(s)
+    test_let_go(s)
+    test_lies_about_counts(s)
+    test_names_of_the_living(s, honest)
+    test_crowds(s)
+    honest.run("--calls", 300, "--threads", 2)
+    test_mutations(s, honest)
+    s.flush()
+    check_daemon(s)
+    honest.check()
+    s.check_identity(lost=None, killed=None)
+test_control_segment()
+test_descriptors()

@@ -1,0 +1,603 @@
+/* Fuzzes the collector with a segment that is written under its hands. The input is a script: what a producer
+ * writes, honest or not, and when batches are made; some of it is kept for the moments at which a batch is at
+ * a test point (proto/test_point.h), between reading a thing and using it. The real collector reads it into a
+ * real database; after each batch the database must hold: sums and rows agree, no number is negative, no text
+ * is none, and the rows of an honest process beside it are all there, as they are.
+ *
+ * A step is a byte, its number below, and its fields in the order of `struct step`, little-endian; how many
+ * bytes of data follow is their last field. make_corpus.py writes the same. */
+#include "batch.h"
+#include "category.h"
+#include "lane.h"
+#include "test_point.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    STEP_RECORD,   /* lane, kind, slots, number: function, wide: value, more: span, time: since the last, data
+                    */
+    STEP_PUBLISH,  /* lane, kind: announcing */
+    STEP_FUNCTION, /* kind: layer, slots: category, data: name */
+    STEP_BATCH,    /* kind: bit 0 open calls, bit 1 detach */
+    STEP_POKE,     /* lane, number: which word, wide: value */
+    STEP_RAW,      /* time: offset, data */
+    STEP_CUT,      /* time: size */
+    STEP_DIE,
+    STEP_ARM, /* number: the step behind it is made at so many test points from here */
+    STEP_LANE,
+    STEP_HEADER, /* number: offset, data; before the segment is opened */
+    STEP_REPLACE,
+    STEPS
+};
+
+struct __attribute__((packed)) step {
+    uint8_t lane, kind, slots;
+    uint16_t number;
+    int32_t status;
+    uint32_t time;
+    uint64_t wide, more;
+    uint8_t bytes;
+};
+
+enum {
+    LANES = 4,
+    RING = CT_RING_BYTES_MIN,
+    FILE_BYTES = (int)CT_LANE_OFFSET + LANES * (CT_LANE_HEADER_BYTES + RING),
+    HONEST_CALLS = 40,
+    STEPS_MAX = 1000,
+    ARMED_MAX = 8,
+};
+
+/* What a producer keeps for itself. */
+struct producer {
+    char path[CT_NAME_BYTES];
+    int fd;
+    uint8_t *map;
+    struct ct_guard *guard;
+    uint64_t position[LANES], end_ns;
+};
+
+static struct ct_collection collection;
+static struct ct_control control;
+static struct ct_report report;
+static struct ct_process *opened;
+static sqlite3 *reader;
+static struct producer hostile, honest;
+static char folder[80], template[96], database[96];
+static struct {
+    uint32_t at;
+    const uint8_t *step;
+    size_t left;
+} armed[ARMED_MAX];
+static size_t armed_count;
+static uint32_t points_passed;
+static bool replaced;
+static uint64_t told_at; /* position of the first lane when the process was told to let go; 0: not yet */
+
+static void fail(const char *what, const char *more)
+{
+    fprintf(stderr, "drain: %s: %s\n", what, more);
+    abort();
+}
+
+/* ---- the producer ---- */
+
+static struct ct_segment *segment_of(const struct producer *producer)
+{
+    return (struct ct_segment *)(void *)producer->map;
+}
+static struct ct_lane *lane_of(const struct producer *producer, uint32_t lane)
+{
+    return (struct ct_lane *)(void *)(producer->map + CT_LANE_OFFSET +
+                                      (uint64_t)(lane % LANES) * (CT_LANE_HEADER_BYTES + RING));
+}
+static struct ct_function *function_of(const struct producer *producer, uint32_t function)
+{
+    return (struct ct_function *)(void *)(producer->map + CT_DIRECTORY_OFFSET) + function % CT_FUNCTIONS_MAX;
+}
+
+static void make_segment(struct producer *producer, const char *name, int32_t pid)
+{
+    *producer = (struct producer){ .end_ns = ct_monotonic_ns() - UINT64_C(5000000000) };
+    snprintf(producer->path, sizeof(producer->path), "%s/%s", folder, name);
+    producer->fd = open(producer->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (producer->fd < 0 || ftruncate(producer->fd, FILE_BYTES) != 0)
+        fail(producer->path, "cannot be made");
+    producer->map = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, producer->fd, 0);
+    /* The producer cuts its file short itself, and goes on. */
+    producer->guard = ct_guard_add(producer->map, FILE_BYTES);
+    if (producer->map == MAP_FAILED || !producer->guard)
+        fail(producer->path, "cannot be mapped");
+    *segment_of(producer) = (struct ct_segment){
+        .magic = CT_SEGMENT_MAGIC,
+        .version = CT_PROTO_VERSION,
+        .header_bytes = sizeof(struct ct_segment),
+        .function_slots = CT_FUNCTIONS_MAX,
+        .lane_slots = CT_LANES_MAX,
+        .lane_offset = CT_LANE_OFFSET,
+        .lane_stride = CT_LANE_HEADER_BYTES + RING,
+        .ring_bytes = RING,
+        .pid = pid,
+        .image_ns = 1,
+        .clock = CT_CLOCK_MONOTONIC,
+        .anchor = { producer->end_ns, producer->end_ns, 0 },
+        .exe = "/bin/program",
+        .cmdline = "program --option",
+        .ready = 1,
+        .lanes = 1,
+        .functions = 1,
+    };
+    strcpy(function_of(producer, 0)->name, "(directory full)");
+}
+
+static void add_function(struct producer *producer, uint8_t layer, uint8_t category, const uint8_t *name,
+                         size_t bytes)
+{
+    struct ct_segment *segment = segment_of(producer);
+    struct ct_function *function = function_of(producer, segment->functions);
+    memcpy(function->name, name, bytes < sizeof(function->name) ? bytes : sizeof(function->name));
+    function->layer = layer;
+    function->category = category;
+    segment->functions++;
+}
+
+static void write_record(struct producer *producer, const struct step *step, const uint8_t *data)
+{
+    uint8_t *ring = (uint8_t *)lane_of(producer, step->lane) + CT_LANE_HEADER_BYTES;
+    uint64_t *position = &producer->position[step->lane % LANES];
+    producer->end_ns += step->time;
+    const struct ct_record record = {
+        .end = producer->end_ns,
+        .span = step->more,
+        .function = step->number,
+        .kind = step->kind,
+        .slots = step->slots,
+        .status = step->status,
+        .value = step->wide,
+    };
+    uint8_t bytes[CT_SLOT_BYTES + 256];
+    memcpy(bytes, &record, sizeof(record));
+    memcpy(bytes + CT_SLOT_BYTES, data, step->bytes);
+    for (size_t i = 0; i < CT_SLOT_BYTES + (size_t)step->bytes; i++)
+        ring[(*position * CT_SLOT_BYTES + i) % RING] = bytes[i];
+    *position += step->slots;
+}
+
+/* The words that a process shares with the collector. */
+static void poke(struct producer *producer, const struct step *step)
+{
+    struct ct_segment *segment = segment_of(producer);
+    struct ct_lane *lane = lane_of(producer, step->lane);
+    struct ct_function *function = function_of(producer, step->lane);
+    struct ct_loss *loss = &lane->loss[step->kind % CT_LOSS_COUNT];
+    struct ct_open *open = &lane->open[step->kind % CT_OPEN_MAX];
+    const uint64_t value = step->wide;
+    switch (step->number % 25) {
+    case 0:
+        lane->state = value;
+        break;
+    case 1:
+        lane->tail = value;
+        break;
+    case 2:
+        lane->depth = (uint32_t)value;
+        break;
+    case 3:
+        lane->tid = (uint32_t)value;
+        break;
+    case 4:
+        lane->tenancy = (uint32_t)value;
+        break;
+    case 5:
+        loss->calls = value;
+        break;
+    case 6:
+        loss->first = value;
+        break;
+    case 7:
+        loss->last = value;
+        break;
+    case 8:
+        open->start = value;
+        break;
+    case 9:
+        open->function = (uint32_t)value;
+        break;
+    case 10:
+        lane->wake = value;
+        break;
+    case 11:
+        lane->loss_seen = value;
+        break;
+    case 12:
+        function->lost_calls = value;
+        break;
+    case 13:
+        function->lost_ticks = value;
+        break;
+    case 14:
+        function->lost_bytes = value;
+        break;
+    case 15:
+        function->skipped_calls = value;
+        break;
+    case 16:
+        function->skipped_ticks = value;
+        break;
+    case 17:
+        function->skipped_bytes = value;
+        break;
+    case 18:
+        segment->functions = (uint32_t)value;
+        break;
+    case 19:
+        segment->lanes = (uint32_t)value;
+        break;
+    case 20:
+        segment->flags = (uint32_t)value;
+        break;
+    case 21:
+        segment->unlaned.calls = value;
+        break;
+    case 22:
+        segment->unlaned.first = value;
+        break;
+    case 23:
+        segment->selections = (uint32_t)value;
+        break;
+    case 24:
+        control.segments = (uint32_t)value;
+        break;
+    }
+}
+
+static void replace_file(const struct producer *producer)
+{
+    unlink(producer->path);
+    const int fd = open(producer->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, "precious", 8) != 8)
+        fail(producer->path, "cannot be replaced");
+    close(fd);
+    replaced = true;
+}
+
+/* ---- the database ---- */
+
+static long long ask(const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(reader, sql, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW)
+        fail(sql, sqlite3_errmsg(reader));
+    const long long value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+/* Each counts what must not be. */
+static const char *const wrong[] = {
+    "SELECT count(*) FROM totals WHERE calls <> stored + lost + skipped",
+    "SELECT count(*) FROM (SELECT process_id, layer, name, stored FROM totals WHERE stored > 0 EXCEPT "
+    "SELECT process_id, layer, name, count(*) FROM calls GROUP BY process_id, layer, name)",
+    "SELECT (SELECT ifnull(sum(stored), 0) FROM totals) - (SELECT count(*) FROM calls)",
+    "SELECT (SELECT count(*) FROM call) - (SELECT count(*) FROM calls)",
+    "SELECT count(*) FROM call WHERE end_ns <= 0 OR duration_ns < 0 OR duration_ns > end_ns OR bytes < 0 OR "
+    "typeof(duration_ns) <> 'integer'",
+    "SELECT count(*) FROM totals WHERE min(calls, stored, lost, skipped, total_ns, ifnull(min_ns, 0), "
+    "ifnull(max_ns, 0), bytes, failed) < 0 OR typeof(calls) <> 'integer' OR typeof(total_ns) <> 'integer' OR "
+    "typeof(bytes) <> 'integer'",
+    "SELECT count(*) FROM losses WHERE min(calls, first_ns, last_ns) < 0",
+    "SELECT count(*) FROM processes WHERE started_ns < 0 OR ended_ns < 0 OR state NOT IN ('running', "
+    "'exited', 'killed')",
+    "SELECT count(*) FROM open_call WHERE start_ns < 0",
+    "SELECT count(*) FROM launch LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
+    "SELECT count(*) FROM transfer LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
+    "SELECT count(*) FROM allocation LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
+    "SELECT count(*) FROM range LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
+    "SELECT count(*) FROM graph_launch LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
+    /* The honest process's own. */
+    "SELECT abs(count(*) - 40) + abs(ifnull(sum(duration_ns), 0) - 40000) FROM calls WHERE process_id = 1",
+    "SELECT abs(sum(calls) - 40) + sum(lost) + sum(skipped) FROM totals WHERE process_id = 1",
+    "SELECT count(*) <> 1 FROM functions WHERE name = 'cuCtxGetCurrent' AND category = 'context'",
+};
+
+static bool is_utf8(const unsigned char *text)
+{
+    for (size_t i = 0; text[i];) {
+        size_t more = text[i] < 0x80 ? 0 : text[i] >= 0xf0 ? 3 : text[i] >= 0xe0 ? 2 : 1;
+        if (text[i] >= 0x80 && (text[i] < 0xc2 || text[i] > 0xf4))
+            return false;
+        for (i++; more > 0; more--, i++) {
+            if ((text[i] & 0xc0) != 0x80)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void check_texts(void)
+{
+    static const char sql[] =
+        "SELECT exe FROM process UNION ALL SELECT cmdline FROM process UNION ALL SELECT name FROM thread "
+        "UNION ALL SELECT name FROM function UNION ALL SELECT mangled FROM name UNION ALL "
+        "SELECT demangled FROM name UNION ALL SELECT text FROM text";
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(reader, sql, -1, &statement, NULL) != SQLITE_OK)
+        fail(sql, sqlite3_errmsg(reader));
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const unsigned char *text = sqlite3_column_text(statement, 0);
+        if (text && !is_utf8(text))
+            fail("a text is no UTF-8", (const char *)text);
+    }
+    sqlite3_finalize(statement);
+}
+
+static void check_database(void)
+{
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        if (ask(wrong[i]) != 0)
+            fail("not 0", wrong[i]);
+    }
+    check_texts();
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char bytes[65536];
+    const int in = open(from, O_RDONLY | O_CLOEXEC);
+    const int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    for (ssize_t n; (n = read(in, bytes, sizeof(bytes))) > 0;) {
+        if (write(out, bytes, (size_t)n) != n)
+            fail(to, "cannot be written");
+    }
+    close(in);
+    close(out);
+}
+
+/* ---- batches ---- */
+
+static void make_batch(uint8_t flags)
+{
+    report = (struct ct_report){ .rows_total = report.rows_total };
+    const struct ct_request request = { .snapshot_open = flags & 1, .detach = flags & 2 };
+    points_passed = 0;
+    ct_batch_make(&collection, &request, &report);
+    armed_count = 0;
+    if (report.error[0])
+        fail("a batch failed", report.error);
+    for (struct ct_process *p = report.gone, *next; p; p = next) {
+        next = p->next;
+        if (p == opened)
+            opened = NULL;
+        ct_process_close(p, true);
+    }
+    if (!opened || opened->lane_count == 0)
+        return;
+    for (uint32_t i = 0; i < opened->lane_count; i++) {
+        if (opened->lanes[i]->place.position > opened->lanes[i]->head)
+            fail("more is taken", "than was published");
+    }
+    const uint64_t position = opened->lanes[0]->place.position;
+    if (told_at == 0 && flags & 2)
+        told_at = position + 1;
+    if (told_at > 0 && position > told_at + 3 * (RING / CT_SLOT_BYTES))
+        fail("it is read on and on", "after it was told to let go");
+}
+
+/* ---- the script ---- */
+
+static void run_step(uint8_t number, const struct step *step, const uint8_t *data)
+{
+    switch (number) {
+    case STEP_RECORD:
+        write_record(&hostile, step, data);
+        break;
+    case STEP_PUBLISH:
+        lane_of(&hostile, step->lane)->state = hostile.position[step->lane % LANES] << 1 | (step->kind & 1);
+        break;
+    case STEP_FUNCTION:
+        add_function(&hostile, step->kind, step->slots, data, step->bytes);
+        break;
+    case STEP_POKE:
+        poke(&hostile, step);
+        break;
+    case STEP_RAW:
+        for (size_t i = 0; i < step->bytes; i++)
+            hostile.map[(step->time + i) % FILE_BYTES] = data[i];
+        break;
+    case STEP_CUT:
+        if (ftruncate(hostile.fd, step->time % FILE_BYTES) != 0)
+            fail("ftruncate", hostile.path);
+        break;
+    case STEP_DIE:
+        if (opened)
+            atomic_store(&opened->dead, true);
+        break;
+    case STEP_LANE:
+        segment_of(&hostile)->lanes++;
+        break;
+    case STEP_REPLACE:
+        replace_file(&hostile);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Reads a step; the bytes it takes, 0 at the end. */
+static size_t read_step(const uint8_t *at, size_t left, uint8_t *number, struct step *step,
+                        const uint8_t **data)
+{
+    if (left < 1 + sizeof(*step))
+        return 0;
+    *number = at[0] % STEPS;
+    memcpy(step, at + 1, sizeof(*step));
+    *data = at + 1 + sizeof(*step);
+    if (step->bytes > left - 1 - sizeof(*step))
+        step->bytes = (uint8_t)(left - 1 - sizeof(*step));
+    return 1 + sizeof(*step) + step->bytes;
+}
+
+/* The collector is at one of its test points: what is armed for it happens now. */
+void ct_test_point(const char *name)
+{
+    if (strncmp(name, "lane.", 5) != 0 && strncmp(name, "process.", 8) != 0)
+        return;
+    points_passed++;
+    for (size_t i = 0; i < armed_count; i++) {
+        uint8_t number;
+        struct step step;
+        const uint8_t *data;
+        if (armed[i].at == points_passed &&
+            read_step(armed[i].step, armed[i].left, &number, &step, &data) > 0 && number != STEP_DIE)
+            run_step(number, &step, data);
+    }
+}
+
+static void write_honest(void)
+{
+    static const uint8_t name[] = "cuCtxGetCurrent";
+    make_segment(&honest, "honest", getpid());
+    add_function(&honest, CT_LAYER_DRIVER, CT_CATEGORY_context, name, sizeof(name));
+    for (int i = 0; i < HONEST_CALLS; i++)
+        write_record(
+            &honest,
+            &(struct step){ .kind = CT_KIND_CALL, .slots = 1, .number = 1, .time = 20000, .more = 1000 },
+            name);
+    lane_of(&honest, 0)->state = (uint64_t)HONEST_CALLS << 1;
+}
+
+static void forget_producer(struct producer *producer)
+{
+    unlink(producer->path);
+    ct_guard_remove(producer->guard);
+    munmap(producer->map, FILE_BYTES);
+    close(producer->fd);
+}
+
+static void begin(void)
+{
+    char message[CT_STORE_MESSAGE_BYTES];
+    const char *reason;
+    control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
+    collection = (struct ct_collection){ .control = &control };
+    copy_file(template, database);
+    if (ct_store_open(database, "fuzz", &collection.store, message) != 0)
+        fail("the database", message);
+    if (sqlite3_open_v2(database, &reader, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
+        fail("the database", "no reader");
+    ct_timeline_begin(&collection.timeline, &control);
+    write_honest();
+    if (ct_process_open(honest.path, &collection.processes, &reason) != 0)
+        fail("the honest segment", reason);
+    report = (struct ct_report){ 0 };
+    make_batch(0);
+    check_database();
+}
+
+static void end(void)
+{
+    /* All are told to let go, and then there is an end. */
+    make_batch(2);
+    for (int i = 0; report.backlog; i++) {
+        if (i > 50)
+            fail("no end", "backlog");
+        make_batch(1);
+    }
+    check_database();
+    for (struct ct_process *p = collection.processes, *next; p; p = next) {
+        next = p->next;
+        ct_process_close(p, true);
+    }
+    struct stat status;
+    if (replaced && (lstat(hostile.path, &status) != 0 || status.st_size != 8))
+        fail("a file that was none of ours is gone", hostile.path);
+    opened = NULL;
+    ct_merge_finish(&collection.merge);
+    sqlite3_close(reader);
+    ct_store_close(collection.store);
+    forget_producer(&honest);
+    forget_producer(&hostile);
+}
+
+static void clean_up(void)
+{
+    unlink(template);
+    unlink(database);
+    rmdir(folder);
+}
+
+static void initialise(void)
+{
+    char message[CT_STORE_MESSAGE_BYTES];
+    struct ct_store *store;
+    /* Where whoever starts us takes it away, if we cannot. */
+    const char *const parent = getenv("TMPDIR");
+    snprintf(folder, sizeof(folder), "%s/ct-fuzz.XXXXXX",
+             parent && strlen(parent) < 60 ? parent : CT_SHM_DIR);
+    if (!mkdtemp(folder))
+        fail(folder, "cannot be made");
+    atexit(clean_up);
+    snprintf(template, sizeof(template), "%s/template.db", folder);
+    snprintf(database, sizeof(database), "%s/fuzz.db", folder);
+    if (ct_store_open(template, "fuzz", &store, message) != 0)
+        fail("the database", message);
+    ct_store_close(store);
+    ct_guard_install();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+    uint8_t number;
+    struct step step;
+    const uint8_t *data;
+    const char *reason;
+    size_t at = 0, n;
+    int batches = 0;
+    if (!folder[0])
+        initialise();
+    begin();
+    make_segment(&hostile, "hostile", 1);
+    replaced = false;
+    told_at = 0;
+    for (; (n = read_step(input + at, size - at, &number, &step, &data)) > 0 && number == STEP_HEADER;
+         at += n) {
+        for (size_t i = 0; i < step.bytes; i++)
+            hostile.map[(step.number + i) % sizeof(struct ct_segment)] = data[i];
+    }
+    if (ct_process_open(hostile.path, &opened, &reason) == 0) {
+        opened->next = collection.processes;
+        collection.processes = opened;
+    } else {
+        opened = NULL;
+    }
+    for (int steps = 0;
+         steps < STEPS_MAX && (n = read_step(input + at, size - at, &number, &step, &data)) > 0;
+         steps++, at += n) {
+        if (number == STEP_ARM && armed_count < ARMED_MAX) {
+            armed[armed_count].at = step.number % 64 + 1;
+            armed[armed_count].step = input + at + n;
+            armed[armed_count++].left = size - at - n;
+            uint8_t skipped;
+            n += read_step(input + at + n, size - at - n, &skipped, &step, &data);
+        } else if (number == STEP_BATCH && batches++ < 8) {
+            make_batch(step.kind);
+            check_database();
+        } else {
+            run_step(number, &step, data);
+        }
+    }
+    armed_count = 0;
+    make_batch(1);
+    check_database();
+    end();
+    return 0;
+}

@@ -1,0 +1,210 @@
+"""Writes the corpus of the fuzz targets: tests/fuzz/corpus/TARGET/NAME, each named for what it shows.
+
+For `drain` that is what real programs write (the segments of workloads, read while they run, as steps), then lies one by
+one, among them those that once broke something. Crashers that a fuzzer finds go among them as functions here.
+
+    tests/fuzz/make_corpus.py [BUILD]        with a build directory, of whose workloads real traffic is taken
+"""
+import pathlib
+import re
+import struct
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+CORPUS = HERE / "corpus"
+NUMBERS = ["RECORD", "PUBLISH", "FUNCTION", "BATCH", "POKE", "RAW", "CUT", "DIE", "ARM", "LANE", "HEADER", "REPLACE"]
+WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first", "loss_last", "open_start", "open_function",
+         "wake", "loss_seen", "lost_calls", "lost_ticks", "lost_bytes", "skipped_calls", "skipped_ticks", "skipped_bytes",
+         "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments"]
+KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES"]
+SLOT = 32
+EXE_AT, READY_AT, RING_AT = 112, 1392, 0x42000  # in a segment; the last is the first lane's
+MAX64, MIN64 = 2**64 - 1, 2**63
+
+
+def step(name, lane=0, kind=0, slots=0, number=0, status=0, time=0, wide=0, more=0, data=b""):
+    return struct.pack("<BBBBHiIQQB", NUMBERS.index(name), lane, kind, slots, number, status, time, wide, more,
+                       len(data)) + data
+
+
+def record(kind, data=b"", function=1, value=0, ticks=1000, flags=0, depth=0, status=0, lane=0, slots=None, time=1000):
+    slots = 1 + (len(data) + SLOT - 1) // SLOT if slots is None else slots
+    return step("RECORD", lane, KINDS.index(kind), slots, function, status, time, value,
+                (ticks & 2**56 - 1) | depth << 56 | flags << 60, data)
+
+
+def function(name, layer=0, category=0):
+    return step("FUNCTION", kind=layer, slots=category, data=name)
+
+
+def poke(word, value, lane=0, kind=0):
+    return step("POKE", lane=lane, kind=kind, number=WORDS.index(word), wide=value)
+
+
+def arm(point, then):
+    return step("ARM", number=point) + then
+
+
+PUBLISH, BATCH = step("PUBLISH"), step("BATCH", kind=1)
+CALL = function(b"cuMemAlloc_v2") + record("THREAD", b"main".ljust(32, b"\0"), value=7) + record("CALL")
+HONEST = CALL + PUBLISH + BATCH
+
+
+def words(*values):
+    return struct.pack(f"<{len(values)}Q", *values)
+
+
+def text_range(message, domain=b"", lengths=None):
+    lengths = lengths or (len(message), len(domain), 0)
+    return record("RANGE", struct.pack("<6IQ", *lengths, 3, 5, 4, 0) + message + domain)
+
+
+def header(offset, data):
+    return step("HEADER", number=offset, data=data)
+
+
+def lies():
+    """{name: script}"""
+    found = {
+        "calls": HONEST + record("CALL") * 20 + PUBLISH + BATCH + step("DIE") + BATCH,
+        "details": CALL + record("STRING", b"_Z6kernelPfi\0", value=1) +
+        record("LAUNCH", struct.pack("<8I", 1, 4, 1, 1, 256, 1, 1, 0), value=5) +
+        record("TRANSFER", words(5, 4096, 8192, 1), value=100) + record("ALLOC", words(4096, 0, 0, 0), value=64) +
+        record("ALLOC", words(4096, 0, 0, 0), flags=2) + record("GRAPH", words(7, 3, 0, 0)) +
+        record("NODES", words(7, 1, 2, 3, 4, 5, 6, 7)) + record("OBJECTS", words(1, 2, 3, 0x010203)) +
+        text_range(b"epoch\0", b"domain\0") + PUBLISH + BATCH,
+        "open-calls": HONEST + poke("depth", 3) +
+        b"".join(poke("open_start", 1000 + d, kind=d) + poke("open_function", d, kind=d) for d in range(3)) + BATCH,
+        "wraps-around": HONEST + (record("CALL") * 40 + record("PAD", slots=255) * 8 + PUBLISH + BATCH) * 3,
+        "words-that-stand-for-null": CALL + record("LAUNCH", words(0, 0, 0, 0), value=MIN64) +
+        record("STRING", b"kernel\0", value=MIN64) + record("TRANSFER", words(MIN64, MIN64, MIN64, 1), value=MIN64) +
+        record("GRAPH", words(MIN64, 0, 0, 0), value=MIN64) + record("NODES", words(MIN64, *[0] * 7), value=MIN64) +
+        record("ALLOC", words(MIN64, MIN64, MIN64, 4), value=MIN64) + record("OBJECTS", words(MIN64, MIN64, MIN64, 0x010101)) +
+        PUBLISH + BATCH,
+        "lost-calls-all": HONEST + poke("lost_calls", MAX64, lane=1) + poke("loss_calls", MAX64) + BATCH,
+        "lost-calls-shrink": HONEST + poke("lost_calls", 9, lane=1) + BATCH + poke("lost_calls", 3, lane=1) + BATCH,
+        "lost-time-overflows": HONEST + b"".join(
+            poke(word, MAX64, lane=1) for word in ("lost_ticks", "lost_bytes", "skipped_ticks", "skipped_bytes")) +
+        poke("lost_calls", 1, lane=1) + poke("skipped_calls", 1, lane=1) + BATCH,
+        "losses-of-many-owners": HONEST + b"".join(
+            poke("tenancy", n) + poke("loss_calls", 2**48 - 1) + BATCH for n in range(1, 5)),
+        "losses-in-the-future": HONEST + poke("loss_calls", 1) + poke("loss_first", MAX64) + poke("loss_last", MIN64) +
+        poke("unlaned_calls", 1) + poke("unlaned_first", MAX64) + BATCH,
+        "open-since-the-future": HONEST + poke("depth", 40) + poke("open_start", MIN64) + poke("open_function", MAX64) + BATCH,
+        "durations-overflow": CALL + record("CALL", ticks=2**56 - 1) * 20 + PUBLISH + BATCH,
+        "bytes-overflow": CALL + record("CALL", value=MAX64, flags=1) * 3 + PUBLISH + BATCH,
+        "returned-before-time": CALL + PUBLISH + BATCH + record("CALL", time=0) * 2 + PUBLISH +
+        step("RAW", time=RING_AT + 3 * SLOT, data=words(0, 1000)) + BATCH,
+        "all-at-one-time": HONEST + record("CALL", time=0) * 200 + PUBLISH + BATCH,
+        "late": HONEST + BATCH + b"".join(
+            record("CALL", time=0) + PUBLISH + step("RAW", time=RING_AT + SLOT * (3 + n), data=words(1)) + BATCH
+            for n in range(6)),
+        "announces-for-ever": HONEST + (step("PUBLISH", kind=1) + BATCH + record("CALL")) * 6,
+        "position-out-of-ring": HONEST + poke("state", MAX64) + BATCH,
+        "position-goes-back": HONEST + poke("state", 0) + BATCH,
+        "tail-beyond-all": poke("tail", MIN64) + BATCH,
+        "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
+        "record-without-length": CALL + record("CALL", slots=0) + PUBLISH + BATCH,
+        "function-unknown": CALL + record("CALL", function=65535) + PUBLISH + BATCH,
+        "text-longer-than-record": CALL + text_range(b"short", lengths=(2**32 - 1, 7, 2**31)) + PUBLISH + BATCH,
+        "texts-that-are-none": function(b"\xff\xfe\x01" * 24) + record("THREAD", b"\xc3" * 32) +
+        record("STRING", b"_Z\xff\xc3(\0", value=1) + text_range(b"\xf0\x9f\x98\0", b"\xed\xa0\x80\0") + PUBLISH + BATCH,
+        "record-too-long": CALL + record("CALL") * 50 + record("RANGE", slots=255) + poke("state", 56 << 1) + BATCH,
+        "two-lanes": HONEST + step("LANE") + record("CALL", lane=1) * 3 + step("PUBLISH", lane=1) + BATCH,
+        "string-without-end": CALL + record("STRING", b"x" * 64, value=1) + PUBLISH + BATCH,
+        "threads-by-the-hundred": CALL + record("THREAD", b"t".ljust(32, b"\0")) * 200 + PUBLISH + BATCH,
+        "header-without-end": header(EXE_AT, b"x" * 255) + header(EXE_AT + 255, b"y" * 255) + HONEST,
+        "times-negative": header(56, words(MIN64, MIN64)) + HONEST,
+        "created-in-the-future": header(88, words(MAX64, MAX64, 0)) + HONEST,
+        "cut-in-the-ring": CALL + record("CALL") * 50 + PUBLISH + step("CUT", time=RING_AT + SLOT) + BATCH,
+        "cut-while-drained": CALL + record("CALL") * 50 + PUBLISH + arm(3, step("CUT", time=4096)) + BATCH,
+        "replaced-and-broken": HONEST + step("REPLACE") + poke("state", MAX64) + BATCH,
+        "length-grows-when-checked": CALL + record("CALL") * 5 + PUBLISH +
+        arm(2, step("RAW", time=RING_AT + 4 * SLOT, data=b"\xff" * 32)) +
+        arm(3, step("RAW", time=RING_AT + 5 * SLOT, data=b"\xff" * 32)) + BATCH,
+        "functions-taken-back-when-drained": CALL + record("CALL") * 5 + PUBLISH + arm(4, poke("functions", 1)) + BATCH,
+        "depth-grows-when-read": HONEST + poke("depth", 3) + arm(1, poke("depth", 2**32 - 1)) + BATCH,
+        "writes-on-when-told-to-go": HONEST + step("BATCH", kind=3) + (record("PAD", slots=255) * 7 + PUBLISH + BATCH) * 6,
+        "written-after-its-end": HONEST + step("DIE") + arm(1, record("CALL") + PUBLISH) + record("CALL") + PUBLISH + BATCH,
+        "segments-without-number": HONEST + (record("CALL") + PUBLISH + poke("segments", 99) + BATCH) * 3,
+    }
+    return found
+
+
+def real(path):
+    """The segment of a program as steps: its functions, then the records of its lanes that lie in the ring."""
+    data = path.read_bytes()
+    functions_slots, _, lane_offset, stride, ring = struct.unpack_from("<IIQQQ", data, 16)
+    _, _, lanes, functions = struct.unpack_from("<4I", data, READY_AT)
+    script = b""
+    for i in range(1, min(functions, functions_slots)):
+        name, layer, category = struct.unpack_from("<72sB3xI", data, 4096 + 128 * i)
+        script += function(name.rstrip(b"\0"), layer, category)
+    for lane in range(min(lanes, 4)):
+        at = lane_offset + lane * stride
+        state, = struct.unpack_from("<Q", data, at)
+        position, taken = 0, 0
+        script += step("LANE") if lane else b""
+        while position < min(state >> 1, ring // SLOT) and taken < 60:
+            place = at + 4096 + position * SLOT
+            _, span, number, kind, slots, status, value = struct.unpack_from("<QQHBBiQ", data, place)
+            if not slots:
+                break
+            script += step("RECORD", lane, kind, slots, number, status, 500, value, span,
+                           data[place + SLOT:place + SLOT * slots][:255])
+            position, taken = position + slots, taken + 1
+        script += step("PUBLISH", lane=lane) + BATCH
+    return script
+
+
+STRINGS = {
+    "plain": b"vector_add", "mangled": b"_Z9transposeILi32EfEvPKT0_PS0_ii",
+    "templates": b"_ZN7cutlass7Kernel2I66cutlass_80_tensorop_s16816gemm_f16_64x64_sliced1x2_ldg8_f2f_stages_64x6_tn_align8EEvNT_6ParamsE",
+    "stands-for-gigabytes": b"_Z1f" + b"".join(b"1xI" + b"S%d_" % i for i in range(30)) + b"E" * 30,
+    "deep": b"_Z1f" + b"P" * 8000 + b"i", "unfinished": b"_Z1fI" * 200, "not-utf-8": b"\xff\xfe\xc3(\xed\xa0\x80\xf4\x90\x80\x80",
+    "ioctl": b"RM_CONTROL 0x20800102", "ioctl-without-end": b"UVM 99999999999999999999999999",
+}
+SELECTIONS = {
+    "all": b"layers=driver,nvtx calls=cuMem*,!cuMemcpy* sample=10", "refused": b"layers=driver,,x",
+    "stars": b"calls=" + b"*a" * 200, "too-long": b"calls=" + b"a" * 1100, "name": b"1234.17f3a", "name-of-none": b"99999999999.1",
+}
+
+
+def real_traffic(build):
+    import os
+    os.environ["CUDATRACE_BUILD"] = str(pathlib.Path(build).resolve())
+    sys.path.insert(0, str(HERE.parent / "e2e"))
+    import glob
+    import signal
+    from cudatrace_test import Session, WORKLOADS, fifo
+    found = {}
+    for name, program in {"driver": ["calls", "--calls", "40"], "launch": ["calls", "--calls", "40", "--mix", "launch"]}.items():
+        with Session() as s, fifo(s.dir, "hold") as hold:
+            s.start_daemon()
+            s.daemon.send_signal(signal.SIGSTOP)
+            child = s.start(WORKLOADS / program[0], *program[1:], "--hold", hold, stdout=-1)
+            child.stdout.readline()
+            segment, = glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{child.pid}.*")
+            found[name] = real(pathlib.Path(segment))
+            with open(hold, "wb"):
+                pass
+            child.wait()
+            s.daemon.send_signal(signal.SIGCONT)
+    return found
+
+
+def write(target, files):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        assert re.fullmatch(r"[a-z0-9-]+", name)
+        (folder / name).write_bytes(data)
+
+
+write("drain", lies())
+write("strings", STRINGS)
+write("selection", SELECTIONS)
+if len(sys.argv) > 1:
+    write("drain", {"real-" + name: script for name, script in real_traffic(sys.argv[1]).items()})
+files = [path for path in CORPUS.rglob("*") if path.is_file()]
+print(len(files), "files,", sum(path.stat().st_size for path in files), "bytes")

@@ -1,0 +1,61 @@
+/* Fuzzes what people ask for: `set` as the daemon's socket takes it, patterns, and the names of files in
+ * /dev/shm. What was taken is taken again, and says of every name the same. */
+#include "session.h"
+#include "test_point.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ct_test_point(const char *name)
+{
+    (void)name;
+}
+
+static void fail(const char *what, const char *text)
+{
+    fprintf(stderr, "selection: %s: %s\n", what, text);
+    abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+    static struct ct_control control;
+    static const char *const names[] = { "cuLaunchKernel", "cudaMalloc", "" };
+    char *text = malloc(size + 1), problem[128], wishes[2 * CT_SELECTION_CALLS_BYTES];
+    if (!text)
+        abort();
+    memcpy(text, input, size);
+    text[size] = '\0';
+    control = (struct ct_control){ 0 };
+    struct ct_session session = { .control = &control, .selection = ct_selection_everything() };
+    const struct ct_selection before = session.selection;
+    if (!ct_session_select(&session, text, problem, sizeof(problem))) {
+        if (strlen(problem) >= sizeof(problem) || memcmp(&before, &session.selection, sizeof(before)) != 0)
+            fail("what was refused changed something", text);
+    } else {
+        const struct ct_selection taken = session.selection;
+        if (!memchr(taken.calls, '\0', sizeof(taken.calls)) || taken.sample < 1 ||
+            taken.layers >= 1U << CT_LAYER_COUNT || control.selections % 2 != 0)
+            fail("what was taken is no selection", text);
+        snprintf(wishes, sizeof(wishes), "calls=%s sample=%u", taken.calls, taken.sample);
+        if (!ct_session_select(&session, wishes, problem, sizeof(problem)) ||
+            memcmp(&taken, &session.selection, sizeof(taken)) != 0)
+            fail("what was taken is not taken again", text);
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+            if (ct_selection_takes(&taken, CT_LAYER_IOCTL, names[i]) !=
+                !!(taken.layers & 1 << CT_LAYER_IOCTL))
+                fail("patterns are for functions", text);
+            ct_selection_takes(&taken, CT_LAYER_DRIVER, names[i]);
+        }
+    }
+    char path[CT_NAME_BYTES];
+    const int32_t pid = ct_session_segment_pid(text);
+    if (ct_session_valid(text))
+        ct_session_segment_path(path, UINT32_MAX, text, INT32_MAX, UINT64_MAX);
+    if (pid < 0 || (pid > 0 && strtol(text, NULL, 10) != pid))
+        fail("a name that has another pid", text);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,49 @@
+/* How long a lane may hold up the rows of all: while it may have a record to publish, and no longer because
+ * it says so again and again. */
+#include "lane.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MS UINT64_C(1000000)
+
+static struct ct_lane shared;
+static struct ct_process process;
+static struct ct_lane_source source = { .process = &process, .shared = &shared, .ring_slots = 2048 };
+
+/* The watermark of a batch that is made at so many milliseconds, and finds the lane like this. */
+static void expect(uint64_t at_ms, uint64_t position, bool announcing, uint64_t until_ms)
+{
+    struct ct_batch batch = { .now_ns = at_ms * MS, .until_ns = at_ms * MS, .silent_ns = at_ms * MS };
+    shared.state = position << 1 | announcing;
+    ct_lane_source_watermark(&source, &batch);
+    if (batch.until_ns != until_ms * MS || process.broken) {
+        fprintf(stderr, "at %llu ms the watermark is %llu and should be %llu; %s\n",
+                (unsigned long long)at_ms, (unsigned long long)(batch.until_ns / MS),
+                (unsigned long long)until_ms, process.broken ? process.broken : "");
+        exit(EXIT_FAILURE);
+    }
+}
+
+int main(void)
+{
+    expect(1000, 1, false, 1000);
+    /* A record that is to come: it returned behind the last silence. */
+    expect(1010, 1, true, 1000);
+    expect(1020, 1, true, 1000);
+    /* It came, and another one is to come, which was announced after the last look. */
+    expect(1030, 2, true, 1020);
+    expect(1040, 3, true, 1030);
+    for (uint64_t i = 0; i < 1000; i++)
+        expect(1050 + 10 * i, 4 + i, true, 1040 + 10 * i);
+    /* A thread that was stopped is waited for a tenth of a second. */
+    expect(20000, 2000, true, 11040);
+    expect(20099, 2000, true, 11040);
+    expect(20100, 2000, true, 20100);
+    expect(20200, 2000, false, 20200);
+    /* A dead one not at all. */
+    expect(20300, 2000, true, 20200);
+    process.final = true;
+    expect(20310, 2000, true, 20310);
+    return EXIT_SUCCESS;
+}
