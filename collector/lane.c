@@ -256,7 +256,7 @@ uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, ui
 {
     if (source->opened[depth].ticks != ticks) {
         source->opened[depth].ticks = ticks;
-        source->opened[depth].ns = ct_timeline_ns(source->batch->timeline, ticks, &source->clock_hint);
+        source->opened[depth].ns = ct_batch_past_ns(source->batch, ticks, &source->clock_hint);
     }
     return source->opened[depth].ns;
 }

@@ -11,6 +11,7 @@ import mmap
 import os
 import pathlib
 import random
+import re
 import resource
 import signal
 import socket
@@ -23,15 +24,15 @@ from fault_test import BUILD, LONG, Session, WORKLOADS, check, equal, fifo, prom
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
-MAGIC, VERSION = 0x3147455354445543, 2
+MAGIC, VERSION = 0x3147455354445543, 3
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header, as proto/segment.h has them, and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
           "lane_offset": (24, "Q"), "lane_stride": (32, "Q"), "ring_bytes": (40, "Q"), "pid": (48, "i"), "uid": (52, "I"),
-          "process_start": (56, "Q"), "image_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (88, "Q"),
-          "anchor_ns": (96, "Q"), "exe": (112, "256s"), "cmdline": (368, "1024s"), "ready": (1392, "I"), "flags": (1396, "I"),
-          "lanes": (1400, "I"), "functions": (1404, "I")}
-HEADER_BYTES = 1440
+          "process_start": (56, "Q"), "image_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
+          "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
+          "lanes": (1408, "I"), "functions": (1412, "I")}
+HEADER_BYTES = 1448
 STATE, TAIL = 0, 320  # of a lane
 LOST_CALLS = DIRECTORY + 128 + 80
 IOCTL, CALL = 2, 1  # what made-up segments claim to call is no driver function: those are counted by the driver too
@@ -306,7 +307,8 @@ def test_let_go(s):
                 segment.poke(at, value, form)
             s.flush()
             equal(status(s, "detached"), before + 1, ("detached after", what))
-            check(f"process {child.pid} (/bin/hostile??[2J?) is let go" in log(s), what, "is not named:", log(s)[-1000:])
+            check(re.search(rf'process {child.pid} is let go, .*: "/bin/hostile\\x0a\\x1b\[2J\?"', log(s)), what, "is not named:",
+                  log(s)[-1000:])
             check(not segment.there(), "the segment is still there")
             equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", child.pid), 5, ("rows after", what))
             equal(s.value("SELECT state FROM processes WHERE pid = ?", child.pid), "running", "its state")
@@ -459,7 +461,8 @@ def test_mutations(s, honest):
     detached = status(s, "detached") - before
     print("detached by mutations:", detached, "seed", SEED)
     check(detached > 0, "no mutation was noticed, seed", SEED)
-    equal(log(s).count("is let go"), status(s, "detached"), "detached processes that are named")
+    # The log has fifty of them in a minute, and how many more there were.
+    check(min(status(s, "detached"), 50) <= log(s).count("is let go") <= status(s, "detached"), "detached and not named")
 
 
 def test_control_segment():
