@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <uv.h>
 
-/* Pages of the log at which it is copied: 16 MiB. */
-enum { PAGES = 4096 };
+/* Pages of the log at which it is copied: 16 MiB; few in the daemon of tests/faults. */
+#ifndef CT_LOG_PAGES
+#define CT_LOG_PAGES 4096
+#endif
+enum { PAGES = CT_LOG_PAGES };
 
 /* What is to be done with the log. */
 enum stage {
@@ -25,7 +28,7 @@ struct ct_checkpointer {
     bool stop;        /* the same */
 };
 
-/* An error (a full disk, say) leaves the log as it is; it is tried again when the log has grown. */
+/* An error (a full disk, say) leaves the log as it is: the worker, who tries again, notes it. */
 static void thread_main(void *data)
 {
     struct ct_checkpointer *checkpointer = data;

@@ -17,5 +17,10 @@ struct ct_database {
 int ct_database_open(struct ct_database *database, const char *path, const char *session,
                      char message[CT_STORE_MESSAGE_BYTES]);
 void ct_database_close(struct ct_database *database);
+/* Whether the file that is written still is the one of that name. */
+bool ct_database_in_place(const struct ct_database *database);
+/* What SQLite says is wrong, with the system's reason where there is one: errno, which the caller has set to
+ * 0 before. Valid until the thread's next call. */
+const char *ct_database_problem(sqlite3 *connection);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,12 +14,17 @@ void ct_log_to(const char *path)
     log_path = path;
 }
 
-void ct_log(const char *format, ...)
+void ct_log_stamp(char stamp[CT_LOG_STAMP_BYTES])
 {
-    char text[900], line[1024], stamp[40];
     const time_t now = time(NULL);
     struct tm local;
-    strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+    strftime(stamp, CT_LOG_STAMP_BYTES, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+}
+
+void ct_log(const char *format, ...)
+{
+    char text[900], line[1024], stamp[CT_LOG_STAMP_BYTES];
+    ct_log_stamp(stamp);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
@@ -28,8 +34,8 @@ void ct_log(const char *format, ...)
     if (log_path)
         fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     /* A line that cannot be written has nowhere else to go. */
-    if (fd < 0 || write(fd, line, (size_t)length) < 0)
-        return;
-    if (log_path)
+    const bool written = fd >= 0 && write(fd, line, (size_t)length) == length;
+    (void)written;
+    if (log_path && fd >= 0)
         close(fd);
 }

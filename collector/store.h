@@ -24,6 +24,8 @@ void ct_store_leave_checkpoints(struct ct_store *store);
 uint32_t ct_store_log_pages(const struct ct_store *store);
 /* Copies the log into the database as far as readers let it; true when that was all of it. */
 bool ct_store_checkpoint(struct ct_store *store);
+/* Why the last one failed, valid until the next; NULL when it did not. */
+const char *ct_store_checkpoint_error(const struct ct_store *store);
 /* The file in use; valid until close. */
 const char *ct_store_path(const struct ct_store *store);
 /* What went wrong last, as a sentence; valid until the next call. */

@@ -2,6 +2,7 @@
 
 #include "checkpoint.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -78,6 +79,8 @@ static void thread_main(void *data)
 
         ct_batch_make(&worker->collection, &request, &report);
         ct_checkpointer_tend(worker->checkpointer);
+        const char *problem = ct_store_checkpoint_error(worker->collection.store);
+        snprintf(report.checkpoint_error, sizeof(report.checkpoint_error), "%s", problem ? problem : "");
 
         uv_mutex_lock(&worker->mutex);
         hand_over(worker, &report);
