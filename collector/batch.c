@@ -266,6 +266,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     EACH_PROCESS(p)
     {
         report->backlog |= ct_process_has_backlog(p);
+        report->waiting += report->error[0] ? ct_process_waiting(p) : 0;
         report->processes++;
         report->lanes += p->lane_count;
     }

@@ -44,6 +44,8 @@ struct ct_request {
     uint64_t flush_ns;  /* what returned up to then must be in it; 0 for no matter */
 };
 
+enum { CT_CHECKPOINT_ERROR_BYTES = 256 };
+
 /* What a batch brought. */
 struct ct_report {
     uint64_t rows;                      /* stored */
@@ -54,7 +56,10 @@ struct ct_report {
     const char *go_on;                  /* why the trace is to go on in its next file; NULL: it need not */
     uint32_t fill;                      /* of the fullest ring when the batch began, in thousandths */
     char error[CT_STORE_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
+    uint64_t waiting;                   /* calls in shared memory, where it did not go well */
     struct ct_process *gone;            /* ended or detached processes: no longer in the collection */
+
+    char checkpoint_error[CT_CHECKPOINT_ERROR_BYTES]; /* why the log cannot be copied; empty where it can */
 
     /* Sums since the start. */
     uint64_t rows_total, late_total, batches_total, expired_total;

@@ -25,7 +25,7 @@ struct ct_checkpointer {
     bool stop;        /* the same */
 };
 
-/* An error (a full disk, say) leaves the log as it is; it is tried again when the log has grown. */
+/* An error (a full disk, say) leaves the log as it is: the worker, who tries again, notes it. */
 static void thread_main(void *data)
 {
     struct ct_checkpointer *checkpointer = data;

@@ -263,19 +263,22 @@ uint64_t ct_commands_waiting(const struct ct_commands *commands)
     return oldest;
 }
 
-void ct_commands_destroy(struct ct_commands *commands)
+void ct_commands_destroy(struct ct_commands *commands, const char *error)
 {
     if (!commands)
         return;
     struct stat status;
+    char text[ANSWER_BYTES] = "ok\n";
+    if (error)
+        snprintf(text, sizeof(text), "error %s\n", error);
     if (stat(commands->path, &status) == 0 && status.st_ino == commands->inode)
         unlink(commands->path);
     CT_TEST_POINT("command.removed");
-    ct_commands_flushed(commands, UINT64_MAX, NULL);
+    ct_commands_flushed(commands, UINT64_MAX, error);
     while (commands->clients) {
         struct client *client = commands->clients;
         if (client->stops)
-            answer(client, "ok\n");
+            answer(client, text);
         client->holds = false;
         /* Small answers were written at once; the connection's end says that the daemon is done. */
         drop(client);

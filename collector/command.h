@@ -42,7 +42,7 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns, const char *error);
 /* The oldest flush that waits, 0 for none. */
 uint64_t ct_commands_waiting(const struct ct_commands *commands);
-/* Answers what waits, takes the socket away and closes. NULL is fine. */
-void ct_commands_destroy(struct ct_commands *commands);
+/* Answers what waits, with `error` unless it is NULL, takes the socket away and closes. NULL is fine. */
+void ct_commands_destroy(struct ct_commands *commands, const char *error);
 
 #endif

@@ -46,6 +46,7 @@ struct daemon {
     bool failing;
     bool rotating; /* new files were asked for, and are not there yet */
     bool stopping;
+    char stamp[CT_LOG_STAMP_BYTES]; /* since when it fails, or not */
 };
 
 /* A process whose end is waited for. */
@@ -71,7 +72,8 @@ static void tell_status(struct daemon *daemon)
 static void on_pace(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    ct_worker_request(daemon->worker, false);
+    /* What could not be written may be the open calls, which only some batches take. */
+    ct_worker_request(daemon->worker, daemon->failing);
 }
 
 static void batch_in(struct daemon *daemon, unsigned int ms)
@@ -230,11 +232,34 @@ static void look_around(struct daemon *daemon)
 
 static void stop_loop(struct daemon *daemon);
 
+/* The log may lie on the disk that is full: what it could not say then it says when all is well again. */
+static void note_failing(struct daemon *daemon, const struct ct_report *report)
+{
+    if (!daemon->failing)
+        ct_log(CT_LOG_database_failed,
+               "%s; calls stay in shared memory, and are counted once it is full; trying again every second",
+               report->error);
+    else
+        ct_log(CT_LOG_database_back, "the database can be written again; it could not since %s (%s)",
+               daemon->stamp, daemon->last.error);
+    daemon->failing = !daemon->failing;
+    ct_log_stamp(daemon->stamp);
+}
+
+static void note_checkpoint(const struct daemon *daemon, const struct ct_report *report)
+{
+    const bool before = daemon->last.checkpoint_error[0], now = report->checkpoint_error[0];
+    if (now && !before)
+        ct_log(CT_LOG_checkpoint_failed,
+               "the write-ahead log of the database cannot be copied into it (%s): it grows until it can",
+               report->checkpoint_error);
+    else if (before && !now)
+        ct_log(CT_LOG_checkpoint_back, "the write-ahead log is copied into the database again");
+}
+
 static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
-    daemon->last = *report;
-    daemon->last.gone = NULL;
     for (struct ct_process *p = report->gone, *next; p; p = next) {
         next = p->next;
         close_process(daemon, p);
@@ -248,17 +273,14 @@ static void on_batch(const struct ct_report *report, void *data)
     }
     find_new_segments(daemon);
     const bool failed = report->error[0] != '\0';
-    if (failed != daemon->failing) {
-        if (failed)
-            ct_log(
-                CT_LOG_database_failed,
-                "%s; calls stay in shared memory, and are counted once it is full; trying again every second",
-                report->error);
-        else
-            ct_log(CT_LOG_database_back, "the database can be written again");
-        daemon->failing = failed;
+    if (failed != daemon->failing)
+        note_failing(daemon, report);
+    note_checkpoint(daemon, report);
+    const bool changed = failed != (daemon->last.error[0] != 0);
+    daemon->last = *report;
+    daemon->last.gone = NULL;
+    if (changed)
         tell_status(daemon);
-    }
     if (report->rows > 0)
         ct_log(CT_LOG_batch, "batch %llu: %llu calls of %u processes",
                (unsigned long long)report->batches_total, (unsigned long long)report->rows,
@@ -336,7 +358,8 @@ static void on_status(char *text, size_t bytes, void *data)
     snprintf(text, bytes,
              "session %s\ndatabase %s\nfile %s\nlog %llu bytes\ndaemon %d\nprocesses %u\nthreads %u\nstored "
              "%llu\nlate %llu\nexpired %llu\nrefused %llu\ndetached %llu\n"
-             "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstate %s\n",
+             "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\ncheckpoints %s\nwaiting %llu\nsince "
+             "%s\nstate %s\n",
              daemon->session.name, daemon->database, file, (unsigned long long)last->log_bytes, (int)getpid(),
              last->processes, last->lanes, (unsigned long long)last->rows_total,
              (unsigned long long)last->late_total, (unsigned long long)last->expired_total,
@@ -344,7 +367,8 @@ static void on_status(char *text, size_t bytes, void *data)
              (unsigned long long)last->batches_total,
              daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime", layers,
              *selection.calls ? selection.calls : "*", selection.sample,
-             daemon->failing ? last->error : "ok");
+             *last->checkpoint_error ? last->checkpoint_error : "ok", (unsigned long long)last->waiting,
+             daemon->stamp, daemon->failing ? last->error : "ok");
 }
 
 /* A batch tells the hooks to look. */
@@ -436,12 +460,16 @@ static void stop_loop(struct daemon *daemon)
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
         uv_close(handles[i], NULL);
     struct ct_process *const left = ct_worker_destroy(daemon->worker);
-    ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive, left, NULL);
+    if (!daemon->failing)
+        ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive, left, NULL);
     for (struct ct_process *p = left, *next; p; p = next) {
         next = p->next;
-        /* With a database that cannot be written, what is left stays in shared memory for the next daemon. */
-        if (daemon->failing)
+        /* With a database that cannot be written, what is left stays in shared memory for the next daemon;
+         * the hooks have let go of it by then, even where no batch came to tell them. */
+        if (daemon->failing) {
+            ct_process_detach(p);
             p->path[0] = '\0';
+        }
         close_process(daemon, p);
     }
     CT_TEST_POINT("daemon.let_go");
@@ -450,7 +478,7 @@ static void stop_loop(struct daemon *daemon)
     daemon->store = NULL;
     ct_session_close(&daemon->session);
     ct_watch_destroy(daemon->watch);
-    ct_commands_destroy(daemon->commands);
+    ct_commands_destroy(daemon->commands, daemon->failing ? daemon->last.error : NULL);
     ct_notify_finish(&daemon->notify);
     ct_log_catch_up(UINT64_MAX);
 }
@@ -467,6 +495,7 @@ static int start(struct daemon *daemon, char *message)
     }
     snprintf(daemon->database, sizeof(daemon->database), "%s", ct_store_path(daemon->store));
     daemon->last.file = ct_store_file(daemon->store);
+    ct_log_stamp(daemon->stamp);
     uv_loop_init(&daemon->loop);
     uv_timer_init(&daemon->loop, &daemon->pace);
     uv_timer_init(&daemon->loop, &daemon->housekeeping);

@@ -26,6 +26,17 @@ static int fail(char *message, const char *format, ...)
     return -1;
 }
 
+const char *ct_database_problem(sqlite3 *connection)
+{
+    static _Thread_local char text[512];
+    /* SQLite keeps the system's number for some calls, and an earlier one for the rest. */
+    const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
+    const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
+    snprintf(text, sizeof(text), "%s%s%s", sqlite3_errmsg(connection), system ? ": " : "",
+             system ? strerror(error) : "");
+    return text;
+}
+
 static void read_line(const char *path, char *text, size_t bytes)
 {
     FILE *file = fopen(path, "re");
@@ -64,6 +75,15 @@ static int query_text(sqlite3 *connection, const char *sql, char *text, size_t b
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : rc;
 }
 
+/* Opens, in the place of what was opened before, and reads. */
+static int count_objects(const char *path, int flags, sqlite3 **connection, char *text, size_t bytes)
+{
+    sqlite3_close(*connection);
+    const int rc = sqlite3_open_v2(path, connection, flags, NULL);
+    sqlite3_busy_timeout(*connection, 2000);
+    return rc == SQLITE_OK ? query_text(*connection, "SELECT count(*) FROM sqlite_master", text, bytes) : rc;
+}
+
 enum verdict { REFUSED = -1, EMPTY, OURS, OTHER_BOOT };
 
 /* Looks without writing: read-only, so that a foreign file stays as it is. */
@@ -83,20 +103,21 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     if (status.st_size == 0)
         return EMPTY;
 
+    errno = 0;
     sqlite3 *connection = NULL;
     char application[32], version[32], objects[32], boot[64];
-    int rc = sqlite3_open_v2(path, &connection, SQLITE_OPEN_READONLY, NULL);
-    sqlite3_busy_timeout(connection, 2000);
-    if (rc == SQLITE_OK)
-        rc = query_text(connection, "SELECT count(*) FROM sqlite_master", objects, sizeof(objects));
+    int rc = count_objects(path, SQLITE_OPEN_READONLY, &connection, objects, sizeof(objects));
+    /* A journal that a killed daemon left as it made the file is to be rolled back first. */
+    if (rc == SQLITE_READONLY)
+        rc = count_objects(path, SQLITE_OPEN_READWRITE, &connection, objects, sizeof(objects));
     enum verdict verdict = OURS;
     if (rc != SQLITE_OK) {
         verdict =
             (enum verdict)fail(message, "'%s' is no readable database (%s): name another file with --db",
-                               path, sqlite3_errmsg(connection));
+                               path, ct_database_problem(connection));
     } else if (query_text(connection, "PRAGMA application_id", application, sizeof(application)) != 0 ||
                query_text(connection, "PRAGMA user_version", version, sizeof(version)) != 0) {
-        verdict = (enum verdict)fail(message, "cannot read '%s': %s", path, sqlite3_errmsg(connection));
+        verdict = (enum verdict)fail(message, "cannot read '%s': %s", path, ct_database_problem(connection));
     } else if (strtol(application, NULL, 10) != CT_APPLICATION_ID) {
         verdict =
             strcmp(objects, "0") == 0
@@ -111,7 +132,7 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     } else if (query_text(connection, "SELECT value FROM meta WHERE key = 'boot_id'", boot, sizeof(boot)) !=
                0) {
         verdict = (enum verdict)fail(message, "'%s' is damaged (%s): name another file with --db", path,
-                                     sqlite3_errmsg(connection));
+                                     ct_database_problem(connection));
     } else if (strcmp(boot, boot_id) != 0 || strtol(version, NULL, 10) < CT_SCHEMA_VERSION) {
         verdict = OTHER_BOOT;
     }
@@ -144,6 +165,16 @@ static int lock(struct ct_database *database, bool *created, char *message)
     database->lock_fd = fd;
     CT_TEST_POINT("database.locked");
     return 0;
+}
+
+static void remove_side_files(const struct ct_database *database)
+{
+    static const char *const suffix[] = { "-wal", "-shm", "-journal" };
+    char path[sizeof(database->path) + 16];
+    for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
+        snprintf(path, sizeof(path), "%s%s", database->path, suffix[i]);
+        unlink(path);
+    }
 }
 
 static int set_meta_text(sqlite3 *connection, const char *key, const char *value)
@@ -202,6 +233,7 @@ static int create(sqlite3 *connection, const char *session, const char *boot_id,
 static int connect_to(struct ct_database *database, char *message)
 {
     sqlite3 **connection = &database->connection;
+    errno = 0;
     int rc = sqlite3_open_v2(database->path, connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     sqlite3_busy_timeout(*connection, 5000);
     /* Synchronous NORMAL: a power cut may cost the last commits and never the database. */
@@ -214,9 +246,9 @@ static int connect_to(struct ct_database *database, char *message)
             "PRAGMA secure_delete = OFF", /* Debian's default writes zeros over what is deleted */
             NULL, NULL, NULL);
     CT_TEST_POINT("database.opened");
-    return rc == SQLITE_OK
-               ? 0
-               : fail(message, "cannot write database '%s': %s", database->path, sqlite3_errmsg(*connection));
+    return rc == SQLITE_OK ? 0
+                           : fail(message, "cannot write database '%s': %s", database->path,
+                                  ct_database_problem(*connection));
 }
 
 /* Makes the tables of an empty file. With `past`, a file's name, it goes on where that one ends. */
@@ -232,9 +264,9 @@ static int fill(struct ct_database *database, const char *past, char *message)
     if (rc == SQLITE_OK && attach)
         rc = sqlite3_exec(connection, "DETACH past", NULL, NULL, NULL);
     sqlite3_free(attach);
-    return rc == SQLITE_OK
-               ? 0
-               : fail(message, "cannot write database '%s': %s", database->path, sqlite3_errmsg(connection));
+    return rc == SQLITE_OK ? 0
+                           : fail(message, "cannot write database '%s': %s", database->path,
+                                  ct_database_problem(connection));
 }
 
 /* Nothing is left of a file that we made and could not fill. */
@@ -281,13 +313,24 @@ int ct_database_open(struct ct_database *database, const char *path, const char 
     bool created = false;
     if (verdict == REFUSED || lock(database, &created, message) != 0)
         return -1;
+    /* What lies beside a new file is of one that was deleted: its readers may still share a -shm. */
+    if (created)
+        remove_side_files(database);
     if (connect_to(database, message) == 0 && (verdict == OURS || fill(database, NULL, message) == 0)) {
         if (sqlite3_exec(database->connection, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL) == SQLITE_OK)
             return 0;
-        fail(message, "cannot write database '%s': %s", database->path, sqlite3_errmsg(database->connection));
+        fail(message, "cannot write database '%s': %s", database->path,
+             ct_database_problem(database->connection));
     }
     take_back(database, created);
     return -1;
+}
+
+bool ct_database_in_place(const struct ct_database *database)
+{
+    struct stat named, held;
+    return stat(database->path, &named) == 0 && fstat(database->lock_fd, &held) == 0 &&
+           named.st_ino == held.st_ino && named.st_dev == held.st_dev;
 }
 
 void ct_database_close(struct ct_database *database)

@@ -32,5 +32,10 @@ void ct_database_discard(struct ct_database *next);
  * in use stays. What is removed is told to `on_removed`. */
 void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint64_t keep_from_ns,
                        void (*on_removed)(const char *path));
+/* Whether the file that is written still is the one of that name. */
+bool ct_database_in_place(const struct ct_database *database);
+/* What SQLite says is wrong, with the system's reason where there is one: errno, which the caller has set to
+ * 0 before. Valid until the thread's next call. */
+const char *ct_database_problem(sqlite3 *connection);
 
 #endif

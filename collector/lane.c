@@ -413,3 +413,20 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     ct_lane_source_forget_sites(source);
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }
+
+/* Whatever stands there is believed no further than the ring goes. */
+uint64_t ct_lane_source_waiting(const struct ct_lane_source *source)
+{
+    const uint8_t *ring = (const uint8_t *)source->shared + CT_LANE_HEADER_BYTES;
+    const uint64_t end = ct_lane_state(source->shared).position;
+    uint64_t calls = 0;
+    for (uint64_t at = source->committed.position; at < end && end - at <= source->ring_slots;) {
+        struct ct_record record;
+        memcpy(&record, ring + (at & (source->ring_slots - 1)) * CT_SLOT_BYTES, sizeof(record));
+        if (record.slots == 0)
+            break;
+        calls += record.kind != CT_KIND_PAD && record.kind != CT_KIND_STRING && record.kind != CT_KIND_THREAD;
+        at += record.slots;
+    }
+    return calls;
+}

@@ -73,5 +73,7 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle);
 /* Numbers of sites that the store gave are void. */
 void ct_lane_source_forget_sites(struct ct_lane_source *source);
 void ct_lane_source_revert(struct ct_lane_source *source);
+/* Calls published and not stored. */
+uint64_t ct_lane_source_waiting(const struct ct_lane_source *source);
 
 #endif

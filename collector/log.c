@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,13 @@ static struct {
 void ct_log_to(const char *path)
 {
     state.path = path;
+}
+
+void ct_log_stamp(char stamp[CT_LOG_STAMP_BYTES])
+{
+    const time_t now = time(NULL);
+    struct tm local;
+    strftime(stamp, CT_LOG_STAMP_BYTES, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
 }
 
 void ct_log_set_level(enum ct_log_level level)
@@ -130,14 +138,12 @@ static bool is_journal(void)
 
 static void write_line(enum ct_log_level level, const char *text)
 {
-    char line[TEXT_BYTES + 100], stamp[40];
+    char line[TEXT_BYTES + 100], stamp[CT_LOG_STAMP_BYTES];
     int length;
     if (!state.path && is_journal()) {
         length = snprintf(line, sizeof(line), "<%c>%s\n", levels[level].journal, text);
     } else {
-        const time_t now = time(NULL);
-        struct tm local;
-        strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+        ct_log_stamp(stamp);
         length = snprintf(line, sizeof(line), "%s cudatraced[%d]: %s: %s\n", stamp, (int)getpid(),
                           levels[level].name, text);
     }

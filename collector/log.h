@@ -38,4 +38,8 @@ void ct_log_catch_up(uint64_t now_ns);
 enum { CT_LOG_NAME_BYTES = 600 };
 const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name);
 
+enum { CT_LOG_STAMP_BYTES = 40 };
+/* The time as log lines have it. */
+void ct_log_stamp(char stamp[CT_LOG_STAMP_BYTES]);
+
 #endif

@@ -653,6 +653,30 @@ bool ct_process_has_backlog(const struct ct_process *process)
            !process->broken;
 }
 
+/* Of a lane that no batch has taken on, for the database could not say where it stands. */
+static uint64_t waiting_unread(struct ct_process *process, uint32_t index)
+{
+    struct ct_lane_source *lane;
+    if (ct_lane_source_create(process, index, &lane) != 0)
+        return 0;
+    lane->committed.position = ct_lane_tail(lane->shared);
+    const uint64_t calls = ct_lane_source_waiting(lane);
+    ct_lane_source_destroy(lane);
+    return calls;
+}
+
+uint64_t ct_process_waiting(struct ct_process *process)
+{
+    const uint32_t lanes = atomic_load_explicit(&process->shared->lanes, memory_order_acquire);
+    uint64_t calls = 0;
+    if (process->broken || lanes > process->facts.lane_slots)
+        return 0;
+    for (uint32_t i = 0; i < lanes; i++)
+        calls +=
+            i < process->lane_count ? ct_lane_source_waiting(process->lanes[i]) : waiting_unread(process, i);
+    return calls;
+}
+
 int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);

@@ -116,6 +116,8 @@ void ct_process_forget_sites(struct ct_process *process);
 void ct_process_revert(struct ct_process *process);
 /* True while published calls wait to be stored. */
 bool ct_process_has_backlog(const struct ct_process *process);
+/* Calls published and not stored. */
+uint64_t ct_process_waiting(struct ct_process *process);
 /* Saves how the process went. */
 int ct_process_end(struct ct_process *process, struct ct_batch *batch);
 /* Tells the hook to let go. */

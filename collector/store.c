@@ -4,6 +4,7 @@
 #include "schema_sql.h"
 #include "test_point.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 int ct_store_failed(struct ct_store *store)
 {
     snprintf(store->error, sizeof(store->error), "cannot write database '%s': %s", store->database.path,
-             sqlite3_errmsg(store->database.connection));
+             ct_database_problem(store->database.connection));
     return -1;
 }
 
@@ -115,6 +116,7 @@ void ct_store_bind_text(sqlite3_stmt *statement, size_t place, const char *text)
 
 int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
 {
+    errno = 0;
     int rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW && result)
         *result = sqlite3_column_int64(statement, 0);
@@ -233,14 +235,19 @@ static int register_tables(struct ct_store *store, sqlite3 *connection)
 
 /* ---- numbers ---- */
 
+/* 0 when that cannot be read, which is noted in numbers_unknown. */
 static int64_t first_free(struct ct_store *store, const char *sql)
 {
     sqlite3_stmt *statement;
-    int64_t number = 0;
+    int64_t number = -1;
+    errno = 0;
     if (sqlite3_prepare_v2(store->database.connection, sql, -1, &statement, NULL) == SQLITE_OK &&
         sqlite3_step(statement) == SQLITE_ROW)
         number = sqlite3_column_int64(statement, 0);
+    else
+        ct_store_failed(store);
     sqlite3_finalize(statement);
+    store->numbers_unknown |= number < 0;
     return number + 1;
 }
 
@@ -269,13 +276,15 @@ void ct_store_renumber(struct ct_store *store)
 /* Numbers go on behind those that are in the database. */
 static void forget_numbers(struct ct_store *store)
 {
+    store->numbers_unknown = false;
     ct_intern_reset(&store->sites, first_free(store, "SELECT max(site_id) FROM site"));
     ct_intern_reset(&store->shapes, first_free(store, "SELECT max(shape_id) FROM shape"));
     ct_intern_reset(&store->routes, first_free(store, "SELECT max(route_id) FROM route"));
     ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
     ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
-    store->next_thread_id = first_free(store, "SELECT seq FROM sqlite_sequence WHERE name = 'thread'");
-    store->last_id = (uint64_t)first_free(store, ct_sql_store_last_call) - 1;
+    store->next_thread_id = first_free(store, "SELECT max(seq) FROM sqlite_sequence WHERE name = 'thread'");
+    const int64_t free_id = first_free(store, ct_sql_store_last_call);
+    store->last_id = free_id > 0 ? (uint64_t)free_id - 1 : 0;
     store->ordered_ns = store->last_id;
     mark_numbers(store);
     store->deferred_bytes = 0;
@@ -356,7 +365,17 @@ int64_t ct_store_text(struct ct_store *store, const char *text)
 
 int ct_store_begin(struct ct_store *store)
 {
-    return ct_store_run(store, store->statement[BEGIN], NULL);
+    /* SQLite would go on writing a file that nobody finds any more. */
+    if (!ct_database_in_place(&store->database)) {
+        snprintf(store->error, sizeof(store->error),
+                 "database '%s' was moved, deleted or replaced: put it back, or stop this daemon and start "
+                 "another one, which goes on in a new file",
+                 store->database.path);
+        return -1;
+    }
+    if (store->numbers_unknown)
+        forget_numbers(store);
+    return store->numbers_unknown ? -1 : ct_store_run(store, store->statement[BEGIN], NULL);
 }
 
 int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows_max, uint64_t *rows)
@@ -430,15 +449,25 @@ uint32_t ct_store_log_pages(const struct ct_store *store)
 bool ct_store_checkpoint(struct ct_store *store)
 {
     int pages = 0, copied = 0;
+    errno = 0;
     const int rc = sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_PASSIVE,
                                              &pages, &copied);
     store->log_is_held = rc == SQLITE_OK && pages != copied;
+    store->checkpoint_failed = rc != SQLITE_OK && rc != SQLITE_BUSY;
+    if (store->checkpoint_failed)
+        snprintf(store->checkpoint_error, sizeof(store->checkpoint_error), "%s",
+                 ct_database_problem(store->database.connection));
     return rc == SQLITE_OK && pages == copied;
 }
 
 bool ct_store_log_is_held(const struct ct_store *store)
 {
     return store->log_is_held;
+}
+
+const char *ct_store_checkpoint_error(const struct ct_store *store)
+{
+    return store->checkpoint_failed ? store->checkpoint_error : NULL;
 }
 
 const char *ct_store_path(const struct ct_store *store)
@@ -503,10 +532,15 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
     ct_merged_calls_init(store);
     for (int i = 0; i < CT_BULK_COUNT; i++)
         ct_row_buffer_init(&store->bulk[i], bulk_tables[i].columns);
-    if (prepare(store, store->database.connection, store->statement) != SQLITE_OK) {
+    const int rc = prepare(store, store->database.connection, store->statement);
+    if (rc != SQLITE_OK && rc != SQLITE_ERROR)
+        snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot read '%s': %s", store->database.path,
+                 ct_database_problem(store->database.connection));
+    else if (rc != SQLITE_OK)
         snprintf(message, CT_STORE_MESSAGE_BYTES,
                  "'%s' lacks what this cudatrace writes (%s): name another file with --db",
                  store->database.path, sqlite3_errmsg(store->database.connection));
+    if (rc != SQLITE_OK) {
         memset(store->statement, 0, sizeof(store->statement));
         ct_store_close(store);
         return -1;

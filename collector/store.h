@@ -29,6 +29,8 @@ uint32_t ct_store_log_pages(const struct ct_store *store);
 bool ct_store_log_is_held(const struct ct_store *store);
 /* Copies the log into the database as far as readers let it; true when that was all of it. */
 bool ct_store_checkpoint(struct ct_store *store);
+/* Why the last one failed, valid until the next; NULL when it did not. */
+const char *ct_store_checkpoint_error(const struct ct_store *store);
 /* The file in use; valid until close or ct_store_go_on(). */
 const char *ct_store_path(const struct ct_store *store);
 /* Its number among the files of the trace, from 1. */

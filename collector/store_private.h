@@ -79,6 +79,8 @@ struct ct_store {
     struct ct_database database;
     uint32_t log_pages; /* of the write-ahead log, where checkpoints are left to the caller */
     bool log_is_held;
+    bool checkpoint_failed;
+    char checkpoint_error[512];
     sqlite3_stmt *statement[STATEMENT_COUNT];
     uint32_t generation;
 
@@ -87,6 +89,7 @@ struct ct_store {
     int64_t next_thread_id;
     int64_t numbers_from[CT_NUMBERS]; /* given since `numbered_ns`; calls stored later name no lower ones */
     uint64_t numbered_ns, swept_ns;
+    bool numbers_unknown; /* what the database has could not be read: no batch until it can */
 
     /* Deferred statements, packed one behind the other: struct deferred, its values, its text. */
     uint8_t *deferred;

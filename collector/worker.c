@@ -2,6 +2,7 @@
 
 #include "checkpoint.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -97,6 +98,8 @@ static void thread_main(void *data)
         ct_checkpointer_tend(worker->checkpointer);
         report.file = ct_store_file(worker->collection.store);
         report.log_bytes = (uint64_t)ct_store_log_pages(worker->collection.store) * CT_STORE_PAGE_BYTES;
+        const char *problem = ct_store_checkpoint_error(worker->collection.store);
+        snprintf(report.checkpoint_error, sizeof(report.checkpoint_error), "%s", problem ? problem : "");
 
         uv_mutex_lock(&worker->mutex);
         hand_over(worker, &report);

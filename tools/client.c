@@ -205,8 +205,15 @@ int ct_stop(int argc, char **argv)
     const int fd = ask(argc, argv, help, "stop", answer, sizeof(answer), &status);
     if (fd < 0)
         return status;
-    ct_client_copy(fd, stdout); /* until the daemon is gone */
+    char rest;
+    while (read(fd, &rest, 1) == 1) /* until the daemon is gone */
+        ;
     close(fd);
+    if (strncmp(answer, "error ", 6) == 0)
+        return ct_fail(EXIT_FAILURE,
+                       "stop: it is stopped, and what it could not store stays in shared memory for "
+                       "the next daemon: %s",
+                       answer + 6);
     return EXIT_SUCCESS;
 }
 
@@ -219,7 +226,9 @@ int ct_status(int argc, char **argv)
         "database, daemon (its pid), processes and threads that it follows now, calls stored\n"
         "since it started, late ones among them, those taken away (expired), batches, clock, what processes "
         "are to\n"
-        "record (layers, calls, sample: see set), state (ok, or what is wrong).\n"
+        "record (layers, calls, sample: see set), log (ok, or why the write-ahead log cannot be copied\n"
+        "into the database, and grows), calls that are waiting in shared memory for a database that\n"
+        "cannot be written, state (ok, or what is wrong), and since when.\n"
         "\n" COMMON_OPTIONS;
     char answer[4800];
     int status;

@@ -373,7 +373,11 @@ int ct_run(int argc, char **argv)
     if (!answers)
         ct_fail(0, "run: the daemon %s; the last calls may be missing", ct_client_why(daemon));
     else if (strcmp(answer, "ok") != 0)
-        ct_fail(0, "run: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
+        ct_fail(0,
+                "run: the trace is incomplete, and what is missing waits in shared memory for the next "
+                "daemon of the "
+                "session: %s",
+                strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
     else
         tell(database, before_calls >= 0 && stored_calls(options.common.session) == before_calls);
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BURST = 10, LINES = 25 };
+enum { BURST = 50, LINES = 65 };
 
 static char path[] = "/tmp/unit-log-XXXXXX";
 

@@ -1,0 +1,374 @@
+"""The database's disk fails and is mended, at every moment of a daemon's life: the programs do not notice, the daemon goes
+on, says so once, stores what the rings kept and counts the rest, and the database is whole."""
+import collections
+import contextlib
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import time
+
+from disk_test import FAULTS, JOURNAL, LOG, MAIN, SHM, Disk
+from fault_test import (CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, Session, check, equal, fifo, promise)
+
+CALLS = (WORKLOADS / "calls", "--threads", 2, "--calls", 500)
+OUTPUT = re.compile(r"calls: processes=1 threads=2 calls=1000 failed=\d+ ok\n")
+ALL = MAIN | LOG | SHM | JOURNAL
+BEGINS, ENDS = "calls stay in shared memory", "can be written again"
+
+# What each fault says, and which moments it must fail at: those at which SQLite does what fails then. At the others the
+# daemon may not notice, and then must have stored all.
+Fault = collections.namedtuple("Fault", "says fails")
+WANTED = {
+    "full": Fault("database or disk is full", "create first middle stop"),
+    "short": Fault("database or disk is full", "create first middle stop"),
+    "quota": Fault("Disk quota exceeded", "create first middle stop"),
+    "write": Fault("Input/output error", "create first middle stop"),
+    "readonly": Fault("readonly database", "create first middle stop"),
+    "fsync": Fault("Input/output error", "create"),
+    "read": Fault("Input/output error", "open"),
+    "truncate": Fault("Input/output error", ""),
+    "shm": Fault("No space left on device", "create open"),
+    "open": Fault("Too many open files", "create open"),
+    "dead": Fault("Input/output error", "create open first middle stop"),
+}
+NOW_AND_THEN = "fsync", "truncate"  # done with checkpoints alone
+equal(sorted(WANTED), sorted(FAULTS[1:]), "faults of both tables")
+
+
+def env(disk):
+    return dict(os.environ, **disk.env)
+
+
+def status(s):
+    lines = s.cudatrace("status").stdout.splitlines()
+    return dict(line.split(" ", 1) for line in lines if " " in line)
+
+
+def log_lines(s):
+    lines = (s.dir / "daemon.log").read_text().splitlines()
+    return sum(BEGINS in line for line in lines), sum(ENDS in line for line in lines)
+
+
+def run_program(s):
+    done = s.run(*CALLS)
+    check(OUTPUT.fullmatch(done.stdout) and done.stderr == "", "the program said", done.stdout, done.stderr)
+
+
+def check_whole(s, lost=0):
+    """SQLite's own check, the identity, and each call that returned stored or counted."""
+    s.check_identity(lost=lost)
+    s.check_truth()
+    equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
+    equal(s.rows("PRAGMA foreign_key_check"), [], "foreign_key_check")
+
+
+def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
+    """Programs run while the disk fails, and it is mended: what is said, and that nothing is missing after it."""
+    fault, before = WANTED[name], log_lines(s)
+    disk.fail(name, kinds, left)
+    run_program(s)
+    while name in NOW_AND_THEN and moment == "middle" and disk["hits"] == 0:
+        run_program(s)
+    done = s.cudatrace("flush", status=None)
+    if done.returncode == 0:
+        check(left > 0 or moment not in fault.fails, name, "went by unnoticed at", moment)
+        check_whole(s)
+    else:
+        equal((done.returncode, done.stderr.count("\n")), (1, 1), f"status and lines of {done.stderr!r}")
+        check(fault.says in done.stderr, "flush said", done.stderr, "and not", fault.says)
+        now = status(s)
+        check(fault.says in now["state"], "status says", now)
+        missing = sum(s.truth().values()) - s.value("SELECT ifnull(sum(stored), 0) FROM totals")
+        check(missing > 0 and int(now["waiting"]) == missing, missing, "calls are missing; status says", now)
+        check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", now["since"]), "since", now)
+        run_program(s)
+        equal(s.cudatrace("flush", status=None).returncode, 1, "the second flush")
+        equal(log_lines(s), (before[0] + 1, before[1]), "what the log says while it fails")
+    disk.mend()
+    s.flush()
+    now = status(s)
+    equal((now["state"], now["waiting"]), ("ok", "0"), "the state behind it")
+    begun, ended = log_lines(s)
+    equal((begun, ended), (before[0] + (done.returncode != 0 or begun > before[0]), begun), "what the log says after it")
+    run_program(s)
+    s.flush()
+    check_whole(s)
+
+
+def fail_to_start(s, disk, name, moment):
+    """A daemon that cannot make or open its database leaves, in one sentence, and nothing changes; or serves all the same."""
+    files = {path.name: path.read_bytes() for path in s.dir.glob("trace.db*")}
+    disk.fail(name)
+    done = subprocess.Popen([FAULT_DAEMON, "--foreground", "--session", s.name, "--db", s.db], env=env(disk),
+                            stderr=subprocess.PIPE, text=True)
+    served = None
+    while done.poll() is None and served is None:
+        served = True if s.cudatrace("status", status=None).returncode == 0 else None
+    hits = disk.mend()
+    if served:
+        check(moment not in WANTED[name].fails, name, "let the daemon start at", moment)
+        s.cudatrace("stop")
+    said = done.communicate(timeout=DEADLINE_S)[1]
+    if not served:
+        equal((done.returncode, said.count("\n")), (1, 1), f"status and lines of {said!r}")
+        check(hits > 0 and WANTED[name].says in said, "the daemon said", said)
+        left = {path.name: path.read_bytes() for path in s.dir.glob("trace.db") if path.name in files}
+        equal(left, {n: b for n, b in files.items() if n == "trace.db"}, "the database")
+        if moment == "create":
+            equal([path.name for path in s.dir.glob("trace.db*")], [], "files left of a database that was not made")
+
+
+def stop_while_failing(s, disk, name):
+    """What could not be stored is left to the next daemon, that of a process that runs on as well."""
+    disk.fail(name)
+    run_program(s)
+    hold = s.dir / "hold"
+    os.mkfifo(hold)
+    held = s.start(*CALLS, "--hold", hold, stdout=subprocess.PIPE, text=True)
+    check(OUTPUT.fullmatch(held.stdout.readline()), "the held program's line")
+    done = s.cudatrace("stop", status=None)
+    ended = s.daemon.wait(DEADLINE_S)
+    check(done.returncode == ended, "stop ended with", done.returncode, "and the daemon with", ended)
+    if ended:
+        equal(ended, 1, "the daemon's exit status")
+        check(WANTED[name].says in done.stderr and "next daemon" in done.stderr, "stop said", done.stderr)
+    else:
+        check("stop" not in WANTED[name].fails, name, "went by unnoticed at the stop")
+    disk.mend()
+    s.daemon = None
+    s.start_daemon(env=env(disk))
+    s.flush()
+    check_whole(s)
+    hold.write_text("\n")
+    equal(held.wait(DEADLINE_S), 0, "the held program's status")
+    s.flush()
+    check_whole(s)
+
+
+def life(name, seed=None):
+    """All moments of one daemon's life, and its successor's."""
+    some = random.Random(seed)
+    with Session() as s:
+        disk = Disk(s.dir)
+        left = 0 if seed is None else some.randrange(100000 if name in ("full", "short") else 60)
+        with promise("disk-start"):
+            fail_to_start(s, disk, name, "create")
+        s.start_daemon(env=env(disk))
+        with promise(f"disk-{name}", 3):
+            fail_while_running(s, disk, name, "first", left=left)
+            fail_while_running(s, disk, name, "middle", left=left // 3)
+            fail_while_running(s, disk, name, "checkpoint", MAIN, left=left // 10)
+        with promise("disk-stop"):
+            stop_while_failing(s, disk, name)
+        s.stop_daemon()
+        with promise("disk-start"):
+            fail_to_start(s, disk, name, "open")
+        s.start_daemon(env=env(disk))
+        run_program(s)
+        s.flush()
+        check_whole(s)
+
+
+def wait_for(what, condition):
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        check(time.monotonic() < deadline, what, "does not come")
+
+
+def losses():
+    """Rings of 64 KiB hold 2000 calls: the rest is counted as lost, and the daemon comes back without being asked."""
+    with Session() as s, promise("disk-losses"):
+        disk = Disk(s.dir)
+        s.start_daemon("--ring", "64K", env=env(disk))
+        disk.fail("full")
+        s.run(WORKLOADS / "calls", "--threads", 2, "--calls", 20000)
+        equal(s.cudatrace("flush", status=None).returncode, 1, "flush")
+        waiting = int(status(s)["waiting"])
+        disk.mend()
+        wait_for("recovery", lambda: status(s)["state"] == "ok")
+        s.flush()
+        check_whole(s, lost=None)
+        stored, lost = s.rows("SELECT sum(stored), sum(lost) FROM totals")[0]
+        check(lost > 0 and stored == waiting, "stored", stored, "lost", lost, "waited", waiting)
+        equal(s.value("SELECT sum(calls) FROM losses WHERE cause = 'full'"), lost, "losses by cause")
+
+
+def hung_call():
+    """Nothing but open calls is to be written: a retry that leaves them out does not pass for recovery."""
+    with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") as release, promise("disk-said-once"):
+        disk = Disk(s.dir)
+        s.start_daemon(env=env(disk))
+        held = s.start(WORKLOADS / "hang", env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked,
+                                                "SIMCUDA_BLOCK_RELEASE": release}, stdout=subprocess.PIPE)
+        disk.fail("full")
+        with open(blocked, "rb") as inside:
+            inside.read(1)
+        for _ in range(2):
+            equal(s.cudatrace("flush", status=None).returncode, 1, "flush")
+        equal(log_lines(s), (1, 0), "what the log says while it fails")
+        disk.mend()
+        s.flush()
+        equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls")
+        with open(release, "wb") as go:
+            go.write(b"\n")
+        equal(held.wait(DEADLINE_S), 0, "the held program's status")
+        s.flush()
+        equal(log_lines(s), (1, 1), "what the log says")
+        s.check_identity(lost=0)
+    with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") as release, promise("disk-said-once"):
+        disk, aside = Disk(s.dir), s.dir / "aside.db"
+        s.start_daemon(env=env(disk))
+        held = s.start(WORKLOADS / "hang", env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked,
+                                                "SIMCUDA_BLOCK_RELEASE": release}, stdout=subprocess.PIPE)
+        with open(blocked, "rb") as inside:
+            inside.read(1)
+        s.flush()
+        s.db.rename(aside)
+        wait_for("a failure", lambda: status(s)["state"] != "ok")
+        disk.fail("full")
+        aside.rename(s.db)
+        wait_for("two retries", lambda: disk["hits"] >= 2)
+        equal(log_lines(s), (1, 0), "what the log says while it fails")
+        disk.mend()
+        s.flush()
+        equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls")
+        with open(release, "wb") as go:
+            go.write(b"\n")
+        equal(held.wait(DEADLINE_S), 0, "the held program's status")
+
+
+def checkpoint():
+    """The log cannot be copied into the database: calls are stored all the same, and it is said."""
+    with Session() as s, promise("disk-checkpoint"):
+        disk = Disk(s.dir)
+        s.start_daemon(env=env(disk))
+        disk.fail("full", MAIN)
+        run = WORKLOADS / "calls", "--threads", 2, "--calls", 30000
+        s.run(*run)
+        s.flush()
+        wait_for("a failed checkpoint", lambda: s.run(*run) and status(s)["checkpoints"] != "ok")
+        now = status(s)
+        check(now["state"] == "ok" and "full" in now["checkpoints"], "status says", now)
+        s.flush()
+        check_whole(s)
+        # A daemon that is killed with all in the log, on a disk that still fails.
+        s.daemon.kill()
+        s.daemon.wait()
+        disk.mend()
+        check_whole(s)
+        s.start_daemon(env=env(disk))
+        wait_for("a checkpoint", lambda: s.run(*run) and s.flush() is None and
+                 s.db.stat().st_size > s.value("SELECT count(*) FROM calls") * 10)
+        equal(status(s)["checkpoints"], "ok", "the log behind it")
+        check_whole(s)
+
+
+def expire():
+    """Old calls cannot be taken away: they stay, and go when they can."""
+    with Session() as s, promise("disk-expire"):
+        disk = Disk(s.dir)
+        s.start_daemon("--keep", "1s", env=env(disk))
+        run_program(s)
+        s.flush()
+        disk.fail("write", LOG)
+        wait_for("a failure", lambda: status(s)["state"] != "ok")
+        rows = s.value("SELECT count(*) FROM calls")
+        hits = disk["hits"]
+        wait_for("a retry", lambda: disk["hits"] > hits)
+        equal(s.value("SELECT count(*) FROM calls"), rows, "rows while it fails")
+        equal(log_lines(s), (1, 0), "what the log says while it fails")
+        disk.mend()
+        wait_for("an end of old calls", lambda: s.value("SELECT count(*) FROM calls") == 0)
+        check_whole(s)
+
+
+def under_run():
+    """`cudatrace run` passes on the command's exit status, and says what is missing; the next run stores it."""
+    with Session() as s, promise("disk-run"):
+        disk = Disk(s.dir)
+        run_env = dict(disk.env, CUDATRACE_DAEMON=FAULT_DAEMON)
+        with fifo(s.dir, "go") as go:
+            script = f"read line < {go}; {' '.join(map(str, CALLS))}; exit 7"
+            ran = s.start(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "sh", "-c", script, preload=False,
+                          env=run_env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            with open(go, "w") as begin:
+                disk.fail("full")
+                begin.write("\n")
+            out, said = ran.communicate(timeout=DEADLINE_S)
+        equal(ran.returncode, 7, "the status")
+        check(OUTPUT.fullmatch(out), "it printed", out)
+        check("the trace is incomplete" in said and "full" in said, "run said", said)
+        disk.mend()
+        s.trace(*CALLS, env=run_env)
+        check_whole(s)
+        equal(s.rows("SELECT DISTINCT state FROM processes WHERE exe LIKE '%calls'"), [("exited",)], "states")
+
+
+def replaced():
+    """The database is moved or deleted under the daemon: said at once, nothing is written to what nobody finds, and the next
+    daemon has what was called meanwhile."""
+    for how in ("move", "delete", "delete it alone", "replace"):
+        with Session() as s, contextlib.ExitStack() as stack, promise("disk-replaced"):
+            disk, aside = Disk(s.dir), s.dir / "aside.db"
+            s.start_daemon(env=env(disk))
+            run_program(s)
+            s.flush()
+            before = s.truth()
+            if how == "delete":
+                for path in s.dir.glob("trace.db*"):
+                    path.unlink()
+            elif how == "delete it alone":  # somebody still reads it, and holds its -shm
+                reader = stack.enter_context(contextlib.closing(sqlite3.connect(f"file:{s.db}?mode=ro", uri=True)))
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM call").fetchall()
+                s.db.unlink()
+            else:
+                s.db.rename(aside)
+            if how == "replace":
+                s.db.write_text("Dear reader")
+            wait_for("the daemon's notice", lambda: "moved, deleted or replaced" in status(s)["state"])
+            run_program(s)
+            done = s.cudatrace("flush", status=None)
+            check(done.returncode == 1 and "moved, deleted or replaced" in done.stderr, "flush said", done.stderr)
+            if how == "move":  # back, and on it goes
+                aside.rename(s.db)
+                s.flush()
+                check_whole(s)
+                equal(log_lines(s), (1, 1), "what the log says")
+                s.db.rename(aside)
+                run_program(s)
+            equal(s.cudatrace("stop", status=None).returncode, 1, "stop")
+            equal(s.daemon.wait(DEADLINE_S), 1, "the daemon's exit status")
+            if "delete" not in how:  # all that was stored is in it, the log as well
+                connection_rows = s.value("SELECT count(*) FROM calls", db=aside)
+                check(connection_rows >= sum(before.values()), "the file that was moved has", connection_rows)
+                equal(s.value("PRAGMA integrity_check", db=aside), "ok", "its integrity_check")
+            if how == "replace":
+                equal(s.db.read_text(), "Dear reader", "what stands in its place")
+                s.db.unlink()
+            s.start_daemon(env=env(disk))
+            s.flush()
+            s.check_identity(lost=0)
+            equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
+            truth = s.truth()
+            stored = s.totals() if "delete" in how else collections.Counter(s.totals()) + collections.Counter(
+                {key: calls for *key_, calls in s.rows(
+                    "SELECT pid, totals.name, sum(calls) FROM totals JOIN processes USING (process_id) "
+                    "WHERE layer = 'driver' GROUP BY pid, totals.name", db=aside) for key in [tuple(key_)]})
+            wanted = {key: calls for key, calls in truth.items() if "delete" not in how or key not in before}
+            equal(dict(stored), wanted, "calls in both files")
+
+
+for name in WANTED:
+    began = time.monotonic()
+    life(name)
+    print(f"{name}: {time.monotonic() - began:.1f} s")
+    for seed in range(1, 11 if LONG else 1):
+        life(name, seed)
+for test in losses, hung_call, checkpoint, expire, under_run, replaced:
+    began = time.monotonic()
+    for _ in range(3 if LONG else 1):
+        test()
+    print(f"{test.__name__}: {time.monotonic() - began:.1f} s")

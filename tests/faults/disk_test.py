@@ -1,0 +1,36 @@
+"""A disk that fails when it is told to: the other end of fault_vfs.c, for the tests of this folder."""
+import mmap
+import pathlib
+import struct
+
+FAULTS = ("none", "full", "short", "quota", "write", "readonly", "fsync", "read", "truncate", "shm", "open", "dead")
+MAIN, LOG, SHM, JOURNAL = 1, 2, 4, 8
+FIELDS = ("fault", "kinds", "left", "hits", "changes", "cut_at", "survival")  # struct disk
+NEVER = 2**63
+
+
+class Disk:
+    """The file that $CUDATRACE_DISK names; env is what a daemon needs to have its database there."""
+
+    def __init__(self, directory):
+        self.path = pathlib.Path(directory) / "disk"
+        self.path.write_bytes(bytes(mmap.PAGESIZE))
+        with open(self.path, "r+b") as file:
+            self.map = mmap.mmap(file.fileno(), mmap.PAGESIZE)
+        self.env = {"CUDATRACE_DISK": str(self.path)}
+
+    def __getitem__(self, field):
+        return struct.unpack_from("<Q", self.map, 8 * FIELDS.index(field))[0]
+
+    def __setitem__(self, field, value):
+        struct.pack_into("<Q", self.map, 8 * FIELDS.index(field), value)
+
+    def fail(self, fault, kinds=MAIN | LOG | SHM | JOURNAL, left=0):
+        """From now on, once `left` operations, or bytes of a disk that becomes full, have gone well."""
+        self["kinds"], self["left"], self["hits"] = kinds, left, 0
+        self["fault"] = FAULTS.index(fault)
+
+    def mend(self):
+        """How often the fault has struck."""
+        self["fault"] = 0
+        return self["hits"]

@@ -1,0 +1,70 @@
+"""A file system that is really full, and then larger: as disk.py, with the kernel's own errors. Wants to mount one."""
+import os
+import subprocess
+import sys
+import time
+
+from fault_test import DEADLINE_S, WORKLOADS, check, cudatrace_test, equal, promise, skip
+
+if "CUDATRACE_MOUNTS" not in os.environ:
+    env = dict(os.environ, CUDATRACE_MOUNTS="own")
+    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
+        mount = "mount -t tmpfs -o size=16k none /mnt"
+        if subprocess.run([*unshare, "sh", "-c", mount], capture_output=True, timeout=DEADLINE_S).returncode == 0:
+            os.execvpe("unshare", [*unshare, sys.executable, *sys.argv], env)
+    skip("no mount namespace to be had")
+
+
+def status(s):
+    return dict(line.split(" ", 1) for line in s.cudatrace("status").stdout.splitlines() if " " in line)
+
+
+def wait_for(what, condition):
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        check(time.monotonic() < deadline, what, "does not come")
+
+
+with cudatrace_test.Session() as s, promise("full-tmpfs"):
+    folder = s.dir / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=True)
+    try:
+        s.db = folder / "trace.db"
+        s.start_daemon()
+        program = WORKLOADS / "calls", "--threads", 2, "--calls", 4000
+        wait_for("a full disk", lambda: s.run(*program) and s.cudatrace("flush", status=None).returncode == 1)
+        now = status(s)
+        check("full" in now["state"] and int(now["waiting"]) > 0, "status says", now)
+        s.run(*program)
+        done = s.cudatrace("flush", status=None)
+        check(done.returncode == 1 and "full" in done.stderr, "flush said", done.stderr)
+        subprocess.run(["mount", "-o", "remount,size=256m", folder], check=True)
+        wait_for("recovery", lambda: status(s)["state"] == "ok")
+        s.flush()
+        s.check_identity(lost=0)
+        s.check_truth()
+        equal(s.value("PRAGMA integrity_check"), "ok", "integrity_check")
+        # No room for as much as a line: what cannot be said in the log is said behind it.
+        rows = s.value("SELECT count(*) FROM calls")
+        with open(folder / "filler", "wb", buffering=0) as filler:
+            try:
+                while filler.write(bytes(65536)):
+                    pass
+            except OSError:
+                pass
+        wait_for("a full disk", lambda: s.run(*program) and s.cudatrace("flush", status=None).returncode == 1)
+        s.cudatrace("stop", status=1)
+        equal(s.daemon.wait(DEADLINE_S), 1, "the daemon's exit status")
+        (folder / "filler").unlink()
+        s.start_daemon()
+        s.flush()
+        s.check_identity(lost=0)
+        s.check_truth()
+        check(s.value("SELECT count(*) FROM calls") >= rows + 8000, "calls of the full disk are missing")
+        s.stop_daemon()
+    finally:
+        if s.daemon and s.daemon.poll() is None:
+            s.daemon.kill()
+            s.daemon.wait()
+        subprocess.run(["umount", folder], check=True)
