@@ -16,6 +16,7 @@
 
 enum {
     NUMBERED_MAX = 10000,
+    STEPS_MAX = 1000000, /* of SQLite's machine, where a look takes a few dozen */
 };
 
 static int fail(char *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -51,6 +52,26 @@ static int query_text(sqlite3 *connection, const char *sql, char *text, size_t b
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : rc;
 }
 
+static int give_up(void *data)
+{
+    (void)data;
+    return 1;
+}
+
+/* A file may come from anywhere and say that it is ours: nothing that its schema brings along runs here. */
+static void distrust(sqlite3 *connection)
+{
+    static const struct {
+        int option, value;
+    } settings[] = {
+        { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
+        { SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },
+    };
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
+}
+
 enum verdict { REFUSED = -1, EMPTY, OURS, OTHER_BOOT };
 
 /* Looks without writing: read-only, so that a foreign file stays as it is. */
@@ -74,6 +95,8 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     char application[32], version[32], objects[32], boot[64];
     int rc = sqlite3_open_v2(path, &connection, SQLITE_OPEN_READONLY, NULL);
     sqlite3_busy_timeout(connection, 2000);
+    distrust(connection);
+    sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL); /* `meta` may be a view without end */
     if (rc == SQLITE_OK)
         rc = query_text(connection, "SELECT count(*) FROM sqlite_master", objects, sizeof(objects));
     enum verdict verdict = OURS;
@@ -196,6 +219,7 @@ static int open_connection(struct ct_database *database, enum verdict verdict, c
     sqlite3 **connection = &database->connection;
     int rc = sqlite3_open_v2(database->path, connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     sqlite3_busy_timeout(*connection, 5000);
+    distrust(*connection);
     /* Synchronous NORMAL: a power cut may cost the last commits and never the database. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(

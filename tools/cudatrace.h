@@ -75,6 +75,14 @@ bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes);
 /* Copies what is left of the answer. */
 void ct_client_copy(int fd, FILE *to);
 
+/* ---- printable.c: text of unknown origin ---- */
+
+/* A copy, to be freed, with what would steer a terminal written as \n, \t or \xNN: control characters, marks of
+ * direction, bytes that are no UTF-8. NULL without memory. */
+char *ct_printable(const char *text, size_t bytes);
+/* The character at `text`, of `bytes` at most, and its length; 0 where there is none. */
+size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point);
+
 /* ---- query.c: databases and results ---- */
 
 struct sqlite3;
@@ -94,6 +102,8 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
 struct sqlite3 *ct_trace_open(const struct ct_options *options);
 /* False for a name that is no format. */
 bool ct_format_parse(const char *name, enum ct_format *format);
+/* Nothing but reading from here on, whatever a query or the schema of the file asks for. */
+void ct_trace_confine(struct sqlite3 *connection);
 /* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. */
 int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, FILE *to);
 
