@@ -395,12 +395,14 @@ static int start(struct daemon *daemon, char *message)
     if (!error)
         error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, on_process, daemon,
                                 &daemon->watch);
-    if (!error)
-        error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands);
+    const char *what = "";
+    if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
+        what = socket_path; /* another user's stands in the way, say */
     if (!error)
         error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon);
     if (error) {
-        snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot start: %s", uv_strerror(error));
+        snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot start: %s%s%s", what, *what ? ": " : "",
+                 uv_strerror(error));
         return 1;
     }
     uv_signal_start(&daemon->term, on_signal, SIGTERM);

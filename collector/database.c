@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,47 @@ static int fail(char *message, const char *format, ...)
     vsnprintf(message, CT_STORE_MESSAGE_BYTES, format, arguments);
     va_end(arguments);
     return -1;
+}
+
+static struct ct_private_readers readers = { .mode = 0600, .group = (gid_t)CT_NO_GROUP };
+
+void ct_database_share(const struct ct_private_readers *who)
+{
+    readers = *who;
+}
+
+/* SQLite gives the mode of the database, and as root its group, to what it makes beside it, whatever the
+ * umask is: so the database comes first. */
+static int own(const char *path, const struct ct_private_readers *who, char *message)
+{
+    static const char *const ends[] = { "", "-journal", "-wal", "-shm" };
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char file[4096 + 16], reason[4096 + 256];
+        snprintf(file, sizeof(file), "%s%s", path, ends[i]);
+        if (ct_private_own(file, who, reason, sizeof(reason)) != 0)
+            return fail(message, "%s: remove it, or name another file with --db", reason);
+    }
+    return 0;
+}
+
+int ct_database_own(const char *path, char message[CT_STORE_MESSAGE_BYTES])
+{
+    return own(path, &readers, message);
+}
+
+/* A link of ours, or of root's, may lead to the database; another user's leads where he likes. */
+static int follow_link(char path[4096], char *message)
+{
+    struct stat status;
+    char target[PATH_MAX];
+    if (lstat(path, &status) != 0 || !S_ISLNK(status.st_mode))
+        return 0;
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+        return fail(message, "'%s' is a link that another user made: name another file with --db", path);
+    if (!realpath(path, target) || strlen(target) + 16 > 4096)
+        return fail(message, "cannot open database '%s': %s", path, strerror(errno));
+    strcpy(path, target);
+    return 0;
 }
 
 static void read_line(const char *path, char *text, size_t bytes)
@@ -91,6 +133,9 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     if (status.st_size == 0)
         return EMPTY;
 
+    /* SQLite would read what somebody else has put beside it. */
+    if (own(path, NULL, message) != 0)
+        return REFUSED;
     sqlite3 *connection = NULL;
     char application[32], version[32], objects[32], boot[64];
     int rc = sqlite3_open_v2(path, &connection, SQLITE_OPEN_READONLY, NULL);
@@ -147,7 +192,7 @@ static int lock(struct ct_database *database, bool *created, char *message)
 {
     const char *path = database->path;
     *created = false;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
         fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         *created = fd >= 0;
@@ -250,6 +295,8 @@ int ct_database_open(struct ct_database *database, const char *path, const char 
     enum verdict verdict = OTHER_BOOT;
     for (int number = 1; verdict == OTHER_BOOT && number < NUMBERED_MAX; number++) {
         numbered(database->path, sizeof(database->path), path, number);
+        if (follow_link(database->path, message) != 0)
+            return -1;
         verdict = inspect(database->path, boot_id, message);
     }
     if (verdict == OTHER_BOOT)
@@ -257,9 +304,13 @@ int ct_database_open(struct ct_database *database, const char *path, const char 
                     "'%s' and its numbered successors belong to earlier boots: name another file with --db",
                     path);
     bool created = false;
-    if (verdict == REFUSED || lock(database, &created, message) != 0)
+    /* Also where the database is still to be made: what would be taken away again after a failure is ours. */
+    if (verdict == REFUSED || own(database->path, NULL, message) != 0 ||
+        lock(database, &created, message) != 0)
         return -1;
-    if (open_connection(database, verdict, session, boot_id, message) == 0)
+    if (ct_database_own(database->path, message) == 0 &&
+        open_connection(database, verdict, session, boot_id, message) == 0 &&
+        ct_database_own(database->path, message) == 0)
         return 0;
     /* What we made and could not fill goes again: nothing is left of a start that failed. */
     ct_database_close(database);

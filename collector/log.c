@@ -1,8 +1,11 @@
 #include "log.h"
 
+#include "private_file.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,7 +29,12 @@ void ct_log(const char *format, ...)
     const int length = snprintf(line, sizeof(line), "%s cudatraced[%d]: %s\n", stamp, (int)getpid(), text);
     int fd = STDERR_FILENO;
     if (log_path)
-        fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (log_path && fd >= 0 &&
+        (ct_private_own_fd(fd, log_path, NULL, text, sizeof(text)) != 0 || fchmod(fd, 0600) != 0)) {
+        close(fd);
+        fd = -1;
+    }
     /* A line that cannot be written has nowhere else to go. */
     if (fd < 0 || write(fd, line, (size_t)length) < 0)
         return;

@@ -1,6 +1,7 @@
 /* cudatraced: options, going to the background, exit status. */
 #include "daemon.h"
 #include "log.h"
+#include "private_file.h"
 #include "segment.h"
 #include "session.h"
 
@@ -238,6 +239,11 @@ int main(int argc, char **argv)
         return wrong("--db %s: the path is too long", database);
     options.database = path;
     snprintf(log_path, sizeof(log_path), "%s.log", path);
+    char message[CT_STORE_MESSAGE_BYTES];
+    if (!foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {
+        fprintf(stderr, "cudatraced: the log %s: name another --db, or remove it\n", message);
+        return EXIT_FAILURE;
+    }
     struct readiness readiness = { .fd = -1, .log_path = log_path };
     return foreground ? run(&options, &readiness) : run_in_background(&options, &readiness);
 }

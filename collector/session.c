@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include "clock_source.h"
+#include "private_file.h"
 #include "segment.h"
 
 #include <errno.h>
@@ -55,15 +56,17 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
     ct_session_control_path(session->path, session->uid, name);
     for (;;) {
         session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        struct stat status;
-        if (session->fd < 0 || fstat(session->fd, &status) != 0) {
-            snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s",
-                     session->path, strerror(errno));
+        if (session->fd < 0) {
+            snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s%s",
+                     session->path, strerror(errno),
+                     errno == EACCES || errno == ELOOP
+                         ? ": it may be another user's: remove it, or choose another --session"
+                         : "");
             goto fail;
         }
-        if (status.st_uid != session->uid || !S_ISREG(status.st_mode)) {
-            snprintf(message, CT_STORE_MESSAGE_BYTES,
-                     "%s is not this user's: remove it, or choose another --session", session->path);
+        char reason[CT_STORE_MESSAGE_BYTES / 2];
+        if (ct_private_own_fd(session->fd, session->path, &CT_PRIVATE, reason, sizeof(reason)) != 0) {
+            snprintf(message, CT_STORE_MESSAGE_BYTES, "%s: remove it, or choose another --session", reason);
             goto fail;
         }
         if (lock(session->fd) != 0) {

@@ -178,8 +178,8 @@ static struct ct_control *find_daemon(const char *session)
     struct stat status;
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        status.st_size >= (off_t)sizeof(*control) && fcntl(fd, F_GETLK, &lock) == 0 &&
-        lock.l_type != F_UNLCK) {
+        (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
+        fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) {
         void *map = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         control = map == MAP_FAILED ? NULL : map;
     }
@@ -314,9 +314,10 @@ static struct ct_segment *create_segment(const char *session, uint64_t ring_byte
         return NULL;
     struct stat status;
     void *map = MAP_FAILED;
-    /* The header and the directory's first page; first, since it knows about limits. */
-    if (file_status(fd, &status) == 0 && allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 &&
-        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0)
+    /* The header and the directory's first page; first, since it knows about limits. A umask may have taken
+     * the owner's own rights, and the daemon's with them. */
+    if (file_status(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
+        allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 && allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0)
         map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (map == MAP_FAILED) {
