@@ -29,7 +29,7 @@ struct daemon {
     struct ct_worker *worker;
     struct ct_watch *watch;
     struct ct_commands *commands;
-    uv_timer_t pace, housekeeping, unused;
+    uv_timer_t pace, housekeeping, unused, flush_due;
     uv_signal_t term, interrupt;
     struct followed *followed;
     struct ct_report last;
@@ -100,7 +100,7 @@ static void end_earlier_images(struct daemon *daemon, const struct ct_process *p
     for (struct followed *f = daemon->followed; f; f = f->next) {
         const struct ct_segment *facts = &f->process->facts;
         if (facts->pid == process->facts.pid && facts->process_start == process->facts.process_start &&
-            facts->image_ns < process->facts.image_ns)
+            facts->uid == process->facts.uid && facts->image_ns < process->facts.image_ns)
             note_end(f);
     }
 }
@@ -146,8 +146,9 @@ static void close_process(struct daemon *daemon, struct ct_process *process)
         ct_log("process %d (%s) is let go: %s", process->facts.pid, process->facts.exe, process->broken);
     char path[CT_NAME_BYTES];
     memcpy(path, process->path, sizeof(path));
+    struct ct_user *user = process->user;
     ct_process_close(process, true);
-    ct_watch_forget(daemon->watch, path);
+    ct_watch_forget(daemon->watch, path, user);
 }
 
 /* Looks for new segments; what the hooks have counted before the look is known after it. */
@@ -181,6 +182,11 @@ static void look_around(struct daemon *daemon)
 
 static void stop_loop(struct daemon *daemon);
 
+static bool holds(uint32_t uid, const void *report)
+{
+    return ct_report_holds(report, uid);
+}
+
 static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
@@ -204,7 +210,7 @@ static void on_batch(const struct ct_report *report, void *data)
             ct_log("the database can be written again");
         daemon->failing = failed;
     }
-    ct_commands_flushed(daemon->commands, report->flushed_ns, failed ? report->error : NULL);
+    ct_commands_flushed(daemon->commands, report->flushed_ns, holds, report, failed ? report->error : NULL);
     const uint64_t waiting = ct_commands_waiting(daemon->commands);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
     daemon->batch_ms = now_ms;
@@ -252,11 +258,32 @@ static void on_housekeeping(uv_timer_t *timer)
 
 /* ---- commands ---- */
 
+static void on_flush_due(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    look_around(daemon);
+    ct_worker_request_flush(daemon->worker, ct_commands_waiting(daemon->commands));
+}
+
+/* Users may flush as often as they like: in the system's session the look around is one for all who asked
+ * within ten milliseconds. */
 static void on_flush(uint64_t flush_ns, void *data)
 {
     struct daemon *daemon = data;
+    if (daemon->options->system) {
+        if (!uv_is_active((uv_handle_t *)&daemon->flush_due))
+            uv_timer_start(&daemon->flush_due, on_flush_due, GATHER_MS, 0);
+        return;
+    }
     look_around(daemon);
     ct_worker_request_flush(daemon->worker, flush_ns);
+}
+
+static void on_status_for_others(char *text, size_t bytes, void *data)
+{
+    const struct daemon *daemon = data;
+    snprintf(text, bytes, "session %s\ndaemon %d\nserves all users\nstate %s\n", daemon->session.name,
+             (int)getpid(), daemon->failing ? "the trace cannot be written" : "ok");
 }
 
 static void on_status(char *text, size_t bytes, void *data)
@@ -340,9 +367,9 @@ static void stop_loop(struct daemon *daemon)
 {
     if (uv_is_closing((uv_handle_t *)&daemon->pace))
         return;
-    uv_handle_t *const handles[] = { (uv_handle_t *)&daemon->pace, (uv_handle_t *)&daemon->housekeeping,
-                                     (uv_handle_t *)&daemon->unused, (uv_handle_t *)&daemon->term,
-                                     (uv_handle_t *)&daemon->interrupt };
+    uv_handle_t *const handles[] = { (uv_handle_t *)&daemon->pace,      (uv_handle_t *)&daemon->housekeeping,
+                                     (uv_handle_t *)&daemon->unused,    (uv_handle_t *)&daemon->term,
+                                     (uv_handle_t *)&daemon->interrupt, (uv_handle_t *)&daemon->flush_due };
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
         uv_close(handles[i], NULL);
     struct ct_process *const left = ct_worker_destroy(daemon->worker);
@@ -364,8 +391,8 @@ static void stop_loop(struct daemon *daemon)
 static int start(struct daemon *daemon, char *message)
 {
     const struct ct_daemon_options *options = daemon->options;
-    if (ct_session_open(&daemon->session, options->session, options->ring_bytes, options->clock, message) !=
-        0)
+    if (ct_session_open(&daemon->session, options->session, options->system, options->ring_bytes,
+                        options->clock, message) != 0)
         return 1;
     if (ct_store_open(options->database, options->session, &daemon->store, message) != 0) {
         ct_session_close(&daemon->session);
@@ -375,6 +402,8 @@ static int start(struct daemon *daemon, char *message)
     uv_timer_init(&daemon->loop, &daemon->pace);
     uv_timer_init(&daemon->loop, &daemon->housekeeping);
     uv_timer_init(&daemon->loop, &daemon->unused);
+    uv_timer_init(&daemon->loop, &daemon->flush_due);
+    daemon->flush_due.data = daemon;
     uv_signal_init(&daemon->loop, &daemon->term);
     uv_signal_init(&daemon->loop, &daemon->interrupt);
     daemon->pace.data = daemon->housekeeping.data = daemon->unused.data = daemon;
@@ -384,6 +413,8 @@ static int start(struct daemon *daemon, char *message)
                                                 .stop = on_stop,
                                                 .set = on_set,
                                                 .status = on_status,
+                                                .status_for_others = on_status_for_others,
+                                                .system = options->system,
                                                 .may_hold = may_hold,
                                                 .holders = on_holders,
                                                 .database = ct_store_path(daemon->store),
@@ -393,8 +424,8 @@ static int start(struct daemon *daemon, char *message)
     int error = ct_worker_create(&daemon->loop, daemon->store, daemon->session.control, options->keep_ns,
                                  on_batch, daemon, &daemon->worker);
     if (!error)
-        error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, on_process, daemon,
-                                &daemon->watch);
+        error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, options->system,
+                                on_process, daemon, &daemon->watch);
     const char *what = "";
     if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
         what = socket_path; /* another user's stands in the way, say */

@@ -13,6 +13,7 @@ struct ct_daemon_options {
     uint64_t ring_bytes;
     uint64_t keep_ns;       /* calls that returned longer ago are taken away; 0: none */
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the one that the kernel trusts */
+    bool system;            /* for the processes of all users; root alone may */
     bool leave_when_unused; /* goes when its last holder goes: started by `cudatrace run` */
 };
 

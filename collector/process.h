@@ -13,6 +13,7 @@
 #include "session_names.h"
 #include "store.h"
 #include "timeline.h"
+#include "user.h"
 
 #include <stdatomic.h>
 
@@ -50,10 +51,12 @@ struct ct_process {
     uint32_t function_count, function_room;
     struct ct_lane_source **lanes;
     uint32_t lane_count;
-    bool open_saved;         /* the database has the open calls of `open_signature`, and no others */
+    uint64_t synced_ns; /* the batch at which it was looked at last: lanes that come later begin behind it */
+    bool open_saved;    /* the database has the open calls of `open_signature`, and no others */
     uint64_t open_signature; /* 0 also where none is open */
     uint64_t unlaned_saved;  /* calls of segment->unlaned */
 
+    struct ct_user *user;    /* in the system's session; otherwise NULL */
     struct ct_process *next; /* the worker's list */
     void *loop_data;         /* the loop thread's */
 };
@@ -67,9 +70,10 @@ struct ct_batch {
     bool snapshot_open; /* open calls are to be saved */
 };
 
-/* Opens the segment file at `path`. 0 and a process that the caller owns; -EAGAIN when its header is not
- * complete yet; -errno otherwise, with *reason a short text. */
-int ct_process_open(const char *path, struct ct_process **process, const char **reason);
+/* Opens the segment file at `path`, which must be that of `user`, and so must be the process behind it; NULL
+ * for this process's own user, who deceives nobody but himself. 0 and a process that the caller owns; -EAGAIN
+ * when its header is not complete yet; -errno otherwise, with *reason a short text. */
+int ct_process_open(const char *path, struct ct_user *user, struct ct_process **process, const char **reason);
 /* Whether a process of the database runs: by its descriptor where it is one of the list `processes`, since
  * its pid may be one of another namespace; else process `pid` must be the one that started then. */
 bool ct_process_alive(int64_t process_id, int32_t pid, uint64_t start_ticks, const void *processes);
@@ -81,6 +85,10 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch);
 /* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions.
  * Bounded waits only. */
 void ct_process_watermark(struct ct_process *process, struct ct_batch *batch);
+/* Slots that are published and not stored, behind ct_process_watermark(). */
+uint64_t ct_process_waiting(const struct ct_process *process);
+/* Leaves all but `share` of `of` parts of them for the next batch. */
+void ct_process_hold_back(struct ct_process *process, uint64_t share, uint64_t of);
 /* Adds the lanes to the merge. */
 int ct_process_add(struct ct_process *process, struct ct_merge *merge);
 /* Saves positions, sums, losses and open calls. */

@@ -19,7 +19,8 @@ int ct_store_process(struct ct_store *store, const struct ct_process_facts *fact
         return -1;
     if (ct_store_run(store,
                      ct_store_bind(store, FORGIVE_EARLIER_IMAGES,
-                                   VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns)),
+                                   VALUES(facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns,
+                                          facts->uid)),
                      NULL) != 0)
         return -1;
     statement = ct_store_bind(store, INSERT_SEGMENT, VALUES(*process_id));

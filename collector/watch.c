@@ -14,6 +14,8 @@
 /* A segment that was seen: being read, or refused for good. */
 struct seen {
     char path[CT_NAME_BYTES];
+    struct ct_user *refused; /* whose it is, where it is no segment */
+    uint32_t scan;           /* when it was in the directory last */
     struct seen *next;
 };
 
@@ -21,7 +23,11 @@ enum { SEEN_BUCKETS = 1024 };
 
 struct ct_watch {
     uv_fs_event_t event;
-    char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory */
+    bool system;
+    struct ct_users users;
+    char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory; a system's: behind the
+                                   user */
+    uint32_t scan;
     struct seen *seen[SEEN_BUCKETS];
     void (*on_process)(struct ct_process *process, void *data);
     void *data;
@@ -55,8 +61,10 @@ static struct seen *remember(struct ct_watch *watch, const char *path)
     return seen;
 }
 
-void ct_watch_forget(struct ct_watch *watch, const char *path)
+void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *user)
 {
+    if (user)
+        user->segments--;
     for (struct seen **link = bucket(watch, path); *link; link = &(*link)->next) {
         if (strcmp((*link)->path, path) == 0) {
             struct seen *gone = *link;
@@ -79,30 +87,90 @@ static bool is_left_over(const char *path, pid_t pid)
            now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
 }
 
-static void consider(struct ct_watch *watch, const char *path)
+/* Whether there is something left of a user's share; NULL for the daemon's own, whose all of it is. */
+static bool may_take(struct ct_user *user, const char *path)
 {
-    if (find(watch, path))
+    if (!user)
+        return true;
+    if (user->segments >= CT_USER_SEGMENTS_MAX) {
+        ct_user_complain(user, "he has as many as are taken of one user at once", path);
+        return false;
+    }
+    if (user->refused >= CT_USER_REFUSED_MAX) {
+        ct_user_complain(user, "too many of his files are no segments", path);
+        return false;
+    }
+    return user->looks++ < CT_USER_LOOKS_MAX; /* more at the next look */
+}
+
+static void refuse(struct seen *seen, struct ct_user *user, const char *reason)
+{
+    if (!user) {
+        ct_log("segment %s is left alone: %s", seen->path, reason);
+        return;
+    }
+    seen->refused = user;
+    user->refused++;
+    ct_user_complain(user, reason, seen->path);
+}
+
+/* `pid` is where it stands in the path. */
+static void consider(struct ct_watch *watch, const char *path, const char *pid, struct ct_user *user)
+{
+    struct seen *seen = find(watch, path);
+    if (seen)
+        seen->scan = watch->scan;
+    if (seen || !may_take(user, path))
         return;
     struct ct_process *process;
     const char *reason;
-    const int error = ct_process_open(path, &process, &reason);
+    const int error = ct_process_open(path, user, &process, &reason);
     if (error == -EAGAIN || error == -ENOENT || error == -ENOMEM) {
         /* Not complete yet, or gone again: the hook rings when it is done. One that was killed before never
          * will. */
-        const char *pid = strrchr(path, '/') + 1 + strlen(watch->prefix);
         if (error == -EAGAIN && is_left_over(path, (pid_t)strtol(pid, NULL, 10)))
             unlink(path);
         return;
     }
-    if (!remember(watch, path)) {
-        if (!error)
-            ct_process_close(process, false);
+    seen = remember(watch, path);
+    if (!seen && !error)
+        ct_process_close(process, false);
+    if (!seen)
         return;
-    }
-    if (error)
-        ct_log("segment %s is left alone: %s", path, reason);
-    else
+    seen->scan = watch->scan;
+    if (error) {
+        refuse(seen, user, reason);
+    } else {
+        if (user)
+            user->segments++;
         watch->on_process(process, watch->data);
+    }
+}
+
+/* The user of a name "cudatrace.UID.…", whose rest goes to *rest; NULL, with *rest too, when it is no such
+ * name or the file is not of that user. */
+static struct ct_user *owner_of(struct ct_watch *watch, const char *name, const char *path, const char **rest)
+{
+    static const char head[] = "cudatrace.";
+    struct stat status;
+    char *end;
+    *rest = NULL;
+    if (strncmp(name, head, sizeof(head) - 1) != 0 || name[sizeof(head) - 1] < '0' ||
+        name[sizeof(head) - 1] > '9')
+        return NULL;
+    const unsigned long uid = strtoul(name + sizeof(head) - 1, &end, 10);
+    const size_t length = strlen(watch->prefix);
+    if (*end != '.' || uid >= UINT32_MAX || strncmp(end, watch->prefix, length) != 0 ||
+        lstat(path, &status) != 0)
+        return NULL;
+    /* The owner's share pays for it, whatever name he chose. */
+    struct ct_user *user = ct_users_find(&watch->users, status.st_uid);
+    if (user && status.st_uid != uid) {
+        ct_user_complain(user, "its name is another user's", path);
+        return NULL;
+    }
+    *rest = end + length;
+    return user;
 }
 
 /* Considers what is a segment of the session by its name in the directory. */
@@ -110,11 +178,33 @@ static void consider_name(struct ct_watch *watch, const char *name)
 {
     const size_t prefix_length = strlen(watch->prefix);
     char path[CT_NAME_BYTES];
-    if (strncmp(name, watch->prefix, prefix_length) != 0 || name[prefix_length] < '0' ||
-        name[prefix_length] > '9')
+    if ((size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) >= sizeof(path))
         return;
-    if ((size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) < sizeof(path))
-        consider(watch, path);
+    const char *rest = NULL;
+    struct ct_user *user = NULL;
+    if (watch->system)
+        user = owner_of(watch, name, path, &rest);
+    else if (strncmp(name, watch->prefix, prefix_length) == 0)
+        rest = name + prefix_length;
+    if (rest && *rest >= '0' && *rest <= '9' && (user || !watch->system))
+        consider(watch, path, rest, user);
+}
+
+/* Names that are no longer in the directory, and had no segment behind them. */
+static void forget_refused(struct ct_watch *watch)
+{
+    for (size_t i = 0; i < SEEN_BUCKETS; i++) {
+        for (struct seen **link = &watch->seen[i]; *link;) {
+            struct seen *seen = *link;
+            if (!seen->refused || seen->scan == watch->scan) {
+                link = &seen->next;
+                continue;
+            }
+            seen->refused->refused--;
+            *link = seen->next;
+            free(seen);
+        }
+    }
 }
 
 void ct_watch_scan(struct ct_watch *watch)
@@ -122,9 +212,12 @@ void ct_watch_scan(struct ct_watch *watch)
     DIR *directory = opendir(CT_SHM_DIR);
     if (!directory)
         return;
+    watch->scan++;
+    ct_users_look_anew(&watch->users);
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
         consider_name(watch, entry->d_name);
     closedir(directory);
+    forget_refused(watch);
 }
 
 /* The file itself, and not all that are there: a thousand programs that start at once would else have each of
@@ -139,7 +232,7 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
         consider_name(watch, name);
 }
 
-int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
+int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session, bool system,
                     void (*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **result)
 {
@@ -148,9 +241,13 @@ int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
         return UV_ENOMEM;
     watch->on_process = on_process;
     watch->data = data;
+    watch->system = system;
     char path[CT_NAME_BYTES];
     ct_session_control_path(path, uid, session);
-    snprintf(watch->prefix, sizeof(watch->prefix), "%s.", strrchr(path, '/') + 1);
+    if (system)
+        snprintf(watch->prefix, sizeof(watch->prefix), ".%s.system.", session);
+    else
+        snprintf(watch->prefix, sizeof(watch->prefix), "%s.", strrchr(path, '/') + 1);
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);
     if (!error && uv_fs_event_start(&watch->event, on_event, CT_SHM_DIR, 0) != 0)
@@ -169,6 +266,7 @@ static void free_watch(uv_handle_t *handle)
             free(gone);
         }
     }
+    ct_users_finish(&watch->users);
     free(watch);
 }
 

@@ -30,7 +30,7 @@ INSERT INTO function (layer, name, category) VALUES (?1, ?2, ?3)
 -- name: insert_process
 INSERT INTO process (pid, start_ticks, image_ns, uid, started_ns, exe, cmdline, state)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
-    ON CONFLICT (pid, start_ticks, image_ns) DO UPDATE SET ended_ns = NULL, state = 'running'
+    ON CONFLICT (pid, start_ticks, image_ns, uid) DO UPDATE SET ended_ns = NULL, state = 'running'
     RETURNING process_id;
 
 -- An image that did not say goodbye was killed, unless the process went on as another image (exec).
@@ -40,13 +40,14 @@ UPDATE process
        state = CASE WHEN ?3 = 'killed' AND EXISTS (SELECT 1 FROM process AS later
                                                     WHERE later.pid = process.pid
                                                       AND later.start_ticks = process.start_ticks
+                                                      AND later.uid = process.uid
                                                       AND later.image_ns > process.image_ns)
                     THEN 'exited' ELSE ?3 END
  WHERE process_id = ?1;
 
 -- The same for images whose end was written before the next one was found.
 -- name: forgive_earlier_images
-UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND state = 'killed';
+UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
 -- name: insert_segment
 INSERT INTO segment (process_id, name) VALUES (?1, ?2)

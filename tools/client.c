@@ -10,11 +10,28 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-int ct_client_connect(const char *session)
+int ct_client_connect_own(const char *session)
 {
     char path[CT_NAME_BYTES];
     ct_session_socket_path(path, (uint32_t)geteuid(), session);
     return ct_client_connect_path(path);
+}
+
+int ct_client_connect(const char *session)
+{
+    char path[CT_NAME_BYTES];
+    int fd = ct_client_connect_own(session);
+    if (fd >= 0 || geteuid() == 0)
+        return fd;
+    ct_session_socket_path(path, 0, session);
+    fd = ct_client_connect_path(path);
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    if (fd >= 0 && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != 0)) {
+        close(fd); /* a name like that can be anybody's */
+        fd = -1;
+    }
+    return fd;
 }
 
 int ct_client_connect_path(const char *path)
@@ -66,6 +83,12 @@ static bool same_database(const struct ct_options *options, int fd)
         return true;
     if (!ct_client_ask(fd, "database", answer, sizeof(answer)))
         return false;
+    if (strncmp(answer, "error ", 6) == 0) {
+        ct_fail(EXIT_FAILURE,
+                "session '%s' is served by the system's daemon, whose trace is root's: leave --db away",
+                options->session);
+        return false;
+    }
     char *wanted = realpath(options->database, NULL);
     char *served = realpath(answer, NULL);
     const bool same = wanted && served && strcmp(wanted, served) == 0;
@@ -146,6 +169,10 @@ int ct_stop(int argc, char **argv)
     const int fd = ask(argc, argv, help, "stop", answer, sizeof(answer), &status);
     if (fd < 0)
         return status;
+    if (strncmp(answer, "error ", 6) == 0) {
+        close(fd);
+        return ct_fail(EXIT_FAILURE, "stop: %s", answer + 6);
+    }
     ct_client_copy(fd, stdout); /* until the daemon is gone */
     close(fd);
     return EXIT_SUCCESS;

@@ -34,7 +34,7 @@ static enum serving read_control(const char *path, struct ct_control *control)
     const bool there =
         fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
         pread(fd, control, sizeof(*control), 0) >= (ssize_t)offsetof(struct ct_control, anchors);
-    const bool held = there && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    const bool held = there && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK;
     close(fd);
     if (held)
         return SERVED;

@@ -100,7 +100,7 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
     const char *path = options->database ? options->database : "trace.db";
     if (!options->database && options->session_given) {
         const int daemon = ct_client_connect(options->session);
-        if (daemon >= 0 && ct_client_ask(daemon, "database", served, sizeof(served)))
+        if (daemon >= 0 && ct_client_ask(daemon, "database", served, sizeof(served)) && served[0] == '/')
             path = served;
         if (daemon >= 0)
             close(daemon);

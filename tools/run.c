@@ -28,7 +28,7 @@ static const char help[] =
     "database add to it.\n"
     "\n"
     "  --db FILE       the database (default: ./trace.db, or what the session's daemon\n"
-    "                  writes)\n"
+    "                  writes; with it the system's daemon is passed over)\n"
     "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
     "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
     "                  started (default: 1M)\n"
@@ -99,7 +99,9 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
 
 static int try_hold(const struct run_options *options, char *database, size_t bytes)
 {
-    const int fd = ct_client_connect(options->common.session);
+    /* Who names a database wants one of his own, which the system's daemon does not write. */
+    const char *session = options->common.session;
+    const int fd = options->common.database ? ct_client_connect_own(session) : ct_client_connect(session);
     char answer[4200];
     if (fd < 0)
         return -1;
@@ -266,7 +268,7 @@ static void tell(const char *database, bool nothing)
                         "statically or with musl, is set-user-ID, or clears LD_PRELOAD; `cudatrace doctor -- "
                         "COMMAND` says more\n");
     else if (isatty(STDERR_FILENO))
-        fprintf(stderr, "cudatrace: traced into %s\n", database);
+        fprintf(stderr, "cudatrace: traced into %s\n", *database ? database : "the system's trace");
 }
 
 static bool on_run_option(int option, const char *value, void *data)
@@ -316,7 +318,7 @@ int ct_run(int argc, char **argv)
     const int daemon = hold_daemon(&options, database, sizeof(database), &status);
     if (daemon < 0)
         return status;
-    if (writes_other(&options, database))
+    if (*database && writes_other(&options, database))
         return ct_fail(EXIT_FAILURE,
                        "run: session '%s' is served by a daemon that writes %s: leave --db away, or choose "
                        "another --session",

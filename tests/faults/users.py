@@ -1,11 +1,14 @@
 """Several users: sessions whose programs run as another one than root, and what a user can do to files of another.
 
 The files of the build are copied to where every user can read them, since a checkout often lies in a home."""
+import atexit
 import contextlib
 import errno
+import glob
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 
 import fault_test
@@ -75,11 +78,21 @@ def intrusions(path):
     }
 
 
+def stop_daemons(name):
+    """Those in the background that a failed test left."""
+    for path in glob.glob(f"/dev/shm/cudatrace.*.{name}*.sock"):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            client.sendall(b"stop\n")
+            client.recv(100)
+
+
 class Users:
     """Programs of a session as a user: wraps a Session whose build lies in its directory."""
 
     def __init__(self, session):
         self.s = session
+        atexit.register(stop_daemons, session.name)
         os.chmod(session.dir, 0o711)
         os.chmod(session.counts, 0o1777)
         self.bin = session.dir / "bin"

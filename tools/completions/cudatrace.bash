@@ -48,6 +48,7 @@ _cudatrace_value()
     --format) _cudatrace_words 'table csv json' ;;
     --pid) _cudatrace_pids ;;
     --clock) _cudatrace_words 'counter monotonic' ;;
+    --group) mapfile -t COMPREPLY < <(compgen -g -- "$cur") ;;
     --keep) _cudatrace_words '10m 1h 24h 7d' ;;
     --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
     --layers) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
@@ -159,7 +160,7 @@ _cudatraced()
     local cur prev
     COMPREPLY=()
     _cudatrace_current
-    _cudatrace_value "$prev" || _cudatrace_words '--db --session --foreground --ring --keep --clock --auto --help --version'
+    _cudatrace_value "$prev" || _cudatrace_words '--db --session --foreground --ring --keep --clock --auto --group --system --help --version'
 }
 
 complete -F _cudatrace cudatrace
