@@ -26,6 +26,12 @@ void ct_log(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    /* Names of programs and files are others' to choose: a line stays one line, and a terminal obeys none of
+     * it. */
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    }
     const int length = snprintf(line, sizeof(line), "%s cudatraced[%d]: %s\n", stamp, (int)getpid(), text);
     int fd = STDERR_FILENO;
     if (log_path)
