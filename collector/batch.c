@@ -70,6 +70,48 @@ static int end_orphans(struct ct_collection *collection, const struct ct_batch *
     return 0;
 }
 
+/* A user's share of a batch is the rows that it may have, divided by the users who have any waiting: what is
+ * beyond stays for the next one, and comes late if others' calls were stored meanwhile. So a user who
+ * publishes without end, or claims times long past, delays himself. */
+static void share_out(struct ct_collection *collection, struct ct_report *report)
+{
+    uint64_t users = 0;
+    EACH_PROCESS(p)
+    {
+        if (p->user)
+            p->user->waiting = 0;
+    }
+    EACH_PROCESS(p)
+    {
+        const uint64_t waiting = p->user ? ct_process_waiting(p) : 0;
+        users += waiting > 0 && p->user->waiting == 0;
+        if (p->user)
+            p->user->waiting += waiting;
+    }
+    if (users < 2)
+        return;
+    EACH_PROCESS(p)
+    {
+        if (!p->user || p->user->waiting <= ROWS_MAX / users)
+            continue;
+        ct_process_hold_back(p, ROWS_MAX / users, p->user->waiting);
+        if (!ct_report_holds(report, p->user->uid)) {
+            if (report->held_count < CT_HELD_MAX)
+                report->held[report->held_count] = p->user->uid;
+            report->held_count++;
+        }
+    }
+}
+
+bool ct_report_holds(const struct ct_report *report, uint32_t uid)
+{
+    for (uint32_t i = 0; i < report->held_count && i < CT_HELD_MAX; i++) {
+        if (report->held[i] == uid)
+            return true;
+    }
+    return report->held_count > CT_HELD_MAX;
+}
+
 /* All between begin and commit; 0 or -1. */
 static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, struct ct_report *report)
 {
@@ -80,6 +122,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     }
     CT_TEST_POINT("batch.synced");
     EACH_PROCESS(p) ct_process_watermark(p, batch);
+    share_out(collection, report);
     ct_merge_begin(&collection->merge, batch->until_ns);
     EACH_PROCESS(p)
     {
@@ -90,10 +133,10 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
                                                       rows_max(&collection->bounds), &report->rows) != 0)
         return -1;
     CT_TEST_POINT("batch.inserted");
-    report->more = collection->merge.count > 0;
+    report->more = collection->merge.count > 0 || report->held_count > 0;
     /* What returned before the earliest call that was left is stored. */
     report->flushed_ns = batch->until_ns;
-    if (report->more)
+    if (collection->merge.count > 0)
         report->flushed_ns =
             ct_merge_peek(&collection->merge) > 0 ? ct_merge_peek(&collection->merge) - 1 : 0;
     EACH_PROCESS(p)
@@ -111,7 +154,12 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
 
 /* Calls of segments that are not yet read may be as old as the last moment at which all were known: a hook
  * counts its segment before its first call, and makes it before that. Whoever counts without end holds up
- * nobody: the last look found all that there were. */
+ * nobody: the last look found all that there were.
+ *
+ * In the system's session no hook can count: a counter that users can write is one by which each can hold up
+ * the rows of all. There the event of a new file brings its segment in within a batch or two; a call that
+ * returned before the watermark of a batch that did not know its segment comes late, is marked and counted.
+ */
 static uint64_t watermark(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint32_t segments = atomic_load_explicit(&collection->control->segments, memory_order_acquire);
@@ -133,6 +181,8 @@ static void sort_out(struct ct_collection *collection, struct ct_report *report)
             collection->orphans = true; /* nobody follows it now: its end is looked for */
         }
         if (p->broken || (p->final && !ct_process_has_backlog(p))) {
+            if (p->user)
+                p->user->lanes -= p->lane_count;
             *link = p->next;
             p->next = report->gone;
             report->gone = p;
@@ -261,7 +311,10 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
             prune(collection, batch.now_ns);
     }
     /* From here on a lane that passes its mark rings; what it passed before is seen as backlog. */
-    atomic_store_explicit(&collection->control->sleeping, 1, memory_order_seq_cst);
+    /* Odd, and so never 0; begun anywhere, since a process may remember the numbers of an earlier daemon. */
+    collection->sleeps = (collection->sleeps ? collection->sleeps : (uint32_t)batch.now_ns) + 2;
+    atomic_store_explicit(&collection->control->sleeping,
+                          collection->control->system ? collection->sleeps | 1 : 1, memory_order_seq_cst);
     report->processes = report->lanes = 0;
     EACH_PROCESS(p)
     {

@@ -25,6 +25,7 @@ struct ct_collection {
                                 are in `processes` */
     uint64_t looked_ns;      /* when that look began */
     uint64_t all_known_ns;   /* when those were last all there were */
+    uint32_t sleeps;         /* counts what control->sleeping was set to, for the system's session */
     /* Processes that nobody follows may still run, an earlier daemon's and those that broke a rule: their end
      * is looked for until none is left. */
     bool orphans;
@@ -44,10 +45,13 @@ struct ct_request {
     uint64_t flush_ns;  /* what returned up to then must be in it; 0 for no matter */
 };
 
-enum { CT_CHECKPOINT_ERROR_BYTES = 256 };
+enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_HELD_MAX = 8 };
 
 /* What a batch brought. */
 struct ct_report {
+    /* Users whose calls were left over, since they had more than their share: the first few of them. */
+    uint32_t held[CT_HELD_MAX];
+    uint32_t held_count;
     uint64_t rows;                      /* stored */
     uint64_t flushed_ns;                /* all that returned before is stored; 0 when rows were left over */
     bool more;                          /* the batch was full: rows that could be stored were left */
@@ -70,6 +74,8 @@ struct ct_report {
     uint64_t log_bytes; /* of its write-ahead log */
 };
 
+/* Whether calls of that user may have been left over. */
+bool ct_report_holds(const struct ct_report *report, uint32_t uid);
 /* Makes a batch and adds to *report, whose sums go on. */
 void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report);

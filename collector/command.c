@@ -7,16 +7,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = CT_SELECTION_CALLS_BYTES + 256, ANSWER_BYTES = 8192, UNREAD_MAX_BYTES = 1 << 20 };
+enum {
+    LINE_MAX_BYTES = CT_SELECTION_CALLS_BYTES + 256,
+    ANSWER_BYTES = 8192,
+    UNREAD_MAX_BYTES = 65536,
+    CLIENTS_OF_A_USER = 64
+};
 
 struct client {
     uv_pipe_t pipe;
     struct ct_commands *commands;
     char line[LINE_MAX_BYTES];
     size_t length;
+    uid_t uid; /* whose it is, by the kernel's word */
     bool holds, stops;
     uint64_t flush_ns; /* 0: does not wait */
     struct client *next;
@@ -83,6 +90,11 @@ static void answer(struct client *client, const char *text)
 
 /* ---- the commands ---- */
 
+static bool is_owner(const struct client *client)
+{
+    return client->uid == geteuid() || client->uid == 0;
+}
+
 static void do_flush(struct client *client)
 {
     client->flush_ns = ct_monotonic_ns();
@@ -92,7 +104,8 @@ static void do_flush(struct client *client)
 static void do_status(struct client *client)
 {
     char text[ANSWER_BYTES];
-    client->commands->handler.status(text, sizeof(text) - 1, client->commands->handler.data);
+    const struct ct_command_handler *handler = &client->commands->handler;
+    (is_owner(client) ? handler->status : handler->status_for_others)(text, sizeof(text) - 1, handler->data);
     strcat(text, "\n"); /* an empty line ends the answer */
     answer(client, text);
 }
@@ -110,7 +123,8 @@ static void do_hold(struct client *client)
         answer(client, "error the daemon is leaving\n");
         return;
     }
-    snprintf(text, sizeof(text), "ok %s\n", client->commands->handler.database);
+    /* Where the trace lies is nothing to those who may not read it. */
+    snprintf(text, sizeof(text), "ok %s\n", is_owner(client) ? client->commands->handler.database : "");
     if (!client->holds) {
         client->holds = true;
         client->commands->handler.holders(++client->commands->holders, client->commands->handler.data);
@@ -147,12 +161,16 @@ static void do_database(struct client *client)
     answer(client, "\n");
 }
 
+enum right { ANYONE, OWNER };
+
 static const struct {
     const char *name;
     void (*run)(struct client *client);
+    enum right right;
 } commands_known[] = {
-    { "flush", do_flush },     { "status", do_status },     { "stop", do_stop }, { "hold", do_hold },
-    { "release", do_release }, { "database", do_database }, { "set", do_set },
+    { "flush", do_flush, ANYONE },     { "status", do_status, ANYONE },    { "hold", do_hold, ANYONE },
+    { "release", do_release, ANYONE }, { "database", do_database, OWNER }, { "set", do_set, OWNER },
+    { "stop", do_stop, OWNER },
 };
 
 static void run_line(struct client *client)
@@ -161,7 +179,10 @@ static void run_line(struct client *client)
         const size_t length = strlen(commands_known[i].name);
         if (strncmp(client->line, commands_known[i].name, length) == 0 &&
             (client->line[length] == '\0' || client->line[length] == ' ')) {
-            commands_known[i].run(client);
+            if (commands_known[i].right == OWNER && !is_owner(client))
+                answer(client, "error the system's daemon does this for root alone\n");
+            else
+                commands_known[i].run(client);
             return;
         }
     }
@@ -200,6 +221,22 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
         drop(client); /* no command is that long */
 }
 
+/* Finds out whose the connection is. False when it is not to be served. */
+static bool may_connect(struct client *client)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)&client->pipe, &fd) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+        return false;
+    client->uid = peer.uid;
+    size_t his = 0;
+    for (const struct client *other = client->commands->clients; other; other = other->next)
+        his += other->uid == client->uid;
+    return is_owner(client) || (client->commands->handler.system && his <= CLIENTS_OF_A_USER);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct ct_commands *commands = listener->data;
@@ -211,7 +248,7 @@ static void on_connection(uv_stream_t *listener, int status)
     client->pipe.data = client;
     client->next = commands->clients;
     commands->clients = client;
-    if (uv_accept(listener, (uv_stream_t *)&client->pipe) != 0 ||
+    if (uv_accept(listener, (uv_stream_t *)&client->pipe) != 0 || !may_connect(client) ||
         uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read) != 0)
         drop(client);
 }
@@ -228,7 +265,7 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
     uv_pipe_init(loop, &commands->listener, 0);
     unlink(path); /* the session's lock says that nobody serves it */
     CT_TEST_POINT("command.binding");
-    const mode_t mask = umask(0177);
+    const mode_t mask = umask(handler->system ? 0111 : 0177);
     int error = uv_pipe_bind(&commands->listener, path);
     umask(mask);
     struct stat status;
@@ -241,12 +278,14 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
     return error;
 }
 
-void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns, const char *error)
+void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
+                         bool (*held)(uint32_t uid, const void *data), const void *data, const char *error)
 {
     char text[ANSWER_BYTES];
     snprintf(text, sizeof(text), "error %s\n", error ? error : "");
     for (struct client *client = commands->clients; client; client = client->next) {
-        if (client->flush_ns == 0 || (!error && client->flush_ns > flushed_ns))
+        if (client->flush_ns == 0 || (!error && client->flush_ns > flushed_ns) ||
+            (!error && held && held(client->uid, data)))
             continue;
         client->flush_ns = 0;
         answer(client, error ? text : "ok\n");
@@ -274,7 +313,7 @@ void ct_commands_destroy(struct ct_commands *commands, const char *error)
     if (stat(commands->path, &status) == 0 && status.st_ino == commands->inode)
         unlink(commands->path);
     CT_TEST_POINT("command.removed");
-    ct_commands_flushed(commands, UINT64_MAX, error);
+    ct_commands_flushed(commands, UINT64_MAX, NULL, NULL, error);
     while (commands->clients) {
         struct client *client = commands->clients;
         if (client->stops)

@@ -1,4 +1,6 @@
-/* The daemon's command socket: one line in, an answer out. Loop thread.
+/* The daemon's command socket: one line in, an answer out. Loop thread. That of the system's daemon answers
+ * all users: `flush`, `hold` and `release` do for them what they do for root, `status` says less, and no more
+ * is theirs.
  *
  *   flush     ok | error …       all that was recorded before is in the database
  *   status    key value lines, then an empty one
@@ -31,6 +33,10 @@ struct ct_command_handler {
     bool (*may_hold)(void *data);
     /* The number of holders changed; true when the daemon leaves for it. */
     bool (*holders)(size_t count, void *data);
+    /* The socket is for all users: what each may ask is in a table. `status_for_others` writes their answer.
+     */
+    bool system;
+    void (*status_for_others)(char *text, size_t bytes, void *data);
     const char *database;
     void *data;
 };
@@ -38,8 +44,11 @@ struct ct_command_handler {
 /* Listens on the socket at `path`, which it takes over if nobody serves it. 0 or a libuv error. */
 int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_command_handler *handler,
                        struct ct_commands **commands);
-/* Answers the flushes up to `flushed_ns`; all of them, with the error, when there is one. */
-void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns, const char *error);
+/* Answers the flushes up to `flushed_ns`; all of them, with the error, when there is one. `held` says of
+ * which users calls were left over: theirs wait on. A user waits for his own calls, and so never for another
+ * who has more than his share. */
+void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
+                         bool (*held)(uint32_t uid, const void *data), const void *data, const char *error);
 /* The oldest flush that waits, 0 for none. */
 uint64_t ct_commands_waiting(const struct ct_commands *commands);
 /* Answers what waits, with `error` unless it is NULL, takes the socket away and closes. NULL is fine. */

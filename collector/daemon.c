@@ -32,7 +32,7 @@ struct daemon {
     struct ct_worker *worker;
     struct ct_watch *watch;
     struct ct_commands *commands;
-    uv_timer_t pace, housekeeping, unused;
+    uv_timer_t pace, housekeeping, unused, flush_due;
     uv_signal_t term, interrupt, hangup;
     struct ct_notify notify;
     struct followed *followed;
@@ -196,8 +196,9 @@ static void close_process(struct daemon *daemon, struct ct_process *process)
         ct_log(CT_LOG_process_ended, "process %d is no longer traced: %s", process->facts.pid, name);
     char path[CT_NAME_BYTES];
     memcpy(path, process->path, sizeof(path));
+    struct ct_user *user = process->user;
     ct_process_close(process, true);
-    ct_watch_forget(daemon->watch, path);
+    ct_watch_forget(daemon->watch, path, user);
 }
 
 /* Looks for new segments; what the hooks have counted before the look is known after it. */
@@ -257,6 +258,11 @@ static void note_checkpoint(const struct daemon *daemon, const struct ct_report 
         ct_log(CT_LOG_checkpoint_back, "the write-ahead log is copied into the database again");
 }
 
+static bool holds(uint32_t uid, const void *report)
+{
+    return ct_report_holds(report, uid);
+}
+
 static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
@@ -286,7 +292,7 @@ static void on_batch(const struct ct_report *report, void *data)
                (unsigned long long)report->batches_total, (unsigned long long)report->rows,
                report->processes);
     CT_TEST_POINT("daemon.answering");
-    ct_commands_flushed(daemon->commands, report->flushed_ns, failed ? report->error : NULL);
+    ct_commands_flushed(daemon->commands, report->flushed_ns, holds, report, failed ? report->error : NULL);
     const uint64_t waiting = ct_commands_waiting(daemon->commands);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
     daemon->batch_ms = now_ms;
@@ -336,11 +342,32 @@ static void on_housekeeping(uv_timer_t *timer)
 
 /* ---- commands ---- */
 
+static void on_flush_due(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    look_around(daemon);
+    ct_worker_request_flush(daemon->worker, ct_commands_waiting(daemon->commands));
+}
+
+/* Users may flush as often as they like: in the system's session the look around is one for all who asked
+ * within ten milliseconds. */
 static void on_flush(uint64_t flush_ns, void *data)
 {
     struct daemon *daemon = data;
+    if (daemon->options->system) {
+        if (!uv_is_active((uv_handle_t *)&daemon->flush_due))
+            uv_timer_start(&daemon->flush_due, on_flush_due, GATHER_MS, 0);
+        return;
+    }
     look_around(daemon);
     ct_worker_request_flush(daemon->worker, flush_ns);
+}
+
+static void on_status_for_others(char *text, size_t bytes, void *data)
+{
+    const struct daemon *daemon = data;
+    snprintf(text, bytes, "session %s\ndaemon %d\nserves all users\nstate %s\n", daemon->session.name,
+             (int)getpid(), daemon->failing ? "the trace cannot be written" : "ok");
 }
 
 static void on_status(char *text, size_t bytes, void *data)
@@ -456,7 +483,8 @@ static void stop_loop(struct daemon *daemon)
         return;
     uv_handle_t *const handles[] = { (uv_handle_t *)&daemon->pace,      (uv_handle_t *)&daemon->housekeeping,
                                      (uv_handle_t *)&daemon->unused,    (uv_handle_t *)&daemon->term,
-                                     (uv_handle_t *)&daemon->interrupt, (uv_handle_t *)&daemon->hangup };
+                                     (uv_handle_t *)&daemon->interrupt, (uv_handle_t *)&daemon->hangup,
+                                     (uv_handle_t *)&daemon->flush_due };
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
         uv_close(handles[i], NULL);
     struct ct_process *const left = ct_worker_destroy(daemon->worker);
@@ -486,8 +514,8 @@ static void stop_loop(struct daemon *daemon)
 static int start(struct daemon *daemon, char *message)
 {
     const struct ct_daemon_options *options = daemon->options;
-    if (ct_session_open(&daemon->session, options->session, options->ring_bytes, options->clock, message) !=
-        0)
+    if (ct_session_open(&daemon->session, options->session, options->system, options->ring_bytes,
+                        options->clock, message) != 0)
         return 1;
     if (ct_store_open(options->database, options->session, &daemon->store, message) != 0) {
         ct_session_close(&daemon->session);
@@ -500,6 +528,8 @@ static int start(struct daemon *daemon, char *message)
     uv_timer_init(&daemon->loop, &daemon->pace);
     uv_timer_init(&daemon->loop, &daemon->housekeeping);
     uv_timer_init(&daemon->loop, &daemon->unused);
+    uv_timer_init(&daemon->loop, &daemon->flush_due);
+    daemon->flush_due.data = daemon;
     uv_signal_init(&daemon->loop, &daemon->term);
     uv_signal_init(&daemon->loop, &daemon->interrupt);
     uv_signal_init(&daemon->loop, &daemon->hangup);
@@ -511,6 +541,8 @@ static int start(struct daemon *daemon, char *message)
                                                 .stop = on_stop,
                                                 .set = on_set,
                                                 .status = on_status,
+                                                .status_for_others = on_status_for_others,
+                                                .system = options->system,
                                                 .may_hold = may_hold,
                                                 .holders = on_holders,
                                                 .database = daemon->database,
@@ -520,14 +552,16 @@ static int start(struct daemon *daemon, char *message)
     int error = ct_worker_create(&daemon->loop, daemon->store, daemon->session.control, &options->bounds,
                                  on_batch, daemon, &daemon->worker);
     if (!error)
-        error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, on_process, daemon,
-                                &daemon->watch);
-    if (!error)
-        error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands);
+        error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, options->system,
+                                on_process, daemon, &daemon->watch);
+    const char *what = "";
+    if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
+        what = socket_path; /* another user's stands in the way, say */
     if (!error)
         error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon);
     if (error) {
-        snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot start: %s", uv_strerror(error));
+        snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot start: %s%s%s", what, *what ? ": " : "",
+                 uv_strerror(error));
         return 1;
     }
     uv_signal_start(&daemon->term, on_signal, SIGTERM);

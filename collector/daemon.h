@@ -15,6 +15,7 @@ struct ct_daemon_options {
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the one that the kernel trusts */
     bool foreground;        /* a service manager, if there is one, waits for this process */
     bool on_terminal;       /* a hang-up of the terminal is the end */
+    bool system;            /* for the processes of all users; root alone may */
     bool leave_when_unused; /* goes when its last holder goes: started by `cudatrace run` */
 };
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { STEPS_MAX = 1000000 }; /* of SQLite's machine, where a look takes a few dozen */
 
 static int fail(char *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int fail(char *message, const char *format, ...)
@@ -35,6 +38,47 @@ const char *ct_database_problem(sqlite3 *connection)
     snprintf(text, sizeof(text), "%s%s%s", sqlite3_errmsg(connection), system ? ": " : "",
              system ? strerror(error) : "");
     return text;
+}
+
+static struct ct_private_readers readers = { .mode = 0600, .group = (gid_t)CT_NO_GROUP };
+
+void ct_database_share(const struct ct_private_readers *who)
+{
+    readers = *who;
+}
+
+/* SQLite gives the mode of the database, and as root its group, to what it makes beside it, whatever the
+ * umask is: so the database comes first. */
+static int own(const char *path, const struct ct_private_readers *who, char *message)
+{
+    static const char *const ends[] = { "", "-journal", "-wal", "-shm" };
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char file[4096 + 16], reason[4096 + 256];
+        snprintf(file, sizeof(file), "%s%s", path, ends[i]);
+        if (ct_private_own(file, who, reason, sizeof(reason)) != 0)
+            return fail(message, "%s: remove it, or name another file with --db", reason);
+    }
+    return 0;
+}
+
+int ct_database_own(const char *path, char message[CT_STORE_MESSAGE_BYTES])
+{
+    return own(path, &readers, message);
+}
+
+/* A link of ours, or of root's, may lead to the database; another user's leads where he likes. */
+static int follow_link(char path[4096], char *message)
+{
+    struct stat status;
+    char target[PATH_MAX];
+    if (lstat(path, &status) != 0 || !S_ISLNK(status.st_mode))
+        return 0;
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+        return fail(message, "'%s' is a link that another user made: name another file with --db", path);
+    if (!realpath(path, target) || strlen(target) + 16 > 4096)
+        return fail(message, "cannot open database '%s': %s", path, strerror(errno));
+    strcpy(path, target);
+    return 0;
 }
 
 static void read_line(const char *path, char *text, size_t bytes)
@@ -75,12 +119,34 @@ static int query_text(sqlite3 *connection, const char *sql, char *text, size_t b
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : rc;
 }
 
+static int give_up(void *data)
+{
+    (void)data;
+    return 1;
+}
+
+/* A file may come from anywhere and say that it is ours: nothing that its schema brings along runs here. */
+static void distrust(sqlite3 *connection)
+{
+    static const struct {
+        int option, value;
+    } settings[] = {
+        { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
+        { SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },
+    };
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
+}
+
 /* Opens, in the place of what was opened before, and reads. */
 static int count_objects(const char *path, int flags, sqlite3 **connection, char *text, size_t bytes)
 {
     sqlite3_close(*connection);
     const int rc = sqlite3_open_v2(path, connection, flags, NULL);
     sqlite3_busy_timeout(*connection, 2000);
+    distrust(*connection);
+    sqlite3_progress_handler(*connection, STEPS_MAX, give_up, NULL); /* `meta` may be a view without end */
     return rc == SQLITE_OK ? query_text(*connection, "SELECT count(*) FROM sqlite_master", text, bytes) : rc;
 }
 
@@ -103,6 +169,9 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     if (status.st_size == 0)
         return EMPTY;
 
+    /* SQLite would read what somebody else has put beside it. */
+    if (own(path, NULL, message) != 0)
+        return REFUSED;
     errno = 0;
     sqlite3 *connection = NULL;
     char application[32], version[32], objects[32], boot[64];
@@ -146,7 +215,7 @@ static int lock(struct ct_database *database, bool *created, char *message)
 {
     const char *path = database->path;
     *created = false;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
         fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         *created = fd >= 0;
@@ -236,6 +305,7 @@ static int connect_to(struct ct_database *database, char *message)
     errno = 0;
     int rc = sqlite3_open_v2(database->path, connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     sqlite3_busy_timeout(*connection, 5000);
+    distrust(*connection);
     /* Synchronous NORMAL: a power cut may cost the last commits and never the database. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(
@@ -277,6 +347,15 @@ static void take_back(struct ct_database *database, bool created)
         remove_file(database->path);
 }
 
+/* Makes file `number` the one in use; REFUSED, or EMPTY for no matter what is in it. */
+static enum verdict name_file(struct ct_database *database, uint32_t number, char *message)
+{
+    database->number = number;
+    if (!ct_trace_file(database->path, sizeof(database->path), database->trace, number))
+        return (enum verdict)fail(message, "the path of the database is too long");
+    return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
+}
+
 /* Names the file to write: the newest that has anything in it, the one behind it where that one is not to be
  * gone on with. What is empty behind the newest was being made when its daemon was killed. */
 static enum verdict find(struct ct_database *database, char *message)
@@ -286,7 +365,7 @@ static enum verdict find(struct ct_database *database, char *message)
     const uint32_t newest = ct_trace_file_before(database->trace, UINT32_MAX);
     enum verdict verdict = EMPTY;
     uint32_t number = newest;
-    while (number > 0 && ct_trace_file(database->path, sizeof(database->path), database->trace, number) &&
+    while (number > 0 && (verdict = name_file(database, number, message)) != REFUSED &&
            (verdict = inspect(database->path, boot_id, message)) == EMPTY)
         number = ct_trace_file_before(database->trace, number);
     if (verdict == OTHER_BOOT) {
@@ -295,10 +374,7 @@ static enum verdict find(struct ct_database *database, char *message)
     } else if (number == 0) {
         number = newest ? newest : 1;
     }
-    database->number = number;
-    if (!ct_trace_file(database->path, sizeof(database->path), database->trace, number))
-        return (enum verdict)fail(message, "the path of the database is too long");
-    return verdict;
+    return verdict == REFUSED || name_file(database, number, message) == REFUSED ? REFUSED : verdict;
 }
 
 int ct_database_open(struct ct_database *database, const char *path, const char *session,
@@ -311,12 +387,16 @@ int ct_database_open(struct ct_database *database, const char *path, const char 
     snprintf(database->session, sizeof(database->session), "%s", session);
     const enum verdict verdict = find(database, message);
     bool created = false;
-    if (verdict == REFUSED || lock(database, &created, message) != 0)
+    /* Also where the database is still to be made: what would be taken away again after a failure is ours. */
+    if (verdict == REFUSED || own(database->path, NULL, message) != 0 ||
+        lock(database, &created, message) != 0)
         return -1;
     /* What lies beside a new file is of one that was deleted: its readers may still share a -shm. */
     if (created)
         remove_side_files(database);
-    if (connect_to(database, message) == 0 && (verdict == OURS || fill(database, NULL, message) == 0)) {
+    if (ct_database_own(database->path, message) == 0 && connect_to(database, message) == 0 &&
+        (verdict == OURS || fill(database, NULL, message) == 0) &&
+        ct_database_own(database->path, message) == 0) {
         if (sqlite3_exec(database->connection, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL) == SQLITE_OK)
             return 0;
         fail(message, "cannot write database '%s': %s", database->path,
@@ -350,9 +430,8 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
     *next = *past;
     next->connection = NULL;
     next->lock_fd = -1;
-    next->number++;
-    if (!ct_trace_file(next->path, sizeof(next->path), next->trace, next->number))
-        return fail(message, "the path of the database is too long");
+    if (name_file(next, past->number + 1, message) == REFUSED)
+        return -1;
     char boot_id[64];
     read_boot_id(boot_id);
     const enum verdict verdict = inspect(next->path, boot_id, message);
@@ -361,9 +440,12 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
     if (verdict != EMPTY)
         return fail(message, "'%s' is another trace's: the trace cannot go on in it", next->path);
     bool created = false;
-    if (lock(next, &created, message) != 0)
+    if (own(next->path, NULL, message) != 0 || lock(next, &created, message) != 0)
         return -1;
-    if (connect_to(next, message) == 0 && fill(next, past->path, message) == 0)
+    if (created)
+        remove_side_files(next);
+    if (ct_database_own(next->path, message) == 0 && connect_to(next, message) == 0 &&
+        fill(next, past->path, message) == 0 && ct_database_own(next->path, message) == 0)
         return 0;
     take_back(next, created);
     return -1;

@@ -3,6 +3,7 @@
 #ifndef CT_DATABASE_H
 #define CT_DATABASE_H
 
+#include "private_file.h"
 #include "store.h"
 
 #include <sqlite3.h>
@@ -16,6 +17,12 @@ struct ct_database {
     char session[64]; /* whose */
 };
 
+/* Who may read the databases that are opened from here on: their owner alone unless this is called. */
+void ct_database_share(const struct ct_private_readers *readers);
+/* Makes the file at `path`, and what SQLite keeps beside it, readable for those alone; refuses what somebody
+ * else put there. For each file that is written: before SQLite opens it, and once it has. 0, or -1 with a
+ * sentence. */
+int ct_database_own(const char *path, char message[CT_STORE_MESSAGE_BYTES]);
 /* As ct_store_open() says. */
 int ct_database_open(struct ct_database *database, const char *path, const char *session,
                      char message[CT_STORE_MESSAGE_BYTES]);

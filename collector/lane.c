@@ -15,8 +15,11 @@ enum {
     /* A thread that was stopped between announcing and publishing is waited for this long; its row is late
        then. */
     ANNOUNCE_PATIENCE_NS = 100000000,
-    STATUS_NOT_READY = 600, /* of driver and runtime: an answer, no failure */
+    SILENCE_PATIENCE_NS = 500000000, /* ten batches in a row that found it announcing */
+    STATUS_NOT_READY = 600,          /* of driver and runtime: an answer, no failure */
 };
+
+#define DISTRUST_NS UINT64_C(60000000000) /* how long a user's threads are not waited for */
 
 /* A record may not claim to have returned in the future, but for the error of the anchors. */
 #define FUTURE_NS 1000000
@@ -89,7 +92,7 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         break_rule(source, "a lane is written after its process had ended or was told to let go");
         return;
     }
-    source->head = state.position;
+    source->head = source->stop_at = state.position;
     source->ended = process->final && !process->unseen;
     if (!state.announcing || process->final) {
         source->silent_ns = batch->silent_ns;
@@ -106,9 +109,19 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         source->announced_since_ns = batch->now_ns;
     }
     source->announced_silent_ns = batch->silent_ns;
-    if (batch->now_ns - source->announced_since_ns < ANNOUNCE_PATIENCE_NS &&
-        source->silent_ns < batch->until_ns)
-        batch->until_ns = source->silent_ns;
+    if (batch->now_ns - source->announced_since_ns >= ANNOUNCE_PATIENCE_NS ||
+        source->silent_ns >= batch->until_ns)
+        return;
+    /* Another user's thread that goes on publishing and is never found silent holds up all others: once is
+     * enough. */
+    struct ct_user *user = process->user;
+    if (user && batch->now_ns < user->not_waited_until_ns)
+        return;
+    if (user && batch->now_ns - source->silent_ns > SILENCE_PATIENCE_NS) {
+        user->not_waited_until_ns = batch->now_ns + DISTRUST_NS;
+        return;
+    }
+    batch->until_ns = source->silent_ns;
 }
 
 /* ---- reading ---- */
@@ -218,7 +231,7 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
             source->source.end_ns = 0;
             return true;
         }
-        if (!fill(source, 1))
+        if (source->place.position >= source->stop_at || !fill(source, 1))
             return false;
         struct ct_record record;
         memcpy(&record, slot_at(source), sizeof(record));

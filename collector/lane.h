@@ -23,6 +23,7 @@ struct ct_lane_source {
     struct ct_lane_place place;     /* the next record to take, and whose it is */
     struct ct_lane_place committed; /* the same, as the database has it */
     uint64_t head;                  /* published: records before it may be read */
+    uint64_t stop_at;               /* and those that begin before this are taken in this batch */
 
     /* Private copies of the slots from `buffer_at` on; NULL while the lane is silent. */
     uint8_t *buffer;

@@ -1,6 +1,7 @@
 #include "log.h"
 
 #include "clock.h"
+#include "private_file.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -149,7 +150,13 @@ static void write_line(enum ct_log_level level, const char *text)
     }
     int fd = STDERR_FILENO;
     if (state.path)
-        fd = open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        fd = open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    char problem[TEXT_BYTES];
+    if (state.path && fd >= 0 &&
+        (ct_private_own_fd(fd, state.path, NULL, problem, sizeof(problem)) != 0 || fchmod(fd, 0600) != 0)) {
+        close(fd);
+        fd = -1;
+    }
     /* A line that cannot be written has nowhere else to go. */
     if (fd < 0 || write(fd, line, (size_t)length) < 0)
         length = 0;

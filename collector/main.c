@@ -1,12 +1,15 @@
 /* cudatraced: options, going to the background, exit status. */
 #include "daemon.h"
+#include "database.h"
 #include "log.h"
+#include "private_file.h"
 #include "segment.h"
 #include "session.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +24,7 @@ enum { EXIT_USAGE = 2 };
 static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
     "                   [--keep DURATION] [--max-db SIZE] [--clock NAME]\n"
-    "                   [--log-level LEVEL] [--auto]\n"
+    "                   [--log-level LEVEL] [--auto] [--group NAME] [--system]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
     "belongs to the session, and stores them in a SQLite database while they run.\n"
@@ -42,6 +45,9 @@ static const char help[] =
     "  --log-level LEVEL error, warning, notice, info or debug: what is logged, with all that is\n"
     "                    graver (default: notice)\n"
     "  --auto            leave when the last `cudatrace run` that uses it has ended\n"
+    "  --group NAME      members of this group may read the database (default: its owner alone)\n"
+    "  --system          collect for all users whose processes find no daemon of their own in\n"
+    "                    this session; root alone may\n"
     "  --help, --version\n"
     "\n"
     "Without --foreground it returns once it serves the session, and logs to FILE.log.\n"
@@ -95,6 +101,18 @@ static uint64_t parse_duration(const char *text)
             return number * units[i].seconds * 1000000000;
     }
     return 0;
+}
+
+/* A group by its name or number. */
+static bool parse_group(const char *text, struct ct_private_readers *readers)
+{
+    char *end;
+    const unsigned long number = strtoul(text, &end, 10);
+    const struct group *group = getgrnam(text);
+    if (!group && (text[0] < '0' || text[0] > '9' || *end || number >= UINT32_MAX))
+        return false;
+    *readers = (struct ct_private_readers){ .mode = 0640, .group = group ? group->gr_gid : (gid_t)number };
+    return true;
 }
 
 /* The parent of a background daemon waits for one byte: 0 for ready; else the exit status, and the sentence
@@ -173,7 +191,21 @@ static int absolute(const char *path, char *out, size_t bytes)
 
 int main(int argc, char **argv)
 {
-    enum { DB = 1, SESSION, FOREGROUND, RING, KEEP, MAX_DB, CLOCK, LOG_LEVEL, AUTO, HELP, VERSION };
+    enum {
+        DB = 1,
+        SESSION,
+        FOREGROUND,
+        RING,
+        KEEP,
+        MAX_DB,
+        CLOCK,
+        LOG_LEVEL,
+        AUTO,
+        GROUP,
+        SYSTEM,
+        HELP,
+        VERSION
+    };
     static const struct option known[] = {
         { "db", required_argument, NULL, DB },
         { "session", required_argument, NULL, SESSION },
@@ -184,6 +216,8 @@ int main(int argc, char **argv)
         { "clock", required_argument, NULL, CLOCK },
         { "log-level", required_argument, NULL, LOG_LEVEL },
         { "auto", no_argument, NULL, AUTO },
+        { "group", required_argument, NULL, GROUP },
+        { "system", no_argument, NULL, SYSTEM },
         { "help", no_argument, NULL, HELP },
         { "version", no_argument, NULL, VERSION },
         { 0 },
@@ -195,6 +229,7 @@ int main(int argc, char **argv)
     const char *session = getenv(CT_SESSION_ENV);
     if (session && *session)
         options.session = session;
+    struct ct_private_readers readers = CT_PRIVATE;
     for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
         switch (option) {
         case DB:
@@ -237,6 +272,13 @@ int main(int argc, char **argv)
         case AUTO:
             options.leave_when_unused = true;
             break;
+        case GROUP:
+            if (!parse_group(optarg, &readers))
+                return wrong("--group %s: there is no such group", optarg);
+            break;
+        case SYSTEM:
+            options.system = true;
+            break;
         case HELP:
         case 'h':
             fputs(help, stdout);
@@ -254,14 +296,26 @@ int main(int argc, char **argv)
         return wrong("unexpected argument '%s'", argv[optind]);
     if (!ct_session_valid(options.session))
         return wrong("--session '%s': wants 1 to 48 letters, digits, '-' or '_'", options.session);
+    if (options.system && options.leave_when_unused)
+        return wrong("--system%s: it stays until it is stopped, and --auto leaves", "");
+    if (options.system && geteuid() != 0) {
+        fputs("cudatraced: --system: only root can collect for all users\n", stderr);
+        return EXIT_FAILURE;
+    }
     if (!*database)
         return wrong("--db wants a file name%s", "");
 
+    ct_database_share(&readers);
     char path[4096], log_path[4200];
     if (absolute(database, path, sizeof(path)) != 0)
         return wrong("--db %s: the path is too long", database);
     options.database = path;
     snprintf(log_path, sizeof(log_path), "%s.log", path);
+    char message[CT_STORE_MESSAGE_BYTES];
+    if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {
+        fprintf(stderr, "cudatraced: the log %s: name another --db, or remove it\n", message);
+        return EXIT_FAILURE;
+    }
     struct readiness readiness = { .fd = -1, .log_path = log_path };
     options.on_terminal = options.foreground && isatty(STDERR_FILENO);
     return options.foreground ? run(&options, &readiness) : run_in_background(&options, &readiness);

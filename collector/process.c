@@ -91,6 +91,25 @@ static bool is_gone(const struct ct_segment *facts, int32_t pid)
     return facts->process_start != 0 && start != facts->process_start;
 }
 
+/* Whether a live process is, or was when it began, that user's: one of the user numbers in /proc/PID/status.
+ * Root may have become anybody since it made its segment. */
+static bool is_process_of(uint32_t uid, int32_t pid)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    const ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *line = strstr(text, "\nUid:");
+    unsigned int real, effective, saved;
+    if (!line || sscanf(line, "\nUid: %u %u %u", &real, &effective, &saved) != 3)
+        return false;
+    return uid == 0 || uid == real || uid == effective || uid == saved;
+}
+
 /* Follows process `pid` by a descriptor, or by its entry in /proc where the kernel has no pidfd_open (before
  * Linux 5.3) or a filter of system calls forbids it. 0, or -errno for want of something that may be had
  * later. */
@@ -153,7 +172,7 @@ enum ct_process_hold ct_process_hold(const struct ct_process *process)
     return found ? CT_HOLD_YES : any ? CT_HOLD_NO : CT_HOLD_UNKNOWN;
 }
 
-int ct_process_open(const char *path, struct ct_process **result, const char **reason)
+int ct_process_open(const char *path, struct ct_user *user, struct ct_process **result, const char **reason)
 {
     struct ct_process *process = calloc(1, sizeof(*process));
     if (!process)
@@ -161,7 +180,8 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
     *reason = "out of memory";
     process->pidfd = -1;
     int error = -ENOMEM;
-    /* Somebody's lease on the file would have this wait for as long as he likes. */
+    process->user = user;
+    /* Neither a FIFO nor a lease of its owner's holds it up. */
     process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (process->fd < 0) {
         error = errno == EWOULDBLOCK ? -EBUSY : -errno;
@@ -169,10 +189,10 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
         goto fail;
     }
     struct stat status;
-    if (fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
-        status.st_nlink != 1) {
+    if (fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
+        status.st_uid != (user ? user->uid : geteuid())) {
         error = -EPERM;
-        *reason = "it is not a file of this user, or has another name too";
+        *reason = "it is not a file of the user in its name, or has a second name";
         goto fail;
     }
     process->device = status.st_dev;
@@ -216,12 +236,19 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
      * for: has_left() says how it is known to have ended, if at all. */
     const uint64_t namespace = process->facts.pid_namespace;
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
+    if (user && !is_ours)
+        user->looks += CT_USER_LOOKS_NAMESPACE;
     const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
     process->unseen = pid <= 0;
     process->seen_pid = pid;
     if (pid > 0) {
         error = follow(process, pid); /* where that fails, the next look tries again */
         if (error)
+            goto fail;
+        /* Asked once a descriptor holds the process. */
+        error = -EPERM;
+        *reason = "it names a process of another user";
+        if (user && !process->dead && !is_process_of(user->uid, pid))
             goto fail;
     }
     *result = process;
@@ -375,6 +402,8 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
         process->lanes = lanes;
     }
     while (process->lane_count < published) {
+        if (process->user && process->user->lanes >= CT_USER_LANES_MAX)
+            return 0; /* until others of his threads' have gone */
         struct ct_lane_source *lane;
         const int error = ct_lane_source_create(process, process->lane_count, &lane);
         if (error == -EPROTO)
@@ -400,7 +429,10 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
         lane->head = lane->place.position;
         if (process->detached)
             ct_lane_source_detach(lane);
+        lane->silent_ns = process->synced_ns;
         process->lanes[process->lane_count++] = lane;
+        if (process->user)
+            process->user->lanes++;
         CT_TEST_POINT("process.lane");
     }
     return 0;
@@ -456,7 +488,13 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
             return 0;
         }
     }
-    return sync_lanes(process, batch);
+    /* What a lane published that was not there at the last batch returned since. At a user's first batch
+     * nothing is waited for that he could make up. */
+    if (process->user && process->synced_ns == 0)
+        process->synced_ns = batch->until_ns;
+    const int error = sync_lanes(process, batch);
+    process->synced_ns = batch->until_ns;
+    return error;
 }
 
 void ct_process_watermark(struct ct_process *process, struct ct_batch *batch)
@@ -464,6 +502,23 @@ void ct_process_watermark(struct ct_process *process, struct ct_batch *batch)
     for (uint32_t i = 0; i < process->lane_count; i++) {
         process->lanes[i]->batch = batch;
         ct_lane_source_watermark(process->lanes[i], batch);
+    }
+}
+
+uint64_t ct_process_slots(const struct ct_process *process)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        slots += process->lanes[i]->head - process->lanes[i]->place.position;
+    return slots;
+}
+
+void ct_process_hold_back(struct ct_process *process, uint64_t share, uint64_t of)
+{
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        struct ct_lane_source *lane = process->lanes[i];
+        const uint64_t slots = lane->head - lane->place.position;
+        lane->stop_at = lane->place.position + slots * share / of + (slots > 0); /* each lane goes on */
     }
 }
 

@@ -13,6 +13,7 @@
 #include "session_names.h"
 #include "store.h"
 #include "timeline.h"
+#include "user.h"
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -62,10 +63,12 @@ struct ct_process {
     uint32_t function_count, function_room;
     struct ct_lane_source **lanes;
     uint32_t lane_count;
-    bool open_saved;         /* the database has the open calls of `open_signature`, and no others */
+    uint64_t synced_ns; /* the batch at which it was looked at last: lanes that come later begin behind it */
+    bool open_saved;    /* the database has the open calls of `open_signature`, and no others */
     uint64_t open_signature; /* 0 also where none is open */
     uint64_t unlaned_saved;  /* calls of segment->unlaned */
 
+    struct ct_user *user;    /* in the system's session; otherwise NULL */
     struct ct_process *next; /* the worker's list */
     void *loop_data;         /* the loop thread's */
 };
@@ -83,9 +86,11 @@ struct ct_batch {
 /* When a moment was that a process says is past: now, if it lies. */
 uint64_t ct_batch_past_ns(const struct ct_batch *batch, uint64_t ticks, size_t *hint);
 
-/* Opens the segment file at `path`. 0 and a process that the caller owns; -EAGAIN when its header is not
- * complete yet; -EPERM, -ELOOP, -EPROTO and the like when it is none, with *reason a short text. */
-int ct_process_open(const char *path, struct ct_process **process, const char **reason);
+/* Opens the segment file at `path`, which must be that of `user`, and so must be the process behind it; NULL
+ * for this process's own user, who deceives nobody but himself. 0 and a process that the caller owns; -EAGAIN
+ * when its header is not complete yet; -EPERM, -ELOOP, -EPROTO and the like when it is none, with *reason a
+ * short text. */
+int ct_process_open(const char *path, struct ct_user *user, struct ct_process **result, const char **reason);
 /* Whether a process of the database runs: by its descriptor where it is one of the list `processes`, since
  * its pid may be one of another namespace; else process `pid` must be the one that started then. */
 bool ct_process_alive(const struct ct_running *running, const void *processes);
@@ -103,6 +108,10 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch);
 /* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions.
  * Bounded waits only. */
 void ct_process_watermark(struct ct_process *process, struct ct_batch *batch);
+/* Slots that are published and not stored, behind ct_process_watermark(). */
+uint64_t ct_process_slots(const struct ct_process *process);
+/* Leaves all but `share` of `of` parts of them for the next batch. */
+void ct_process_hold_back(struct ct_process *process, uint64_t share, uint64_t of);
 /* Adds the lanes to the merge. */
 int ct_process_add(struct ct_process *process, struct ct_batch *batch, struct ct_merge *merge);
 /* Saves positions, sums, losses and open calls. */

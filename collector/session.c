@@ -2,6 +2,7 @@
 
 #include "clock_source.h"
 #include "log.h"
+#include "private_file.h"
 #include "segment.h"
 #include "test_point.h"
 
@@ -10,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +32,14 @@ static int lock(int fd)
         nanosleep(&step, NULL);
     }
     return -1;
+}
+
+/* A daemon's lock is one for writing. Whoever may read the file can lock it for reading, and so keep a daemon
+ * out. */
+static bool is_held_by_readers(int fd)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_RDLCK;
 }
 
 static bool still_named(const struct ct_session *session)
@@ -67,11 +78,14 @@ static struct ct_selection take_over_selection(struct ct_control *control)
                : everything;
 }
 
-/* False, with nothing changed, when it was left with another clock than the one that is asked for. */
-static bool initialise(struct ct_control *control, uint64_t ring_bytes, int clock)
+/* False, with nothing changed, when it was left with another clock than the one that is asked for, or by a
+ * daemon for other users. */
+static bool initialise(struct ct_control *control, bool system, uint64_t ring_bytes, int clock)
 {
     const bool known = control->magic == CT_CONTROL_MAGIC && control->version == CT_PROTO_VERSION &&
                        control->bytes == sizeof(*control) && control->clock < CT_CLOCK_COUNT;
+    if (known && control->system != system)
+        return false;
     if (known && clock != CT_CLOCK_CHOSEN && control->clock != (uint32_t)clock)
         return false;
     /* What a killed daemon left is taken over: hooks have it mapped and post its semaphore. */
@@ -83,6 +97,7 @@ static bool initialise(struct ct_control *control, uint64_t ring_bytes, int cloc
     }
     CT_TEST_POINT("session.cleared");
     mend_selection(control);
+    control->system = system;
     control->ring_bytes = ring_bytes;
     control->daemon_pid = getpid();
     atomic_store(&control->closing, 0);
@@ -93,24 +108,35 @@ static bool initialise(struct ct_control *control, uint64_t ring_bytes, int cloc
     return true;
 }
 
-int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_bytes, int clock,
+int ct_session_open(struct ct_session *session, const char *name, bool system, uint64_t ring_bytes, int clock,
                     char message[CT_STORE_MESSAGE_BYTES])
 {
-    *session = (struct ct_session){ .fd = -1, .uid = (uint32_t)geteuid() };
+    const struct ct_private_readers all = { .mode = 0644, .group = (gid_t)CT_NO_GROUP };
+    *session = (struct ct_session){ .fd = -1, .uid = (uint32_t)geteuid(), .system = system, .bell = -1 };
     snprintf(session->name, sizeof(session->name), "%s", name);
     ct_session_control_path(session->path, session->uid, name);
     for (;;) {
         session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        struct stat status;
-        if (session->fd < 0 || fstat(session->fd, &status) != 0) {
-            snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s",
-                     session->path, strerror(errno));
+        if (session->fd < 0) {
+            snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s%s",
+                     session->path, strerror(errno),
+                     errno == EACCES || errno == ELOOP
+                         ? ": it may be another user's: remove it, or choose another --session"
+                         : "");
             goto fail;
         }
-        if (status.st_uid != session->uid || !S_ISREG(status.st_mode)) {
-            snprintf(message, CT_STORE_MESSAGE_BYTES,
-                     "%s is not this user's: remove it, or choose another --session", session->path);
+        char reason[CT_STORE_MESSAGE_BYTES / 2];
+        if (ct_private_own_fd(session->fd, session->path, system ? &all : &CT_PRIVATE, reason,
+                              sizeof(reason)) != 0) {
+            snprintf(message, CT_STORE_MESSAGE_BYTES, "%s: remove it, or choose another --session", reason);
             goto fail;
+        }
+        if (lock(session->fd) != 0 && system && is_held_by_readers(session->fd)) {
+            ct_log(CT_LOG_session_made_anew, "%s was locked by a user who can read it: it is made anew",
+                   session->path);
+            unlink(session->path);
+            close(session->fd);
+            continue;
         }
         if (lock(session->fd) != 0) {
             struct ct_control held = { 0 };
@@ -140,16 +166,16 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
     }
     session->control = map;
     session->guard = ct_guard_add(map, sizeof(struct ct_control));
-    if (session->guard && initialise(session->control, ring_bytes, clock)) {
+    if (session->guard && initialise(session->control, system, ring_bytes, clock)) {
         session->selection = take_over_selection(session->control);
         return 0;
     }
     ct_guard_remove(session->guard);
-    snprintf(
-        message, CT_STORE_MESSAGE_BYTES,
-        "the processes of session '%s' have another clock, from a daemon that was killed: leave --clock out, "
-        "or choose another --session",
-        name);
+    snprintf(message, CT_STORE_MESSAGE_BYTES,
+             "the processes of session '%s' have another clock or belong to another kind of daemon, one that "
+             "was killed: "
+             "leave --clock out, give --system as then, or choose another --session",
+             name);
     munmap(map, sizeof(struct ct_control));
 
 fail:
@@ -184,11 +210,71 @@ static void on_async(uv_async_t *async)
     uv_sem_post(&session->heard);
 }
 
+/* ---- the bell of the system's session: a socket to which all users may send ---- */
+
+enum { BELL_PAUSE_MS = 10, BELL_DRAIN_MAX = 1024 };
+
+static void on_bell_pause(uv_timer_t *timer);
+
+/* Whoever rings without end makes a hundred of these a second: between them nothing is read. */
+static void on_bell(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    struct ct_session *session = poll->data;
+    char ring[16];
+    for (int i = 0; i < BELL_DRAIN_MAX && recv(session->bell, ring, sizeof(ring), MSG_DONTWAIT) >= 0; i++)
+        ;
+    uv_poll_stop(poll);
+    uv_timer_start(&session->bell_pause, on_bell_pause, BELL_PAUSE_MS, 0);
+    session->on_doorbell(session->data);
+}
+
+static void on_bell_pause(uv_timer_t *timer)
+{
+    struct ct_session *session = timer->data;
+    uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
+}
+
+static int listen_to_bell(struct ct_session *session, uv_loop_t *loop)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char path[CT_NAME_BYTES];
+    ct_session_bell_path(path, session->uid, session->name);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    unlink(path); /* the session's lock says that nobody serves it */
+    session->bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const mode_t mask = umask(0555);
+    const int error =
+        session->bell >= 0 && bind(session->bell, (struct sockaddr *)&address, sizeof(address)) == 0
+            ? 0
+            : uv_translate_sys_error(errno);
+    umask(mask);
+    if (error)
+        return error;
+    uv_timer_init(loop, &session->bell_pause);
+    uv_poll_init(loop, &session->bell_poll, session->bell);
+    session->bell_pause.data = session->bell_poll.data = session;
+    return uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
+}
+
+static void close_bell(struct ct_session *session)
+{
+    char path[CT_NAME_BYTES];
+    ct_session_bell_path(path, session->uid, session->name);
+    unlink(path);
+    uv_poll_stop(&session->bell_poll);
+    uv_close((uv_handle_t *)&session->bell_poll, NULL);
+    uv_close((uv_handle_t *)&session->bell_pause, NULL);
+    close(session->bell);
+}
+
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data)
 {
     session->on_doorbell = on_doorbell;
     session->data = data;
+    if (session->system)
+        return listen_to_bell(session, loop);
     session->doorbell.data = session;
     int error = uv_async_init(loop, &session->doorbell, on_async);
     if (!error)
@@ -254,7 +340,9 @@ void ct_session_close(struct ct_session *session)
 {
     if (session->fd < 0)
         return;
-    if (session->on_doorbell) {
+    if (session->on_doorbell && session->system) {
+        close_bell(session);
+    } else if (session->on_doorbell) {
         atomic_store(&session->closing, true);
         sem_post(&session->control->doorbell);
         uv_sem_post(&session->heard);

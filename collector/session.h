@@ -17,6 +17,10 @@ struct ct_session {
     struct ct_control *control;
     struct ct_guard *guard;        /* of `control`, which whoever may write it may cut short */
     struct ct_selection selection; /* as published last: what `control` says by now is not read again */
+    bool system;
+    int bell; /* the system's */
+    uv_poll_t bell_poll;
+    uv_timer_t bell_pause;
     uv_thread_t doorbell_thread;
     uv_async_t doorbell; /* its callback is on_doorbell's */
     uv_sem_t heard;      /* posted when the loop has heard: a doorbell that is jammed rings once a turn */
@@ -29,8 +33,8 @@ enum { CT_CLOCK_CHOSEN = -1 };
 
 /* Takes the session, or says in `message` who has it. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN; a
  * session that a killed daemon left keeps the clock that its processes have, and is not taken when another
- * was asked for. 0 or -1. */
-int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_bytes, int clock,
+ * was asked for. `system`: for the processes of all users. 0 or -1. */
+int ct_session_open(struct ct_session *session, const char *name, bool system, uint64_t ring_bytes, int clock,
                     char message[CT_STORE_MESSAGE_BYTES]);
 /* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),

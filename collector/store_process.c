@@ -9,28 +9,29 @@ const char *const ct_loss_cause_name[] = { "full", "signal", "memory", "unknown"
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id)
 {
-    const int64_t identity[] = { facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns };
+    const int64_t identity[] = { facts->pid, (int64_t)facts->start_ticks, (int64_t)facts->image_ns,
+                                 facts->uid };
     int64_t doubt = 0;
-    sqlite3_stmt *statement =
-        ct_store_bind(store, DOUBT_SEGMENT, VALUES(identity[0], identity[1], identity[2], facts->changed_ns));
-    ct_store_bind_text(statement, 5, facts->segment);
+    sqlite3_stmt *statement = ct_store_bind(
+        store, DOUBT_SEGMENT, VALUES(identity[0], identity[1], identity[2], identity[3], facts->changed_ns));
+    ct_store_bind_text(statement, 6, facts->segment);
     *process_id = *segment_id = 0;
     if (ct_store_run(store, statement, &doubt) != 0)
         return -1;
     if (doubt)
         return 0;
-    if (ct_store_run(store, ct_store_bind(store, FIND_PROCESS, 3, identity), process_id) != 0)
+    if (ct_store_run(store, ct_store_bind(store, FIND_PROCESS, 4, identity), process_id) != 0)
         return -1;
     if (*process_id == 0) {
         statement = ct_store_bind(
             store, INSERT_PROCESS,
-            VALUES(identity[0], identity[1], identity[2], facts->uid, (int64_t)facts->started_ns));
+            VALUES(identity[0], identity[1], identity[2], identity[3], (int64_t)facts->started_ns));
         ct_store_bind_text(statement, 6, facts->exe);
         ct_store_bind_text(statement, 7, facts->cmdline);
         if (ct_store_run(store, statement, process_id) != 0)
             return -1;
     }
-    if (ct_store_run(store, ct_store_bind(store, FORGIVE_EARLIER_IMAGES, 3, identity), NULL) != 0)
+    if (ct_store_run(store, ct_store_bind(store, FORGIVE_EARLIER_IMAGES, 4, identity), NULL) != 0)
         return -1;
     const int64_t absent_ns = facts->absent_ns ? (int64_t)facts->absent_ns : CT_NULL;
     statement =

@@ -17,14 +17,20 @@
 struct seen {
     char path[CT_NAME_BYTES];
     struct seen *next;
+    uint32_t scan; /* when it was in the directory last */
     bool refused;
+    struct ct_user *user; /* whose a refused one is; NULL for the daemon's own */
 };
 
 enum { SEEN_BUCKETS = 1024 };
 
 struct ct_watch {
     uv_fs_event_t event;
-    char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory */
+    bool system;
+    struct ct_users users;
+    char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory; a system's: behind the
+                                   user */
+    uint32_t scan;
     struct seen *seen[SEEN_BUCKETS];
     size_t open;     /* processes that have been handed over and not forgotten */
     size_t open_max; /* as many as there are descriptors for */
@@ -74,8 +80,10 @@ static struct seen *remember(struct ct_watch *watch, const char *path)
     return seen;
 }
 
-void ct_watch_forget(struct ct_watch *watch, const char *path)
+void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *user)
 {
+    if (user)
+        user->segments--;
     for (struct seen **link = bucket(watch, path); *link; link = &(*link)->next) {
         if (strcmp((*link)->path, path) == 0) {
             struct seen *gone = *link;
@@ -99,19 +107,51 @@ static bool is_left_over(const char *path, pid_t pid)
            now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
 }
 
-static void consider(struct ct_watch *watch, const char *path, int32_t pid)
+/* Whether there is something left of a user's share; NULL for the daemon's own, whose all of it is. */
+static bool may_take(struct ct_user *user, const char *path)
+{
+    if (!user)
+        return true;
+    if (user->segments >= CT_USER_SEGMENTS_MAX) {
+        ct_user_complain(user, "he has as many as are taken of one user at once", path);
+        return false;
+    }
+    if (user->refused >= CT_USER_REFUSED_MAX) {
+        ct_user_complain(user, "too many of his files are no segments", path);
+        return false;
+    }
+    return user->looks++ < CT_USER_LOOKS_MAX; /* more at the next look */
+}
+
+static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *user, const char *reason)
+{
+    seen->refused = true;
+    seen->user = user;
+    watch->refused++;
+    if (user) {
+        user->refused++;
+        ct_user_complain(user, reason, seen->path);
+    } else {
+        ct_log(CT_LOG_segment_refused, "segment %s is left alone: %s", seen->path, reason);
+    }
+}
+
+static void consider(struct ct_watch *watch, const char *path, int32_t pid, struct ct_user *user)
 {
     /* What may be otherwise at the next look, whoever has made the file. */
     static const int later[] = { -EAGAIN, -ENOENT, -ENOMEM, -EMFILE, -ENFILE, -EBUSY };
-    if (find(watch, path))
+    struct seen *seen = find(watch, path);
+    if (seen)
+        seen->scan = watch->scan;
+    if (seen || !may_take(user, path))
         return;
-    struct ct_process *process;
-    const char *reason;
     if (watch->open >= watch->open_max) {
         watch->waiting++;
         return;
     }
-    const int error = ct_process_open(path, &process, &reason);
+    struct ct_process *process;
+    const char *reason;
+    const int error = ct_process_open(path, user, &process, &reason);
     /* Not complete yet: the hook rings when it is done. One that was killed before never will. */
     if (error == -EAGAIN && is_left_over(path, pid)) {
         CT_TEST_POINT("watch.left_over");
@@ -121,23 +161,48 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid)
         if (error == later[i])
             return;
     }
-    struct seen *seen = remember(watch, path);
+    seen = remember(watch, path);
     if (seen && !error) {
         reason = process->facts.pid == pid ? watch->on_process(process, watch->data)
                                            : "it names another process than its name does";
         if (!reason) {
             watch->open++;
+            if (user)
+                user->segments++;
             CT_TEST_POINT("watch.adopted");
             return;
         }
     }
     if (!error)
         ct_process_close(process, false);
-    if (!seen)
-        return;
-    seen->refused = true;
-    watch->refused++;
-    ct_log(CT_LOG_segment_refused, "segment %s is left alone: %s", path, reason);
+    if (seen)
+        refuse(watch, seen, user, reason);
+}
+
+/* The user of a name "cudatrace.UID.…", whose rest goes to *rest; NULL, with *rest too, when it is no such
+ * name or the file is not of that user. */
+static struct ct_user *owner_of(struct ct_watch *watch, const char *name, const char *path, const char **rest)
+{
+    static const char head[] = "cudatrace.";
+    struct stat status;
+    char *end;
+    *rest = NULL;
+    if (strncmp(name, head, sizeof(head) - 1) != 0 || name[sizeof(head) - 1] < '0' ||
+        name[sizeof(head) - 1] > '9')
+        return NULL;
+    const unsigned long uid = strtoul(name + sizeof(head) - 1, &end, 10);
+    const size_t length = strlen(watch->prefix);
+    if (*end != '.' || uid >= UINT32_MAX || strncmp(end, watch->prefix, length) != 0 ||
+        lstat(path, &status) != 0)
+        return NULL;
+    /* The owner's share pays for it, whatever name he chose. */
+    struct ct_user *user = ct_users_find(&watch->users, status.st_uid);
+    if (user && status.st_uid != uid) {
+        ct_user_complain(user, "its name is another user's", path);
+        return NULL;
+    }
+    *rest = end + length;
+    return user;
 }
 
 /* Considers what is a segment of the session by its name in the directory. */
@@ -145,26 +210,33 @@ static void consider_name(struct ct_watch *watch, const char *name)
 {
     const size_t prefix_length = strlen(watch->prefix);
     char path[CT_NAME_BYTES];
-    if (strncmp(name, watch->prefix, prefix_length) != 0)
+    if ((size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) >= sizeof(path))
         return;
-    const int32_t pid = ct_session_segment_pid(name + prefix_length);
-    if (pid > 0 && (size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) < sizeof(path))
-        consider(watch, path, pid);
+    const char *rest = NULL;
+    struct ct_user *user = NULL;
+    if (watch->system)
+        user = owner_of(watch, name, path, &rest);
+    else if (strncmp(name, watch->prefix, prefix_length) == 0)
+        rest = name + prefix_length;
+    const int32_t pid = rest ? ct_session_segment_pid(rest) : 0;
+    if (pid > 0 && (user || !watch->system))
+        consider(watch, path, pid, user);
 }
 
-/* Refused ones that somebody took away again. */
+/* Refused ones that are no longer in the directory. */
 static void forget_gone(struct ct_watch *watch)
 {
     for (size_t i = 0; i < SEEN_BUCKETS; i++) {
         for (struct seen **link = &watch->seen[i]; *link;) {
             struct seen *seen = *link;
-            struct stat status;
-            if (seen->refused && lstat(seen->path, &status) != 0 && errno == ENOENT) {
-                *link = seen->next;
-                free(seen);
-            } else {
+            if (!seen->refused || seen->scan == watch->scan) {
                 link = &seen->next;
+                continue;
             }
+            if (seen->user)
+                seen->user->refused--;
+            *link = seen->next;
+            free(seen);
         }
     }
 }
@@ -175,8 +247,7 @@ static void note_waiting(struct ct_watch *watch)
     if (watch->waiting > 0 && !watch->is_short)
         ct_log(CT_LOG_descriptors_short,
                "%zu processes wait for one of the %zu that are collected from to end: there are no "
-               "descriptors for "
-               "more; raise the daemon's limit (ulimit -Hn, LimitNOFILE=)",
+               "descriptors for more; raise the daemon's limit (ulimit -Hn, LimitNOFILE=)",
                watch->waiting, watch->open_max);
     else if (watch->waiting == 0 && watch->is_short)
         ct_log(CT_LOG_descriptors_back, "no process waits for descriptors any more");
@@ -188,7 +259,9 @@ void ct_watch_scan(struct ct_watch *watch)
     DIR *directory = opendir(CT_SHM_DIR);
     if (!directory)
         return;
+    watch->scan++;
     watch->waiting = 0;
+    ct_users_look_anew(&watch->users);
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
         consider_name(watch, entry->d_name);
     closedir(directory);
@@ -213,7 +286,7 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
         consider_name(watch, name);
 }
 
-int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
+int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session, bool system,
                     const char *(*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **result)
 {
@@ -223,9 +296,13 @@ int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
     watch->on_process = on_process;
     watch->data = data;
     watch->open_max = processes_allowed();
+    watch->system = system;
     char path[CT_NAME_BYTES];
     ct_session_control_path(path, uid, session);
-    snprintf(watch->prefix, sizeof(watch->prefix), "%s.", strrchr(path, '/') + 1);
+    if (system)
+        snprintf(watch->prefix, sizeof(watch->prefix), ".%s.system.", session);
+    else
+        snprintf(watch->prefix, sizeof(watch->prefix), "%s.", strrchr(path, '/') + 1);
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);
     if (!error && uv_fs_event_start(&watch->event, on_event, CT_SHM_DIR, 0) != 0)
@@ -244,6 +321,7 @@ static void free_watch(uv_handle_t *handle)
             free(gone);
         }
     }
+    ct_users_finish(&watch->users);
     free(watch);
 }
 

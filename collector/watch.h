@@ -9,18 +9,18 @@
 
 struct ct_watch;
 
-/* `on_process` gets each new process and owns it, unless it returns a reason to refuse it. 0 or a libuv
- * error.
- */
-int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
+/* `system`: the segments of all users that were made for the system's session; otherwise those of `uid`.
+ * `on_process` gets each new process and owns it, unless it returns a reason to refuse it. 0 or a libuv
+ * error. */
+int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session, bool system,
                     const char *(*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **watch);
 /* How many files with a segment's name were none, or not their process's. */
 uint64_t ct_watch_refused(const struct ct_watch *watch);
 /* Reads the directory now. */
 void ct_watch_scan(struct ct_watch *watch);
-/* A process was closed: its name may be forgotten. */
-void ct_watch_forget(struct ct_watch *watch, const char *path);
+/* A process was closed: its name may be forgotten, and its user may have another. */
+void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *user);
 void ct_watch_destroy(struct ct_watch *watch);
 
 #endif

@@ -61,6 +61,10 @@ static void hand_over(struct ct_worker *worker, struct ct_report *report)
     report->rows += old->rows;
     if (old->flushed_ns > report->flushed_ns)
         report->flushed_ns = old->flushed_ns;
+    for (uint32_t i = 0; i < old->held_count && i < CT_HELD_MAX && report->held_count < CT_HELD_MAX; i++)
+        report->held[report->held_count++] = old->held[i];
+    if (old->held_count > CT_HELD_MAX)
+        report->held_count = old->held_count;
     struct ct_process **end = &report->gone;
     while (*end)
         end = &(*end)->next;
@@ -116,6 +120,7 @@ static void on_done(uv_async_t *async)
     const struct ct_report report = worker->report;
     worker->report.rows = 0;
     worker->report.flushed_ns = 0;
+    worker->report.held_count = 0;
     worker->report.gone = NULL;
     uv_mutex_unlock(&worker->mutex);
     worker->on_batch(&report, worker->data);

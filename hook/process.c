@@ -16,8 +16,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 struct ct_control *ct_control;
@@ -36,8 +38,10 @@ static struct {
     uint64_t absent_ns; /* first look since the start, or the last segment, that found no daemon; 0: none */
     bool had_segment;
     uint64_t inode, device;
+    _Atomic uint32_t rung; /* the sleep of the system's daemon for which this process has rung */
     char path[CT_NAME_BYTES];
     char control_path[CT_NAME_BYTES];
+    char bell_path[CT_NAME_BYTES];
 } process;
 
 enum { LOOK_INTERVAL_NS = 1000000000, REFUSAL_INTERVAL_NS = 1000000000 };
@@ -119,6 +123,7 @@ static void start_anew(void)
     atomic_fetch_add(&process.epoch, 1);
     atomic_store(&process.next_look_ns, 0);
     atomic_store(&process.next_allocation_ns, 0);
+    atomic_store(&process.rung, 0);
     atomic_store(&process.lock_owner, 0);
     process.pid = (int32_t)syscall(SYS_getpid);
     process.absent_ns = 0;
@@ -191,34 +196,71 @@ static int file_status(int fd, struct stat *status)
     return (int)syscall(SYS_fstat, fd, status);
 }
 
-/* Maps the session's control segment if a daemon holds its lock: one that shows its process is a tool's. */
-static struct ct_control *find_daemon(const char *session)
+/* Maps the control segment of that user's session if a daemon holds its lock: our own, or the system's, which
+ * is root's and can be read only. A lock that shows its process is a tool's. */
+static struct ct_control *map_control(uint32_t uid, const char *session)
 {
-    ct_session_control_path(process.control_path, (uint32_t)geteuid(), session);
-    const int fd = open(process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const bool own = uid == geteuid();
+    ct_session_control_path(process.control_path, uid, session);
+    const int fd =
+        open(process.control_path, (own ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return NULL;
     struct ct_control *control = NULL;
     struct stat status;
+    /* A daemon's lock is one for writing, which nobody can take who may only read. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        status.st_size >= (off_t)sizeof(*control) && fcntl(fd, F_GETLK, &lock) == 0 &&
-        lock.l_type != F_UNLCK && lock.l_pid <= 0) {
-        void *map = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == uid &&
+        (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
+        fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0) {
+        void *map = mmap(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
         control = map == MAP_FAILED ? NULL : map;
     }
     close(fd);
     if (control && (atomic_load(&control->closing) || control->magic != CT_CONTROL_MAGIC ||
-                    control->version != CT_PROTO_VERSION || control->bytes != sizeof(*control))) {
+                    control->version != CT_PROTO_VERSION || control->bytes != sizeof(*control) ||
+                    (!own && !control->system))) {
         munmap(control, sizeof(*control));
         return NULL;
     }
     return control;
 }
 
+/* A user's own daemon of the session first, then the system's. */
+static struct ct_control *find_daemon(const char *session)
+{
+    struct ct_control *control = map_control((uint32_t)geteuid(), session);
+    if (!control && geteuid() != 0)
+        control = map_control(0, session);
+    if (control && control->system)
+        ct_session_bell_path(process.bell_path, 0, session);
+    return control;
+}
+
+/* One datagram for each sleep and process. No descriptor stays; a full queue says that others have rung; and
+ * what cannot be sent (a filter of system calls) is seen by the daemon within a second. */
+static bool ring_system(const struct ct_control *control)
+{
+    const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
+    if (!sleep || atomic_exchange_explicit(&process.rung, sleep, memory_order_relaxed) == sleep)
+        return false;
+    const struct quiet quiet = quiet_begin();
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    memcpy(address.sun_path, process.bell_path, strlen(process.bell_path));
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address, sizeof(address));
+        close(fd);
+    }
+    quiet_end(quiet);
+    return true;
+}
+
 bool ct_process_ring_doorbell(void)
 {
     struct ct_control *control = ct_control;
+    if (control->system)
+        return ring_system(control);
     if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed) ||
         !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
         return false;
@@ -362,9 +404,10 @@ static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
     CT_TEST_POINT("process.file_made");
     struct stat status;
     void *map = MAP_FAILED;
-    /* The header and the directory's first page; first, since it knows about limits. */
-    if (file_status(fd, &status) == 0 && allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 &&
-        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0) {
+    /* The header and the directory's first page; first, since it knows about limits. A umask may have taken
+     * the owner's own rights, and the daemon's with them. */
+    if (file_status(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
+        allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 && allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0) {
         CT_TEST_POINT("process.allocated");
         map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
@@ -388,11 +431,13 @@ static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
     return NULL;
 }
 
-static struct ct_segment *create_segment(const char *session, uint64_t ring_bytes)
+static struct ct_segment *create_segment(const char *session, const struct ct_control *control)
 {
+    const uint64_t ring_bytes = control->ring_bytes;
     if (ring_bytes < CT_RING_BYTES_MIN || ring_bytes > CT_RING_BYTES_MAX || ring_bytes & (ring_bytes - 1))
         return NULL;
-    ct_session_segment_path(process.path, (uint32_t)geteuid(), session, process.pid, ct_monotonic_ns());
+    ct_session_segment_path(process.path, (uint32_t)geteuid(), session, control->system, process.pid,
+                            ct_monotonic_ns());
     struct ct_segment *segment = make_segment(ring_bytes, false);
     if (!segment && ct_process_may_allocate())
         segment = make_segment(ring_bytes, true);
@@ -425,7 +470,7 @@ static struct ct_segment *look(void)
     CT_TEST_POINT("process.looked");
     if (control) {
         ct_clock_is_counter = control->clock == CT_CLOCK_COUNTER;
-        segment = create_segment(session, control->ring_bytes);
+        segment = create_segment(session, control);
         atomic_fetch_add(&process.epoch, 1);
         if (segment && !ct_thread_producers_create()) {
             unlink(process.path);
@@ -444,7 +489,11 @@ static struct ct_segment *look(void)
         CT_TEST_POINT("process.selected");
         atomic_store_explicit(&process.segment, segment, memory_order_release);
         CT_TEST_POINT("process.current");
-        atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
+        if (control->system)
+            utimensat(AT_FDCWD, process.path, NULL,
+                      AT_SYMLINK_NOFOLLOW); /* an event, now that it is complete */
+        else
+            atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
         CT_TEST_POINT("process.counted");
         ct_process_ring_doorbell();
     } else if (control) {
@@ -469,12 +518,17 @@ struct ct_segment *ct_process_segment(void)
     return look();
 }
 
-/* The segment's file, for a moment; -errno when it is not there or not ours. */
+/* The segment's file, for a moment; -errno when it is not there or not ours. A process that has become
+ * another user's may not open it any more: it has what it had mapped, and asks again a second later. */
 static int reopen(void)
 {
     const int fd = open(process.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return -errno;
+    if (fd < 0) {
+        const int error = errno;
+        atomic_store_explicit(&process.next_allocation_ns, coarse_ns() + REFUSAL_INTERVAL_NS,
+                              memory_order_relaxed);
+        return -error;
+    }
     struct stat status;
     if (file_status(fd, &status) == 0 && status.st_ino == process.inode && status.st_dev == process.device)
         return fd;

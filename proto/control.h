@@ -1,6 +1,10 @@
 /* The control segment: what a session's daemon and its traced processes share. One file in /dev/shm named by
  * ct_session_control_name(), created by the daemon and mapped by every hook of the session.
  *
+ * The system's session belongs to all users: its control segment is root's, and users can read it and no
+ * more. They ring by a datagram to its bell (ct_session_bell_path()), and their segments are found by the
+ * events of files.
+ *
  * A daemon is alive while it holds a write lock on the file (an open-file-description lock, which the kernel
  * drops with its holder); the file alone proves nothing. Hooks ask with F_GETLK. A tool that clears up what a
  * killed daemon left holds the lock as a process, which F_GETLK shows: nobody takes it for a daemon, and a
@@ -46,11 +50,14 @@ struct ct_control {
     /* What is to be recorded. Written by the daemon between two additions to `selections`, which is odd
      * meanwhile; 0 until it was asked for anything. */
     _Atomic uint32_t selections;
-    uint8_t pad0[24];
+    uint32_t system; /* 1: the system's session */
+    uint8_t pad0[20];
 
-    /* The doorbell. A producer that finds `sleeping` set takes it back to 0 and posts: one post a sleep. */
+    /* The doorbell. A producer that finds `sleeping` set takes it back to 0 and posts: one post a sleep. In
+     * the system's session it is another number for each sleep, and each process rings once for each. */
     _Atomic uint32_t sleeping;
-    _Atomic uint32_t segments; /* counts segments created: the collector looks for them when it changed */
+    /* Counts segments created: the collector looks for them when it changed. 0 in the system's session. */
+    _Atomic uint32_t segments;
     uint8_t pad1[56];
     union {
         sem_t doorbell;

@@ -1,8 +1,13 @@
-/* Names in /dev/shm. A session belongs to a user: two users' sessions of one name never meet.
+/* Names in /dev/shm. A session belongs to a user: two users' sessions of one name never meet. One of root's
+ * may be the system's (`cudatraced --system`): processes of all users belong to it that find no session of
+ * their own.
  *
  *   cudatrace.UID.SESSION              control segment
  *   cudatrace.UID.SESSION.PID.IMAGE    a process's segment (IMAGE: hexadecimal nanoseconds of its creation)
  *   cudatrace.UID.SESSION.sock         the daemon's command socket
+ *   cudatrace.UID.SESSION.system.PID.IMAGE
+ *                                      a process's segment for the system's session, UID being the process's
+ *   cudatrace.0.SESSION.bell           the doorbell of the system's session, which users can ring and no more
  *
  * A session's name is 1 to CT_SESSION_MAX letters, digits, '-' or '_': no dot, so the fields stay apart. */
 #ifndef CT_PROTO_SESSION_NAMES_H
@@ -43,11 +48,16 @@ static inline void ct_session_socket_path(char path[CT_NAME_BYTES], uint32_t uid
     snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.sock", uid, session);
 }
 
-static inline void ct_session_segment_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session,
-                                           int32_t pid, uint64_t created_ns)
+static inline void ct_session_bell_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session)
 {
-    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.%" PRId32 ".%" PRIx64, uid, session,
-             pid, created_ns);
+    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.bell", uid, session);
+}
+
+static inline void ct_session_segment_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session,
+                                           bool system, int32_t pid, uint64_t created_ns)
+{
+    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s%s.%" PRId32 ".%" PRIx64, uid, session,
+             system ? ".system" : "", pid, created_ns);
 }
 
 /* The pid in the name of a segment: what stands behind "cudatrace.UID.SESSION.", which must be PID.IMAGE as

@@ -34,7 +34,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running')
 
 -- One that is known from an earlier daemon, or file. (An upsert would use up a number each time.)
 -- name: find_process
-UPDATE process SET ended_ns = NULL, state = 'running' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3
+UPDATE process SET ended_ns = NULL, state = 'running' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND uid = ?4
     RETURNING process_id;
 
 -- An image that did not say goodbye was killed, unless the process went on as another image (exec), or said it in
@@ -46,13 +46,14 @@ UPDATE process
                      AND (state = 'exited' OR EXISTS (SELECT 1 FROM process AS later
                                                        WHERE later.pid = process.pid
                                                          AND later.start_ticks = process.start_ticks
+                                                         AND later.uid = process.uid
                                                          AND later.image_ns > process.image_ns))
                     THEN 'exited' ELSE ?3 END
  WHERE process_id = ?1;
 
 -- The same for images whose end was written before the next one was found.
 -- name: forgive_earlier_images
-UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND state = 'killed';
+UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
 -- Whether a segment is not that of the process it names: another one's has its name, or it is a new one of a
 -- process that had ended when it was made.
@@ -60,13 +61,13 @@ UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND imag
 SELECT EXISTS (SELECT 1
                  FROM segment
                  JOIN process ON process.process_id = segment.process_id
-                WHERE segment.name = ?5
-                  AND (process.pid, process.start_ticks, process.image_ns) <> (?1, ?2, ?3))
+                WHERE segment.name = ?6
+                  AND (process.pid, process.start_ticks, process.image_ns, process.uid) <> (?1, ?2, ?3, ?4))
     OR EXISTS (SELECT 1
                  FROM process
-                WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND ended_ns < ?4
+                WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND uid = ?4 AND ended_ns < ?5
                   AND NOT EXISTS (SELECT 1 FROM segment
-                                   WHERE segment.process_id = process.process_id AND segment.name = ?5));
+                                   WHERE segment.process_id = process.process_id AND segment.name = ?6));
 
 -- name: insert_segment
 INSERT INTO segment (process_id, begun_ns, absent_ns, name) VALUES (?1, ?2, ?3, ?4)

@@ -2,6 +2,7 @@
  */
 #include "cudatrace.h"
 
+#include "series.h"
 #include "session_names.h"
 
 #include <errno.h>
@@ -14,11 +15,28 @@
 /* How often a silent daemon is looked at. */
 enum { LOOK_S = 1 };
 
-int ct_client_connect(const char *session)
+int ct_client_connect_own(const char *session)
 {
     char path[CT_NAME_BYTES];
     ct_session_socket_path(path, (uint32_t)geteuid(), session);
     return ct_client_connect_path(path);
+}
+
+int ct_client_connect(const char *session)
+{
+    char path[CT_NAME_BYTES];
+    int fd = ct_client_connect_own(session);
+    if (fd >= 0 || geteuid() == 0)
+        return fd;
+    ct_session_socket_path(path, 0, session);
+    fd = ct_client_connect_path(path);
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    if (fd >= 0 && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != 0)) {
+        close(fd); /* a name like that can be anybody's */
+        fd = -1;
+    }
+    return fd;
 }
 
 int ct_client_connect_path(const char *path)
@@ -125,11 +143,13 @@ static bool same_database(const struct ct_options *options, int fd)
         ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", options->session, ct_client_why(fd));
         return false;
     }
-    char *wanted = realpath(options->database, NULL);
-    char *served = realpath(answer, NULL);
-    const bool same = wanted && served && strcmp(wanted, served) == 0;
-    free(wanted);
-    free(served);
+    if (strncmp(answer, "error ", 6) == 0) {
+        ct_fail(EXIT_FAILURE,
+                "session '%s' is served by the system's daemon, whose trace is root's: leave --db away",
+                options->session);
+        return false;
+    }
+    const bool same = ct_series_has(options->database, answer);
     if (!same)
         ct_fail(EXIT_FAILURE, "session '%s' is served by a daemon that writes %s, not %s", options->session,
                 answer, options->database);
@@ -153,7 +173,8 @@ int ct_client_question(const struct ct_options *options, const char *line, char 
     return -1;
 }
 
-/* Parses, connects, asks; the answer to `line` is left to the caller. -1 after reporting, with *status. */
+/* Parses, connects, asks; the answer to `line` is left to the caller. -1 after reporting, with *status.
+ */
 static int ask(int argc, char **argv, const char *help, const char *line, char *answer, size_t bytes,
                int *status)
 {
@@ -205,9 +226,14 @@ int ct_stop(int argc, char **argv)
     const int fd = ask(argc, argv, help, "stop", answer, sizeof(answer), &status);
     if (fd < 0)
         return status;
+    shutdown(fd, SHUT_WR); /* so that one that does not stop lets go of us */
     char rest;
     while (read(fd, &rest, 1) == 1) /* until the daemon is gone */
         ;
+    if (strncmp(answer, "error the system's", 18) == 0) {
+        close(fd);
+        return ct_fail(EXIT_FAILURE, "stop: %s", answer + 6);
+    }
     close(fd);
     if (strncmp(answer, "error ", 6) == 0)
         return ct_fail(EXIT_FAILURE,
@@ -224,7 +250,8 @@ int ct_status(int argc, char **argv)
         "\n"
         "Prints what the session's daemon does, a word and its value on each line: session,\n"
         "database, daemon (its pid), processes and threads that it follows now, calls stored\n"
-        "since it started, late ones among them, those taken away (expired), batches, clock, what processes "
+        "since it started, late ones among them, those taken away (expired), batches, clock, what "
+        "processes "
         "are to\n"
         "record (layers, calls, sample: see set), log (ok, or why the write-ahead log cannot be copied\n"
         "into the database, and grows), calls that are waiting in shared memory for a database that\n"

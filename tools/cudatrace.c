@@ -29,10 +29,15 @@ int ct_fail(int status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fputs("cudatrace: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    char *text = NULL;
+    const int bytes = vasprintf(&text, format, arguments);
     va_end(arguments);
+    /* It may quote a trace: the name of a column that is not there, say. */
+    char *printable = bytes >= 0 ? ct_printable(text, (size_t)bytes) : NULL;
+    fprintf(stderr, "cudatrace: %s\n", printable ? printable : "out of memory");
+    free(printable);
+    if (bytes >= 0)
+        free(text);
     return status;
 }
 

@@ -65,8 +65,11 @@ bool ct_selection_take(struct ct_selection_options *options, const char *command
 /* Connects and asks; for commands that are no more than a question. The answer's first line goes to `answer`,
  * the rest is left to the caller. -1 after reporting. */
 int ct_client_question(const struct ct_options *options, const char *line, char *answer, size_t bytes);
-/* A connection to the daemon of `session`, or -1 when none serves it. */
+/* A connection to the daemon of `session`, or -1 when none serves it: this user's own first, then the
+ * system's, as the hook looks. */
 int ct_client_connect(const char *session);
+/* To the user's own alone. */
+int ct_client_connect_own(const char *session);
 /* The same by its socket's path. */
 int ct_client_connect_path(const char *path);
 /* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went
@@ -78,6 +81,14 @@ const char *ct_client_why(int fd);
 bool ct_client_is_stopped(int fd);
 /* Copies what is left of the answer. */
 void ct_client_copy(int fd, FILE *to);
+
+/* ---- printable.c: text of unknown origin ---- */
+
+/* A copy, to be freed, with what would steer a terminal written as \n, \t or \xNN: control characters, marks
+ * of direction, bytes that are no UTF-8. NULL without memory. */
+char *ct_printable(const char *text, size_t bytes);
+/* The character at `text`, of `bytes` at most, and its length; 0 where there is none. */
+size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point);
 
 /* ---- query.c: databases and results ---- */
 
@@ -102,6 +113,8 @@ void ct_trace_file_uri(const char *path, char *uri, size_t bytes);
 struct sqlite3 *ct_trace_open(const struct ct_options *options);
 /* False for a name that is no format. */
 bool ct_format_parse(const char *name, enum ct_format *format);
+/* Nothing but reading from here on, whatever a query or the schema of the file asks for. */
+void ct_trace_confine(struct sqlite3 *connection);
 /* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. */
 int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, FILE *to);
 

@@ -50,6 +50,8 @@ struct ct_doctor {
 
     /* The session's daemon; 0 when none serves it. */
     pid_t daemon_pid;
+    uint32_t daemon_uid; /* the session's user, or root where the system's daemon serves it */
+    bool daemon_system;
     uint64_t ring_bytes;   /* the daemon's, or what one would have */
     uint32_t daemon_clock; /* enum ct_clock_kind, with a daemon */
     uint32_t selections;   /* ct_control.selections, with a daemon */

@@ -29,8 +29,8 @@ static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *
     char folder[CT_NAME_BYTES], prefix[CT_NAME_BYTES];
     uint64_t newest = 0;
     snprintf(folder, sizeof(folder), "%s" CT_SHM_DIR, doctor->shm_root);
-    const int length =
-        snprintf(prefix, sizeof(prefix), "cudatrace.%u.%s.%d.", traced->uid, traced->session, traced->pid);
+    const int length = snprintf(prefix, sizeof(prefix), "cudatrace.%u.%s%s.%d.", traced->uid, traced->session,
+                                doctor->daemon_system ? ".system" : "", traced->pid);
     DIR *files = opendir(folder);
     for (struct dirent *file; files && (file = readdir(files)) != NULL;) {
         char *end;

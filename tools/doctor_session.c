@@ -69,7 +69,7 @@ static bool value_of(const char *status, const char *word, char *value, size_t b
 static char *ask_status(const struct ct_doctor *doctor)
 {
     char socket_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES], first[4800];
-    ct_session_socket_path(socket_path, doctor->uid, doctor->session);
+    ct_session_socket_path(socket_path, doctor->daemon_uid, doctor->session);
     snprintf(path, sizeof(path), "%s%s", doctor->shm_root, socket_path);
     const int fd = ct_client_connect_path(path);
     if (fd < 0)
@@ -129,14 +129,28 @@ static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, cons
             left, doctor->session, others);
 }
 
+static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t uid,
+                                       struct ct_control *control)
+{
+    char control_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
+    ct_session_control_path(control_path, uid, doctor->session);
+    snprintf(path, sizeof(path), "%s%s", doctor->shm_root, control_path);
+    return ct_control_read(path, control);
+}
+
 /* True when a daemon serves, with the database that it writes. */
 static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
 {
-    static struct ct_control control;
-    char control_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
-    ct_session_control_path(control_path, doctor->uid, doctor->session);
-    snprintf(path, sizeof(path), "%s%s", doctor->shm_root, control_path);
-    const enum ct_serving serving = ct_control_read(path, &control);
+    static struct ct_control control, of_system;
+    doctor->daemon_uid = doctor->uid;
+    enum ct_serving serving = read_control_of(doctor, doctor->uid, &control);
+    /* As the hook looks: the user's own daemon first, then the system's. */
+    if (serving != CT_SERVED && doctor->uid != 0 && read_control_of(doctor, 0, &of_system) == CT_SERVED &&
+        of_system.system) {
+        control = of_system;
+        serving = CT_SERVED;
+        doctor->daemon_uid = 0;
+    }
     if (serving != CT_SERVED) {
         say_unserved(doctor, serving, &control);
         return false;
@@ -163,7 +177,17 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
             control.daemon_pid);
         return false;
     }
-    char processes[32], threads[32], state[512];
+    char processes[32], threads[32], state[512], serves[32];
+    doctor->daemon_system = control.system;
+    if (value_of(status, "serves", serves, sizeof(serves))) {
+        ct_doctor_say(
+            doctor, CT_VERDICT_OK, "daemon",
+            "process %d, the system's, serves it for all users, and the trace is root's; for one of your "
+            "own: cudatrace run --db FILE",
+            control.daemon_pid);
+        free(status);
+        return true;
+    }
     value_of(status, "database", database, bytes);
     value_of(status, "processes", processes, sizeof(processes));
     value_of(status, "threads", threads, sizeof(threads));
@@ -406,7 +430,8 @@ void ct_doctor_session(struct ct_doctor *doctor)
     else
         ct_doctor_head("Session %s of user %u", doctor->session, doctor->uid);
     doctor->ring_bytes = CT_RING_BYTES_DEFAULT;
-    if (check_daemon(doctor, database, sizeof(database)))
+    const bool served = check_daemon(doctor, database, sizeof(database));
+    if (served && *database)
         check_served_database(doctor, database);
     else if (!doctor->daemon_pid && (!doctor->patient || doctor->options.database))
         check_database(doctor);

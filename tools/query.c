@@ -11,14 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A query may read, and nothing else: no other files, no settings that outlive it. */
-static int authorize(void *data, int action, const char *first, const char *second, const char *database,
-                     const char *trigger)
-{
-    (void)data, (void)first, (void)second, (void)database, (void)trigger;
-    return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
-}
-
 static int64_t pragma(sqlite3 *connection, const char *sql)
 {
     sqlite3_stmt *statement;
@@ -49,17 +41,33 @@ int ct_trace_open_file(const char *path, sqlite3 **connection)
     ct_trace_file_uri(path, uri, sizeof(uri));
     int rc = sqlite3_open_v2(uri, connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
     sqlite3_busy_timeout(*connection, 10000);
+    ct_trace_confine(*connection);
     if (rc == SQLITE_OK && pragma(*connection, "SELECT count(*) FROM sqlite_master") < 0)
         rc = sqlite3_errcode(*connection);
     return rc;
 }
 
+static int give_up(void *data)
+{
+    (void)data;
+    return 1;
+}
+
+enum { STEPS_MAX = 1000000 }; /* of SQLite's machine, where a few dozen do */
+
 bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes)
 {
     *facts = (struct ct_trace_facts){ 0 };
     sqlite3 *connection = NULL;
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        snprintf(problem, bytes, "it is not a regular file");
+        return false;
+    }
     const bool readable = ct_trace_open_file(path, &connection) == SQLITE_OK;
     if (readable) {
+        /* In a file of somebody's making `meta` may be a view without end. */
+        sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL);
         facts->application = pragma(connection, "PRAGMA application_id");
         facts->schema = pragma(connection, "PRAGMA user_version");
         facts->objects = pragma(connection, "SELECT count(*) FROM sqlite_master");
@@ -97,7 +105,7 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
     const char *path = options->database ? options->database : "trace.db";
     if (!options->database && options->session_given) {
         const int daemon = ct_client_connect(options->session);
-        if (daemon >= 0 && ct_client_ask(daemon, "database", served, sizeof(served)))
+        if (daemon >= 0 && ct_client_ask(daemon, "database", served, sizeof(served)) && served[0] == '/')
             path = served;
         else if (daemon >= 0 && ct_client_is_stopped(daemon))
             path = NULL;
@@ -118,13 +126,18 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
     }
     sqlite3 *connection = NULL;
     const char *newest = series.path[0];
-    const bool is_file = stat(newest, &status) == 0 && !S_ISDIR(status.st_mode);
+    const bool is_file = stat(newest, &status) == 0 && S_ISREG(status.st_mode);
     int rc = is_file ? ct_trace_open_file(newest, &connection) : SQLITE_CANTOPEN;
-    if (rc == SQLITE_OK)
+    if (rc == SQLITE_OK && series.files > 1) {
+        sqlite3_set_authorizer(connection, NULL, NULL);
         rc = ct_series_attach(connection, &series);
+        ct_trace_confine(connection);
+    }
     if (rc != SQLITE_OK) {
         ct_fail(EXIT_FAILURE, "cannot read '%s': %s", path,
-                connection ? sqlite3_errmsg(connection) : "it is a directory");
+                connection                ? sqlite3_errmsg(connection)
+                : S_ISDIR(status.st_mode) ? "it is a directory"
+                                          : "it is not a regular file");
         sqlite3_close(connection);
         return NULL;
     }
@@ -142,9 +155,6 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
         return NULL;
     }
     note_successor(path, &series);
-    sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(connection, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_set_authorizer(connection, authorize, NULL);
     return connection;
 }
 
@@ -163,9 +173,11 @@ bool ct_format_parse(const char *name, enum ct_format *format)
     return false;
 }
 
-static const char *text_of(sqlite3_stmt *statement, int column)
+/* A value as text, ended by a NUL and perhaps holding others; `bytes` is its length. */
+static const char *text_of(sqlite3_stmt *statement, int column, size_t *bytes)
 {
     const unsigned char *text = sqlite3_column_text(statement, column);
+    *bytes = text ? (size_t)sqlite3_column_bytes(statement, column) : 0;
     return text ? (const char *)text : "";
 }
 
@@ -190,6 +202,10 @@ static int width_of(const char *text)
     return width;
 }
 
+/* Column widths come from the first rows, which are held back until they are known. What is wider than
+ * WIDTH_MAX does not make the other rows so. */
+enum { ROWS_MEASURED = 1000, BYTES_MEASURED = 16 * 1024 * 1024, WIDTH_MAX = 1000 };
+
 static void print_padded(const char *text, int width, bool right, bool last, FILE *to)
 {
     const int pad = width - width_of(text);
@@ -201,13 +217,35 @@ static void print_padded(const char *text, int width, bool right, bool last, FIL
     fputs(last ? "\n" : "  ", to);
 }
 
-/* Column widths come from the first rows, which are held back until they are known. */
-enum { ROWS_MEASURED = 1000 };
+/* The row that the statement stands on, a string to be freed for each column; how many bytes they have. */
+static size_t copy_row(sqlite3_stmt *statement, int columns, char **cell)
+{
+    size_t sum = 0, bytes;
+    for (int c = 0; c < columns; c++) {
+        const char *text = text_of(statement, c, &bytes);
+        cell[c] = ct_printable(text, bytes);
+        sum += cell[c] ? strlen(cell[c]) : 0;
+    }
+    return sum;
+}
+
+static void print_row(char **cell, int columns, const int *width, const bool *right, FILE *to)
+{
+    for (int c = 0; c < columns; c++) {
+        print_padded(cell[c] ? cell[c] : "", width[c], right[c], c + 1 == columns, to);
+        free(cell[c]);
+        cell[c] = NULL;
+    }
+}
 
 static void print_header(sqlite3_stmt *statement, int columns, const int *width, const bool *right, FILE *to)
 {
-    for (int c = 0; c < columns; c++)
-        print_padded(sqlite3_column_name(statement, c), width[c], right[c], c + 1 == columns, to);
+    for (int c = 0; c < columns; c++) {
+        const char *raw = sqlite3_column_name(statement, c);
+        char *name = ct_printable(raw ? raw : "", raw ? strlen(raw) : 0);
+        print_padded(name ? name : "", width[c], right[c], c + 1 == columns, to);
+        free(name);
+    }
     for (int c = 0; c < columns; c++) {
         for (int i = 0; i < width[c]; i++)
             fputs("-", to);
@@ -215,45 +253,45 @@ static void print_header(sqlite3_stmt *statement, int columns, const int *width,
     }
 }
 
+static int wider(int width, const char *text)
+{
+    const int here = width_of(text);
+    return here <= width ? width : here < WIDTH_MAX ? here : WIDTH_MAX;
+}
+
 static int print_table(sqlite3_stmt *statement, FILE *to)
 {
     const int columns = sqlite3_column_count(statement);
     int *width = calloc((size_t)columns, sizeof(*width));
     bool *right = calloc((size_t)columns, sizeof(*right)), *words = calloc((size_t)columns, sizeof(*words));
-    char **text = calloc((size_t)columns * ROWS_MEASURED, sizeof(*text));
+    char **text = calloc((size_t)columns * (ROWS_MEASURED + 1), sizeof(*text));
     int rows = 0, rc = SQLITE_NOMEM;
+    size_t bytes = 0;
     if (!width || !right || !words || !text)
         goto out;
     for (int c = 0; c < columns; c++)
-        width[c] = width_of(sqlite3_column_name(statement, c));
-    while ((rc = sqlite3_step(statement)) == SQLITE_ROW && rows < ROWS_MEASURED) {
+        width[c] = wider(0, sqlite3_column_name(statement, c));
+    while (rows < ROWS_MEASURED && bytes < BYTES_MEASURED && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        char **row = text + (size_t)rows++ * (size_t)columns;
+        bytes += copy_row(statement, columns, row);
         for (int c = 0; c < columns; c++) {
-            char *copy = strdup(text_of(statement, c));
-            right[c] |= copy && looks_like_number(copy);
-            words[c] |= copy && *copy && !looks_like_number(copy);
-            if (copy && width_of(copy) > width[c])
-                width[c] = width_of(copy);
-            text[rows * columns + c] = copy;
+            const char *cell = row[c] ? row[c] : "";
+            right[c] |= looks_like_number(cell);
+            words[c] |= *cell && !looks_like_number(cell);
+            width[c] = wider(width[c], cell);
         }
-        rows++;
     }
     for (int c = 0; c < columns; c++)
         right[c] &= !words[c];
     if (columns > 0)
         print_header(statement, columns, width, right, to);
-    for (int r = 0; r < rows; r++) {
-        for (int c = 0; c < columns; c++) {
-            char *cell = text[r * columns + c];
-            print_padded(cell ? cell : "", width[c], right[c], c + 1 == columns, to);
-        }
-    }
-    for (; rc == SQLITE_ROW; rc = sqlite3_step(statement)) {
-        for (int c = 0; c < columns; c++)
-            print_padded(text_of(statement, c), width[c], right[c], c + 1 == columns, to);
+    for (int r = 0; r < rows; r++)
+        print_row(text + (size_t)r * (size_t)columns, columns, width, right, to);
+    while (rc == SQLITE_ROW && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        copy_row(statement, columns, text);
+        print_row(text, columns, width, right, to);
     }
 out:
-    for (int i = 0; text && i < rows * columns; i++)
-        free(text[i]);
     free(text);
     free(right);
     free(words);
@@ -262,17 +300,17 @@ out:
 }
 
 /* RFC 4180, but for the line's end. */
-static void print_csv_field(const char *text, FILE *to)
+static void print_csv_field(const char *text, size_t bytes, FILE *to)
 {
-    if (!strpbrk(text, ",\"\n\r")) {
+    if (memchr(text, '\0', bytes) == NULL && !strpbrk(text, ",\"\n\r")) {
         fputs(text, to);
         return;
     }
     fputc('"', to);
-    for (; *text; text++) {
-        if (*text == '"')
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '"')
             fputc('"', to);
-        fputc(*text, to);
+        fputc(text[i], to);
     }
     fputc('"', to);
 }
@@ -281,32 +319,55 @@ static int print_csv(sqlite3_stmt *statement, FILE *to)
 {
     const int columns = sqlite3_column_count(statement);
     for (int c = 0; c < columns; c++) {
-        print_csv_field(sqlite3_column_name(statement, c), to);
+        const char *name = sqlite3_column_name(statement, c);
+        print_csv_field(name, strlen(name), to);
         fputc(c + 1 == columns ? '\n' : ',', to);
     }
     int rc;
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
         for (int c = 0; c < columns; c++) {
-            print_csv_field(text_of(statement, c), to);
+            size_t bytes;
+            const char *text = text_of(statement, c, &bytes);
+            print_csv_field(text, bytes, to);
             fputc(c + 1 == columns ? '\n' : ',', to);
         }
     }
     return rc;
 }
 
-static void print_json_string(const char *text, FILE *to)
+/* What is no UTF-8 has no place in JSON: U+FFFD stands for each such byte. */
+static void print_json_string(const char *text, size_t bytes, FILE *to)
 {
     fputc('"', to);
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
+    for (size_t i = 0; i < bytes;) {
+        const unsigned char c = (unsigned char)text[i];
+        uint32_t point;
+        const size_t length = ct_utf8_next(text + i, bytes - i, &point);
+        if (length == 0)
+            fputs("\\ufffd", to);
+        else if (c == '"' || c == '\\')
             fprintf(to, "\\%c", c);
         else if (c < 0x20)
             fprintf(to, "\\u%04x", c);
         else
-            fputc(c, to);
+            fwrite(text + i, 1, length, to);
+        i += length ? length : 1;
     }
     fputc('"', to);
+}
+
+static void print_json_value(sqlite3_stmt *statement, int column, FILE *to)
+{
+    size_t bytes;
+    const char *text = text_of(statement, column, &bytes);
+    if (sqlite3_column_type(statement, column) == SQLITE_NULL)
+        fputs("null", to);
+    else if (!is_number(statement, column))
+        print_json_string(text, bytes, to);
+    else if (strstr(text, "Inf"))
+        fputs(*text == '-' ? "-9e999" : "9e999", to);
+    else
+        fputs(text, to);
 }
 
 /* An array of objects, one a line. */
@@ -320,14 +381,10 @@ static int print_json(sqlite3_stmt *statement, FILE *to)
         before = ",\n";
         for (int c = 0; c < columns; c++) {
             fputs(c == 0 ? "{" : ",", to);
-            print_json_string(sqlite3_column_name(statement, c), to);
+            const char *name = sqlite3_column_name(statement, c);
+            print_json_string(name, strlen(name), to);
             fputc(':', to);
-            if (sqlite3_column_type(statement, c) == SQLITE_NULL)
-                fputs("null", to);
-            else if (is_number(statement, c))
-                fputs(text_of(statement, c), to);
-            else
-                print_json_string(text_of(statement, c), to);
+            print_json_value(statement, c, to);
         }
         fputc('}', to);
     }

@@ -3,8 +3,8 @@
 
 #include "program.h"
 #include "selection.h"
+#include "series.h"
 #include "session_names.h"
-#include "trace_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,7 +30,7 @@ static const char help[] =
     "database add to it.\n"
     "\n"
     "  --db FILE       the database (default: ./trace.db, or what the session's daemon\n"
-    "                  writes)\n"
+    "                  writes; with it the system's daemon is passed over)\n"
     "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
     "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
     "                  started (default: 2M)\n"
@@ -116,7 +115,9 @@ enum { STOPPED = -2 };
 /* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
 static int try_hold(const struct run_options *options, char *database, size_t bytes)
 {
-    const int fd = ct_client_connect(options->common.session);
+    /* Who names a database wants one of his own, which the system's daemon does not write. */
+    const char *session = options->common.session;
+    const int fd = options->common.database ? ct_client_connect_own(session) : ct_client_connect(session);
     char answer[4200];
     if (fd < 0)
         return -1;
@@ -288,7 +289,7 @@ static void tell(const char *database, bool nothing)
                         "statically or with musl, is set-user-ID, or clears LD_PRELOAD; `cudatrace doctor -- "
                         "COMMAND` says more\n");
     else if (isatty(STDERR_FILENO))
-        fprintf(stderr, "cudatrace: traced into %s\n", database);
+        fprintf(stderr, "cudatrace: traced into %s\n", *database ? database : "the system's trace");
 }
 
 static bool on_run_option(int option, const char *value, void *data)
@@ -298,32 +299,6 @@ static bool on_run_option(int option, const char *value, void *data)
         return ct_selection_take(&options->selection, "run", option, value);
     options->of_daemon[option] = value;
     return true;
-}
-
-/* The folder of a file that need not exist any more, without symbolic links. */
-static bool resolve_folder(const char *path, char folder[PATH_MAX])
-{
-    char named[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(named, sizeof(named), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    return realpath(named, folder) != NULL;
-}
-
-/* Whether the database that the session's daemon writes is no file of the trace that was asked for. */
-static bool writes_other(const struct run_options *options, const char *database)
-{
-    const char *wanted = options->common.database;
-    if (!wanted)
-        return false;
-    struct stat asked, served;
-    if (stat(wanted, &asked) == 0 && stat(database, &served) == 0 && asked.st_dev == served.st_dev &&
-        asked.st_ino == served.st_ino)
-        return false;
-    char folder[PATH_MAX], folder_served[PATH_MAX];
-    const char *name = strrchr(database, '/');
-    return !resolve_folder(wanted, folder) || !resolve_folder(database, folder_served) ||
-           strcmp(folder, folder_served) != 0 ||
-           ct_trace_file_number(wanted, name ? name + 1 : database) == 0;
 }
 
 int ct_run(int argc, char **argv)
@@ -347,7 +322,7 @@ int ct_run(int argc, char **argv)
     const int daemon = hold_daemon(&options, database, sizeof(database), &status);
     if (daemon < 0)
         return status;
-    if (writes_other(&options, database))
+    if (*database && options.common.database && !ct_series_has(options.common.database, database))
         return ct_fail(EXIT_FAILURE,
                        "run: session '%s' is served by a daemon that writes %s: leave --db away, or choose "
                        "another --session",

@@ -5,8 +5,10 @@
 #include "cudatrace.h"
 #include "schema_sql.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The text meta.series of a file; false when it has none. */
@@ -62,6 +64,27 @@ bool ct_series_find(const char *path, struct ct_series *found)
         collect(found, first, number, series);
     }
     return found->files > 0;
+}
+
+/* The folder of a file that need not exist any more, without symbolic links. */
+static bool resolve_folder(const char *path, char folder[PATH_MAX])
+{
+    char named[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(named, sizeof(named), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return realpath(named, folder) != NULL;
+}
+
+bool ct_series_has(const char *wanted, const char *served)
+{
+    struct stat asked, found;
+    if (stat(wanted, &asked) == 0 && stat(served, &found) == 0 && asked.st_dev == found.st_dev &&
+        asked.st_ino == found.st_ino)
+        return true;
+    char folder[PATH_MAX], folder_served[PATH_MAX];
+    const char *name = strrchr(served, '/');
+    return resolve_folder(wanted, folder) && resolve_folder(served, folder_served) &&
+           strcmp(folder, folder_served) == 0 && ct_trace_file_number(wanted, name ? name + 1 : served) > 0;
 }
 
 /* ---- views over all files ---- */
@@ -135,6 +158,7 @@ static void add_totals(sqlite3_str *sql, uint32_t files)
 
 int ct_series_attach(sqlite3 *connection, const struct ct_series *series)
 {
+    sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, CT_SERIES_FILES_MAX);
     sqlite3_str *sql = sqlite3_str_new(connection);
     for (uint32_t i = 1; i < series->files; i++) {
         char name[sizeof(series->path[0]) + 32];

@@ -16,6 +16,8 @@ struct ct_series {
 /* The files that belong together with the one at `path`, from its number on; where that one is not there (any
  * more), those of the newest series. False when there is none. A file that is no trace comes alone. */
 bool ct_series_find(const char *path, struct ct_series *found);
+/* Whether the file at `served` is of the trace at `wanted`, either of which may be gone. */
+bool ct_series_has(const char *wanted, const char *served);
 /* On a connection to the newest file, opened for URIs: attaches the others, and lays views over all of them.
  * An SQLite code. */
 int ct_series_attach(sqlite3 *connection, const struct ct_series *series);

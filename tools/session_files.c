@@ -57,7 +57,7 @@ enum ct_serving ct_control_read(const char *path, struct ct_control *control)
     const bool there =
         fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
         pread(fd, control, sizeof(*control), 0) >= (ssize_t)offsetof(struct ct_control, anchors);
-    const bool held = there && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid <= 0;
+    const bool held = there && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0;
     close(fd);
     if (held)
         return CT_SERVED;

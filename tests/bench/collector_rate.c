@@ -41,7 +41,7 @@ static void run_collector(const char *folder, int round)
     struct ct_collection collection = { .control = &control };
     const char *reason;
     if (ct_store_open(path, "bench", &collection.store, message) != 0 ||
-        ct_process_open(segment, &collection.processes, &reason) != 0)
+        ct_process_open(segment, NULL, &collection.processes, &reason) != 0)
         die("open");
     ct_timeline_begin(&collection.timeline, &control);
 

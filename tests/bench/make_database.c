@@ -78,7 +78,7 @@ int main(int argc, char **argv)
             const char *reason;
             snprintf(path, sizeof(path), CT_SHM_DIR "/cudatrace-bench.%d.%" PRIu64, getpid(), segments++);
             const uint64_t last_ns = training_write(path, &wanted);
-            if (ct_process_open(path, &process, &reason) != 0)
+            if (ct_process_open(path, NULL, &process, &reason) != 0)
                 stop_with(reason);
             atomic_store(&process->dead, true); /* it is read to the end and ended */
             process->next = collection.processes;

@@ -495,7 +495,7 @@ static void begin(void)
         fail("the database", "no reader");
     ct_timeline_begin(&collection.timeline, &control);
     write_honest();
-    if (ct_process_open(honest.path, &collection.processes, &reason) != 0)
+    if (ct_process_open(honest.path, NULL, &collection.processes, &reason) != 0)
         fail("the honest segment", reason);
     report = (struct ct_report){ 0 };
     make_batch(0);
@@ -573,7 +573,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         for (size_t i = 0; i < step.bytes; i++)
             hostile.map[(step.number + i) % sizeof(struct ct_segment)] = data[i];
     }
-    if (ct_process_open(hostile.path, &opened, &reason) == 0) {
+    if (ct_process_open(hostile.path, NULL, &opened, &reason) == 0) {
         opened->next = collection.processes;
         collection.processes = opened;
     } else {

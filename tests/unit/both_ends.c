@@ -124,7 +124,8 @@ int main(void)
     struct ct_segment *segment = make_segment(name);
     const char *reason;
     if (ct_store_open(path, "test", &collection.store, message) != 0 ||
-        ct_process_open(name, &collection.processes, &reason) != 0 || !both_ends_begin(segment, &control))
+        ct_process_open(name, NULL, &collection.processes, &reason) != 0 ||
+        !both_ends_begin(segment, &control))
         die("open");
     ct_timeline_begin(&collection.timeline, &control);
 

@@ -49,6 +49,7 @@ _cudatrace_value()
     --pid) _cudatrace_pids ;;
     --clock) _cudatrace_words 'counter monotonic' ;;
     --log-level) _cudatrace_words 'error warning notice info debug' ;;
+    --group) mapfile -t COMPREPLY < <(compgen -g -- "$cur") ;;
     --keep) _cudatrace_words '10m 1h 24h 7d' ;;
     --max-db) _cudatrace_words '500M 2G 20G 100G' ;;
     --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
@@ -163,7 +164,7 @@ _cudatraced()
     COMPREPLY=()
     _cudatrace_current
     _cudatrace_value "$prev" ||
-        _cudatrace_words '--db --session --foreground --ring --keep --max-db --clock --log-level --auto --help --version'
+        _cudatrace_words '--db --session --foreground --ring --keep --max-db --clock --log-level --auto --group --system --help --version'
 }
 
 complete -F _cudatrace cudatrace

@@ -1,0 +1,157 @@
+"""What is recorded is its owner's alone, whatever the umask is and whoever can write in the folder: modes while things run,
+another user who tries each file, and names that another user has taken before."""
+import glob
+import os
+import select
+import socket
+import stat
+import subprocess
+
+from fault_test import Session, check, equal, promise
+from users import ALICE, BOB, DENIED, Users, attempt, intrusions
+
+OTHER = BOB
+
+
+def files_of(s, owner, folder):
+    return sorted(glob.glob(f"/dev/shm/cudatrace.{owner}.{s.name}*") + glob.glob(f"{folder}/*"))
+
+
+def check_alone(paths, owner):
+    for path in paths:
+        status = os.lstat(path)
+        kind = stat.S_ISSOCK(status.st_mode) or stat.S_ISREG(status.st_mode)
+        check(kind and status.st_uid == owner and stat.S_IMODE(status.st_mode) == 0o600, path, "is", oct(status.st_mode),
+              "of", status.st_uid)
+
+
+def connect(path):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+
+
+def record(u, owner, umask):
+    """Background daemon and process of an owner, in a folder for everybody."""
+    s, folder = u.s, u.folder(f"shared-{owner}-{umask:o}", mode=0o1777)
+    db = folder / "trace.db"
+    # What another user has put among the segments is left alone, and makes the daemon write its log.
+    stranger = f"/dev/shm/cudatrace.{owner}.{s.name}.1.1"
+    start = [u.daemon, "--db", db, "--session", s.name]
+    u.run(owner, *start, umask=umask)
+    equal(attempt(OTHER, lambda: os.close(os.open(stranger, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))), "None", "made")
+    with u.held(owner, "--calls", 500, umask=umask) as child:
+        u.run(owner, u.cudatrace, "flush", "--session", s.name, umask=umask)
+        paths = [path for path in files_of(s, owner, folder) if path != stranger]
+        ends = {path.rsplit("/", 1)[1].replace(f"cudatrace.{owner}.{s.name}", "") for path in paths}
+        segment = [end for end in ends if end.startswith(f".{child.pid}.")]
+        equal(ends - set(segment), {"", ".sock", "trace.db", "trace.db-wal", "trace.db-shm", "trace.db.log"}, "the files")
+        equal(len(segment), 1, "segments")
+        with promise("modes_0600"):
+            check_alone(paths, owner)
+        for path in paths:
+            acts = intrusions(path)
+            if path.endswith(".sock"):
+                acts = {"connect": lambda: connect(path), **{a: acts[a] for a in ("unlink", "rename", "chmod", "chown")}}
+            for what, act in acts.items():
+                with promise("others_denied"):
+                    seen = attempt(OTHER, act)
+                    check(seen in DENIED, f"user {OTHER}: {what} {path} of {owner}:", seen)
+        check_alone(paths, owner)
+        # Killed, opened to all by somebody's chmod, and taken up again.
+        daemon = int(u.run(owner, u.cudatrace, "status", "--session", s.name).stdout.split("daemon ")[1].split()[0])
+        end = os.pidfd_open(daemon)
+        os.kill(daemon, 9)
+        select.select([end], [], [], 60)
+        os.close(end)
+        for path in paths:
+            if os.path.exists(path) and segment[0] not in path:
+                os.chmod(path, 0o666)
+        u.run(owner, *start, umask=umask)
+        u.run(owner, u.cudatrace, "flush", "--session", s.name)
+        with promise("modes_0600"):
+            check_alone([path for path in files_of(s, owner, folder) if path != stranger], owner)
+    u.run(owner, u.cudatrace, "stop", "--session", s.name)
+    equal(os.lstat(stranger).st_size, 0, "the stranger's file")
+    os.unlink(stranger)
+    equal(s.value("SELECT count(*) > 500 FROM calls", db=db), 1, "calls")
+    equal(s.rows("SELECT DISTINCT uid FROM processes", db=db), [(owner,)], "uids")
+
+
+def taken(u, owner):
+    """Another user was there first: the daemon says so, leaves at once, and follows and writes nothing."""
+    s = u.s
+    for mode in (0o1777, 0o777):
+        folder = u.folder(f"taken-{owner}-{mode:o}", mode=mode)
+        home = u.folder(f"home-{owner}-{mode:o}", owner, 0o700)
+        db, victim = folder / "trace.db", home / "victim"
+        victim.write_bytes(b"precious\n")
+        os.chown(victim, owner, owner)
+        u.run(owner, u.daemon, "--db", home / "old.db", "--session", s.name)
+        u.run(owner, u.cudatrace, "stop", "--session", s.name)
+        makers = {
+            "file": lambda path: os.chmod(os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o666)) or path, 0o666),
+            "link": lambda path: os.symlink(victim, path),
+            "dangling": lambda path: os.symlink(home / "nothing", path),
+            "fifo": lambda path: os.mkfifo(path, 0o666),
+            "folder": lambda path: os.mkdir(path, 0o777),
+        }
+        places = [f"{db}{end}" for end in ("", "-wal", "-shm", "-journal", ".log")]
+        places += [f"/dev/shm/cudatrace.{owner}.{s.name}", f"/dev/shm/cudatrace.{owner}.{s.name}.sock"]
+        for place in places:
+            for kind, make in makers.items():
+                if place.endswith(".sock") and kind == "folder":
+                    continue
+                equal(attempt(OTHER, lambda: make(place)), "None", f"making {kind} {place}")
+                made = os.lstat(place)
+                with promise("names_taken"):
+                    done = u.run(owner, u.daemon, "--db", db, "--session", s.name, status=None)
+                    if place.endswith(".sock") and owner == 0:  # root takes it away, without following it
+                        u.run(owner, u.cudatrace, "stop", "--session", s.name)
+                    else:
+                        check(done.returncode == 1 and done.stderr.count("\n") == 1 and place.rsplit("/", 1)[1] in done.stderr,
+                              f"{kind} {place} of another user:", done.returncode, done.stderr)
+                        now = os.lstat(place)
+                        equal((now.st_ino, now.st_size, now.st_mode, now.st_mtime_ns),
+                              (made.st_ino, made.st_size, made.st_mode, made.st_mtime_ns), f"{kind} {place}")
+                    equal(victim.read_bytes(), b"precious\n", f"the victim of {kind} {place}")
+                    equal(sorted(os.listdir(home)), ["old.db", "victim"], "the owner's files")
+                subprocess.run(["rm", "-rf", place], check=True)
+                for path in glob.glob(f"{db}*"):
+                    os.unlink(path)
+        # A successor's name: the first file is of another boot.
+        os.rename(home / "old.db", db)
+        subprocess.run(["sqlite3", db, "UPDATE meta SET value = 'another' WHERE key = 'boot_id'"], check=True)
+        os.chown(db, owner, owner)
+        for end in ("2.db", "2.db-wal"):
+            for kind in ("file", "link", "fifo"):
+                place = f"{folder}/trace.{end}"
+                equal(attempt(OTHER, lambda: makers[kind](place)), "None", "made")
+                with promise("names_taken"):
+                    done = u.run(owner, u.daemon, "--db", db, "--session", s.name, status=1)
+                    check(place in done.stderr, done.stderr)
+                    equal(victim.read_bytes(), b"precious\n", "the victim")
+                os.unlink(place)
+                if os.path.exists(f"{folder}/trace.2.db"):
+                    os.unlink(f"{folder}/trace.2.db")
+        # The owner's own link is followed.
+        real = home / "real.db"
+        os.symlink(real, folder / "own.db")
+        os.chown(folder / "own.db", owner, owner, follow_symlinks=False)
+        real.touch()
+        os.chown(real, owner, owner)
+        u.run(owner, u.daemon, "--db", folder / "own.db", "--session", s.name)
+        check(str(real) in u.run(owner, u.cudatrace, "status", "--session", s.name).stdout, "the database")
+        u.run(owner, u.cudatrace, "stop", "--session", s.name)
+        # A second name, by which another user could read what is written later.
+        os.link(real, home / "second.db")
+        done = u.run(owner, u.daemon, "--db", real, "--session", s.name, status=1)
+        check("hard link" in done.stderr, done.stderr)
+
+
+with Session() as s:
+    u = Users(s)
+    for owner in (0, ALICE):
+        for umask in (0o000, 0o077, 0o777):
+            record(u, owner, umask)
+    for owner in (0, ALICE):
+        taken(u, owner)

@@ -1,0 +1,387 @@
+"""One daemon for all users: each one's calls are recorded under the kernel's word for who they are, and no user can read,
+stop, hold up or write into what is another's."""
+import contextlib
+import fcntl
+import glob
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+
+from fault_test import LONG, Session, check, equal, promise
+from users import ALICE, BOB, DENIED, Users, attempt, become, intrusions
+
+GROUP, MEMBER = 12003, 12004
+LANE_OFFSET = 4096 + 2048 * 128
+JUNK = 20000 if LONG else 2000
+
+
+def shm(s, uid, rest=""):
+    return f"/dev/shm/cudatrace.{uid}.{s.name}{rest}"
+
+
+def segment_of(s, uid, pid):
+    return glob.glob(shm(s, uid, f".system.{pid}.*"))[0]
+
+
+def ask(s, line, connections=1):
+    """The answers of the system's socket to one who writes by himself."""
+    clients = []
+    for _ in range(connections):
+        clients.append(socket.socket(socket.AF_UNIX))
+        clients[-1].connect(shm(s, 0, ".sock"))
+        with contextlib.suppress(BrokenPipeError):
+            clients[-1].sendall(line + b"\n")
+    answers = []
+    for client in clients:
+        try:
+            answers.append(client.recv(4096))
+        except ConnectionError:
+            answers.append(b"")
+    return answers
+
+
+def forge(s, source, path, **fields):
+    """A copy of the attacker's own segment, with another identity in it."""
+    places = {"pid": ("<i", 48), "uid": ("<I", 52), "start": ("<Q", 56), "image": ("<Q", 64)}
+    with open(source, "rb") as file:
+        data = bytearray(file.read(LANE_OFFSET + 65536 + 4096))
+    for name, value in fields.items():
+        struct.pack_into(places[name][0], data, places[name][1], value)
+    with open(path, "xb") as file:
+        file.write(data)
+
+
+def identity(path):
+    with open(path, "rb") as file:
+        data = file.read(72)
+    return {"pid": struct.unpack_from("<i", data, 48)[0], "start": struct.unpack_from("<Q", data, 56)[0],
+            "image": struct.unpack_from("<Q", data, 64)[0]}
+
+
+def set_state(path, change):
+    with open(path, "r+b") as file:
+        file.seek(LANE_OFFSET)
+        state = struct.unpack("<Q", file.read(8))[0]
+        file.seek(LANE_OFFSET)
+        file.write(struct.pack("<Q", change(state)))
+
+
+def everybody_is_recorded(u):
+    s = u.s
+    u.run(ALICE, u.cudatrace, "run", "--session", s.name, "--", u.calls, "--calls", 2000, "--threads", 2)
+    u.run(BOB, u.calls, "--calls", 1000, "--processes", 3, preload=True)
+    u.run(0, u.calls, "--calls", 700, preload=True)
+    u.run(BOB, u.cudatrace, "flush", "--session", s.name)
+    with promise("all_users"):
+        s.check_identity(lost=0)
+        s.check_truth()
+        made = dict(s.rows("SELECT uid, count(*) FROM processes WHERE process_id IN (SELECT process_id FROM totals WHERE "
+                           "name = 'cuInit') GROUP BY uid"))
+        check(made.keys() == {0, ALICE, BOB} and made[BOB] >= 3, "processes of users:", made)
+        equal(glob.glob(shm(s, "*", ".system.*")), [], "segments that are left")
+
+
+def attacks(u, mine, hers, dead):
+    """{name: what Bob does}; `mine` and `hers` are segments of live processes, `dead` is who a process of hers was."""
+    s = u.s
+    victim = identity(hers)
+    root_file = u.s.dir / "daemon.log"
+
+    def flood_bell():
+        bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        sent = 0
+        for _ in range(20000):
+            try:
+                bell.sendto(b"x" * 100, socket.MSG_DONTWAIT, shm(s, 0, ".bell"))
+                sent += 1
+            except BlockingIOError:
+                pass
+        return sent > 0
+
+    def junk():
+        for i in range(JUNK):
+            with open(shm(s, BOB, f".system.{i + 1}.abc"), "xb") as file:
+                if i % 2:
+                    file.truncate(LANE_OFFSET + 70000)
+                    file.write(b"\x01" * 4096 if i % 4 == 1 else b"")
+
+    def link(target, number):
+        os.symlink(target, shm(s, BOB, f".system.{number}.def"))
+
+    yield "name of another user", lambda: forge(s, mine, shm(s, ALICE, f".system.{victim['pid']}.1"), uid=ALICE)
+    yield "pid of another user", lambda: forge(s, mine, shm(s, BOB, f".system.{victim['pid']}.2"), **victim)
+    yield "pid of root", lambda: forge(s, mine, shm(s, BOB, ".system.1.3"), pid=1, start=0)
+    yield "one who has died", lambda: forge(s, mine, shm(s, BOB, f".system.{dead['pid']}.4"), **dead)
+    yield "link to her segment", lambda: link(hers, 5)
+    yield "link to a file of root's", lambda: link(root_file, 6)
+    yield "FIFO", lambda: os.mkfifo(shm(s, BOB, ".system.7.def"))
+    yield "folder", lambda: os.mkdir(shm(s, BOB, ".system.8.def"))
+    yield "junk", junk
+    yield "bell without end", flood_bell
+    yield "connections without end", lambda: len(ask(s, b"flush", 300))
+    yield "lines without end", lambda: len(ask(s, b"x" * 9000, 3))
+    yield "announces for ever", lambda: set_state(mine, lambda state: state | 1)
+    yield "positions out of its ring", lambda: set_state(mine, lambda state: 1 << 60)
+    yield "cut short", lambda: os.truncate(mine, 5000)
+
+
+def nobody_else_suffers(u):
+    s = u.s
+    # A process of hers that is gone, and is in the trace.
+    with u.held(ALICE, "--calls", 100) as child:
+        dead = identity(segment_of(s, ALICE, child.pid))
+    u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
+    gone = s.rows("SELECT * FROM processes WHERE pid = ?", dead["pid"])
+    for index in range(100):
+        with u.held(ALICE, "--calls", 300) as hers, u.held(BOB, "--calls", 300) as his:
+            mine, theirs = segment_of(s, BOB, his.pid), segment_of(s, ALICE, hers.pid)
+            table = list(attacks(u, mine, theirs, dead))
+            if index == len(table):
+                break
+            name, act = table[index]
+            before = int(s.cudatrace("status").stdout.split("batches ")[1].split()[0])
+            with promise("attacks"):
+                seen = attempt(BOB, act)
+                check(seen in ("None", "True", "300", "3") or seen in DENIED, name, "gave", seen)
+                u.run(ALICE, u.calls, "--calls", 1000, "--threads", 2, preload=True)
+                u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
+                after = int(s.cudatrace("status").stdout.split("batches ")[1].split()[0])
+                check(after - before < 2000, name, "made", after - before, "batches")
+                equal(s.daemon.poll(), None, f"the daemon after: {name}")
+                equal(s.rows("SELECT uid, state FROM processes WHERE pid = ?", hers.pid), [(ALICE, "running")],
+                      f"her process after: {name}")
+                equal(s.rows("SELECT * FROM processes WHERE pid = ? AND uid = ?", dead["pid"], ALICE), gone,
+                      f"her dead process after: {name}")
+                check(os.path.exists(theirs), "her segment after:", name)
+        for path in glob.glob(shm(s, "*", ".system.*")):
+            subprocess.run(["rm", "-rf", path], check=True)
+    s.flush()
+    with promise("attacks"):
+        seen, truth = {}, s.truth()
+        for pid, name, calls in s.rows("SELECT pid, totals.name, calls FROM totals JOIN processes USING (process_id) "
+                                       "WHERE layer = 'driver' AND uid <> ?", BOB):
+            seen[pid, name] = seen.get((pid, name), 0) + calls
+        users = dict(s.rows("SELECT pid, uid FROM processes WHERE uid <> ?", BOB))
+        wrong = {key: (seen.get(key), calls) for key, calls in truth.items() if key[0] in users and seen.get(key) != calls}
+        equal(wrong, {}, "calls of users other than Bob that differ")
+        check(sum(calls for (pid, _), calls in truth.items() if pid in users) > 20000, "there were such calls")
+        equal(s.value("SELECT ifnull(sum(lost), 0) FROM totals JOIN processes USING (process_id) WHERE uid = ?", ALICE), 0, "lost")
+        s.check_identity(lost=None)
+    log = (s.dir / "daemon.log").read_text()
+    check(log.count(f"user {BOB}") < 60 and "is left alone" in log, "the log has", log.count(f"user {BOB}"), "lines about him")
+
+
+def nothing_is_given_away(u):
+    s = u.s
+    with u.held(ALICE, "--calls", 100) as child:
+        segment = segment_of(s, ALICE, child.pid)
+        equal(os.lstat(segment).st_mode & 0o7777, 0o600, "her segment's mode")
+        for path in (segment, s.db, f"{s.db}-wal", f"{s.db}-shm"):
+            for what, act in intrusions(path).items():
+                with promise("nothing_given"):
+                    check(attempt(BOB, act) in DENIED, "Bob:", what, path)
+        sockets = {"read", "write", "truncate"}  # no socket is opened by its name
+        for path, may in ((shm(s, 0), {"read"}), (shm(s, 0, ".sock"), sockets), (shm(s, 0, ".bell"), sockets)):
+            for what, act in intrusions(path).items():
+                with promise("nothing_given"):
+                    check(what in may or attempt(BOB, act) in DENIED, "Bob:", what, path)
+        with promise("nothing_given"):
+            equal(attempt(BOB, lambda: os.kill(s.daemon.pid, signal.SIGTERM)), "EPERM", "Bob kills the daemon")
+        for line in (b"stop", b"set layers=driver", b"database"):
+            with promise("nothing_given"):
+                check("for root alone" in attempt(BOB, lambda: ask(s, line)), line)
+        with promise("nothing_given"):
+            status = u.run(BOB, u.cudatrace, "status", "--session", s.name).stdout
+            equal(sorted(line.split()[0] for line in status.splitlines() if line), ["daemon", "serves", "session", "state"], status)
+        with promise("nothing_given"):
+            doctor = u.run(BOB, u.cudatrace, "doctor", "--session", s.name, status=None).stdout
+            check("the system's, serves it for all users" in " ".join(doctor.split()), doctor)
+        for command, says in ((["stop"], "for root alone"), (["set", "--sample", "2"], "for root alone"),
+                              (["flush", "--db", s.db], "leave --db away")):
+            with promise("nothing_given"):
+                done = u.run(BOB, u.cudatrace, command[0], "--session", s.name, *command[1:], status=1)
+                check(says in done.stderr, command, done.stderr)
+        equal(s.daemon.poll(), None, "the daemon")
+    # The other kinds of wrong use.
+    check("only root" in u.run(BOB, u.daemon, "--system", "--session", s.name + "b", status=1).stderr, "--system by a user")
+    u.run(0, u.daemon, "--system", "--auto", "--session", s.name + "b", status=2)
+    u.run(0, u.daemon, "--group", "no-such-group", "--session", s.name + "b", status=2)
+
+
+def own_daemons_come_first(u):
+    s, home = u.s, u.folder("alice", ALICE, 0o700)
+    own = home / "own.db"
+    with promise("own_first"):
+        with u.held(ALICE, "--calls", 100) as child:  # the system's, and it stays that
+            u.run(ALICE, u.daemon, "--db", own, "--session", s.name)
+            u.run(ALICE, u.calls, "--calls", 321, preload=True)
+            u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
+            s.cudatrace("flush")
+            equal(s.rows("SELECT pid FROM processes WHERE cmdline LIKE '%--calls 321'"), [], "in the system's trace")
+            equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 321'", db=own), 1, "in her own")
+            equal(s.rows("SELECT pid FROM processes WHERE pid = ?", child.pid, db=own), [], "of the system's processes")
+            equal(s.value("SELECT uid FROM processes WHERE pid = ?", child.pid), ALICE, "the one from before")
+        u.run(ALICE, u.cudatrace, "stop", "--session", s.name)
+        equal(s.daemon.poll(), None, "the system's daemon")
+        # Who names a database has a daemon of his own.
+        u.run(ALICE, u.cudatrace, "run", "--session", s.name, "--db", home / "run.db", "--", u.calls, "--calls", 333)
+        equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 333'", db=home / "run.db"), 1, "in her run's")
+        equal(s.rows("SELECT pid FROM processes WHERE cmdline LIKE '%--calls 333'"), [], "in the system's trace")
+        u.run(ALICE, u.calls, "--calls", 322, preload=True)
+        u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
+        equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 322'"), 1, "in the system's again")
+    # Somebody who takes root's name before root is there serves nobody.
+    other = s.name + "x"
+    with promise("own_first"):
+        path = f"/dev/shm/cudatrace.0.{other}"
+        attempt(BOB, lambda: os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o644)))
+        done = u.run(0, u.daemon, "--system", "--db", u.s.dir / "x.db", "--session", other, status=1)
+        check(path in done.stderr, done.stderr)
+        os.unlink(path)
+
+
+@contextlib.contextmanager
+def locked_by(uid, path):
+    """A process of that user that holds the lock which a reader can have."""
+    ready, done = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(done[1])
+        become(uid)
+        with open(path, "rb") as file:
+            fcntl.lockf(file, fcntl.LOCK_SH)
+            os.write(ready[1], b"l")
+            os.read(done[0], 1)
+        os._exit(0)
+    os.close(ready[1])
+    equal(os.read(ready[0], 1), b"l", "locked")
+    try:
+        yield
+    finally:
+        os.close(done[1])
+        os.waitpid(child, 0)
+        for fd in (ready[0], done[0]):
+            os.close(fd)
+
+
+def killed_and_locked_out(u):
+    """Killed, the daemon goes on where it was, also where a user has locked what he can read of it."""
+    s = u.s
+    with promise("all_users"), u.held(ALICE, "--calls", 200) as child:
+        s.daemon.kill()
+        s.daemon.wait()
+        with locked_by(BOB, shm(s, 0)):
+            u.run(ALICE, u.calls, "--calls", 100, preload=True)  # takes nobody for a daemon
+            equal(glob.glob(shm(s, ALICE, ".system.*")), [segment_of(s, ALICE, child.pid)], "her segments")
+            s.start_daemon("--system")
+            u.run(BOB, u.cudatrace, "flush", "--session", s.name)
+            equal(s.value("SELECT uid FROM processes WHERE pid = ? AND state = 'running'", child.pid), ALICE, "hers, after a restart")
+
+
+def each_has_a_share(u):
+    """More waits than one batch takes: each user's flush is for his own calls, and what is left for the next batch is
+    stored then."""
+    s = u.s
+    with promise("shares"):
+        s.daemon.send_signal(signal.SIGSTOP)
+        ran = [(uid, u.start(uid, u.calls, "--threads", 4, "--calls", 60000, "--mix", "getctx", stdout=subprocess.DEVNULL))
+               for uid in (ALICE, BOB)]
+        equal([child.wait() for _, child in ran], [0, 0], "their statuses")
+        s.daemon.send_signal(signal.SIGCONT)
+        for uid, child in ran:
+            u.run(uid, u.cudatrace, "flush", "--session", s.name)
+            truth = sum(calls for (pid, _), calls in s.truth().items() if pid == child.pid)
+            equal(s.value("SELECT sum(calls) FROM totals JOIN processes USING (process_id) WHERE pid = ?", child.pid), truth,
+                  f"calls of user {uid}")
+            check(truth >= 240000, truth)
+        s.check_identity(lost=None)
+        late = int(s.cudatrace("status").stdout.split("late ")[1].split()[0])
+        check(late > 0, "no call was left for a second batch")
+
+
+DROP = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+version = ctypes.c_int()
+def call(times):
+    for _ in range(times):
+        assert cuda.cuDriverGetVersion(ctypes.byref(version)) == 0
+assert cuda.cuInit(0) == 0
+call(100)
+os.setgroups([]); os.setgid({uid}); os.setuid({uid})
+call({calls})
+child = os.fork()
+if child == 0:
+    call(50)
+    os._exit(0)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+def who_drops_his_rights(u):
+    """Goes on in the segment that it had, which cannot grow any more: what has no room is counted. Its children have theirs."""
+    s = u.s
+    with promise("rights_dropped"):
+        u.run(0, sys.executable, "-c", DROP.format(uid=ALICE, calls=20000), preload=True)
+        u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
+        rows = s.rows("SELECT uid, sum(calls), sum(stored), sum(lost) FROM totals JOIN processes USING (process_id) WHERE "
+                      "name = 'cuDriverGetVersion' AND cmdline LIKE '%setgroups%' GROUP BY process_id ORDER BY process_id")
+        equal([(uid, calls) for uid, calls, _, _ in rows], [(0, 20100), (ALICE, 50)], "who made how many calls")
+        check(rows[0][2] + rows[0][3] == 20100 and rows[0][2] >= 100, "stored and lost:", rows[0])
+        s.check_identity(lost=None)
+
+
+def a_group_may_read(u):
+    s, folder = u.s, u.folder("group", 0, 0o755)
+    db = folder / "trace.db"
+    s.db = db
+    s.start_daemon("--system", "--group", str(GROUP))
+    query = "SELECT count(*), count(DISTINCT uid) FROM calls JOIN processes USING (process_id)"
+    with u.held(ALICE, "--calls", 500), u.held(BOB, "--calls", 500):
+        u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
+        wanted = s.rows(query)[0]
+        for end in ("", "-wal", "-shm"):
+            status = os.stat(f"{db}{end}")
+            equal((oct(status.st_mode & 0o7777), status.st_uid, status.st_gid), ("0o640", 0, GROUP), f"trace.db{end}")
+
+        def read(groups, *command):
+            return subprocess.run([str(word) for word in command], capture_output=True, text=True, user=MEMBER, group=MEMBER,
+                                  extra_groups=groups, env=u.env(preload=False), cwd="/", timeout=100)
+
+        readers = [(u.cudatrace, "sql", "--format", "csv", "--db", db, query), ("sqlite3", "-readonly", "-separator", ",", db, query)]
+        for command in readers:
+            with promise("group_reads"):
+                done = read([GROUP], *command)
+                check(done.returncode == 0 and done.stdout.splitlines()[-1] == f"{wanted[0]},{wanted[1]}", command, done.stdout,
+                      done.stderr)
+                check(read([], *command).returncode != 0, "one who is not in the group:", command)
+        u.run(ALICE, u.calls, "--calls", 400, preload=True)
+        u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
+        with promise("group_reads"):
+            done = read([GROUP], *readers[0])
+            check(int(done.stdout.split("\n")[1].split(",")[0]) >= wanted[0] + 400, "while it is written:", done.stdout, wanted)
+            for statement in ("DELETE FROM meta", "PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM"):
+                read([GROUP], "sqlite3", db, statement)
+            check(attempt(MEMBER, lambda: os.truncate(db, 0)) in DENIED, "a member writes")
+    s.cudatrace("flush")
+    s.check_identity()
+    s.stop_daemon()
+    with promise("group_reads"):
+        check(read([GROUP], *readers[0]).returncode == 0, "after the daemon")
+
+
+with Session() as s:
+    u = Users(s)
+    s.start_daemon("--system")
+    everybody_is_recorded(u)
+    nothing_is_given_away(u)
+    own_daemons_come_first(u)
+    who_drops_his_rights(u)
+    nobody_else_suffers(u)
+    each_has_a_share(u)
+    killed_and_locked_out(u)
+    s.stop_daemon()
+    a_group_may_read(u)

@@ -1,0 +1,102 @@
+/* What a query may do: read the trace, and nothing else, whoever wrote the query or the file. A trace may
+ * come from somebody else: what its schema says is no more trusted than what its rows say.
+ *
+ * Actions are allowed by name, so that what a later SQLite adds is denied until somebody has looked at it. */
+#include "cudatrace.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+/* Pragmas that tell something and change nothing. With an argument they are about a table, or are refused: an
+ * argument is how the others are set. */
+static const struct {
+    const char *name;
+    bool takes_argument;
+} pragmas[] = {
+    { "table_info", true },       { "table_xinfo", true },     { "table_list", true },
+    { "index_list", true },       { "index_info", true },      { "index_xinfo", true },
+    { "foreign_key_list", true }, { "integrity_check", true }, { "quick_check", true },
+    { "application_id", false },  { "user_version", false },   { "schema_version", false },
+    { "page_size", false },       { "page_count", false },     { "freelist_count", false },
+    { "encoding", false },        { "journal_mode", false },   { "compile_options", false },
+    { "function_list", false },   { "module_list", false },    { "pragma_list", false },
+    { "collation_list", false },  { "data_version", false },   { "database_list", false },
+};
+
+/* The first reaches the process's memory, the others files; most builds of SQLite lack them or keep them off.
+ */
+static const char *const functions_denied[] = { "fts3_tokenizer", "load_extension", "readfile", "writefile",
+                                                "edit",           "fsdir",          "lsmode" };
+
+static bool pragma_is_harmless(const char *name, const char *argument)
+{
+    for (size_t i = 0; i < sizeof(pragmas) / sizeof(pragmas[0]); i++) {
+        if (sqlite3_stricmp(pragmas[i].name, name) == 0)
+            return pragmas[i].takes_argument || !argument;
+    }
+    return false;
+}
+
+static bool function_is_harmless(const char *name)
+{
+    for (size_t i = 0; i < sizeof(functions_denied) / sizeof(functions_denied[0]); i++) {
+        if (sqlite3_stricmp(functions_denied[i], name) == 0)
+            return false;
+    }
+    return true;
+}
+
+static int authorize(void *data, int action, const char *first, const char *second, const char *database,
+                     const char *trigger)
+{
+    (void)data, (void)database, (void)trigger;
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE:
+    case SQLITE_TRANSACTION: /* several queries of one moment */
+        return SQLITE_OK;
+    case SQLITE_UPDATE:
+        /* So SQLite calls declaring the columns of a table that is a function. Updating would be refused
+         * besides, by the setting that makes a connection defensive and by how the file is opened. */
+        return strcmp(first, "sqlite_master") == 0 ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_PRAGMA:
+        return pragma_is_harmless(first, second) ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_FUNCTION:
+        return function_is_harmless(second) ? SQLITE_OK : SQLITE_DENY;
+    default:
+        return SQLITE_DENY;
+    }
+}
+
+void ct_trace_confine(sqlite3 *connection)
+{
+    static const struct {
+        int option, value;
+    } settings[] = {
+        { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
+        { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
+        { SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },
+        { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
+        { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
+    };
+    /* Far above what a trace has: a number that a file made up does not become memory. */
+    static const struct {
+        int limit, value;
+    } limits[] = {
+        { SQLITE_LIMIT_LENGTH, 64 * 1024 * 1024 },
+        { SQLITE_LIMIT_SQL_LENGTH, 8 * 1024 * 1024 },
+        { SQLITE_LIMIT_ATTACHED, 0 },
+        { SQLITE_LIMIT_WORKER_THREADS, 0 },
+        { SQLITE_LIMIT_TRIGGER_DEPTH, 1 },
+        { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 10000 },
+    };
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        sqlite3_limit(connection, limits[i].limit, limits[i].value);
+    /* A file that somebody cuts short is then an error of a read, and no SIGBUS. */
+    sqlite3_exec(connection, "PRAGMA mmap_size = 0; PRAGMA cell_size_check = 1", NULL, NULL, NULL);
+    sqlite3_set_authorizer(connection, authorize, NULL);
+}
