@@ -115,6 +115,9 @@ struct sqlite3 *ct_trace_open(const struct ct_options *options);
 bool ct_format_parse(const char *name, enum ct_format *format);
 /* Nothing but reading from here on, whatever a query or the schema of the file asks for. */
 void ct_trace_confine(struct sqlite3 *connection);
+/* Queries that take long fail from here on: for looks at what a trace has one row of. In a file of somebody's
+ * making it may be a view without end. */
+void ct_trace_hurry(struct sqlite3 *connection);
 /* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. */
 int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, FILE *to);
 

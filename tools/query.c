@@ -38,6 +38,10 @@ void ct_trace_file_uri(const char *path, char *uri, size_t bytes)
 int ct_trace_open_file(const char *path, sqlite3 **connection)
 {
     char uri[4400];
+    struct stat status;
+    *connection = NULL;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return SQLITE_CANTOPEN; /* a FIFO would have us wait */
     ct_trace_file_uri(path, uri, sizeof(uri));
     int rc = sqlite3_open_v2(uri, connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
     sqlite3_busy_timeout(*connection, 10000);
@@ -46,14 +50,6 @@ int ct_trace_open_file(const char *path, sqlite3 **connection)
         rc = sqlite3_errcode(*connection);
     return rc;
 }
-
-static int give_up(void *data)
-{
-    (void)data;
-    return 1;
-}
-
-enum { STEPS_MAX = 1000000 }; /* of SQLite's machine, where a few dozen do */
 
 bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes)
 {
@@ -66,8 +62,7 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
     }
     const bool readable = ct_trace_open_file(path, &connection) == SQLITE_OK;
     if (readable) {
-        /* In a file of somebody's making `meta` may be a view without end. */
-        sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL);
+        ct_trace_hurry(connection);
         facts->application = pragma(connection, "PRAGMA application_id");
         facts->schema = pragma(connection, "PRAGMA user_version");
         facts->objects = pragma(connection, "SELECT count(*) FROM sqlite_master");

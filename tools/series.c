@@ -17,7 +17,10 @@ static bool read_series(const char *path, char series[CT_SERIES_BYTES])
     sqlite3 *connection = NULL;
     sqlite3_stmt *statement = NULL;
     series[0] = '\0';
-    if (ct_trace_open_file(path, &connection) == SQLITE_OK &&
+    const bool readable = ct_trace_open_file(path, &connection) == SQLITE_OK;
+    if (readable)
+        ct_trace_hurry(connection);
+    if (readable &&
         sqlite3_prepare_v2(connection, "SELECT value FROM meta WHERE key = 'series'", -1, &statement, NULL) ==
             SQLITE_OK &&
         sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
