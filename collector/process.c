@@ -1,6 +1,7 @@
 #include "process.h"
 
 #include "category.h"
+#include "exit_status.h"
 #include "ioctl_names.h"
 #include "lane.h"
 #include "namespace.h"
@@ -157,12 +158,12 @@ int ct_process_open(const char *path, struct ct_process **result, const char **r
         goto fail;
     snprintf(process->path, sizeof(process->path), "%s", path);
     /* A process that cannot be seen from here is in a namespace beside ours, or was gone before it was looked
-     * for: has_left() says how it is known to have ended, if at all. */
+     * for: has_let_go() tells. */
     const uint64_t namespace = process->facts.pid_namespace;
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
     const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
-    process->unseen = pid <= 0;
     if (pid > 0) {
+        process->pid = pid;
         error = -EAGAIN; /* the next look tries again */
         if (follow(process, pid) != 0)
             goto fail;
@@ -326,25 +327,29 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
     return 0;
 }
 
-/* A process that cannot be seen has ended when it said a while ago that it would; what destructors call after
- * that takes less. */
-static bool has_left(struct ct_process *process, uint64_t now_ns)
+/* Whether the program image has no memory any more: the process has ended, wherever it was, or goes on as
+ * another program. */
+static bool has_let_go(const struct ct_process *process)
 {
-    enum { GOODBYE_NS = 1000000000 };
-    if (!process->unseen ||
-        !(atomic_load_explicit(&process->shared->flags, memory_order_acquire) & CT_SEGMENT_EXITING))
-        return false;
-    if (process->leaving_since_ns == 0)
-        process->leaving_since_ns = now_ns;
-    return now_ns - process->leaving_since_ns > GOODBYE_NS;
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return process->facts.held && fcntl(process->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+/* Whether the process itself runs on. */
+static bool runs(const struct ct_process *process)
+{
+    struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
+    if (process->pidfd >= 0)
+        return poll(&ended, 1, 0) == 0;
+    return process->looked_up && !is_gone(&process->facts, process->looked_up);
 }
 
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
 {
-    if (process->looked_up && batch->snapshot_open && is_gone(&process->facts, process->looked_up))
+    if (batch->snapshot_open &&
+        (has_let_go(process) || (process->looked_up && is_gone(&process->facts, process->looked_up))))
         atomic_store(&process->dead, true);
-    process->final =
-        atomic_load_explicit(&process->dead, memory_order_acquire) || has_left(process, batch->now_ns);
+    process->final = atomic_load_explicit(&process->dead, memory_order_acquire);
     const bool renumber = process->generation != ct_store_generation(batch->store);
     if (!process->registered || renumber) {
         size_t hint = 0;
@@ -555,11 +560,22 @@ bool ct_process_has_backlog(const struct ct_process *process)
            !process->broken;
 }
 
+/* What the kernel says counts; else whether the exit handlers have run. An image that let go of a process
+ * that runs on became another program, which may make no call. */
 int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
+    bool exited = flags & CT_SEGMENT_EXITING;
+    if (runs(process))
+        exited |= has_let_go(process);
+    else {
+        const enum ct_ending ending =
+            ct_exit_status(process->pidfd, process->pid, process->facts.process_start);
+        if (ending != CT_ENDING_UNKNOWN)
+            exited = ending == CT_ENDING_EXITED;
+    }
     return ct_store_end_process(batch->store, process->process_id, batch->now_ns,
-                                flags & CT_SEGMENT_EXITING ? "exited" : "killed");
+                                exited ? "exited" : "killed");
 }
 
 void ct_process_detach(struct ct_process *process)

@@ -30,16 +30,15 @@ struct ct_process {
     char path[CT_NAME_BYTES];
     int fd;
     int pidfd;         /* -1 when the process was gone already, or cannot be had */
+    int32_t pid;       /* as it is known here; 0 when it cannot be seen from here */
     int32_t looked_up; /* where there can be no pidfd: the pid to look for in /proc; otherwise 0 */
-    _Atomic bool dead; /* set by the loop thread when pidfd says so, or by the worker's look into /proc */
+    _Atomic bool dead; /* set by the loop thread when pidfd says so, or by the worker's look */
     bool final;        /* it was dead when this batch began: what is there now is all there will be */
     bool detached;     /* its hook was told to let go */
-    bool unseen;       /* it is in another pid namespace, and was not found there */
     bool call_soon;  /* its hook is to look up at its next record: it is detached, or has a wish to follow */
     bool registered; /* has rows in the database */
-    const char *broken;        /* what rule it broke, NULL for none */
-    uint32_t generation;       /* of the store's numbers */
-    uint64_t leaving_since_ns; /* when an unseen one was first found to be on its way out */
+    const char *broken;  /* what rule it broke, NULL for none */
+    uint32_t generation; /* of the store's numbers */
 
     struct ct_segment facts; /* copied at open and checked */
     struct ct_segment *shared;

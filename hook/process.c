@@ -33,6 +33,7 @@ static struct {
     struct quiet lock_quiet;
     uint64_t image_ns;
     uint64_t inode, device;
+    void *hold; /* the mapping that holds the lock on the segment */
     char path[CT_NAME_BYTES];
     char control_path[CT_NAME_BYTES];
 } process;
@@ -115,12 +116,21 @@ static void start_anew(void)
     atomic_store(&process.next_look_ns, 0);
     atomic_store(&process.next_allocation_ns, 0);
     atomic_store(&process.lock_owner, 0);
+    process.hold = NULL; /* not mapped here */
     process.pid = (int32_t)syscall(SYS_getpid);
     ct_functions_forget_ids();
     ct_thread_forget();
 }
 
 static void (*next_exit)(int status);
+
+static void mark_exiting(void)
+{
+    struct ct_segment *segment = ct_process_current();
+    /* In the child of vfork() the memory is the parent's. */
+    if (segment && process.pid == (int32_t)syscall(SYS_getpid))
+        atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
+}
 
 /* Also called by hand when a call comes before the constructors. */
 __attribute__((constructor)) static void begin(void)
@@ -131,14 +141,7 @@ __attribute__((constructor)) static void begin(void)
     process.pid = (int32_t)syscall(SYS_getpid);
     next_exit = (void (*)(int))(uintptr_t)ct_next_symbol("_exit");
     pthread_atfork(NULL, NULL, start_anew);
-}
-
-static void mark_exiting(void)
-{
-    struct ct_segment *segment = ct_process_current();
-    /* In the child of vfork() the memory is the parent's. */
-    if (segment && process.pid == (int32_t)syscall(SYS_getpid))
-        atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
+    at_quick_exit(mark_exiting); /* it ends in the C library's own _exit(), which is not ours */
 }
 
 /* Nothing is unmapped or freed: exit handlers and destructors that run later may still call the driver. */
@@ -275,7 +278,7 @@ static uint64_t process_start(void)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
-static void describe(struct ct_segment *segment, uint64_t ring_bytes)
+static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
 {
     segment->magic = CT_SEGMENT_MAGIC;
     segment->version = CT_PROTO_VERSION;
@@ -290,6 +293,7 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes)
     segment->process_start = process_start();
     segment->image_ns = process.image_ns;
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+    segment->held = held;
     segment->pid_namespace = pid_namespace();
     segment->anchor = ct_anchor_read(3);
     const ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
@@ -302,6 +306,35 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes)
     atomic_store_explicit(&segment->functions, 1, memory_order_relaxed);
     /* Pairs with the collector's acquire: the header is complete. */
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
+}
+
+/* Locks the segment for as long as this program image has its memory: the collector may be in a pid namespace
+ * that ours is not seen from. An open file description keeps its lock while anything refers to it, and a
+ * mapping does, without a descriptor; no child of fork() gets this one. `fd` is another description of the
+ * same file. False, and no lock, where the kernel does not do all that. */
+static bool hold_segment(int fd)
+{
+    const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct flock seen = whole;
+    if (process.hold)
+        munmap(process.hold, CT_DIRECTORY_OFFSET); /* an earlier daemon's */
+    process.hold = NULL;
+    const int own = open(process.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (own < 0)
+        return false;
+    void *map = MAP_FAILED;
+    if (fcntl(own, F_OFD_SETLK, &whole) == 0)
+        map = mmap(NULL, CT_DIRECTORY_OFFSET, PROT_READ, MAP_SHARED, own, 0);
+    close(own);
+    if (map == MAP_FAILED)
+        return false;
+    if (madvise(map, CT_DIRECTORY_OFFSET, MADV_DONTFORK) == 0 && fcntl(fd, F_OFD_GETLK, &seen) == 0 &&
+        seen.l_type != F_UNLCK) {
+        process.hold = map;
+        return true;
+    }
+    munmap(map, CT_DIRECTORY_OFFSET);
+    return false;
 }
 
 static struct ct_segment *create_segment(const char *session, uint64_t ring_bytes)
@@ -318,6 +351,7 @@ static struct ct_segment *create_segment(const char *session, uint64_t ring_byte
     if (file_status(fd, &status) == 0 && allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 &&
         allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0)
         map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const bool held = map != MAP_FAILED && hold_segment(fd);
     close(fd);
     if (map == MAP_FAILED) {
         unlink(process.path);
@@ -325,7 +359,7 @@ static struct ct_segment *create_segment(const char *session, uint64_t ring_byte
     }
     process.inode = status.st_ino;
     process.device = status.st_dev;
-    describe(map, ring_bytes);
+    describe(map, ring_bytes, held);
     return map;
 }
 
