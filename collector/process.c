@@ -43,8 +43,8 @@ static const char *check_facts(const struct ct_segment *facts)
     return NULL;
 }
 
-/* The start time of a live process, 0 when there is none or only its zombie: fields 22 and 3 of
- * /proc/PID/stat. */
+/* The start time of a live process, 0 when there is none or only its zombie: fields 22, 3 and 20 of
+ * /proc/PID/stat. A first thread that has ended is a zombie while others are the process. */
 static uint64_t start_of(int32_t pid)
 {
     char path[64], text[1024];
@@ -56,10 +56,12 @@ static uint64_t start_of(int32_t pid)
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *field = strrchr(text, ')');
-    if (field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0))
-        return 0;
-    for (int i = 0; field && i < 20; i++)
+    const bool ended = field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0);
+    for (int i = 0; field && i < 20; i++) {
+        if (i == 18 && ended && strtoul(field, NULL, 10) < 2)
+            return 0;
         field = strchr(field + 1, ' ');
+    }
     return field ? strtoull(field, NULL, 10) : 0;
 }
 

@@ -26,6 +26,7 @@ static struct {
     struct ct_segment *_Atomic segment; /* NULL: dormant */
     _Atomic uint32_t epoch;
     int32_t pid;
+    uint8_t *own; /* 1 in the memory of process `pid`; wiped in that of a fork's child; NULL: cannot be had */
     /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon, or ask for shared memory, again. */
     _Atomic uint64_t next_look_ns, next_allocation_ns;
     _Atomic int32_t lock_owner; /* tid, 0 when free */
@@ -104,6 +105,13 @@ uint32_t ct_process_epoch(void)
 
 /* ---- forks and exits ---- */
 
+/* A process whose memory is another one's: the child of vfork(), while its parent waits. Its calls are its
+ * parent's thread's. It takes and changes nothing of the process's: that would stay behind in the parent. */
+static bool is_borrower(void)
+{
+    return process.own && *process.own && process.pid != (int32_t)syscall(SYS_getpid);
+}
+
 /* Everything of the parent's is let go; the child looks for a daemon at its next call. Runs in the child of
  * fork(), and by hand in the child of a clone() that ran no handlers. */
 static void start_anew(void)
@@ -117,6 +125,8 @@ static void start_anew(void)
     atomic_store(&process.next_allocation_ns, 0);
     atomic_store(&process.lock_owner, 0);
     process.hold = NULL; /* not mapped here */
+    if (process.own)
+        *process.own = 1;
     process.pid = (int32_t)syscall(SYS_getpid);
     ct_functions_forget_ids();
     ct_thread_forget();
@@ -132,6 +142,21 @@ static void mark_exiting(void)
         atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
 }
 
+static void make_own(void)
+{
+#ifdef MADV_WIPEONFORK
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, 4096, MADV_WIPEONFORK) != 0) {
+        munmap(page, 4096);
+        return;
+    }
+    process.own = page;
+    *process.own = 1;
+#endif
+}
+
 /* Also called by hand when a call comes before the constructors. */
 __attribute__((constructor)) static void begin(void)
 {
@@ -139,6 +164,7 @@ __attribute__((constructor)) static void begin(void)
         return;
     process.image_ns = ct_monotonic_ns();
     process.pid = (int32_t)syscall(SYS_getpid);
+    make_own();
     next_exit = (void (*)(int))(uintptr_t)ct_next_symbol("_exit");
     pthread_atfork(NULL, NULL, start_anew);
     at_quick_exit(mark_exiting); /* it ends in the C library's own _exit(), which is not ours */
@@ -278,6 +304,24 @@ static uint64_t process_start(void)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
+/* Where the first thread has ended, /proc tells it of another one alone. (Not always by that one: qemu does
+ * not make it up.) */
+static void describe_program(struct ct_segment *segment)
+{
+    char path[64];
+    ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
+    if (n <= 0) {
+        snprintf(path, sizeof(path), "/proc/self/task/%d/exe", gettid_now());
+        n = readlink(path, segment->exe, sizeof(segment->exe) - 1);
+    }
+    segment->exe[n > 0 ? n : 0] = '\0';
+    read_proc("/proc/self/cmdline", segment->cmdline, sizeof(segment->cmdline));
+    if (!segment->cmdline[0]) {
+        snprintf(path, sizeof(path), "/proc/self/task/%d/cmdline", gettid_now());
+        read_proc(path, segment->cmdline, sizeof(segment->cmdline));
+    }
+}
+
 static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
 {
     segment->magic = CT_SEGMENT_MAGIC;
@@ -296,9 +340,7 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
     segment->held = held;
     segment->pid_namespace = pid_namespace();
     segment->anchor = ct_anchor_read(3);
-    const ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
-    segment->exe[n > 0 ? n : 0] = '\0';
-    read_proc("/proc/self/cmdline", segment->cmdline, sizeof(segment->cmdline));
+    describe_program(segment);
 
     struct ct_function *unknown = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
     strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);
@@ -373,6 +415,8 @@ static struct ct_segment *look(void)
     if (now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed))
         return NULL;
     begin();
+    if (is_borrower())
+        return NULL;
     if (process.pid != (int32_t)syscall(SYS_getpid))
         start_anew();
     if (!ct_process_lock())
@@ -418,6 +462,8 @@ struct ct_segment *ct_process_segment(void)
     struct ct_segment *segment = ct_process_current();
     if (segment && process.pid == (int32_t)syscall(SYS_getpid))
         return segment;
+    if (is_borrower())
+        return NULL;
     if (segment)
         start_anew(); /* the child of a bare clone() */
     return look();
