@@ -45,7 +45,8 @@ static bool ask_zombie(int32_t pid, uint64_t start_ticks, int *status)
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *field = strrchr(text, ')');
-    if (!field || strncmp(field, ") Z", 3) != 0 || ct_namespace_of(name) == 0)
+    const bool ended = field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0);
+    if (!ended || ct_namespace_of(name) == 0)
         return false;
     bool same = start_ticks == 0;
     for (int i = 0; field && i < 50; i++) {

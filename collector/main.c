@@ -19,8 +19,8 @@ enum { EXIT_USAGE = 2 };
 #define MAX_DB_BYTES_MIN ((uint64_t)16 << 20)
 
 static const char help[] =
-    "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
-    "                   [--keep DURATION] [--max-db SIZE] [--clock NAME] [--auto]\n"
+    "Usage: cudatraced [--db FILE] [--session NAME] [--shm-dir DIR] [--foreground]\n"
+    "                   [--ring SIZE] [--keep DURATION] [--max-db SIZE] [--clock NAME] [--auto]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
     "belongs to the session, and stores them in a SQLite database while they run.\n"
@@ -28,6 +28,9 @@ static const char help[] =
     "  --db FILE         the database; made if it is not there (default: ./trace.db)\n"
     "  --session NAME    letters, digits, '-' and '_' (default:\n"
     "                    $CUDATRACE_SESSION, or default)\n"
+    "  --shm-dir DIR     where the session's shared memory and socket are, so that containers\n"
+    "                    which are given DIR share the session; a tmpfs, best\n"
+    "                    (default: $CUDATRACE_SHM_DIR, or /dev/shm)\n"
     "  --foreground      stay in the foreground, log to standard error\n"
     "  --ring SIZE       shared memory for each traced thread: a power of two from 64K\n"
     "                    to 256M, taken piece by piece as it is used (default: 2M)\n"
@@ -169,10 +172,11 @@ static int absolute(const char *path, char *out, size_t bytes)
 
 int main(int argc, char **argv)
 {
-    enum { DB = 1, SESSION, FOREGROUND, RING, KEEP, MAX_DB, CLOCK, AUTO, HELP, VERSION };
+    enum { DB = 1, SESSION, SHM_DIR, FOREGROUND, RING, KEEP, MAX_DB, CLOCK, AUTO, HELP, VERSION };
     static const struct option known[] = {
         { "db", required_argument, NULL, DB },
         { "session", required_argument, NULL, SESSION },
+        { "shm-dir", required_argument, NULL, SHM_DIR },
         { "foreground", no_argument, NULL, FOREGROUND },
         { "ring", required_argument, NULL, RING },
         { "keep", required_argument, NULL, KEEP },
@@ -190,6 +194,7 @@ int main(int argc, char **argv)
     const char *session = getenv(CT_SESSION_ENV);
     if (session && *session)
         options.session = session;
+    const char *shm_dir = getenv(CT_SHM_DIR_ENV);
     bool foreground = false;
     for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
         switch (option) {
@@ -198,6 +203,9 @@ int main(int argc, char **argv)
             break;
         case SESSION:
             options.session = optarg;
+            break;
+        case SHM_DIR:
+            shm_dir = optarg;
             break;
         case FOREGROUND:
             foreground = true;
@@ -250,6 +258,10 @@ int main(int argc, char **argv)
     if (absolute(database, path, sizeof(path)) != 0)
         return wrong("--db %s: the path is too long", database);
     options.database = path;
+    char dir[CT_SHM_DIR_BYTES];
+    if (absolute(shm_dir && *shm_dir ? shm_dir : CT_SHM_DIR, dir, sizeof(dir)) != 0)
+        return wrong("--shm-dir %s: the path is too long", shm_dir);
+    options.shm_dir = dir;
     snprintf(log_path, sizeof(log_path), "%s.log", path);
     struct readiness readiness = { .fd = -1, .log_path = log_path };
     return foreground ? run(&options, &readiness) : run_in_background(&options, &readiness);

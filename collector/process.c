@@ -346,10 +346,22 @@ static bool runs(const struct ct_process *process)
     return process->looked_up && !is_gone(&process->facts, process->looked_up);
 }
 
+/* What no descriptor tells. One that is known here and has no memory is about to end, and its descriptor
+ * tells how; with other memory it is another program. */
+static bool is_over(const struct ct_process *process)
+{
+    char path[64], exe[8];
+    if (process->looked_up && is_gone(&process->facts, process->looked_up))
+        return true;
+    if (!has_let_go(process))
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d/exe", process->pid);
+    return process->pid == 0 || readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;
+}
+
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
 {
-    if (batch->snapshot_open &&
-        (has_let_go(process) || (process->looked_up && is_gone(&process->facts, process->looked_up))))
+    if (batch->snapshot_open && is_over(process))
         atomic_store(&process->dead, true);
     process->final = atomic_load_explicit(&process->dead, memory_order_acquire);
     const bool renumber = process->generation != ct_store_generation(batch->store);

@@ -47,12 +47,20 @@ static bool initialise(struct ct_control *control, uint64_t ring_bytes, int cloc
     return true;
 }
 
-int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_bytes, int clock,
-                    char message[CT_STORE_MESSAGE_BYTES])
+int ct_session_open(struct ct_session *session, const char *dir, const char *name, uint64_t ring_bytes,
+                    int clock, char message[CT_STORE_MESSAGE_BYTES])
 {
-    *session = (struct ct_session){ .fd = -1, .uid = (uint32_t)geteuid() };
+    *session = (struct ct_session){ .fd = -1, .dir = dir, .uid = ct_session_uid() };
     snprintf(session->name, sizeof(session->name), "%s", name);
-    ct_session_control_path(session->path, session->uid, name);
+    ct_session_control_path(session->path, dir, session->uid, name);
+    if (!ct_session_socket_fits(dir, session->uid, name)) {
+        snprintf(
+            message, CT_STORE_MESSAGE_BYTES,
+            "the path of the directory %s is too long: with the session's name it leaves no address for a "
+            "socket, which has 107 bytes at most; choose a shorter --shm-dir",
+            dir);
+        goto fail;
+    }
     for (;;) {
         session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         struct stat status;
@@ -61,7 +69,7 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
                      session->path, strerror(errno));
             goto fail;
         }
-        if (status.st_uid != session->uid || !S_ISREG(status.st_mode)) {
+        if (status.st_uid != geteuid() || !S_ISREG(status.st_mode)) {
             snprintf(message, CT_STORE_MESSAGE_BYTES,
                      "%s is not this user's: remove it, or choose another --session", session->path);
             goto fail;
@@ -86,7 +94,7 @@ int ct_session_open(struct ct_session *session, const char *name, uint64_t ring_
     if (error == 0)
         map = mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, session->fd, 0);
     if (map == MAP_FAILED) {
-        snprintf(message, CT_STORE_MESSAGE_BYTES, "no shared memory for the session in " CT_SHM_DIR ": %s",
+        snprintf(message, CT_STORE_MESSAGE_BYTES, "no shared memory for the session in %s: %s", dir,
                  strerror(error ? error : errno));
         unlink(session->path);
         goto fail;

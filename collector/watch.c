@@ -21,6 +21,7 @@ enum { SEEN_BUCKETS = 1024 };
 
 struct ct_watch {
     uv_fs_event_t event;
+    const char *dir;
     char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory */
     struct seen *seen[SEEN_BUCKETS];
     void (*on_process)(struct ct_process *process, void *data);
@@ -113,13 +114,13 @@ static void consider_name(struct ct_watch *watch, const char *name)
     if (strncmp(name, watch->prefix, prefix_length) != 0 || name[prefix_length] < '0' ||
         name[prefix_length] > '9')
         return;
-    if ((size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) < sizeof(path))
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", watch->dir, name) < sizeof(path))
         consider(watch, path);
 }
 
 void ct_watch_scan(struct ct_watch *watch)
 {
-    DIR *directory = opendir(CT_SHM_DIR);
+    DIR *directory = opendir(watch->dir);
     if (!directory)
         return;
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
@@ -139,7 +140,7 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
         consider_name(watch, name);
 }
 
-int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
+int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session,
                     void (*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **result)
 {
@@ -149,12 +150,13 @@ int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
     watch->on_process = on_process;
     watch->data = data;
     char path[CT_NAME_BYTES];
-    ct_session_control_path(path, uid, session);
+    watch->dir = dir;
+    ct_session_control_path(path, dir, uid, session);
     snprintf(watch->prefix, sizeof(watch->prefix), "%s.", strrchr(path, '/') + 1);
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);
-    if (!error && uv_fs_event_start(&watch->event, on_event, CT_SHM_DIR, 0) != 0)
-        ct_log(CT_SHM_DIR " cannot be watched: it is read once a second instead");
+    if (!error && uv_fs_event_start(&watch->event, on_event, dir, 0) != 0)
+        ct_log("%s cannot be watched: it is read once a second instead", dir);
     *result = watch;
     return error;
 }

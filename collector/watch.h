@@ -9,8 +9,8 @@
 
 struct ct_watch;
 
-/* `on_process` gets each new process and owns it. 0 or a libuv error. */
-int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session,
+/* `dir` stays the caller's. `on_process` gets each new process and owns it. 0 or a libuv error. */
+int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session,
                     void (*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **watch);
 /* Reads the directory now. */

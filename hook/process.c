@@ -36,7 +36,6 @@ static struct {
     uint64_t inode, device;
     void *hold; /* the mapping that holds the lock on the segment */
     char path[CT_NAME_BYTES];
-    char control_path[CT_NAME_BYTES];
 } process;
 
 enum { LOOK_INTERVAL_NS = 1000000000, REFUSAL_INTERVAL_NS = 1000000000 };
@@ -196,11 +195,32 @@ static int file_status(int fd, struct stat *status)
     return (int)syscall(SYS_fstat, fd, status);
 }
 
-/* Maps the session's control segment if a daemon holds its lock. */
-static struct ct_control *find_daemon(const char *session)
+/* Where the session's files are. */
+struct place {
+    const char *dir, *session;
+    uint32_t uid;
+};
+
+/* From the environment; false where that names no session or directory. A relative one would be another after
+ * chdir(). */
+static bool find_place(struct place *place)
 {
-    ct_session_control_path(process.control_path, (uint32_t)geteuid(), session);
-    const int fd = open(process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    place->session = getenv(CT_SESSION_ENV);
+    if (!place->session || !*place->session)
+        place->session = CT_SESSION_DEFAULT;
+    place->dir = getenv(CT_SHM_DIR_ENV);
+    if (!place->dir || !*place->dir)
+        place->dir = CT_SHM_DIR;
+    place->uid = ct_session_uid();
+    return ct_session_valid(place->session) && place->dir[0] == '/' && strlen(place->dir) < CT_SHM_DIR_BYTES;
+}
+
+/* Maps the session's control segment if a daemon holds its lock. */
+static struct ct_control *find_daemon(const struct place *place)
+{
+    char path[CT_NAME_BYTES];
+    ct_session_control_path(path, place->dir, place->uid, place->session);
+    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
     struct ct_control *control = NULL;
@@ -379,11 +399,12 @@ static bool hold_segment(int fd)
     return false;
 }
 
-static struct ct_segment *create_segment(const char *session, uint64_t ring_bytes)
+static struct ct_segment *create_segment(const struct place *place, uint64_t ring_bytes)
 {
     if (ring_bytes < CT_RING_BYTES_MIN || ring_bytes > CT_RING_BYTES_MAX || ring_bytes & (ring_bytes - 1))
         return NULL;
-    ct_session_segment_path(process.path, (uint32_t)geteuid(), session, process.pid, ct_monotonic_ns());
+    ct_session_segment_path(process.path, place->dir, place->uid, place->session, process.pid,
+                            ct_monotonic_ns());
     const int fd = open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return NULL;
@@ -426,13 +447,11 @@ static struct ct_segment *look(void)
         ct_process_unlock();
         return segment;
     }
-    const char *session = getenv(CT_SESSION_ENV);
-    if (!session || !*session)
-        session = CT_SESSION_DEFAULT;
-    struct ct_control *control = ct_session_valid(session) ? find_daemon(session) : NULL;
+    struct place place;
+    struct ct_control *control = find_place(&place) ? find_daemon(&place) : NULL;
     if (control) {
         ct_clock_is_counter = control->clock == CT_CLOCK_COUNTER;
-        segment = create_segment(session, control->ring_bytes);
+        segment = create_segment(&place, control->ring_bytes);
         atomic_fetch_add(&process.epoch, 1);
         if (segment && !ct_thread_producers_create()) {
             unlink(process.path);

@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--keep DURATION]\n"
-    "                     [--max-db SIZE] [--layers LIST] [--calls LIST] [--sample N] [--] COMMAND "
+    "Usage: cudatrace run [--db FILE] [--session NAME] [--shm-dir DIR] [--ring SIZE]\n"
+    "                     [--keep DURATION] [--max-db SIZE] [--layers LIST] [--calls LIST] [--sample N] [--] "
+    "COMMAND "
     "[ARGUMENT…]\n"
     "\n"
     "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
@@ -32,7 +33,7 @@ static const char help[] =
     "\n"
     "  --db FILE       the database (default: ./trace.db, or what the session's daemon\n"
     "                  writes)\n"
-    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
+    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n" CT_SHM_DIR_HELP
     "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
     "                  started (default: 2M)\n"
     "  --keep DURATION what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
@@ -79,12 +80,14 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
     if (child == 0) {
-        const char *argv[6 + 2 * DAEMON_OPTIONS + 1] = {
+        enum { COMMON = 8 };
+        const char *argv[COMMON + 2 * DAEMON_OPTIONS + 1] = {
             path,        "--auto",
             "--session", options->common.session,
+            "--shm-dir", options->common.shm_dir,
             "--db",      options->common.database ? options->common.database : "trace.db",
         };
-        size_t n = 6;
+        size_t n = COMMON;
         for (int i = 0; i < DAEMON_OPTIONS; i++) {
             if (options->of_daemon[i]) {
                 argv[n++] = daemon_option[i];
@@ -113,7 +116,7 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
 
 static int try_hold(const struct run_options *options, char *database, size_t bytes)
 {
-    const int fd = ct_client_connect(options->common.session);
+    const int fd = ct_client_connect(&options->common);
     char answer[4200];
     if (fd < 0)
         return -1;
@@ -128,7 +131,7 @@ static int try_hold(const struct run_options *options, char *database, size_t by
 static bool session_is_taken(const struct run_options *options)
 {
     char path[CT_NAME_BYTES];
-    ct_session_control_path(path, (uint32_t)geteuid(), options->common.session);
+    ct_session_control_path(path, options->common.shm_dir, ct_session_uid(), options->common.session);
     return access(path, F_OK) == 0;
 }
 
@@ -199,6 +202,7 @@ static int preload(const struct run_options *options)
     char *value;
     if (asprintf(&value, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
         setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, options->common.session, 1) != 0 ||
+        setenv(CT_SHM_DIR_ENV, options->common.shm_dir, 1) != 0 ||
         !pass_on(CT_LAYERS_ENV, selection->layers) || !pass_on(CT_CALLS_ENV, selection->calls) ||
         !pass_on(CT_SAMPLE_ENV, selection->sample))
         return ct_fail(EXIT_FAILURE, "run: out of memory");
@@ -252,9 +256,9 @@ static int die_of(int number)
 }
 
 /* Calls that the daemon has stored since it started, -1 when it does not say. */
-static long long stored_calls(const char *session)
+static long long stored_calls(const struct ct_options *options)
 {
-    const int fd = ct_client_connect(session);
+    const int fd = ct_client_connect(options);
     char answer[256], *text = NULL;
     size_t bytes = 0;
     long long stored = -1;
@@ -346,7 +350,7 @@ int ct_run(int argc, char **argv)
                        options.common.session, database);
 
     const bool with_hook = may_preload(argv[first]);
-    const long long before_calls = stored_calls(options.common.session);
+    const long long before_calls = stored_calls(&options.common);
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* until the child is known and the handlers are there */
@@ -366,7 +370,7 @@ int ct_run(int argc, char **argv)
     else if (strcmp(answer, "ok") != 0)
         ct_fail(0, "run: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
     else
-        tell(database, before_calls >= 0 && stored_calls(options.common.session) == before_calls);
+        tell(database, before_calls >= 0 && stored_calls(&options.common) == before_calls);
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
     ct_client_ask(daemon, "release", answer, sizeof(answer));

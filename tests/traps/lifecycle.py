@@ -8,7 +8,7 @@ import os
 import pathlib
 import sys
 
-from trap_test import LINKED, Session, can_unshare, check, compiled, equal
+from trap_test import CUDATRACE, LINKED, Session, check, compiled, equal, skip
 
 BLOCKS = {"SIMCUDA_BLOCK": "cuCtxSynchronize"}
 FORKS = {"SIMCUDA_FORK": "works"}
@@ -36,7 +36,7 @@ WAYS = {
     "seteuid": way({"exited": 1}, loses=["memory"], root=True),
     "setuid": way({"exited": 1}, loses=["memory"], root=True),
     "cancel": way({"exited": 1}, env=BLOCKS),
-    "cancel_async": way({"exited": 1}, loses=["full"], unrecorded=300),
+    "cancel_async": way({"exited": 1}, loses=["full"], unrecorded=60),
     "main_ends": way({"exited": 1}),
     "main_ends_first": way({"exited": 1}),
     "ends": way({"exited": 6, "killed": 2}, loses=["full"], env=BLOCKS, unrecorded=3 * 8, open_calls={"cuCtxSynchronize": 8}),
@@ -51,7 +51,8 @@ def run(s, program, name, facts, how):
     """In a folder of its own: the driver's counts, a scratch folder, a FIFO for blocked calls."""
     place = s.dir / f"{name}.{how}"
     (place / "counts").mkdir(parents=True)
-    env = dict(facts["env"], SIMCUDA_COUNTS=place / "counts", SIMCUDA_BLOCK_NOTIFY=place / "blocked")
+    env = dict(facts["env"], SIMCUDA_COUNTS=place / "counts", SIMCUDA_BLOCK_NOTIFY=place / "blocked",
+               FLUSH=f"{CUDATRACE} flush --session {s.name} >/dev/null 2>&1")
     os.mkfifo(place / "blocked")
     if how == "dormant":
         env["CUDATRACE_SESSION"] = s.name + "-none"
@@ -95,12 +96,10 @@ with Session() as s:
     for name in sys.argv[1:] or WAYS:
         facts = WAYS[name]
         if facts["root"] and os.geteuid() != 0:
-            print(name, "wants root: left out")
-            continue
+            skip(f"{name} wants root")
         plain = run(s, program, name, facts, "plain")
         if plain[0] == 77:
-            print(name, "is not permitted here: left out")
-            continue
+            skip(f"{name} is not permitted here")
         for how in ("dormant", "recording"):
             before = s.value("SELECT ifnull(max(process_id), 0) FROM processes")
             equal(run(s, program, name, facts, how), plain, f"{name}, {how}")

@@ -1,0 +1,150 @@
+"""Programs in namespaces of their own are in the trace of a daemon outside: with its /dev/shm, or with a directory in its
+place; as root of a user namespace; and in a pid namespace that the daemon does not see into.
+
+    containers.py shared | private | user | sibling | refused
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from trap_test import CUDATRACE, DAEMON, Session, WORKLOADS, can_unshare, check, equal, fifo, skip
+
+(trap,) = sys.argv[1:]
+CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls", 5000]
+CONTAINER = ("unshare", "-r", "-p", "-f", "--mount-proc")
+# A /dev/shm of its own in the container.
+PRIVATE = ("sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm')
+NOBODY = 65534
+
+
+def ended(s, states):
+    """How all processes ended; that one of another namespace has is seen at a flush."""
+    s.flush()
+    equal(sorted(s.rows("SELECT state, count(*) FROM processes GROUP BY state")), sorted(states.items()), "states")
+    s.check_identity()
+
+
+def shared(s):
+    s.start_daemon()
+    for _ in range(5):
+        s.run(*CONTAINER, *CALLS)
+    ended(s, {"exited": 5})
+
+
+def private(s):
+    """--shm-dir by option and by environment, relative and absolute; a run within; no file anywhere else."""
+    shm = s.dir / "shm"
+    shm.mkdir()
+    os.chdir(s.dir)
+    env = {"CUDATRACE_SHM_DIR": shm}
+    plain = s.run(*CONTAINER, *PRIVATE, *CALLS, preload=False)
+    s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name, "--shm-dir", "shm"])
+    while s.cudatrace("status", "--shm-dir", "shm", status=None).returncode != 0:
+        check(s.daemon.poll() is None, "the daemon did not start")
+    seen = s.run(*CONTAINER, *PRIVATE, *CALLS, env=env)
+    equal((seen.stdout, seen.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
+    s.cudatrace("run", "--shm-dir", "shm", "--", *CONTAINER, *PRIVATE, *CALLS)
+    s.cudatrace("run", "--", *CALLS, env=env)
+    # To the hook a relative directory would be another one after chdir(), and one that is too long has no file.
+    for wrong in ("shm", "/" + "x" * 300, shm / "none"):
+        s.run(*CALLS, env={"CUDATRACE_SHM_DIR": wrong})
+    s.cudatrace("flush", "--shm-dir", shm)
+    equal(s.rows("SELECT state FROM processes"), [("exited",)] * 3, "processes")
+    s.check_identity()
+    equal(s.cudatrace("sql", "--shm-dir", "shm", "--format", "csv", "SELECT count(*) FROM processes").stdout.split()[-1], "3",
+          "by the session's name")
+    said = s.cudatrace("doctor", "--shm-dir", "shm", status=None).stdout
+    check(f"ok    {shm}" in said or f"note  {shm}" in said, said)
+    check("serves it; it follows" in said, said)
+    equal([name for name in os.listdir("/dev/shm") if s.name in name], [], "files in /dev/shm")
+    s.cudatrace("stop", "--shm-dir", "shm")
+    equal(s.daemon.wait(60), 0, "the daemon's status")
+    s.daemon = None
+    equal(os.listdir(shm), [], "what is left")
+    # A daemon that `run` starts gets it, too.
+    s.cudatrace("run", "--db", s.db, "--shm-dir", "shm", "--", *CALLS)
+    equal(s.value("SELECT count(*) FROM processes"), 4, "processes")
+    equal(os.listdir(shm), [], "what is left")
+
+
+def user(s):
+    """The root of a user namespace is the user who made it, whoever is outside and whoever inside."""
+    os.chmod(s.dir, 0o777)
+    os.chmod(s.counts, 0o777)
+    as_user = {} if os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    if subprocess.run([*CONTAINER, "true"], capture_output=True, **as_user).returncode != 0:
+        skip("no user namespace to be had")
+    for daemon, program in (((), CONTAINER), (CONTAINER, ()), (CONTAINER, CONTAINER)):
+        options = ("--session", s.name)
+        server = subprocess.Popen([*daemon, DAEMON, "--foreground", "--db", s.db, *options], env=s.env(preload=False),
+                                  stderr=subprocess.DEVNULL, **as_user)
+        s.children.append(server)
+        while s.run(CUDATRACE, "status", *options, preload=False, status=None, **as_user).returncode != 0:
+            check(server.poll() is None, "the daemon did not start")
+        before = s.value("SELECT count(*) FROM processes")
+        s.run(*program, *CALLS, **as_user)
+        s.run(*program, CUDATRACE, "flush", *options, preload=False, **as_user)
+        equal(s.value("SELECT count(*) FROM processes WHERE state = 'exited'"), before + 1, (daemon, program))
+        s.run(*program, CUDATRACE, "stop", *options, preload=False, **as_user)
+        equal(server.wait(60), 0, "the daemon's status")
+    s.check_identity()
+
+
+def sibling(s):
+    """The daemon in a pid namespace, the programs in others beside it: each end is seen, in the middle of a call too."""
+    inside = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
+    with fifo(s.dir, "blocked") as blocked, fifo(s.dir, "again") as again:
+        server = s.start(*inside, DAEMON, "--foreground", "--db", s.db, "--session", s.name, preload=False,
+                         stderr=subprocess.DEVNULL)
+        while s.cudatrace("status", status=None).returncode != 0:
+            check(server.poll() is None, "the daemon did not start")
+        for _ in range(3):
+            s.run(*inside, *CALLS)
+        hang = (WORKLOADS / "hang", "--calls", 100)
+        victim = s.start(*inside, *hang, env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+        # A fork's child does not keep its parent, whose init goes on.
+        parent = s.start(*inside, "sh", "-c", '"$0" "$@" & wait $!; read -r line <"$AGAIN"', *hang,
+                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked, "AGAIN": again})
+        with open(blocked, "rb") as both:
+            check(len(both.read(1)) == 1, "the first is in its call")
+        s.flush()
+        s.flush()
+        running = s.value("SELECT count(*) FROM processes WHERE state = 'running'")
+        check(running > 0, "those that hang run on")
+        victim.kill()
+        victim.wait()
+        parent.kill()
+        parent.wait()
+        ended(s, {"exited": 3, "killed": 2})
+        equal(s.rows("SELECT DISTINCT name FROM open_calls"), [("cuCtxSynchronize",)], "what they were in")
+        equal([name for name in os.listdir("/dev/shm") if f".{s.name}." in name and not name.endswith(".sock")], [],
+              "segments")
+        s.cudatrace("stop")
+        server.wait(60)
+
+
+def refused(s):
+    """What cannot work is said in a sentence."""
+    long = pathlib.Path(tempfile.mkdtemp(dir=s.dir)) / ("x" * 90)
+    long.mkdir()
+    plain = s.dir / "file"
+    plain.write_text("")
+    for command in ((DAEMON, "--foreground", "--db", s.db), (CUDATRACE, "status"), (CUDATRACE, "run", "--", "true")):
+        options = ["--session", s.name, "--shm-dir", long]
+        done = s.run(command[0], *command[1:2], *options, *command[2:], preload=False, status=None)
+        check(done.returncode in (1, 2) and "107 bytes" in done.stderr, command, done.stderr)
+    for wrong, why in ((s.dir / "none", "No such file"), (plain, "Not a directory")):
+        done = s.run(DAEMON, "--foreground", "--db", s.db, "--session", s.name, "--shm-dir", wrong, preload=False, status=1)
+        check(why in done.stderr and str(wrong) in done.stderr, done.stderr)
+        done = s.cudatrace("status", "--shm-dir", wrong, status=1)
+        check("no cudatraced serves session" in done.stderr, done.stderr)
+
+
+if trap in ("shared", "private") and not can_unshare(*CONTAINER[1:]):
+    skip("no user namespace to be had")
+if trap == "sibling" and not can_unshare("-p", "-f", "--mount-proc"):
+    skip("no pid namespace to be had")
+with Session() as session:
+    {"shared": shared, "private": private, "user": user, "sibling": sibling, "refused": refused}[trap](session)
