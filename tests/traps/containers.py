@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from trap_test import CUDATRACE, DAEMON, Session, WORKLOADS, can_unshare, check, equal, fifo, skip
+from trap_test import CUDATRACE, DAEMON, LINKED, Session, WORKLOADS, can_unshare, check, compiled, equal, fifo, skip
 
 (trap,) = sys.argv[1:]
 CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls", 5000]
@@ -93,34 +93,40 @@ def user(s):
 
 
 def sibling(s):
-    """The daemon in a pid namespace, the programs in others beside it: each end is seen, in the middle of a call too."""
+    """The daemon in a pid namespace from which it sees no program: each end is seen, that in the middle of a call too."""
     inside = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
-    with fifo(s.dir, "blocked") as blocked, fifo(s.dir, "again") as again:
+    program = compiled(s, "lifecycle.c", *LINKED, "-lpthread")
+    with fifo(s.dir, "blocked") as blocked, fifo(s.dir, "hold") as hold:
         server = s.start(*inside, DAEMON, "--foreground", "--db", s.db, "--session", s.name, preload=False,
                          stderr=subprocess.DEVNULL)
         while s.cudatrace("status", status=None).returncode != 0:
             check(server.poll() is None, "the daemon did not start")
         for _ in range(3):
             s.run(*inside, *CALLS)
-        hang = (WORKLOADS / "hang", "--calls", 100)
-        victim = s.start(*inside, *hang, env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-        # A fork's child does not keep its parent, whose init goes on.
-        parent = s.start(*inside, "sh", "-c", '"$0" "$@" & wait $!; read -r line <"$AGAIN"', *hang,
-                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked, "AGAIN": again})
-        with open(blocked, "rb") as both:
-            check(len(both.read(1)) == 1, "the first is in its call")
-        s.flush()
-        s.flush()
-        running = s.value("SELECT count(*) FROM processes WHERE state = 'running'")
-        check(running > 0, "those that hang run on")
-        victim.kill()
-        victim.wait()
-        parent.kill()
-        parent.wait()
-        ended(s, {"exited": 3, "killed": 2})
+        s.run(*CALLS)
+        ended(s, {"exited": 4})
+        # A child that has its parent's memory does not have its lock.
+        s.run(program, "orphan", s.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ended(s, {"exited": 5})
+        for within in (inside, ()):
+            before = s.value("SELECT count(*) FROM processes WHERE state = 'killed'")
+            victim = s.start(*within, WORKLOADS / "hang", "--calls", 100,
+                             env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+            with open(blocked, "rb") as notified:
+                notified.read(1)
+            for _ in range(3):
+                ended(s, {"exited": 5, "running": 1} if not before else {"exited": 5, "killed": 1, "running": 1})
+            victim.kill()
+            victim.wait()
+            # unshare has ended; what it kills does so by itself.
+            while s.value("SELECT count(*) FROM processes WHERE state = 'running'") > 0:
+                s.flush()
+            ended(s, {"exited": 5, "killed": before + 1})
         equal(s.rows("SELECT DISTINCT name FROM open_calls"), [("cuCtxSynchronize",)], "what they were in")
         equal([name for name in os.listdir("/dev/shm") if f".{s.name}." in name and not name.endswith(".sock")], [],
               "segments")
+        with open(hold, "wb"):
+            pass
         s.cudatrace("stop")
         server.wait(60)
 

@@ -210,6 +210,20 @@ static int way_fork_exec(void)
     return 0;
 }
 
+/* A child that calls nothing outlives its parent: it stays until the scratch folder's FIFO `hold` is closed.
+ */
+static int way_orphan(void)
+{
+    char path[4200], byte;
+    snprintf(path, sizeof path, "%s/hold", folder);
+    start();
+    calls(10);
+    if (fork() > 0)
+        return 0;
+    const int fd = open(path, O_RDONLY);
+    _exit(fd < 0 || read(fd, &byte, 1) != 0);
+}
+
 /* ---- vfork: the child has its parent's memory ---- */
 
 static int vfork_and_call(void)
@@ -789,6 +803,7 @@ int main(int argc, char **argv)
         { "calls", way_calls },
         { "fork_busy", way_fork_busy },
         { "fork_exec", way_fork_exec },
+        { "orphan", way_orphan },
         { "vfork_calls", way_vfork_calls },
         { "vfork_first", way_vfork_first },
         { "spawn", way_spawn },
