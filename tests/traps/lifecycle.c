@@ -297,11 +297,15 @@ static int way_spawn(void)
     return 0;
 }
 
-/* Behind a flush: the kernel says how a process ended to who has known it while it ran. */
+/* The kernel says how a process ended to who has known it while it ran. */
+static void be_known(void)
+{
+    ENSURE(system(getenv("FLUSH")) >= 0);
+}
+
 static int execute(const char *path, const char *first, const char *second)
 {
-    if (system(getenv("FLUSH")) < 0)
-        return 97;
+    be_known();
     fflush(stdout);
     execl(path, path, first, second, (char *)NULL);
     return 98;
@@ -618,6 +622,7 @@ static int end_process(const char *name)
     pthread_t inside = started(blocked, NULL);
     wait_for_blocked();
     pthread_detach(inside);
+    be_known();
     for (int i = 0; i < 2; i++)
         pthread_detach(started(caller, NULL));
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
