@@ -76,6 +76,12 @@ static int status_of(pid_t child)
     return status;
 }
 
+/* To the daemon, by a flush: of a process that it has known while it ran the kernel says how it ended. */
+static void be_known(void)
+{
+    ENSURE(system(getenv("FLUSH")) >= 0);
+}
+
 /* A byte for each blocked call, from SIMCUDA_BLOCK_NOTIFY. */
 static void wait_for_blocked(void)
 {
@@ -295,12 +301,6 @@ static int way_spawn(void)
     printf("by system: %d\n", system(command));
     calls(10);
     return 0;
-}
-
-/* The kernel says how a process ended to who has known it while it ran. */
-static void be_known(void)
-{
-    ENSURE(system(getenv("FLUSH")) >= 0);
 }
 
 static int execute(const char *path, const char *first, const char *second)
@@ -547,6 +547,7 @@ static void *outlives(void *data)
     }
     if (!data)
         start();
+    be_known();
     calls(30000);
     in_thread(one_call, NULL);
     printf("outlived\n");
