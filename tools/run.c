@@ -199,12 +199,13 @@ static int preload(const struct run_options *options)
         return ct_fail(EXIT_FAILURE,
                        "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons", hook);
     const char *before = getenv("LD_PRELOAD");
+    const bool usual = strcmp(options->common.shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
+    const char *shm_dir = usual ? NULL : options->common.shm_dir;
     char *value;
     if (asprintf(&value, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
         setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, options->common.session, 1) != 0 ||
-        setenv(CT_SHM_DIR_ENV, options->common.shm_dir, 1) != 0 ||
-        !pass_on(CT_LAYERS_ENV, selection->layers) || !pass_on(CT_CALLS_ENV, selection->calls) ||
-        !pass_on(CT_SAMPLE_ENV, selection->sample))
+        !pass_on(CT_SHM_DIR_ENV, shm_dir) || !pass_on(CT_LAYERS_ENV, selection->layers) ||
+        !pass_on(CT_CALLS_ENV, selection->calls) || !pass_on(CT_SAMPLE_ENV, selection->sample))
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     free(value);
     /* What NVTX loads into the command, unless the user named a tool of his own. */
