@@ -367,7 +367,8 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
 int ct_sql(int argc, char **argv)
 {
     static const char help[] =
-        "Usage: cudatrace sql [--db FILE] [--session NAME] [--shm-dir DIR] [--format table|csv|json] 'QUERY'\n"
+        "Usage: cudatrace sql [--db FILE] [--session NAME] [--shm-dir DIR] [--format table|csv|json] "
+        "'QUERY'\n"
         "\n"
         "Asks the trace in SQL; it may still be being written. QUERY `-` is read from\n"
         "standard input. Nothing can be changed by a query.\n"
