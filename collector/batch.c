@@ -50,12 +50,14 @@ static int write_meta(struct ct_collection *collection, const struct ct_batch *b
 static bool goes_on(const struct ct_running *running, const void *data)
 {
     char path[CT_NAME_BYTES];
-    for (const struct ct_process *p = data; p; p = p->next) {
+    const struct ct_collection *collection = data;
+    EACH_PROCESS(p)
+    {
         if (p->process_id == running->process_id)
             return true;
     }
     if (running->segment &&
-        (size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", running->segment) < sizeof(path) &&
+        (size_t)snprintf(path, sizeof(path), "%s/%s", collection->dir, running->segment) < sizeof(path) &&
         access(path, F_OK) == 0)
         return true;
     return ct_process_alive(running, NULL);
@@ -64,7 +66,7 @@ static bool goes_on(const struct ct_running *running, const void *data)
 static int end_orphans(struct ct_collection *collection, const struct ct_batch *batch)
 {
     uint64_t running;
-    if (ct_store_end_orphans(collection->store, batch->now_ns, goes_on, collection->processes, &running) != 0)
+    if (ct_store_end_orphans(collection->store, batch->now_ns, goes_on, collection, &running) != 0)
         return -1;
     collection->orphans = running > 0;
     return 0;

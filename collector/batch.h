@@ -18,6 +18,7 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds);
  * zero. */
 struct ct_collection {
     struct ct_store *store;
+    const char *dir;            /* of the session's segments */
     struct ct_control *control; /* its `sleeping` is set between batches */
     struct ct_timeline timeline;
     struct ct_process *processes;

@@ -514,8 +514,8 @@ static void stop_loop(struct daemon *daemon)
 static int start(struct daemon *daemon, char *message)
 {
     const struct ct_daemon_options *options = daemon->options;
-    if (ct_session_open(&daemon->session, options->session, options->system, options->ring_bytes,
-                        options->clock, message) != 0)
+    if (ct_session_open(&daemon->session, options->shm_dir, options->session, options->system,
+                        options->ring_bytes, options->clock, message) != 0)
         return 1;
     if (ct_store_open(options->database, options->session, &daemon->store, message) != 0) {
         ct_session_close(&daemon->session);
@@ -548,12 +548,12 @@ static int start(struct daemon *daemon, char *message)
                                                 .database = daemon->database,
                                                 .data = daemon };
     char socket_path[CT_NAME_BYTES];
-    ct_session_socket_path(socket_path, daemon->session.uid, daemon->session.name);
-    int error = ct_worker_create(&daemon->loop, daemon->store, daemon->session.control, &options->bounds,
-                                 on_batch, daemon, &daemon->worker);
+    ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);
+    int error = ct_worker_create(&daemon->loop, daemon->store, options->shm_dir, daemon->session.control,
+                                 &options->bounds, on_batch, daemon, &daemon->worker);
     if (!error)
-        error = ct_watch_create(&daemon->loop, daemon->session.uid, daemon->session.name, options->system,
-                                on_process, daemon, &daemon->watch);
+        error = ct_watch_create(&daemon->loop, options->shm_dir, daemon->session.uid, daemon->session.name,
+                                options->system, on_process, daemon, &daemon->watch);
     const char *what = "";
     if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
         what = socket_path; /* another user's stands in the way, say */

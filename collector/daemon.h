@@ -10,6 +10,7 @@
 struct ct_daemon_options {
     const char *database; /* absolute */
     const char *session;
+    const char *shm_dir; /* absolute */
     uint64_t ring_bytes;
     struct ct_bounds bounds;
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the one that the kernel trusts */

@@ -93,7 +93,7 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         return;
     }
     source->head = source->stop_at = state.position;
-    source->ended = process->final && !process->unseen;
+    source->ended = process->final && process->seen_pid > 0;
     if (!state.announcing || process->final) {
         source->silent_ns = batch->silent_ns;
         source->announced_since_ns = 0;

@@ -22,8 +22,8 @@ enum { EXIT_USAGE = 2 };
 #define MAX_DB_BYTES_MIN ((uint64_t)16 << 20)
 
 static const char help[] =
-    "Usage: cudatraced [--db FILE] [--session NAME] [--foreground] [--ring SIZE]\n"
-    "                   [--keep DURATION] [--max-db SIZE] [--clock NAME]\n"
+    "Usage: cudatraced [--db FILE] [--session NAME] [--shm-dir DIR] [--foreground]\n"
+    "                   [--ring SIZE] [--keep DURATION] [--max-db SIZE] [--clock NAME]\n"
     "                   [--log-level LEVEL] [--auto] [--group NAME] [--system]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
@@ -32,6 +32,9 @@ static const char help[] =
     "  --db FILE         the database; made if it is not there (default: ./trace.db)\n"
     "  --session NAME    letters, digits, '-' and '_' (default:\n"
     "                    $CUDATRACE_SESSION, or default)\n"
+    "  --shm-dir DIR     where the session's shared memory and socket are, so that containers\n"
+    "                    which are given DIR share the session; a tmpfs, best\n"
+    "                    (default: $CUDATRACE_SHM_DIR, or /dev/shm)\n"
     "  --foreground      stay in the foreground, log to standard error\n"
     "  --ring SIZE       shared memory for each traced thread: a power of two from 64K\n"
     "                    to 256M, taken piece by piece as it is used (default: 2M)\n"
@@ -194,6 +197,7 @@ int main(int argc, char **argv)
     enum {
         DB = 1,
         SESSION,
+        SHM_DIR,
         FOREGROUND,
         RING,
         KEEP,
@@ -209,6 +213,7 @@ int main(int argc, char **argv)
     static const struct option known[] = {
         { "db", required_argument, NULL, DB },
         { "session", required_argument, NULL, SESSION },
+        { "shm-dir", required_argument, NULL, SHM_DIR },
         { "foreground", no_argument, NULL, FOREGROUND },
         { "ring", required_argument, NULL, RING },
         { "keep", required_argument, NULL, KEEP },
@@ -230,6 +235,7 @@ int main(int argc, char **argv)
     if (session && *session)
         options.session = session;
     struct ct_private_readers readers = CT_PRIVATE;
+    const char *shm_dir = getenv(CT_SHM_DIR_ENV);
     for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
         switch (option) {
         case DB:
@@ -237,6 +243,9 @@ int main(int argc, char **argv)
             break;
         case SESSION:
             options.session = optarg;
+            break;
+        case SHM_DIR:
+            shm_dir = optarg;
             break;
         case FOREGROUND:
             options.foreground = true;
@@ -310,6 +319,10 @@ int main(int argc, char **argv)
     if (absolute(database, path, sizeof(path)) != 0)
         return wrong("--db %s: the path is too long", database);
     options.database = path;
+    char dir[CT_SHM_DIR_BYTES];
+    if (absolute(shm_dir && *shm_dir ? shm_dir : CT_SHM_DIR, dir, sizeof(dir)) != 0)
+        return wrong("--shm-dir %s: the path is too long", shm_dir);
+    options.shm_dir = dir;
     snprintf(log_path, sizeof(log_path), "%s.log", path);
     char message[CT_STORE_MESSAGE_BYTES];
     if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {

@@ -1,6 +1,7 @@
 #include "process.h"
 
 #include "category.h"
+#include "exit_status.h"
 #include "ioctl_names.h"
 #include "lane.h"
 #include "namespace.h"
@@ -48,8 +49,8 @@ static const char *check_facts(const struct ct_segment *facts)
     return NULL;
 }
 
-/* The start time of a live process, 0 when there is none or only its zombie: fields 22 and 3 of
- * /proc/PID/stat. A first thread that ended before others is a zombie too, with their folders beside its. */
+/* The start time of a live process, 0 when there is none or only its zombie: fields 22, 3 and 20 of
+ * /proc/PID/stat. A first thread that has ended is a zombie while others are the process. */
 static uint64_t start_of(int32_t pid)
 {
     char path[64], text[1024];
@@ -61,13 +62,12 @@ static uint64_t start_of(int32_t pid)
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *field = strrchr(text, ')');
-    struct stat tasks;
-    snprintf(path, sizeof(path), "/proc/%d/task", pid);
-    if (field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0) &&
-        (stat(path, &tasks) != 0 || tasks.st_nlink <= 3))
-        return 0;
-    for (int i = 0; field && i < 20; i++)
+    const bool ended = field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0);
+    for (int i = 0; field && i < 20; i++) {
+        if (i == 18 && ended && strtoul(field, NULL, 10) < 2)
+            return 0;
         field = strchr(field + 1, ' ');
+    }
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
@@ -233,14 +233,13 @@ int ct_process_open(const char *path, struct ct_user *user, struct ct_process **
         goto fail;
     snprintf(process->path, sizeof(process->path), "%s", path);
     /* A process that cannot be seen from here is in a namespace beside ours, or was gone before it was looked
-     * for: has_left() says how it is known to have ended, if at all. */
+     * for: has_let_go() tells. */
     const uint64_t namespace = process->facts.pid_namespace;
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
     if (user && !is_ours)
         user->looks += CT_USER_LOOKS_NAMESPACE;
     const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
-    process->unseen = pid <= 0;
-    process->seen_pid = pid;
+    process->seen_pid = pid > 0 ? pid : 0;
     if (pid > 0) {
         error = follow(process, pid); /* where that fails, the next look tries again */
         if (error)
@@ -438,25 +437,41 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
     return 0;
 }
 
-/* A process that cannot be seen has ended when it said a while ago that it would; what destructors call after
- * that takes less. */
-static bool has_left(struct ct_process *process, uint64_t now_ns)
+/* Whether the program image has no memory any more: the process has ended, wherever it was, or goes on as
+ * another program. */
+static bool has_let_go(const struct ct_process *process)
 {
-    enum { GOODBYE_NS = 1000000000 };
-    if (!process->unseen ||
-        !(atomic_load_explicit(&process->shared->flags, memory_order_acquire) & CT_SEGMENT_EXITING))
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return process->facts.held && fcntl(process->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+/* Whether the process itself runs on. */
+static bool runs(const struct ct_process *process)
+{
+    struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
+    if (process->pidfd >= 0)
+        return poll(&ended, 1, 0) == 0;
+    return process->looked_up && !is_gone(&process->facts, process->looked_up);
+}
+
+/* What no descriptor tells. One that is known here and has no memory is about to end, and its descriptor
+ * tells how; with other memory it is another program. */
+static bool is_over(const struct ct_process *process)
+{
+    char path[64], exe[8];
+    if (process->looked_up && is_gone(&process->facts, process->looked_up))
+        return true;
+    if (!has_let_go(process))
         return false;
-    if (process->leaving_since_ns == 0)
-        process->leaving_since_ns = now_ns;
-    return now_ns - process->leaving_since_ns > GOODBYE_NS;
+    snprintf(path, sizeof(path), "/proc/%d/exe", process->seen_pid);
+    return process->seen_pid == 0 || readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;
 }
 
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
 {
-    if (process->looked_up && batch->snapshot_open && is_gone(&process->facts, process->looked_up))
+    if (batch->snapshot_open && is_over(process))
         atomic_store(&process->dead, true);
-    process->final =
-        atomic_load_explicit(&process->dead, memory_order_acquire) || has_left(process, batch->now_ns);
+    process->final = atomic_load_explicit(&process->dead, memory_order_acquire);
     const bool renumber = process->generation != ct_store_generation(batch->store);
     if (!process->registered || renumber) {
         size_t hint = 0;
@@ -732,13 +747,24 @@ uint64_t ct_process_waiting(struct ct_process *process)
     return calls;
 }
 
+/* What the kernel says counts; else whether the exit handlers have run. An image that let go of a process
+ * that runs on became another program, which may make no call. */
 int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
+    bool exited = flags & CT_SEGMENT_EXITING;
+    if (runs(process)) {
+        exited |= has_let_go(process);
+    } else {
+        const enum ct_ending ending =
+            ct_exit_status(process->pidfd, process->seen_pid, process->facts.process_start);
+        if (ending != CT_ENDING_UNKNOWN)
+            exited = ending == CT_ENDING_EXITED;
+    }
     CT_TEST_POINT("process.ending");
     /* Behind all that it did: it may have ended since the batch began. */
     return ct_store_end_process(batch->store, process->process_id, ct_monotonic_ns(),
-                                flags & CT_SEGMENT_EXITING ? "exited" : "killed");
+                                exited ? "exited" : "killed");
 }
 
 void ct_process_detach(struct ct_process *process)

@@ -40,19 +40,17 @@ struct ct_process {
     int fd;
     int pidfd;         /* -1 when the process was gone already, or cannot be had */
     int32_t looked_up; /* where there can be no pidfd: the pid to look for in /proc; otherwise 0 */
-    _Atomic bool dead; /* set by the loop thread when pidfd says so, or by the worker's look into /proc */
+    _Atomic bool dead; /* set by the loop thread when pidfd says so, or by the worker's look */
     bool final;        /* it was dead when this batch began: what is there now is all there will be */
     bool detached;     /* its hook was told to let go */
-    bool unseen;       /* it is in another pid namespace, and was not found there */
     bool call_soon;  /* its hook is to look up at its next record: it is detached, or has a wish to follow */
     bool registered; /* has rows in the database */
     const char *broken; /* what rule it broke, NULL for none */
     dev_t device;       /* of its file */
     ino_t inode;
     int64_t changed_ns;  /* when its file was changed last but by writing to it: nobody can set it back */
-    int32_t seen_pid;    /* the process's, as it is seen from here; not positive when it is not */
+    int32_t seen_pid;    /* the process's, as it is seen from here; 0 when it is not */
     uint32_t generation; /* of the store's numbers */
-    uint64_t leaving_since_ns; /* when an unseen one was first found to be on its way out */
 
     struct ct_segment facts; /* copied at open and checked */
     struct ct_segment *shared;

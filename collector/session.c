@@ -108,13 +108,22 @@ static bool initialise(struct ct_control *control, bool system, uint64_t ring_by
     return true;
 }
 
-int ct_session_open(struct ct_session *session, const char *name, bool system, uint64_t ring_bytes, int clock,
-                    char message[CT_STORE_MESSAGE_BYTES])
+int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
+                    uint64_t ring_bytes, int clock, char message[CT_STORE_MESSAGE_BYTES])
 {
     const struct ct_private_readers all = { .mode = 0644, .group = (gid_t)CT_NO_GROUP };
-    *session = (struct ct_session){ .fd = -1, .uid = (uint32_t)geteuid(), .system = system, .bell = -1 };
+    *session =
+        (struct ct_session){ .fd = -1, .dir = dir, .uid = ct_session_uid(), .system = system, .bell = -1 };
     snprintf(session->name, sizeof(session->name), "%s", name);
-    ct_session_control_path(session->path, session->uid, name);
+    ct_session_control_path(session->path, dir, session->uid, name);
+    if (!ct_session_socket_fits(dir, session->uid, name)) {
+        snprintf(
+            message, CT_STORE_MESSAGE_BYTES,
+            "the path of the directory %s is too long: with the session's name it leaves no address for a "
+            "socket, which has 107 bytes at most; choose a shorter --shm-dir",
+            dir);
+        goto fail;
+    }
     for (;;) {
         session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (session->fd < 0) {
@@ -159,7 +168,7 @@ int ct_session_open(struct ct_session *session, const char *name, bool system, u
     if (error == 0)
         map = mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, session->fd, 0);
     if (map == MAP_FAILED) {
-        snprintf(message, CT_STORE_MESSAGE_BYTES, "no shared memory for the session in " CT_SHM_DIR ": %s",
+        snprintf(message, CT_STORE_MESSAGE_BYTES, "no shared memory for the session in %s: %s", dir,
                  strerror(error ? error : errno));
         unlink(session->path);
         goto fail;
@@ -239,7 +248,7 @@ static int listen_to_bell(struct ct_session *session, uv_loop_t *loop)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     char path[CT_NAME_BYTES];
-    ct_session_bell_path(path, session->uid, session->name);
+    ct_session_bell_path(path, session->dir, session->uid, session->name);
     memcpy(address.sun_path, path, strlen(path) + 1);
     unlink(path); /* the session's lock says that nobody serves it */
     session->bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -260,7 +269,7 @@ static int listen_to_bell(struct ct_session *session, uv_loop_t *loop)
 static void close_bell(struct ct_session *session)
 {
     char path[CT_NAME_BYTES];
-    ct_session_bell_path(path, session->uid, session->name);
+    ct_session_bell_path(path, session->dir, session->uid, session->name);
     unlink(path);
     uv_poll_stop(&session->bell_poll);
     uv_close((uv_handle_t *)&session->bell_poll, NULL);

@@ -11,7 +11,8 @@
 
 struct ct_session {
     char name[CT_SESSION_MAX + 1];
-    uint32_t uid;
+    const char *dir; /* of its files; the caller's */
+    uint32_t uid;    /* in their names */
     int fd;
     char path[CT_NAME_BYTES];
     struct ct_control *control;
@@ -33,9 +34,9 @@ enum { CT_CLOCK_CHOSEN = -1 };
 
 /* Takes the session, or says in `message` who has it. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN; a
  * session that a killed daemon left keeps the clock that its processes have, and is not taken when another
- * was asked for. `system`: for the processes of all users. 0 or -1. */
-int ct_session_open(struct ct_session *session, const char *name, bool system, uint64_t ring_bytes, int clock,
-                    char message[CT_STORE_MESSAGE_BYTES]);
+ * was asked for. `system`: for the processes of all users. `dir` stays the caller's. 0 or -1. */
+int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
+                    uint64_t ring_bytes, int clock, char message[CT_STORE_MESSAGE_BYTES]);
 /* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data);

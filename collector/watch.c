@@ -26,6 +26,7 @@ enum { SEEN_BUCKETS = 1024 };
 
 struct ct_watch {
     uv_fs_event_t event;
+    const char *dir;
     bool system;
     struct ct_users users;
     char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory; a system's: behind the
@@ -210,7 +211,7 @@ static void consider_name(struct ct_watch *watch, const char *name)
 {
     const size_t prefix_length = strlen(watch->prefix);
     char path[CT_NAME_BYTES];
-    if ((size_t)snprintf(path, sizeof(path), CT_SHM_DIR "/%s", name) >= sizeof(path))
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", watch->dir, name) >= sizeof(path))
         return;
     const char *rest = NULL;
     struct ct_user *user = NULL;
@@ -256,7 +257,7 @@ static void note_waiting(struct ct_watch *watch)
 
 void ct_watch_scan(struct ct_watch *watch)
 {
-    DIR *directory = opendir(CT_SHM_DIR);
+    DIR *directory = opendir(watch->dir);
     if (!directory)
         return;
     watch->scan++;
@@ -286,7 +287,7 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
         consider_name(watch, name);
 }
 
-int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session, bool system,
+int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
                     const char *(*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **result)
 {
@@ -298,15 +299,16 @@ int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session, bool sys
     watch->open_max = processes_allowed();
     watch->system = system;
     char path[CT_NAME_BYTES];
-    ct_session_control_path(path, uid, session);
+    watch->dir = dir;
+    ct_session_control_path(path, dir, uid, session);
     if (system)
         snprintf(watch->prefix, sizeof(watch->prefix), ".%s.system.", session);
     else
         snprintf(watch->prefix, sizeof(watch->prefix), "%s.", strrchr(path, '/') + 1);
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);
-    if (!error && uv_fs_event_start(&watch->event, on_event, CT_SHM_DIR, 0) != 0)
-        ct_log(CT_LOG_folder_unwatched, CT_SHM_DIR " cannot be watched: it is read once a second instead");
+    if (!error && uv_fs_event_start(&watch->event, on_event, dir, 0) != 0)
+        ct_log(CT_LOG_folder_unwatched, "%s cannot be watched: it is read once a second instead", dir);
     *result = watch;
     return error;
 }

@@ -9,10 +9,10 @@
 
 struct ct_watch;
 
-/* `system`: the segments of all users that were made for the system's session; otherwise those of `uid`.
- * `on_process` gets each new process and owns it, unless it returns a reason to refuse it. 0 or a libuv
- * error. */
-int ct_watch_create(uv_loop_t *loop, uint32_t uid, const char *session, bool system,
+/* `dir` stays the caller's. `system`: the segments of all users that were made for the system's session;
+ * otherwise those of `uid`. `on_process` gets each new process and owns it, unless it returns a reason to
+ * refuse it. 0 or a libuv error. */
+int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
                     const char *(*on_process)(struct ct_process *process, void *data), void *data,
                     struct ct_watch **watch);
 /* How many files with a segment's name were none, or not their process's. */

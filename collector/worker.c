@@ -126,7 +126,7 @@ static void on_done(uv_async_t *async)
     worker->on_batch(&report, worker->data);
 }
 
-int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control,
+int ct_worker_create(uv_loop_t *loop, struct ct_store *store, const char *dir, struct ct_control *control,
                      const struct ct_bounds *bounds, ct_worker_on_batch *on_batch, void *data,
                      struct ct_worker **result)
 {
@@ -134,6 +134,7 @@ int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control 
     if (!worker)
         return UV_ENOMEM;
     worker->collection.store = store;
+    worker->collection.dir = dir;
     worker->collection.orphans = true;
     worker->collection.control = control;
     worker->collection.bounds = *bounds;

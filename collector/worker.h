@@ -11,9 +11,9 @@ struct ct_worker;
 /* The report is the loop thread's to read during the call. */
 typedef void ct_worker_on_batch(const struct ct_report *report, void *data);
 
-/* Starts the thread. `store` stays the caller's and must outlive the
+/* Starts the thread. `dir`, of the session's segments, and `store` stays the caller's and must outlive the
  * worker. 0 or a libuv error. */
-int ct_worker_create(uv_loop_t *loop, struct ct_store *store, struct ct_control *control,
+int ct_worker_create(uv_loop_t *loop, struct ct_store *store, const char *dir, struct ct_control *control,
                      const struct ct_bounds *bounds, ct_worker_on_batch *on_batch, void *data,
                      struct ct_worker **worker);
 /* Joins the thread; every process comes back in the list, to be closed by the caller. */

@@ -29,6 +29,7 @@ static struct {
     struct ct_segment *_Atomic segment; /* NULL: dormant */
     _Atomic uint32_t epoch;
     int32_t pid;
+    uint8_t *own; /* 1 in the memory of process `pid`; wiped in that of a fork's child; NULL: cannot be had */
     /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon, or ask for shared memory, again. */
     _Atomic uint64_t next_look_ns, next_allocation_ns;
     _Atomic int32_t lock_owner; /* tid, 0 when free */
@@ -39,9 +40,10 @@ static struct {
     bool had_segment;
     uint64_t inode, device;
     _Atomic uint32_t rung; /* the sleep of the system's daemon for which this process has rung */
+    void *hold;            /* the mapping that holds the lock on the segment */
     char path[CT_NAME_BYTES];
-    char control_path[CT_NAME_BYTES];
     char bell_path[CT_NAME_BYTES];
+    char dir[CT_SHM_DIR_BYTES]; /* of `path` */
 } process;
 
 enum { LOOK_INTERVAL_NS = 1000000000, REFUSAL_INTERVAL_NS = 1000000000 };
@@ -110,6 +112,13 @@ uint32_t ct_process_epoch(void)
 
 /* ---- forks and exits ---- */
 
+/* A process whose memory is another one's: the child of vfork(), while its parent waits. Its calls are its
+ * parent's thread's. It takes and changes nothing of the process's: that would stay behind in the parent. */
+static bool is_borrower(void)
+{
+    return process.own && *process.own && process.pid != (int32_t)syscall(SYS_getpid);
+}
+
 /* Everything of the parent's is let go; the child looks for a daemon at its next call. Runs in the child of
  * fork(), and by hand in the child of a clone() that ran no handlers. */
 static void start_anew(void)
@@ -125,6 +134,9 @@ static void start_anew(void)
     atomic_store(&process.next_allocation_ns, 0);
     atomic_store(&process.rung, 0);
     atomic_store(&process.lock_owner, 0);
+    process.hold = NULL; /* not mapped here */
+    if (process.own)
+        *process.own = 1;
     process.pid = (int32_t)syscall(SYS_getpid);
     process.absent_ns = 0;
     process.had_segment = false;
@@ -137,18 +149,6 @@ static void start_anew(void)
 static void (*next_exit)(int status);
 static pid_t (*next_fork)(void);
 
-/* Also called by hand when a call comes before the constructors. */
-__attribute__((constructor)) static void begin(void)
-{
-    if (process.image_ns)
-        return;
-    process.image_ns = ct_monotonic_ns();
-    process.pid = (int32_t)syscall(SYS_getpid);
-    next_exit = (void (*)(int))(uintptr_t)ct_next_symbol("_exit");
-    next_fork = (pid_t(*)(void))(uintptr_t)ct_next_symbol("_Fork");
-    pthread_atfork(NULL, NULL, start_anew);
-}
-
 static void mark_exiting(void)
 {
     struct ct_segment *segment = ct_process_current();
@@ -158,6 +158,35 @@ static void mark_exiting(void)
     CT_TEST_POINT("process.exiting");
     atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
     CT_TEST_POINT("process.marked");
+}
+
+static void make_own(void)
+{
+#ifdef MADV_WIPEONFORK
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, 4096, MADV_WIPEONFORK) != 0) {
+        munmap(page, 4096);
+        return;
+    }
+    process.own = page;
+    *process.own = 1;
+#endif
+}
+
+/* Also called by hand when a call comes before the constructors. */
+__attribute__((constructor)) static void begin(void)
+{
+    if (process.image_ns)
+        return;
+    process.image_ns = ct_monotonic_ns();
+    process.pid = (int32_t)syscall(SYS_getpid);
+    make_own();
+    next_exit = (void (*)(int))(uintptr_t)ct_next_symbol("_exit");
+    next_fork = (pid_t(*)(void))(uintptr_t)ct_next_symbol("_Fork");
+    pthread_atfork(NULL, NULL, start_anew);
+    at_quick_exit(mark_exiting); /* it ends in the C library's own _exit(), which is not ours */
 }
 
 /* Nothing is unmapped or freed: exit handlers and destructors that run later may still call the driver. */
@@ -196,21 +225,42 @@ static int file_status(int fd, struct stat *status)
     return (int)syscall(SYS_fstat, fd, status);
 }
 
-/* Maps the control segment of that user's session if a daemon holds its lock: our own, or the system's, which
- * is root's and can be read only. A lock that shows its process is a tool's. */
-static struct ct_control *map_control(uint32_t uid, const char *session)
+/* Where the session's files are. */
+struct place {
+    const char *dir, *session;
+    uint32_t uid;
+};
+
+/* From the environment; false where that names no session or directory. A relative one would be another after
+ * chdir(). */
+static bool find_place(struct place *place)
 {
-    const bool own = uid == geteuid();
-    ct_session_control_path(process.control_path, uid, session);
-    const int fd =
-        open(process.control_path, (own ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    place->session = getenv(CT_SESSION_ENV);
+    if (!place->session || !*place->session)
+        place->session = CT_SESSION_DEFAULT;
+    place->dir = getenv(CT_SHM_DIR_ENV);
+    if (!place->dir || !*place->dir)
+        place->dir = CT_SHM_DIR;
+    place->uid = ct_session_uid();
+    return ct_session_valid(place->session) && place->dir[0] == '/' && strlen(place->dir) < CT_SHM_DIR_BYTES;
+}
+
+/* Maps a control segment if a daemon holds its lock: our own, or the system's, which is root's and can be
+ * read only. `named` is the user in its name, `owner` whose it must be. A lock that shows its process is a
+ * tool's. */
+static struct ct_control *map_control(const struct place *place, uint32_t named, uint32_t owner)
+{
+    const bool own = owner == geteuid();
+    char path[CT_NAME_BYTES];
+    ct_session_control_path(path, place->dir, named, place->session);
+    const int fd = open(path, (own ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return NULL;
     struct ct_control *control = NULL;
     struct stat status;
     /* A daemon's lock is one for writing, which nobody can take who may only read. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == uid &&
+    if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
         fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0) {
         void *map = mmap(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
@@ -227,13 +277,13 @@ static struct ct_control *map_control(uint32_t uid, const char *session)
 }
 
 /* A user's own daemon of the session first, then the system's. */
-static struct ct_control *find_daemon(const char *session)
+static struct ct_control *find_daemon(const struct place *place)
 {
-    struct ct_control *control = map_control((uint32_t)geteuid(), session);
+    struct ct_control *control = map_control(place, place->uid, (uint32_t)geteuid());
     if (!control && geteuid() != 0)
-        control = map_control(0, session);
+        control = map_control(place, 0, 0);
     if (control && control->system)
-        ct_session_bell_path(process.bell_path, 0, session);
+        ct_session_bell_path(process.bell_path, place->dir, 0, place->session);
     return control;
 }
 
@@ -343,7 +393,25 @@ static uint64_t process_start(void)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
-static void describe(struct ct_segment *segment, uint64_t ring_bytes)
+/* Where the first thread has ended, /proc tells it of another one alone. (Not always by that one: qemu does
+ * not make it up.) */
+static void describe_program(struct ct_segment *segment)
+{
+    char path[64];
+    ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
+    if (n <= 0) {
+        snprintf(path, sizeof(path), "/proc/self/task/%d/exe", gettid_now());
+        n = readlink(path, segment->exe, sizeof(segment->exe) - 1);
+    }
+    segment->exe[n > 0 ? n : 0] = '\0';
+    read_proc("/proc/self/cmdline", segment->cmdline, sizeof(segment->cmdline));
+    if (!segment->cmdline[0]) {
+        snprintf(path, sizeof(path), "/proc/self/task/%d/cmdline", gettid_now());
+        read_proc(path, segment->cmdline, sizeof(segment->cmdline));
+    }
+}
+
+static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
 {
     segment->magic = CT_SEGMENT_MAGIC;
     segment->version = CT_PROTO_VERSION;
@@ -359,15 +427,14 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes)
     segment->image_ns = process.image_ns;
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
     CT_TEST_POINT("process.half_described");
+    segment->held = held;
     segment->pid_namespace = pid_namespace();
     segment->anchor = ct_anchor_read(3);
     /* Where a thread let go of an earlier segment, others may have written to it after its last reader. */
     segment->absent_ns = process.absent_ns     ? process.absent_ns
                          : process.had_segment ? segment->anchor.monotonic_ns
                                                : 0;
-    const ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
-    segment->exe[n > 0 ? n : 0] = '\0';
-    read_proc("/proc/self/cmdline", segment->cmdline, sizeof(segment->cmdline));
+    describe_program(segment);
 
     struct ct_function *unknown = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
     strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);
@@ -385,7 +452,7 @@ static int create_file(bool named)
 {
     if (named)
         return open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return open(CT_SHM_DIR, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    return open(process.dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 }
 
 static bool give_name(int fd)
@@ -393,6 +460,39 @@ static bool give_name(int fd)
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     return linkat(AT_FDCWD, link, AT_FDCWD, process.path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* Locks the segment for as long as this program image has its memory: the collector may be in a pid namespace
+ * that ours is not seen from. An open file description keeps its lock while anything refers to it, and a
+ * mapping does, without a descriptor; no child of fork() gets this one. `fd` is another description of the
+ * same file. False, and no lock, where the kernel does not do all that. */
+static bool hold_segment(int fd)
+{
+    const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct flock seen = whole;
+    if (process.hold)
+        munmap(process.hold, CT_DIRECTORY_OFFSET); /* an earlier daemon's */
+    process.hold = NULL;
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    int own = open(link, O_RDWR | O_CLOEXEC); /* it may have no name yet */
+    if (own < 0)
+        own = open(process.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (own < 0)
+        return false;
+    void *map = MAP_FAILED;
+    if (fcntl(own, F_OFD_SETLK, &whole) == 0)
+        map = mmap(NULL, CT_DIRECTORY_OFFSET, PROT_READ, MAP_SHARED, own, 0);
+    close(own);
+    if (map == MAP_FAILED)
+        return false;
+    if (madvise(map, CT_DIRECTORY_OFFSET, MADV_DONTFORK) == 0 && fcntl(fd, F_OFD_GETLK, &seen) == 0 &&
+        seen.l_type != F_UNLCK) {
+        process.hold = map;
+        return true;
+    }
+    munmap(map, CT_DIRECTORY_OFFSET);
+    return false;
 }
 
 /* NULL when memory is refused, or no file without a name is to be had. */
@@ -416,7 +516,7 @@ static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
         CT_TEST_POINT("process.mapped");
         process.inode = status.st_ino;
         process.device = status.st_dev;
-        describe(map, ring_bytes);
+        describe(map, ring_bytes, hold_segment(fd));
         CT_TEST_POINT("process.ready");
         made = named || give_name(fd);
         CT_TEST_POINT("process.named");
@@ -431,13 +531,14 @@ static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
     return NULL;
 }
 
-static struct ct_segment *create_segment(const char *session, const struct ct_control *control)
+static struct ct_segment *create_segment(const struct place *place, const struct ct_control *control)
 {
     const uint64_t ring_bytes = control->ring_bytes;
     if (ring_bytes < CT_RING_BYTES_MIN || ring_bytes > CT_RING_BYTES_MAX || ring_bytes & (ring_bytes - 1))
         return NULL;
-    ct_session_segment_path(process.path, (uint32_t)geteuid(), session, control->system, process.pid,
-                            ct_monotonic_ns());
+    strcpy(process.dir, place->dir);
+    ct_session_segment_path(process.path, place->dir, place->uid, place->session, control->system,
+                            process.pid, ct_monotonic_ns());
     struct ct_segment *segment = make_segment(ring_bytes, false);
     if (!segment && ct_process_may_allocate())
         segment = make_segment(ring_bytes, true);
@@ -454,6 +555,8 @@ static struct ct_segment *look(void)
     if (now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed))
         return NULL;
     begin();
+    if (is_borrower())
+        return NULL;
     if (process.pid != (int32_t)syscall(SYS_getpid))
         start_anew();
     if (!ct_process_lock())
@@ -463,14 +566,12 @@ static struct ct_segment *look(void)
         ct_process_unlock();
         return segment;
     }
-    const char *session = getenv(CT_SESSION_ENV);
-    if (!session || !*session)
-        session = CT_SESSION_DEFAULT;
-    struct ct_control *control = ct_session_valid(session) ? find_daemon(session) : NULL;
+    struct place place;
+    struct ct_control *control = find_place(&place) ? find_daemon(&place) : NULL;
     CT_TEST_POINT("process.looked");
     if (control) {
         ct_clock_is_counter = control->clock == CT_CLOCK_COUNTER;
-        segment = create_segment(session, control);
+        segment = create_segment(&place, control);
         atomic_fetch_add(&process.epoch, 1);
         if (segment && !ct_thread_producers_create()) {
             unlink(process.path);
@@ -513,6 +614,8 @@ struct ct_segment *ct_process_segment(void)
     struct ct_segment *segment = ct_process_current();
     if (segment && process.pid == (int32_t)syscall(SYS_getpid))
         return segment;
+    if (is_borrower())
+        return NULL;
     if (segment)
         start_anew(); /* the child of a bare clone() */
     return look();

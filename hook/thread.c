@@ -34,6 +34,10 @@ static void give_back(void *unused)
     CT_TEST_POINT("thread.leaving");
     self->depth = 0;
     self->limit = 0;
+    /* Asynchronous cancellation may have come behind the publishing of a record, or before it. */
+    if (self->position < ct_lane_position(self->lane))
+        self->position = ct_lane_position(self->lane);
+    ct_lane_publish(self->lane, self->position);
     ct_lane_leave(self->lane, 0);
     CT_TEST_POINT("thread.emptied");
     /* Pairs with the acquire of the compare-and-swap in take_free(). */

@@ -74,7 +74,8 @@ struct ct_segment {
     uint64_t process_start; /* field 22 of /proc/self/stat: with the pid, names the process */
     uint64_t image_ns;      /* CLOCK_MONOTONIC when this program image loaded the hook: tells execs apart */
     uint32_t clock;         /* enum ct_clock_kind of every tick in the segment */
-    uint32_t reserved0;
+    uint32_t held;          /* 1: while the program image has its memory there is a write lock on the file (an
+                               open-file-description lock), which the kernel drops with it */
     uint64_t
         pid_namespace; /* inode of /proc/self/ns/pid, 0 when unknown: whether `pid` means anything here */
     /* CLOCK_MONOTONIC since when calls of the process may be in no segment, this one's or an earlier one's:

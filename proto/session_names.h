@@ -1,6 +1,6 @@
-/* Names in /dev/shm. A session belongs to a user: two users' sessions of one name never meet. One of root's
- * may be the system's (`cudatraced --system`): processes of all users belong to it that find no session of
- * their own.
+/* Names in the session's directory, /dev/shm unless CUDATRACE_SHM_DIR names another one. A session belongs to
+ * a user: two users' sessions of one name never meet. One of root's may be the system's (`cudatraced
+ * --system`): processes of all users belong to it that find no session of their own.
  *
  *   cudatrace.UID.SESSION              control segment
  *   cudatrace.UID.SESSION.PID.IMAGE    a process's segment (IMAGE: hexadecimal nanoseconds of its creation)
@@ -13,16 +13,24 @@
 #ifndef CT_PROTO_SESSION_NAMES_H
 #define CT_PROTO_SESSION_NAMES_H
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #define CT_SHM_DIR         "/dev/shm"
+#define CT_SHM_DIR_ENV     "CUDATRACE_SHM_DIR"
 #define CT_SESSION_DEFAULT "default"
 #define CT_SESSION_ENV     "CUDATRACE_SESSION"
-enum { CT_SESSION_MAX = 48, CT_NAME_BYTES = 128 };
+enum { CT_SESSION_MAX = 48, CT_NAME_BYTES = 256 };
+/* A directory's path: with the longest name behind it, it fits CT_NAME_BYTES. */
+enum { CT_SHM_DIR_BYTES = CT_NAME_BYTES - 64 - CT_SESSION_MAX };
 
 static inline bool ct_session_valid(const char *name)
 {
@@ -37,26 +45,58 @@ static inline bool ct_session_valid(const char *name)
     return n > 0;
 }
 
-/* Each writes a path under CT_SHM_DIR into `path`; a valid session name always fits. */
-static inline void ct_session_control_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session)
+/* The user in a session's names: one of ours as the parent of our user namespace knows them. So the root of a
+ * container and the user who started it are one. What is further out nobody here can see. */
+static inline uint32_t ct_session_uid_of(uint32_t uid)
 {
-    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s", uid, session);
+    char text[1024];
+    const int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    /* Lines of three numbers: the first user inside, the same one outside, how many. */
+    for (char *at = text; *at; at++) {
+        const uint64_t inside = strtoull(at, &at, 10);
+        const uint64_t outside = strtoull(at, &at, 10);
+        const uint64_t count = strtoull(at, &at, 10);
+        if (*at != '\n')
+            break;
+        if (uid >= inside && uid - inside < count)
+            return (uint32_t)(outside + (uid - inside));
+    }
+    return uid;
 }
 
-static inline void ct_session_socket_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session)
+static inline uint32_t ct_session_uid(void)
 {
-    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.sock", uid, session);
+    return ct_session_uid_of((uint32_t)geteuid());
 }
 
-static inline void ct_session_bell_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session)
+/* Each writes a path in the directory `dir` (shorter than CT_SHM_DIR_BYTES) into `path`; with a valid session
+ * name it fits. */
+static inline void ct_session_control_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
+                                           const char *session)
 {
-    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s.bell", uid, session);
+    snprintf(path, CT_NAME_BYTES, "%s/cudatrace.%" PRIu32 ".%s", dir, uid, session);
 }
 
-static inline void ct_session_segment_path(char path[CT_NAME_BYTES], uint32_t uid, const char *session,
-                                           bool system, int32_t pid, uint64_t created_ns)
+static inline void ct_session_socket_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
+                                          const char *session)
 {
-    snprintf(path, CT_NAME_BYTES, CT_SHM_DIR "/cudatrace.%" PRIu32 ".%s%s.%" PRId32 ".%" PRIx64, uid, session,
+    snprintf(path, CT_NAME_BYTES, "%s/cudatrace.%" PRIu32 ".%s.sock", dir, uid, session);
+}
+
+static inline void ct_session_bell_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
+                                        const char *session)
+{
+    snprintf(path, CT_NAME_BYTES, "%s/cudatrace.%" PRIu32 ".%s.bell", dir, uid, session);
+}
+
+static inline void ct_session_segment_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
+                                           const char *session, bool system, int32_t pid, uint64_t created_ns)
+{
+    snprintf(path, CT_NAME_BYTES, "%s/cudatrace.%" PRIu32 ".%s%s.%" PRId32 ".%" PRIx64, dir, uid, session,
              system ? ".system" : "", pid, created_ns);
 }
 
@@ -73,6 +113,16 @@ static inline int32_t ct_session_segment_pid(const char *name)
     for (; image < 16 && ((name[i] >= '0' && name[i] <= '9') || (name[i] >= 'a' && name[i] <= 'f')); image++)
         i++;
     return image > 0 && name[i] == '\0' ? (int32_t)pid : 0;
+}
+
+/* Whether the socket of that session has an address in that directory: those are 107 bytes at most. */
+static inline bool ct_session_socket_fits(const char *dir, uint32_t uid, const char *session)
+{
+    char path[CT_NAME_BYTES];
+    if (strlen(dir) >= CT_SHM_DIR_BYTES)
+        return false;
+    ct_session_socket_path(path, dir, uid, session);
+    return strlen(path) < sizeof(((struct sockaddr_un *)0)->sun_path);
 }
 
 #endif

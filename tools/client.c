@@ -15,20 +15,20 @@
 /* How often a silent daemon is looked at. */
 enum { LOOK_S = 1 };
 
-int ct_client_connect_own(const char *session)
+int ct_client_connect_own(const struct ct_options *options)
 {
     char path[CT_NAME_BYTES];
-    ct_session_socket_path(path, (uint32_t)geteuid(), session);
+    ct_session_socket_path(path, options->shm_dir, ct_session_uid(), options->session);
     return ct_client_connect_path(path);
 }
 
-int ct_client_connect(const char *session)
+int ct_client_connect(const struct ct_options *options)
 {
     char path[CT_NAME_BYTES];
-    int fd = ct_client_connect_own(session);
+    int fd = ct_client_connect_own(options);
     if (fd >= 0 || geteuid() == 0)
         return fd;
-    ct_session_socket_path(path, 0, session);
+    ct_session_socket_path(path, options->shm_dir, 0, options->session);
     fd = ct_client_connect_path(path);
     struct ucred peer;
     socklen_t bytes = sizeof(peer);
@@ -158,7 +158,7 @@ static bool same_database(const struct ct_options *options, int fd)
 
 int ct_client_question(const struct ct_options *options, const char *line, char *answer, size_t bytes)
 {
-    const int fd = ct_client_connect(options->session);
+    const int fd = ct_client_connect(options);
     if (fd < 0) {
         ct_fail(EXIT_FAILURE, "no cudatraced serves session '%s': start one with `cudatraced --db FILE`",
                 options->session);
@@ -193,12 +193,12 @@ static int ask(int argc, char **argv, const char *help, const char *line, char *
 }
 
 #define COMMON_OPTIONS                                                                                       \
-    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"                             \
+    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n" CT_SHM_DIR_HELP             \
     "  --db FILE       fail unless the daemon writes this database\n"
 
 int ct_flush(int argc, char **argv)
 {
-    static const char help[] = "Usage: cudatrace flush [--session NAME] [--db FILE]\n"
+    static const char help[] = "Usage: cudatrace flush [--session NAME] [--shm-dir DIR] [--db FILE]\n"
                                "\n"
                                "Returns when all calls that were recorded before are visible to SQL.\n"
                                "\n" COMMON_OPTIONS;
@@ -216,7 +216,7 @@ int ct_flush(int argc, char **argv)
 int ct_stop(int argc, char **argv)
 {
     static const char help[] =
-        "Usage: cudatrace stop [--session NAME] [--db FILE]\n"
+        "Usage: cudatrace stop [--session NAME] [--shm-dir DIR] [--db FILE]\n"
         "\n"
         "Stops the session's daemon: it stores what was recorded, lets the traced processes\n"
         "go on untraced, and leaves. Returns when it has.\n"
@@ -246,7 +246,7 @@ int ct_stop(int argc, char **argv)
 int ct_status(int argc, char **argv)
 {
     static const char help[] =
-        "Usage: cudatrace status [--session NAME] [--db FILE]\n"
+        "Usage: cudatrace status [--session NAME] [--shm-dir DIR] [--db FILE]\n"
         "\n"
         "Prints what the session's daemon does, a word and its value on each line: session,\n"
         "database, daemon (its pid), processes and threads that it follows now, calls stored\n"

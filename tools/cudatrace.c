@@ -3,10 +3,13 @@
 
 #include "session_names.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -41,7 +44,29 @@ int ct_fail(int status, const char *format, ...)
     return status;
 }
 
-enum { OPTION_DB = 1000, OPTION_SESSION, OPTION_HELP, OPTIONS_MAX = 16 };
+enum { OPTION_DB = 1000, OPTION_SESSION, OPTION_SHM_DIR, OPTION_HELP, OPTIONS_MAX = 16, OPTIONS_COMMON = 4 };
+
+/* The directory of the session's files, made absolute. */
+static bool take_shm_dir(const char *command, const char *dir, struct ct_options *options)
+{
+    char cwd[PATH_MAX] = "";
+    if (!dir || !*dir)
+        dir = CT_SHM_DIR;
+    if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd))) {
+        ct_fail(EXIT_USAGE, "%s: --shm-dir %s: %s", command, dir, strerror(errno));
+        return false;
+    }
+    const int n = snprintf(options->shm_dir, sizeof(options->shm_dir), "%s%s%s", cwd, *cwd ? "/" : "", dir);
+    if ((size_t)n < sizeof(options->shm_dir) &&
+        ct_session_socket_fits(options->shm_dir, ct_session_uid(), options->session))
+        return true;
+    ct_fail(
+        EXIT_USAGE,
+        "%s: the path of the directory %s is too long: with the session's name it leaves no address for a "
+        "socket, which has 107 bytes at most; choose a shorter --shm-dir",
+        command, dir);
+    return false;
+}
 
 int ct_options_parse(int argc, char **argv, const struct option *known, const char *help,
                      struct ct_options *options, bool (*on_option)(int option, const char *value, void *data),
@@ -50,12 +75,14 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
     struct option all[OPTIONS_MAX] = {
         { "db", required_argument, NULL, OPTION_DB },
         { "session", required_argument, NULL, OPTION_SESSION },
+        { "shm-dir", required_argument, NULL, OPTION_SHM_DIR },
         { "help", no_argument, NULL, OPTION_HELP },
     };
-    for (size_t i = 0; known && known[i].name && i + 4 < OPTIONS_MAX; i++)
-        all[i + 3] = known[i];
+    for (size_t i = 0; known && known[i].name && i + OPTIONS_COMMON + 1 < OPTIONS_MAX; i++)
+        all[i + OPTIONS_COMMON] = known[i];
     const char *session = getenv(CT_SESSION_ENV);
     *options = (struct ct_options){ .session = session && *session ? session : CT_SESSION_DEFAULT };
+    const char *shm_dir = getenv(CT_SHM_DIR_ENV);
     *done = true;
     *status = EXIT_USAGE;
     optind = 1;
@@ -67,6 +94,10 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
         case OPTION_SESSION:
             options->session = optarg;
             options->session_given = true;
+            break;
+        case OPTION_SHM_DIR:
+            shm_dir = optarg;
+            options->shm_dir_given = true;
             break;
         case OPTION_HELP:
         case 'h':
@@ -95,7 +126,7 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
                 options->session, CT_SESSION_MAX);
         return optind;
     }
-    *done = false;
+    *done = !take_shm_dir(argv[0], shm_dir, options);
     return optind;
 }
 

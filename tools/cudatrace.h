@@ -14,7 +14,12 @@ struct ct_options {
     const char *database; /* NULL: not given */
     const char *session;  /* valid */
     bool session_given;   /* by --session */
+    char shm_dir[144];    /* where the session's files are, absolute; CT_SHM_DIR_BYTES */
+    bool shm_dir_given;   /* by --shm-dir */
 };
+
+#define CT_SHM_DIR_HELP                                                                                      \
+    "  --shm-dir DIR   where its shared memory is (default: $CUDATRACE_SHM_DIR, or /dev/shm)\n"
 
 /* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */
 typedef int ct_command(int argc, char **argv);
@@ -23,10 +28,10 @@ ct_command ct_run, ct_sql, ct_report, ct_flush, ct_set, ct_status, ct_stop, ct_d
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* getopt_long over `known` (ended by {0}), to which --db, --session and --help are added. `help` goes to
- * standard output for --help, and *done is set; a wrong option is reported and gives EXIT_USAGE through
- * *status, with *done. The value of another option is given to `on_option`, which may be NULL and returns
- * false after reporting. Returns the index of the first argument. */
+/* getopt_long over `known` (ended by {0}), to which --db, --session, --shm-dir and --help are added. `help`
+ * goes to standard output for --help, and *done is set; a wrong option is reported and gives EXIT_USAGE
+ * through *status, with *done. The value of another option is given to `on_option`, which may be NULL and
+ * returns false after reporting. Returns the index of the first argument. */
 struct option;
 int ct_options_parse(int argc, char **argv, const struct option *known, const char *help,
                      struct ct_options *options, bool (*on_option)(int option, const char *value, void *data),
@@ -65,11 +70,11 @@ bool ct_selection_take(struct ct_selection_options *options, const char *command
 /* Connects and asks; for commands that are no more than a question. The answer's first line goes to `answer`,
  * the rest is left to the caller. -1 after reporting. */
 int ct_client_question(const struct ct_options *options, const char *line, char *answer, size_t bytes);
-/* A connection to the daemon of `session`, or -1 when none serves it: this user's own first, then the
- * system's, as the hook looks. */
-int ct_client_connect(const char *session);
+/* A connection to the session's daemon, or -1 when none serves it: this user's own first, then the system's,
+ * as the hook looks. */
+int ct_client_connect(const struct ct_options *options);
 /* To the user's own alone. */
-int ct_client_connect_own(const char *session);
+int ct_client_connect_own(const struct ct_options *options);
 /* The same by its socket's path. */
 int ct_client_connect_path(const char *path);
 /* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went

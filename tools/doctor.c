@@ -2,6 +2,7 @@
 #include "doctor.h"
 
 #include "program.h"
+#include "session_names.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,7 +13,8 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: cudatrace doctor [--db FILE] [--session NAME] [PID | [--] COMMAND [ARGUMENT…]]\n"
+    "Usage: cudatrace doctor [--db FILE] [--session NAME] [--shm-dir DIR]\n"
+    "                        [PID | [--] COMMAND [ARGUMENT…]]\n"
     "\n"
     "Says what would keep calls out of a trace: on this machine, in a process that runs, or\n"
     "in a command, which is not run. Nothing is changed. Each line begins with\n"
@@ -24,8 +26,7 @@ static const char help[] =
     "  --db FILE       the database that is to be written (default: ./trace.db, or what the\n"
     "                  session's daemon writes)\n"
     "  --session NAME  which daemon (default: the process's own, $CUDATRACE_SESSION, or\n"
-    "                  default)\n"
-    "\n"
+    "                  default)\n" CT_SHM_DIR_HELP "\n"
     "Exit status: 0 when nothing would be missed, 1 when something would or PID or COMMAND\n"
     "cannot be looked at, 2 for wrong usage.\n"
     "\n"
@@ -220,7 +221,7 @@ static int examine(struct ct_doctor *doctor, char **argv, char *file)
 
 int ct_doctor(int argc, char **argv)
 {
-    struct ct_doctor doctor = { .uid = (uint32_t)geteuid() };
+    struct ct_doctor doctor = { .uid = ct_session_uid() };
     char file[PATH_MAX] = "";
     bool done;
     int status;

@@ -253,16 +253,20 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     }
     patient->secure = read_secure(pid);
 
-    doctor->uid = patient->uid;
+    doctor->uid = ct_session_uid_of(patient->uid);
     const char *session = variable(patient, CT_SESSION_ENV);
     if (!doctor->options.session_given)
         doctor->session = session && ct_session_valid(session) ? session : CT_SESSION_DEFAULT;
+    const char *dir = variable(patient, CT_SHM_DIR_ENV);
+    if (!doctor->options.shm_dir_given && dir && dir[0] == '/' &&
+        strlen(dir) < sizeof(doctor->options.shm_dir))
+        strcpy(doctor->options.shm_dir, dir);
     /* A container may have shared memory of its own. */
     char theirs[PATH_MAX];
     struct stat ours_status, their_status;
-    below_root(patient, CT_SHM_DIR, theirs);
+    below_root(patient, doctor->options.shm_dir, theirs);
     if (stat(theirs, &their_status) == 0 &&
-        (stat(CT_SHM_DIR, &ours_status) != 0 || ours_status.st_dev != their_status.st_dev))
+        (stat(doctor->options.shm_dir, &ours_status) != 0 || ours_status.st_dev != their_status.st_dev))
         memcpy(doctor->shm_root, patient->root, sizeof(doctor->shm_root));
     return patient;
 }
@@ -480,15 +484,12 @@ static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *
 {
     if (doctor->shm_root[0])
         ct_doctor_say(doctor, doctor->daemon_pid ? CT_VERDICT_NOTE : CT_VERDICT_MISS, "container",
-                      "it has a " CT_SHM_DIR
-                      " of its own, so only a daemon in its container sees it: start one there, "
-                      "or share " CT_SHM_DIR " (docker run --ipc=host)");
+                      "it has a %s of its own, so only a daemon in its container sees it: start one there, "
+                      "or share %s (docker run --ipc=host), or a directory for --shm-dir",
+                      doctor->options.shm_dir, doctor->options.shm_dir);
     else if (patient->own_pid != patient->pid)
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "container",
-            "it is process %d to itself, and the trace calls it so; that it has ended shows when the daemon "
-            "stops",
-            patient->own_pid);
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "container",
+                      "it is process %d to itself, and the trace calls it so", patient->own_pid);
     struct rlimit files;
     if (prlimit(patient->pid, RLIMIT_FSIZE, NULL, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
         files.rlim_cur < CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + doctor->ring_bytes)
@@ -521,7 +522,7 @@ void ct_doctor_process(struct ct_doctor *doctor)
     const char *asks = NULL;
     if (hooked) {
         const struct ct_traced traced = { .pid = patient->own_pid,
-                                          .uid = patient->uid,
+                                          .uid = doctor->uid,
                                           .session = session,
                                           .start_ticks = patient->start_ticks,
                                           .driver_loaded = driver != NULL };

@@ -28,7 +28,7 @@ static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *
 {
     char folder[CT_NAME_BYTES], prefix[CT_NAME_BYTES];
     uint64_t newest = 0;
-    snprintf(folder, sizeof(folder), "%s" CT_SHM_DIR, doctor->shm_root);
+    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->options.shm_dir);
     const int length = snprintf(prefix, sizeof(prefix), "cudatrace.%u.%s%s.%d.", traced->uid, traced->session,
                                 doctor->daemon_system ? ".system" : "", traced->pid);
     DIR *files = opendir(folder);
@@ -46,7 +46,8 @@ static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *
         closedir(files);
     struct stat status;
     const int fd = newest ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == traced->uid)
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        ct_session_uid_of(status.st_uid) == traced->uid)
         return fd;
     if (fd >= 0)
         close(fd);
@@ -109,7 +110,7 @@ static void say_losses(struct ct_doctor *doctor, const struct sums *sums)
         what = "rings ran full: start the daemon with a larger --ring, or leave calls out (cudatrace set "
                "--calls)";
     else if (memory > 0)
-        what = CT_SHM_DIR " gave no memory: enlarge it, or lift the limit on the size of files (ulimit -f)";
+        what = "shared memory gave no room: enlarge it, or lift the limit on the size of files (ulimit -f)";
     ct_doctor_say(doctor, CT_VERDICT_MISS, "lost",
                   "%llu calls were counted and not recorded, %llu of them of %s: %s",
                   (unsigned long long)sums->lost_calls, (unsigned long long)sums->most_lost,

@@ -27,7 +27,7 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
     static struct ct_control control;
     char folder[CT_NAME_BYTES];
     text[0] = '\0';
-    snprintf(folder, sizeof(folder), "%s" CT_SHM_DIR, doctor->shm_root);
+    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->options.shm_dir);
     DIR *files = opendir(folder);
     size_t n = 0;
     for (struct dirent *file; files && n < bytes && (file = readdir(files)) != NULL;) {
@@ -69,7 +69,7 @@ static bool value_of(const char *status, const char *word, char *value, size_t b
 static char *ask_status(const struct ct_doctor *doctor)
 {
     char socket_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES], first[4800];
-    ct_session_socket_path(socket_path, doctor->daemon_uid, doctor->session);
+    ct_session_socket_path(socket_path, doctor->options.shm_dir, doctor->daemon_uid, doctor->session);
     snprintf(path, sizeof(path), "%s%s", doctor->shm_root, socket_path);
     const int fd = ct_client_connect_path(path);
     if (fd < 0)
@@ -133,7 +133,7 @@ static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t 
                                        struct ct_control *control)
 {
     char control_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
-    ct_session_control_path(control_path, uid, doctor->session);
+    ct_session_control_path(control_path, doctor->options.shm_dir, uid, doctor->session);
     snprintf(path, sizeof(path), "%s%s", doctor->shm_root, control_path);
     return ct_control_read(path, control);
 }
@@ -385,15 +385,16 @@ static void check_clock(struct ct_doctor *doctor)
 static void check_shared_memory(struct ct_doctor *doctor)
 {
     enum { FEW_THREADS = 64 };
+    const char *subject = doctor->options.shm_dir;
     char folder[CT_NAME_BYTES], room[32], ring[32];
     struct statfs kind;
     struct statvfs system;
-    snprintf(folder, sizeof(folder), "%s" CT_SHM_DIR, doctor->shm_root);
+    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->options.shm_dir);
     if (statfs(folder, &kind) != 0 || statvfs(folder, &system) != 0 || access(folder, W_OK | X_OK) != 0 ||
         system.f_flag & ST_RDONLY) {
-        ct_doctor_say(doctor, CT_VERDICT_MISS, CT_SHM_DIR,
-                      "cannot be written (%s): mount it: mount -t tmpfs -o mode=1777 none " CT_SHM_DIR,
-                      strerror(errno));
+        ct_doctor_say(doctor, CT_VERDICT_MISS, subject,
+                      "cannot be written (%s): mount it: mount -t tmpfs -o mode=1777 none %s",
+                      strerror(errno), subject);
         return;
     }
     const uint64_t free_bytes = (uint64_t)system.f_bavail * system.f_frsize;
@@ -403,29 +404,29 @@ static void check_shared_memory(struct ct_doctor *doctor)
     ct_doctor_size(ring, doctor->ring_bytes);
     const uint64_t least_bytes = CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
     if (free_bytes < least_bytes)
-        ct_doctor_say(doctor, CT_VERDICT_MISS, CT_SHM_DIR,
+        ct_doctor_say(doctor, CT_VERDICT_MISS, subject,
                       "only %s are free: no further thread can record, its calls are counted as lost; remove "
                       "what fills "
                       "it, or enlarge it (docker run --shm-size=1g)",
                       room);
     else if (threads < FEW_THREADS)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, CT_SHM_DIR,
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, subject,
                       "%s are free, room for %llu more threads with full rings of %s; calls of others would "
                       "be lost and "
                       "counted: enlarge it (docker run --shm-size=1g), or take smaller rings (--ring 64K)",
                       room, (unsigned long long)threads, ring);
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, CT_SHM_DIR,
-                      "%s free; rings of %s for each thread that makes calls", room, ring);
+        ct_doctor_say(doctor, CT_VERDICT_OK, subject, "%s free; rings of %s for each thread that makes calls",
+                      room, ring);
     if (kind.f_type != TMPFS_MAGIC)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, CT_SHM_DIR,
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, subject,
                       "is no tmpfs: each record may go to a disk; mount one there");
 }
 
 void ct_doctor_session(struct ct_doctor *doctor)
 {
     char database[PATH_MAX] = "";
-    if (doctor->uid == geteuid())
+    if (doctor->uid == ct_session_uid())
         ct_doctor_head("Session %s", doctor->session);
     else
         ct_doctor_head("Session %s of user %u", doctor->session, doctor->uid);

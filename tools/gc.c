@@ -213,9 +213,9 @@ static struct verdict judge(const struct gc *gc, const struct ct_session_file *f
 
 /* ---- a session ---- */
 
-static void path_of(const char *name, char path[PATH_MAX])
+static void path_of(const struct gc *gc, const char *name, char path[PATH_MAX])
 {
-    snprintf(path, PATH_MAX, CT_SHM_DIR "/%s", name);
+    snprintf(path, PATH_MAX, "%s/%s", gc->options.shm_dir, name);
 }
 
 static void tell(struct gc *gc, const struct ct_session_file *file, const char *path, uint64_t bytes,
@@ -264,11 +264,11 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
     struct stat status;
     unsigned kept = 0;
     bool made = false;
-    ct_session_control_path(path, first->uid, first->session);
+    ct_session_control_path(path, gc->options.shm_dir, first->uid, first->session);
     const bool served = ct_control_read(path, &control) == CT_SERVED;
     const int lock = served || gc->dry_run ? -1 : take_lock(path, &made);
     for (const struct ct_session_file *file = first; file < first + count; file++) {
-        path_of(file->name, path);
+        path_of(gc, file->name, path);
         if (lstat(path, &status) != 0)
             continue;
         struct verdict verdict;
@@ -282,7 +282,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
     }
     if (lock >= 0 && made) {
-        ct_session_control_path(path, first->uid, first->session);
+        ct_session_control_path(path, gc->options.shm_dir, first->uid, first->session);
         unlink(path);
     }
     if (lock >= 0)
@@ -303,12 +303,12 @@ static int compare(const void *left, const void *right)
 
 static bool list_files(struct gc *gc)
 {
-    DIR *folder = opendir(CT_SHM_DIR);
+    DIR *folder = opendir(gc->options.shm_dir);
     size_t room = 0;
     bool complete = folder != NULL;
     for (struct dirent *entry; complete && (entry = readdir(folder)) != NULL;) {
         struct ct_session_file file;
-        if (!ct_session_file_parse(entry->d_name, &file) || file.uid != geteuid() ||
+        if (!ct_session_file_parse(entry->d_name, &file) || file.uid != ct_session_uid() ||
             (gc->options.session_given && strcmp(file.session, gc->options.session) != 0))
             continue;
         if (gc->count == room) {
@@ -350,7 +350,7 @@ int ct_gc(int argc, char **argv)
     if (first < argc)
         return ct_fail(EXIT_USAGE, "gc: unexpected argument '%s' (see cudatrace gc --help)", argv[first]);
     if (!list_files(&gc))
-        return ct_fail(EXIT_FAILURE, "gc: " CT_SHM_DIR " cannot be read: %s", strerror(errno));
+        return ct_fail(EXIT_FAILURE, "gc: %s cannot be read: %s", gc.options.shm_dir, strerror(errno));
     if (gc.count)
         qsort(gc.files, gc.count, sizeof(*gc.files), compare);
     for (size_t i = 0, next; i < gc.count; i = next) {

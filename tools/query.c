@@ -99,7 +99,7 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
     char served[4096];
     const char *path = options->database ? options->database : "trace.db";
     if (!options->database && options->session_given) {
-        const int daemon = ct_client_connect(options->session);
+        const int daemon = ct_client_connect(options);
         if (daemon >= 0 && ct_client_ask(daemon, "database", served, sizeof(served)) && served[0] == '/')
             path = served;
         else if (daemon >= 0 && ct_client_is_stopped(daemon))
@@ -426,7 +426,8 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
 int ct_sql(int argc, char **argv)
 {
     static const char help[] =
-        "Usage: cudatrace sql [--db FILE] [--format table|csv|json] 'QUERY'\n"
+        "Usage: cudatrace sql [--db FILE] [--session NAME] [--shm-dir DIR] [--format table|csv|json] "
+        "'QUERY'\n"
         "\n"
         "Asks the trace in SQL; it may still be being written. QUERY `-` is read from\n"
         "standard input. Nothing can be changed by a query.\n"
@@ -438,6 +439,7 @@ int ct_sql(int argc, char **argv)
         "\n"
         "  --db FILE      the trace (default: ./trace.db)\n"
         "  --session NAME the trace of that session's daemon\n"
+        "  --shm-dir DIR  where its shared memory is (default: $CUDATRACE_SHM_DIR, or /dev/shm)\n"
         "  --format F     table (aligned columns), csv or json (default: table)\n";
     static const struct option known[] = { { "format", required_argument, NULL, 'f' }, { 0 } };
     struct ct_options options;

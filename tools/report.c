@@ -19,7 +19,7 @@ static const char help[] =
     "  functions   calls by total time\n"
     "\n"
     "  --db FILE   the trace (default: ./trace.db)\n"
-    "  --session NAME  the trace of that session's daemon\n"
+    "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
     "  --pid PID   of this process alone (default: all)\n"
     "  --format F  table (aligned columns), csv or json (default: table)\n"
     "\n"

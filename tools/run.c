@@ -20,8 +20,9 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: cudatrace run [--db FILE] [--session NAME] [--ring SIZE] [--keep DURATION]\n"
-    "                     [--max-db SIZE] [--layers LIST] [--calls LIST] [--sample N] [--] COMMAND "
+    "Usage: cudatrace run [--db FILE] [--session NAME] [--shm-dir DIR] [--ring SIZE]\n"
+    "                     [--keep DURATION] [--max-db SIZE] [--layers LIST] [--calls LIST] [--sample N] [--] "
+    "COMMAND "
     "[ARGUMENT…]\n"
     "\n"
     "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
@@ -31,7 +32,7 @@ static const char help[] =
     "\n"
     "  --db FILE       the database (default: ./trace.db, or what the session's daemon\n"
     "                  writes; with it the system's daemon is passed over)\n"
-    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
+    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n" CT_SHM_DIR_HELP
     "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
     "                  started (default: 2M)\n"
     "  --keep DURATION what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
@@ -78,12 +79,14 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
     if (child == 0) {
-        const char *argv[6 + 2 * DAEMON_OPTIONS + 1] = {
+        enum { COMMON = 8 };
+        const char *argv[COMMON + 2 * DAEMON_OPTIONS + 1] = {
             path,        "--auto",
             "--session", options->common.session,
+            "--shm-dir", options->common.shm_dir,
             "--db",      options->common.database ? options->common.database : "trace.db",
         };
-        size_t n = 6;
+        size_t n = COMMON;
         for (int i = 0; i < DAEMON_OPTIONS; i++) {
             if (options->of_daemon[i]) {
                 argv[n++] = daemon_option[i];
@@ -116,8 +119,8 @@ enum { STOPPED = -2 };
 static int try_hold(const struct run_options *options, char *database, size_t bytes)
 {
     /* Who names a database wants one of his own, which the system's daemon does not write. */
-    const char *session = options->common.session;
-    const int fd = options->common.database ? ct_client_connect_own(session) : ct_client_connect(session);
+    const int fd = options->common.database ? ct_client_connect_own(&options->common)
+                                            : ct_client_connect(&options->common);
     char answer[4200];
     if (fd < 0)
         return -1;
@@ -136,7 +139,7 @@ static int try_hold(const struct run_options *options, char *database, size_t by
 static bool session_is_taken(const struct run_options *options)
 {
     char path[CT_NAME_BYTES];
-    ct_session_control_path(path, (uint32_t)geteuid(), options->common.session);
+    ct_session_control_path(path, options->common.shm_dir, ct_session_uid(), options->common.session);
     return access(path, F_OK) == 0;
 }
 
@@ -205,11 +208,13 @@ static int preload(const struct run_options *options)
         return ct_fail(EXIT_FAILURE,
                        "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons", hook);
     const char *before = getenv("LD_PRELOAD");
+    const bool usual = strcmp(options->common.shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
+    const char *shm_dir = usual ? NULL : options->common.shm_dir;
     char *value;
     if (asprintf(&value, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
         setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, options->common.session, 1) != 0 ||
-        !pass_on(CT_LAYERS_ENV, selection->layers) || !pass_on(CT_CALLS_ENV, selection->calls) ||
-        !pass_on(CT_SAMPLE_ENV, selection->sample))
+        !pass_on(CT_SHM_DIR_ENV, shm_dir) || !pass_on(CT_LAYERS_ENV, selection->layers) ||
+        !pass_on(CT_CALLS_ENV, selection->calls) || !pass_on(CT_SAMPLE_ENV, selection->sample))
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     free(value);
     /* What NVTX loads into the command, unless the user named a tool of his own. */
@@ -261,9 +266,9 @@ static int die_of(int number)
 }
 
 /* Calls that the daemon has stored since it started, -1 when it does not say. */
-static long long stored_calls(const char *session)
+static long long stored_calls(const struct ct_options *options)
 {
-    const int fd = ct_client_connect(session);
+    const int fd = ct_client_connect(options);
     char answer[256], *text = NULL;
     size_t bytes = 0;
     long long stored = -1;
@@ -329,7 +334,7 @@ int ct_run(int argc, char **argv)
                        options.common.session, database);
 
     const bool with_hook = may_preload(argv[first]);
-    const long long before_calls = stored_calls(options.common.session);
+    const long long before_calls = stored_calls(&options.common);
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* until the child is known and the handlers are there */
@@ -354,7 +359,7 @@ int ct_run(int argc, char **argv)
                 "session: %s",
                 strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
     else
-        tell(database, before_calls >= 0 && stored_calls(options.common.session) == before_calls);
+        tell(database, before_calls >= 0 && stored_calls(&options.common) == before_calls);
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
     if (answers)

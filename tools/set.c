@@ -46,13 +46,15 @@ static bool on_option(int option, const char *value, void *data)
 int ct_set(int argc, char **argv)
 {
     static const char help[] =
-        "Usage: cudatrace set [--session NAME] [--db FILE] [--layers LIST] [--calls LIST] [--sample N]\n"
+        "Usage: cudatrace set [--session NAME] [--shm-dir DIR] [--db FILE] [--layers LIST] [--calls LIST] "
+        "[--sample N]\n"
         "\n"
         "Chooses what the processes of a running session record, from now on and in those that\n"
         "come: running ones follow within a second, at their next call. What is not named stays\n"
         "as it was set last, everything at first. Calls that are left out are counted with their\n"
         "time and bytes, as skipped in the view totals.\n"
-        "\n" CT_SELECTION_HELP "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n"
+        "\n" CT_SELECTION_HELP
+        "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n" CT_SHM_DIR_HELP
         "  --db FILE       fail unless the daemon writes this database\n"
         "\n"
         "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"

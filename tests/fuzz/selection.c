@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     char path[CT_NAME_BYTES];
     const int32_t pid = ct_session_segment_pid(text);
     if (ct_session_valid(text))
-        ct_session_segment_path(path, UINT32_MAX, text, false, INT32_MAX, UINT64_MAX);
+        ct_session_segment_path(path, CT_SHM_DIR, UINT32_MAX, text, false, INT32_MAX, UINT64_MAX);
     if (pid < 0 || (pid > 0 && strtol(text, NULL, 10) != pid))
         fail("a name that has another pid", text);
     free(text);

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         return 2;
     }
     char path[CT_NAME_BYTES], pattern[CT_NAME_BYTES + 8];
-    ct_session_control_path(path, (uint32_t)geteuid(), argv[1]);
+    ct_session_control_path(path, CT_SHM_DIR, ct_session_uid(), argv[1]);
     serve(path);
     puts("ready");
     fflush(stdout);

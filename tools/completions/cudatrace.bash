@@ -13,13 +13,19 @@ _cudatrace_files()
     mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 }
 
+_cudatrace_folders()
+{
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+}
+
 # Sessions are the names behind the user in /dev/shm/cudatrace.UID.SESSION, and have no dot.
 _cudatrace_sessions()
 {
-    local path names=()
-    for path in /dev/shm/cudatrace."$EUID".*; do
+    local path names=() files=${CUDATRACE_SHM_DIR:-/dev/shm}/cudatrace.$EUID.
+    for path in "$files"*; do
         [[ -e $path ]] || continue
-        path=${path#/dev/shm/cudatrace."$EUID".}
+        path=${path#"$files"}
         names+=("${path%%.*}")
     done
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$cur" | sort -u)
@@ -45,6 +51,7 @@ _cudatrace_value()
     case $1 in
     --db) _cudatrace_files ;;
     --session) _cudatrace_sessions ;;
+    --shm-dir) _cudatrace_folders ;;
     --format) _cudatrace_words 'table csv json' ;;
     --pid) _cudatrace_pids ;;
     --clock) _cudatrace_words 'counter monotonic' ;;
@@ -70,7 +77,7 @@ _cudatrace_first_argument()
             first=$((i + 1))
             return
             ;;
-        --db | --session | --format | --pid | --ring | --keep | --max-db | --layers | --calls | --sample)
+        --db | --session | --shm-dir | --format | --pid | --ring | --keep | --max-db | --layers | --calls | --sample)
             [[ ${COMP_WORDS[i + 1]} == = ]] && i=$((i + 3)) || i=$((i + 2))
             ;;
         -*) i=$((i + 1)) ;;
@@ -130,31 +137,31 @@ _cudatrace()
     case ${COMP_WORDS[1]} in
     run)
         if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --ring --keep --max-db --layers --calls --sample --help --'
+            _cudatrace_words '--db --session --shm-dir --ring --keep --max-db --layers --calls --sample --help --'
         else
             _cudatrace_command "$COMP_CWORD"
         fi
         ;;
     doctor)
         if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --help --'
+            _cudatrace_words '--db --session --shm-dir --help --'
         elif [[ $cur == [0-9]* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && printf '%s\n' [0-9]*)" -- "$cur")
         else
             _cudatrace_command "$COMP_CWORD"
         fi
         ;;
-    sql) _cudatrace_words '--db --session --format --help' ;;
+    sql) _cudatrace_words '--db --session --shm-dir --format --help' ;;
     report)
         if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --pid --format --help'
+            _cudatrace_words '--db --session --shm-dir --pid --format --help'
         else
             _cudatrace_words 'processes categories functions'
         fi
         ;;
-    set) _cudatrace_words '--session --db --layers --calls --sample --help' ;;
-    gc) _cudatrace_words '--session --dry-run --force --help' ;;
-    flush | status | stop) _cudatrace_words '--session --db --help' ;;
+    set) _cudatrace_words '--session --shm-dir --db --layers --calls --sample --help' ;;
+    gc) _cudatrace_words '--session --shm-dir --dry-run --force --help' ;;
+    flush | status | stop) _cudatrace_words '--session --shm-dir --db --help' ;;
     esac
 }
 
@@ -164,7 +171,7 @@ _cudatraced()
     COMPREPLY=()
     _cudatrace_current
     _cudatrace_value "$prev" ||
-        _cudatrace_words '--db --session --foreground --ring --keep --max-db --clock --log-level --auto --group --system --help --version'
+        _cudatrace_words '--db --session --shm-dir --foreground --ring --keep --max-db --clock --log-level --auto --group --system --help --version'
 }
 
 complete -F _cudatrace cudatrace

@@ -1,0 +1,156 @@
+"""Programs in namespaces of their own are in the trace of a daemon outside: with its /dev/shm, or with a directory in its
+place; as root of a user namespace; and in a pid namespace that the daemon does not see into.
+
+    containers.py shared | private | user | sibling | refused
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from trap_test import CUDATRACE, DAEMON, LINKED, Session, WORKLOADS, can_unshare, check, compiled, equal, fifo, skip
+
+(trap,) = sys.argv[1:]
+CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls", 5000]
+CONTAINER = ("unshare", "-r", "-p", "-f", "--mount-proc")
+# A /dev/shm of its own in the container.
+PRIVATE = ("sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm')
+NOBODY = 65534
+
+
+def ended(s, states):
+    """How all processes ended; that one of another namespace has is seen at a flush."""
+    s.flush()
+    equal(sorted(s.rows("SELECT state, count(*) FROM processes GROUP BY state")), sorted(states.items()), "states")
+    s.check_identity()
+
+
+def shared(s):
+    s.start_daemon()
+    for _ in range(5):
+        s.run(*CONTAINER, *CALLS)
+    ended(s, {"exited": 5})
+
+
+def private(s):
+    """--shm-dir by option and by environment, relative and absolute; a run within; no file anywhere else."""
+    shm = s.dir / "shm"
+    shm.mkdir()
+    os.chdir(s.dir)
+    env = {"CUDATRACE_SHM_DIR": shm}
+    plain = s.run(*CONTAINER, *PRIVATE, *CALLS, preload=False)
+    s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name, "--shm-dir", "shm"])
+    while s.cudatrace("status", "--shm-dir", "shm", status=None).returncode != 0:
+        check(s.daemon.poll() is None, "the daemon did not start")
+    seen = s.run(*CONTAINER, *PRIVATE, *CALLS, env=env)
+    equal((seen.stdout, seen.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
+    s.cudatrace("run", "--shm-dir", "shm", "--", *CONTAINER, *PRIVATE, *CALLS)
+    s.cudatrace("run", "--", *CALLS, env=env)
+    # To the hook a relative directory would be another one after chdir(), and one that is too long has no file.
+    for wrong in ("shm", "/" + "x" * 300, shm / "none"):
+        s.run(*CALLS, env={"CUDATRACE_SHM_DIR": wrong})
+    s.cudatrace("flush", "--shm-dir", shm)
+    equal(s.rows("SELECT state FROM processes"), [("exited",)] * 3, "processes")
+    s.check_identity()
+    equal(s.cudatrace("sql", "--shm-dir", "shm", "--format", "csv", "SELECT count(*) FROM processes").stdout.split()[-1], "3",
+          "by the session's name")
+    said = s.cudatrace("doctor", "--shm-dir", "shm", status=None).stdout
+    check(f"ok    {shm}" in said or f"note  {shm}" in said, said)
+    check("serves it; it follows" in said, said)
+    equal([name for name in os.listdir("/dev/shm") if s.name in name], [], "files in /dev/shm")
+    s.cudatrace("stop", "--shm-dir", "shm")
+    equal(s.daemon.wait(60), 0, "the daemon's status")
+    s.daemon = None
+    equal(os.listdir(shm), [], "what is left")
+    # A daemon that `run` starts gets it, too.
+    s.cudatrace("run", "--db", s.db, "--shm-dir", "shm", "--", *CALLS)
+    equal(s.value("SELECT count(*) FROM processes"), 4, "processes")
+    equal(os.listdir(shm), [], "what is left")
+
+
+def user(s):
+    """The root of a user namespace is the user who made it, whoever is outside and whoever inside."""
+    os.chmod(s.dir, 0o777)
+    os.chmod(s.counts, 0o777)
+    as_user = {} if os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    if subprocess.run([*CONTAINER, "true"], capture_output=True, **as_user).returncode != 0:
+        skip("no user namespace to be had")
+    for daemon, program in (((), CONTAINER), (CONTAINER, ()), (CONTAINER, CONTAINER)):
+        options = ("--session", s.name)
+        server = subprocess.Popen([*daemon, DAEMON, "--foreground", "--db", s.db, *options], env=s.env(preload=False),
+                                  stderr=subprocess.DEVNULL, **as_user)
+        s.children.append(server)
+        while s.run(CUDATRACE, "status", *options, preload=False, status=None, **as_user).returncode != 0:
+            check(server.poll() is None, "the daemon did not start")
+        before = s.value("SELECT count(*) FROM processes")
+        s.run(*program, *CALLS, **as_user)
+        s.run(*program, CUDATRACE, "flush", *options, preload=False, **as_user)
+        equal(s.value("SELECT count(*) FROM processes WHERE state = 'exited'"), before + 1, (daemon, program))
+        s.run(*program, CUDATRACE, "stop", *options, preload=False, **as_user)
+        equal(server.wait(60), 0, "the daemon's status")
+    s.check_identity()
+
+
+def sibling(s):
+    """The daemon in a pid namespace from which it sees no program: each end is seen, that in the middle of a call too."""
+    inside = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
+    program = compiled(s, "lifecycle.c", *LINKED, "-lpthread")
+    with fifo(s.dir, "blocked") as blocked, fifo(s.dir, "hold") as hold:
+        server = s.start(*inside, DAEMON, "--foreground", "--db", s.db, "--session", s.name, preload=False,
+                         stderr=subprocess.DEVNULL)
+        while s.cudatrace("status", status=None).returncode != 0:
+            check(server.poll() is None, "the daemon did not start")
+        for _ in range(3):
+            s.run(*inside, *CALLS)
+        s.run(*CALLS)
+        ended(s, {"exited": 4})
+        # A child that has its parent's memory does not have its lock.
+        s.run(program, "orphan", s.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ended(s, {"exited": 5})
+        for within in (inside, ()):
+            before = s.value("SELECT count(*) FROM processes WHERE state = 'killed'")
+            victim = s.start(*within, WORKLOADS / "hang", "--calls", 100,
+                             env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+            with open(blocked, "rb") as notified:
+                notified.read(1)
+            for _ in range(3):
+                ended(s, {"exited": 5, "running": 1} if not before else {"exited": 5, "killed": 1, "running": 1})
+            victim.kill()
+            victim.wait()
+            # unshare has ended; what it kills does so by itself.
+            while s.value("SELECT count(*) FROM processes WHERE state = 'running'") > 0:
+                s.flush()
+            ended(s, {"exited": 5, "killed": before + 1})
+        equal(s.rows("SELECT DISTINCT name FROM open_calls"), [("cuCtxSynchronize",)], "what they were in")
+        equal([name for name in os.listdir("/dev/shm") if f".{s.name}." in name and not name.endswith(".sock")], [],
+              "segments")
+        with open(hold, "wb"):
+            pass
+        s.cudatrace("stop")
+        server.wait(60)
+
+
+def refused(s):
+    """What cannot work is said in a sentence."""
+    long = pathlib.Path(tempfile.mkdtemp(dir=s.dir)) / ("x" * 90)
+    long.mkdir()
+    plain = s.dir / "file"
+    plain.write_text("")
+    for command in ((DAEMON, "--foreground", "--db", s.db), (CUDATRACE, "status"), (CUDATRACE, "run", "--", "true")):
+        options = ["--session", s.name, "--shm-dir", long]
+        done = s.run(command[0], *command[1:2], *options, *command[2:], preload=False, status=None)
+        check(done.returncode in (1, 2) and "107 bytes" in done.stderr, command, done.stderr)
+    for wrong, why in ((s.dir / "none", "No such file"), (plain, "Not a directory")):
+        done = s.run(DAEMON, "--foreground", "--db", s.db, "--session", s.name, "--shm-dir", wrong, preload=False, status=1)
+        check(why in done.stderr and str(wrong) in done.stderr, done.stderr)
+        done = s.cudatrace("status", "--shm-dir", wrong, status=1)
+        check("no cudatraced serves session" in done.stderr, done.stderr)
+
+
+if trap in ("shared", "private") and not can_unshare(*CONTAINER[1:]):
+    skip("no user namespace to be had")
+if trap == "sibling" and not can_unshare("-p", "-f", "--mount-proc"):
+    skip("no pid namespace to be had")
+with Session() as session:
+    {"shared": shared, "private": private, "user": user, "sibling": sibling, "refused": refused}[trap](session)

@@ -1,0 +1,117 @@
+"""However a process, a thread or a call begins, changes or ends, the program is as it was without the hook, and every call
+that the driver counted is in the trace, or counted there as lost.
+
+    lifecycle.py WAY…      rows of WAYS; all of them when none is named
+"""
+import collections
+import os
+import pathlib
+import platform
+import re
+import sys
+
+from trap_test import CUDATRACE, LINKED, Session, check, compiled, equal, skip
+
+BLOCKS = {"SIMCUDA_BLOCK": "cuCtxSynchronize"}
+FORKS = {"SIMCUDA_FORK": "works"}
+
+
+def way(states, loses=(), unrecorded=0, root=False, env=None, open_calls=None):
+    """States of the processes that end, by their number; why calls may be lost; how many calls the driver may have
+    returned and no record tells: those in which a thread was when it ended."""
+    return {"states": states, "loses": set(loses), "unrecorded": unrecorded, "root": root, "env": env or {},
+            "open_calls": open_calls or {}}
+
+
+# Before, the kernel tells nobody but the parent how a process ended: a bare exit_group, and one behind another program, may
+# be taken for a kill.
+KERNEL_TELLS = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups())) >= (6, 15)
+UNTOLD = {"exec_plain", "ends"}
+
+WAYS = {
+    "fork_busy": way({"exited": 61}, loses=["full"], env=FORKS),
+    "fork_exec": way({"exited": 11}, env=FORKS),
+    # The child's calls are made in its parent's memory, and are its parent's; of a thread without a lane they are lost.
+    "vfork_calls": way({"exited": 1}, loses=["full", "memory"]),
+    "vfork_first": way({"exited": 1}, unrecorded=1),
+    "spawn": way({"exited": 4}),
+    "exec_thread": way({"exited": 2}, loses=["full"], unrecorded=1),
+    "exec_plain": way({"exited": 1}),
+    "exec_killed": way({"killed": 1}),
+    "daemon": way({"exited": 2}),
+    "close_range": way({"exited": 1}),
+    "seteuid": way({"exited": 1}, loses=["memory"], root=True),
+    "setuid": way({"exited": 1}, loses=["memory"], root=True),
+    "cancel": way({"exited": 1}, env=BLOCKS),
+    "cancel_async": way({"exited": 1}, loses=["full"], unrecorded=60),
+    "main_ends": way({"exited": 1}),
+    "main_ends_first": way({"exited": 1}),
+    "ends": way({"exited": 6, "killed": 2}, loses=["full"], env=BLOCKS, unrecorded=3 * 8, open_calls={"cuCtxSynchronize": 8}),
+    "parent_death": way({"killed": 1}, env=BLOCKS, open_calls={"cuCtxSynchronize": 1}),
+    "traced": way({"exited": 1}, loses=["full"]),
+    "stopped": way({"exited": 1}, loses=["full"]),
+    "timers": way({"exited": 1}, loses=["full", "signal"]),
+}
+
+
+def run(s, program, name, facts, how):
+    """In a folder of its own: the driver's counts, a scratch folder, a FIFO for blocked calls."""
+    place = s.dir / f"{name}.{how}"
+    (place / "counts").mkdir(parents=True)
+    env = dict(facts["env"], SIMCUDA_COUNTS=place / "counts", SIMCUDA_BLOCK_NOTIFY=place / "blocked",
+               FLUSH=f"{CUDATRACE} flush --session {s.name} >/dev/null 2>&1")
+    os.mkfifo(place / "blocked")
+    if how == "dormant":
+        env["CUDATRACE_SESSION"] = s.name + "-none"
+    s.counts = place / "counts"
+    done = s.run(program, name, place, preload=how != "plain", status=None, env=env)
+    return done.returncode, done.stdout.replace(str(place), ""), done.stderr
+
+
+def examine(s, name, facts, program, before):
+    s.flush()
+    s.check_identity(lost=None, killed=facts["unrecorded"])
+    check("is let go" not in (s.dir / "daemon.log").read_text(), "the daemon let a process go")
+    lost = s.rows("SELECT cause, sum(calls) FROM losses WHERE process_id > ? GROUP BY cause", before)
+    check({cause for cause, _ in lost} <= facts["loses"], "calls lost", lost)
+    rows = s.rows("SELECT state, exe, cmdline FROM processes WHERE process_id > ?", before)
+    states = dict(collections.Counter(state for state, _, _ in rows))
+    if not KERNEL_TELLS and name in UNTOLD:
+        states, facts = {"processes": sum(states.values())}, dict(facts, states={"processes": sum(facts["states"].values())})
+    equal(states, facts["states"], rows)
+    equal({exe for _, exe, _ in rows}, {str(program)}, "programs")
+    check(all(cmdline.startswith(str(program) + " ") for _, _, cmdline in rows), "command lines", rows)
+    open_calls = collections.Counter(row[0] for row in s.rows(
+        "SELECT name FROM open_calls WHERE process_id > ? AND name = 'cuCtxSynchronize'", before))
+    equal(dict(open_calls), facts["open_calls"], "open calls")
+    # By process; but where the memory is the parent's, the driver's counts are of whoever called first.
+    borrowed = name.startswith("vfork")
+    seen, truth = collections.Counter(), collections.Counter()
+    for (pid, function), calls in s.truth().items():
+        truth[0 if borrowed else pid, function] += calls
+    for pid, function, calls in s.rows("SELECT pid, totals.name, calls FROM totals JOIN processes USING (process_id) "
+                                       "WHERE layer = 'driver' AND process_id > ?", before):
+        seen[0 if borrowed else pid, function] += calls
+    check(sum(seen.values()) > 0, "nothing was traced")
+    missing = {key: truth[key] - seen[key] for key in truth.keys() | seen.keys() if truth[key] != seen[key]}
+    check(all(calls > 0 for calls in missing.values()) and sum(missing.values()) <= facts["unrecorded"],
+          "calls that the driver counted and the trace does not have", missing)
+    left = [path.name for path in pathlib.Path("/dev/shm").glob(f"cudatrace.*.{s.name}.*") if path.suffix != ".sock"]
+    equal(left, [], "segments")
+
+
+with Session() as s:
+    program = compiled(s, "lifecycle.c", *LINKED, "-lpthread")
+    s.start_daemon()
+    for name in sys.argv[1:] or WAYS:
+        facts = WAYS[name]
+        if facts["root"] and os.geteuid() != 0:
+            skip(f"{name} wants root")
+        plain = run(s, program, name, facts, "plain")
+        if plain[0] == 77:
+            skip(f"{name} is not permitted here")
+        for how in ("dormant", "recording"):
+            before = s.value("SELECT ifnull(max(process_id), 0) FROM processes")
+            equal(run(s, program, name, facts, how), plain, f"{name}, {how}")
+        examine(s, name, facts, program, before)
+        print(name, "as it was:", plain[0], *plain[1].splitlines()[:3])

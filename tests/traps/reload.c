@@ -1,0 +1,50 @@
+/* Libraries that come and go: the driver, a library that calls it, the hook. Prints what it saw.
+ *
+ *   reload PLUGIN HOOK */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#ifdef PLUGIN
+#include "cuda_min.h"
+int plugin_calls(void)
+{
+    CUcontext current;
+    return cuInit(0) || cuCtxGetCurrent(&current);
+}
+#else
+/* What is mapped meanwhile takes the places that were free: what comes again comes elsewhere. */
+static void take_places(void)
+{
+    for (int i = 0; i < 8; i++)
+        mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0, calls = 0;
+    if (argc != 3)
+        return 2;
+    for (int i = 0; i < 50; i++) {
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+        int (*version)(int *) = driver ? (int (*)(int *))dlsym(driver, "cuDriverGetVersion") : NULL;
+        int number = 0;
+        failed += !version || version(&number) != 0 || number <= 0;
+        calls++;
+        void *plugin = dlopen(argv[1], RTLD_NOW);
+        int (*plugin_calls)(void) = plugin ? (int (*)(void))dlsym(plugin, "plugin_calls") : NULL;
+        failed += !plugin_calls || plugin_calls() != 0;
+        failed += plugin && dlclose(plugin) != 0;
+        failed += driver && dlclose(driver) != 0;
+        take_places();
+        /* A preloaded library is the program's: closing it takes it away as little as the C library. */
+        void *hook = dlopen(argv[2], RTLD_NOW | RTLD_NOLOAD);
+        for (int times = 0; hook && times < 3; times++)
+            dlclose(hook);
+    }
+    printf("%d calls, %d failed\n", calls, failed);
+    return 0;
+}
+#endif

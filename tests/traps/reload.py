@@ -1,0 +1,10 @@
+"""The driver and libraries that call it are closed and opened again, and the hook is closed as often as one likes: no pointer
+is stale, and every call is in the trace."""
+from trap_test import HOOK, LINKED, Session, compiled, equal, library, recorded, same
+
+with Session() as s:
+    plugin = library(s, "reload.c", "plugin.so", "-DPLUGIN", *LINKED)
+    program = compiled(s, "reload.c", "-ldl")
+    equal(same(s, "libraries that come and go", program, plugin, HOOK).stdout, "50 calls, 0 failed\n", "what it said")
+    equal(recorded(s), {"cuDriverGetVersion": 50, "cuInit": 50, "cuCtxGetCurrent": 50}, "the trace")
+    equal(s.rows("SELECT state FROM processes"), [("exited",)], "how it ended")
