@@ -514,6 +514,7 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
         goes |= (bytes && (++files > CT_SERIES_FILES_MAX || total > bytes)) ||
                 (keep_from_ns && last_call_ns < keep_from_ns);
         if (goes) {
+            CT_TEST_POINT("database.removing");
             remove_file(path);
             on_removed(path);
         }

@@ -567,8 +567,10 @@ int ct_store_go_on(struct ct_store *store)
         ct_database_discard(&next);
         return -1;
     }
+    CT_TEST_POINT("store.going_on");
     finalize(store->statement);
     ct_database_close(&store->database);
+    CT_TEST_POINT("store.went_on");
     store->database = next;
     memcpy(store->statement, statement, sizeof(statement));
     store->log_pages = 0;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: cudatrace gc [--session NAME] [--dry-run] [--force]\n"
+    "Usage: cudatrace gc [--session NAME] [--shm-dir DIR] [--dry-run] [--force]\n"
     "\n"
     "Removes what daemons that were killed have left in /dev/shm: control segments and\n"
     "sockets of sessions that no daemon serves, and segments of processes that are gone.\n"
@@ -25,6 +25,7 @@ static const char help[] =
     "stored yet: a daemon that takes up the session stores them.\n"
     "\n"
     "  --session NAME  this session alone (default: all of this user's)\n"
+    CT_SHM_DIR_HELP
     "  --dry-run       say what would be done, and do nothing\n"
     "  --force         remove records of processes that are gone, stored or not\n"
     "\n"

@@ -1,0 +1,62 @@
+"""What the tests of traces of several files share (cudatraced --max-db)."""
+import json
+import os
+import re
+
+from cudatrace_test import CUDATRACE, WORKLOADS, equal
+
+
+def sql(s, query, db=None):
+    return [list(row.values()) for row in json.loads(
+        s.run(CUDATRACE, "sql", "--db", db or s.db, "--format", "json", query, preload=False).stdout)]
+
+
+def value(s, query, db=None):
+    return sql(s, query, db)[0][0]
+
+
+def files(s):
+    """The numbers of the trace's files, in order."""
+    names = [re.fullmatch(r"trace(?:\.(\d+))?\.db", name) for name in os.listdir(s.dir)]
+    return sorted(int(name.group(1) or 1) for name in names if name)
+
+
+def file(s, number):
+    return s.db if number == 1 else s.dir / f"trace.{number}.db"
+
+
+def disk_bytes(s):
+    return sum(path.stat().st_blocks * 512 for path in s.dir.glob("trace*.db*") if not path.name.endswith(".log"))
+
+
+def check_series(s, db=None):
+    """The identity over all files, and in each of them; nothing twice, and each part with its call."""
+    wrong = """SELECT totals.process_id, layer, name, stored - expired AS counted, found FROM totals LEFT JOIN
+        (SELECT process_id, layer, name, count(*) AS found FROM calls GROUP BY 1, 2, 3) USING (process_id, layer, name)
+        WHERE calls <> stored + lost + skipped OR stored - expired <> ifnull(found, 0)"""
+    equal(sql(s, wrong, db), [], "sums that disagree with the rows of all files")
+    equal(value(s, "SELECT sum(stored - expired) - (SELECT count(*) FROM calls) FROM totals", db), 0, "rows without a sum")
+    for key, view in (("call_id", "calls"), ("call_id", "allocations"), ("process_id", "processes"), ("thread_id", "threads")):
+        equal(value(s, f"SELECT count(*) - count(DISTINCT {key}) FROM {view}", db), 0, f"rows that {view} has twice")
+    equal(value(s, "SELECT count(*) FROM launches WHERE kernel IS NULL", db), 0, "launches without a name")
+    equal(value(s, "SELECT (SELECT count(*) FROM launches) - (SELECT count(*) FROM calls JOIN launches USING (call_id))", db),
+          0, "launches without a call")
+    for number in files(s):
+        if s.value("PRAGMA application_id", db=file(s, number)) == 0:
+            continue  # its daemon was killed over it; it is taken when it is its turn
+        # To whoever reads one file alone, the others' rows have expired.
+        equal(s.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped", db=file(s, number)), [], "identities")
+        equal(s.value("SELECT (SELECT sum(stored - expired) FROM totals) - (SELECT count(*) FROM calls)",
+                      db=file(s, number)) or 0, 0, f"rows of file {number} that no total of it counts")
+        equal(s.value("PRAGMA integrity_check", db=file(s, number)), "ok", f"file {number}")
+
+
+def check_truth(s):
+    seen = {(pid, name): calls for pid, name, calls in sql(
+        s, "SELECT pid, totals.name, sum(calls) FROM totals JOIN processes USING (process_id) WHERE layer = 'driver' "
+           "GROUP BY pid, totals.name")}
+    equal(seen, s.truth(), "calls of all files, and the driver's own count")
+
+
+def workload(s, calls, *more, **options):
+    return s.start(WORKLOADS / "calls", "--threads", 2, "--mix", "training", "--rate", 100000, "--burst", 50, "--calls", calls, *more, stdout=-3, **options)

@@ -1,0 +1,69 @@
+"""The daemon is killed while its trace goes on in the next file: no call is lost, none is there twice, and the next daemon
+goes on where it was."""
+import re
+import signal
+
+from fault_test import DEADLINE_S, FAULT_DAEMON, Session, at_point, check, equal, fifo, points, promise
+from series_test import check_series, check_truth, files, value, workload
+
+# What a daemon passes when it is told to go on in another file, and how often it has passed it by then: at its start
+# it has opened the file that was there.
+GOING_ON = {"database.locked": 2, "database.opened": 2, "database.filled": 1, "database.made": 1, "store.going_on": 1,
+            "store.went_on": 1}
+REMOVING = "database.removing"
+equal((set(GOING_ON) | {REMOVING}) - set(points(FAULT_DAEMON)), set(), "points that are gone")
+
+
+def start_armed(s, name, nth, *options):
+    s.start_daemon("--ring", "16M", *options, env=s.env(preload=False, **at_point(name, nth)))
+
+
+def expect_death(s, name):
+    equal(s.daemon.wait(DEADLINE_S), -signal.SIGKILL, f"how the daemon ended that was to die at {name}")
+
+
+def current(s):
+    """The file that is being written."""
+    return re.search(r"^file (.*)$", s.cudatrace("status").stdout, re.M).group(1)
+
+
+for name, nth in GOING_ON.items():
+    with Session() as s, fifo(s.dir, "hold") as hold, promise("daemon-killed-going-on"):
+        s.start_daemon("--ring", "16M")
+        held = workload(s, 3000, "--hold", hold)
+        equal(workload(s, 3000).wait(DEADLINE_S), 0, "a program's status")
+        s.flush()
+        s.daemon.kill()
+        s.daemon.wait()
+        start_armed(s, name, nth)
+        busy = workload(s, 10000)
+        s.daemon.send_signal(signal.SIGHUP)
+        expect_death(s, name)
+        s.start_daemon("--ring", "16M")
+        equal(busy.wait(DEADLINE_S), 0, "a program's status")
+        with open(hold, "w") as end:
+            end.write("\n")
+        equal(held.wait(DEADLINE_S), 0, "the held program's status")
+        s.flush()
+        # Behind the point at which the next file is whole, it is the one that is gone on with.
+        equal(len(files(s)), 2 if name in ("database.made", "store.going_on", "store.went_on") else len(files(s)), "files")
+        check_series(s)
+        check_truth(s)
+        before = current(s)
+        s.daemon.send_signal(signal.SIGHUP)
+        while current(s) == before:
+            s.flush()
+        check_series(s)
+
+# The oldest goes, and its daemon with it.
+with Session() as s, promise("daemon-killed-going-on"):
+    start_armed(s, REMOVING, 1, "--max-db", "16M")
+    program = workload(s, 450000)
+    expect_death(s, REMOVING)
+    s.start_daemon("--ring", "16M", "--max-db", "16M")
+    equal(program.wait(DEADLINE_S), 0, "the program's status")
+    s.flush()
+    check(files(s)[0] > 1, "files", files(s))
+    check_series(s)
+    check_truth(s)
+    equal(value(s, "SELECT sum(lost) FROM totals"), 0, "calls lost")
