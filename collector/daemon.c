@@ -578,7 +578,9 @@ static int start(struct daemon *daemon, char *message)
 int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
                   char message[CT_STORE_MESSAGE_BYTES])
 {
-    struct daemon daemon = { .options = options };
+    /* Of a start that fails the process's end takes away what it has made. */
+    static struct daemon daemon;
+    daemon.options = options;
     /* Two descriptors a traced process. */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

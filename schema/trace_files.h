@@ -27,9 +27,12 @@ static inline size_t ct_trace_stem(const char *path)
 /* The name of file `number`, counted from 1, of the trace at `path`; false when it does not fit. */
 static inline bool ct_trace_file(char *out, size_t bytes, const char *path, uint32_t number)
 {
-    const size_t stem = ct_trace_stem(path);
-    const int n = number == 1 ? snprintf(out, bytes, "%s", path)
-                              : snprintf(out, bytes, "%.*s.%u%s", (int)stem, path, number, path + stem);
+    const size_t stem = ct_trace_stem(path), length = strlen(path);
+    if (number == 1 && length < bytes)
+        memcpy(out, path, length + 1);
+    if (number == 1)
+        return length < bytes;
+    const int n = snprintf(out, bytes, "%.*s.%u%s", (int)stem, path, number, path + stem);
     return n > 0 && (size_t)n < bytes;
 }
 

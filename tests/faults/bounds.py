@@ -22,6 +22,12 @@ def daemon_takes(s):
     return memory, sum(not link.startswith("socket:") for link in links), shared
 
 
+def has_own_memory(s):
+    """Whether the daemon's memory is what it asks for, and not a sanitizer's besides."""
+    with open(f"/proc/{s.daemon.pid}/maps") as maps:
+        return "libasan" not in maps.read()
+
+
 def at_once(s, processes, hold, calls=200):
     """Processes that have made their calls and stay."""
     return [s.start(WORKLOADS / "calls", "--calls", calls, "--hold", hold, stdout=subprocess.DEVNULL)
@@ -76,7 +82,7 @@ with Session() as s:
     with promise("processes"):
         equal(after[1:], first[1:], "descriptors and shared memory")
         # What it knows of threads and functions fills tables of their own size (docs/performance.md).
-        check(after[0] < 64 << 20, "the daemon has", after[0], "bytes of memory")
+        check(after[0] < 64 << 20 or not has_own_memory(s), "the daemon has", after[0], "bytes of memory")
 
 # Days: what is kept of them is bounded, and so is all else.
 with Session() as s:
@@ -102,5 +108,5 @@ with Session() as s:
     early, late = taken[rounds // 3], taken[-1]
     with promise("days"):
         equal(late[1:3], early[1:3], "descriptors and shared memory")
-        check(late[0] < 1.15 * early[0] + (4 << 20), "memory went from", early[0], "to", late[0])
+        check(late[0] < 1.15 * early[0] + (4 << 20) or not has_own_memory(s), "memory went from", early[0], "to", late[0])
         check(late[3] <= 16 << 20, "the trace takes", late[3], "bytes")
