@@ -1,24 +1,17 @@
 #include "process.h"
 
 #include "category.h"
-#include "exit_status.h"
 #include "ioctl_names.h"
 #include "lane.h"
-#include "namespace.h"
 #include "selection.h"
 #include "test_point.h"
 #include "texts.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static const char *const category_names[CT_CATEGORY_COUNT] = {
@@ -26,262 +19,6 @@ static const char *const category_names[CT_CATEGORY_COUNT] = {
 #include "category.def"
 #undef CATEGORY
 };
-
-/* ---- opening ---- */
-
-static const char *check_facts(const struct ct_segment *facts)
-{
-    if (facts->magic != CT_SEGMENT_MAGIC)
-        return "not a segment";
-    if (facts->version != CT_PROTO_VERSION || facts->header_bytes != sizeof(*facts))
-        return "written by another version of the hook";
-    const uint64_t ring = facts->ring_bytes;
-    if (ring < CT_RING_BYTES_MIN || ring > CT_RING_BYTES_MAX || (ring & (ring - 1)) != 0)
-        return "its ring size is out of range";
-    if (facts->function_slots == 0 || facts->function_slots > CT_FUNCTIONS_MAX || facts->lane_slots == 0 ||
-        facts->lane_slots > CT_LANES_MAX || facts->lane_offset != CT_LANE_OFFSET ||
-        facts->lane_stride != CT_LANE_HEADER_BYTES + ring)
-        return "its geometry is not ours";
-    if (facts->clock >= CT_CLOCK_COUNT)
-        return "its clock is unknown";
-    if (facts->pid <= 0 || facts->process_start > INT64_MAX || facts->image_ns > INT64_MAX)
-        return "it names no process";
-    return NULL;
-}
-
-/* The start time of a live process, 0 when there is none or only its zombie: fields 22, 3 and 20 of
- * /proc/PID/stat. A first thread that has ended is a zombie while others are the process. */
-static uint64_t start_of(int32_t pid)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    const ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *field = strrchr(text, ')');
-    const bool ended = field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0);
-    for (int i = 0; field && i < 20; i++) {
-        if (i == 18 && ended && strtoul(field, NULL, 10) < 2)
-            return 0;
-        field = strchr(field + 1, ' ');
-    }
-    return field ? strtoull(field, NULL, 10) : 0;
-}
-
-bool ct_process_alive(const struct ct_running *running, const void *processes)
-{
-    for (const struct ct_process *process = processes; process; process = process->next) {
-        struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
-        if (process->process_id == running->process_id)
-            return process->pidfd < 0 ? !atomic_load(&process->dead) : poll(&ended, 1, 0) == 0;
-    }
-    return start_of(running->pid) == running->start_ticks;
-}
-
-/* Whether the process of a segment is there no more: its pid is free, or another's. False where /proc does
- * not tell. */
-static bool is_gone(const struct ct_segment *facts, int32_t pid)
-{
-    const uint64_t start = start_of(pid);
-    if (start == 0)
-        return access("/proc/self/stat", R_OK) == 0;
-    return facts->process_start != 0 && start != facts->process_start;
-}
-
-/* Whether a live process is, or was when it began, that user's: one of the user numbers in /proc/PID/status.
- * Root may have become anybody since it made its segment. */
-static bool is_process_of(uint32_t uid, int32_t pid)
-{
-    char path[64], text[4096];
-    snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    const ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *line = strstr(text, "\nUid:");
-    unsigned int real, effective, saved;
-    if (!line || sscanf(line, "\nUid: %u %u %u", &real, &effective, &saved) != 3)
-        return false;
-    return uid == 0 || uid == real || uid == effective || uid == saved;
-}
-
-/* Follows process `pid` by a descriptor, or by its entry in /proc where the kernel has no pidfd_open (before
- * Linux 5.3) or a filter of system calls forbids it. 0, or -errno for want of something that may be had
- * later. */
-static int follow(struct ct_process *process, int32_t pid)
-{
-    process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (process->pidfd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-            return -errno;
-        if (errno != ESRCH)
-            process->looked_up = pid;
-    } else {
-        fcntl(process->pidfd, F_SETFD, FD_CLOEXEC);
-    }
-    /* The pid may have been reused: the start time decides, read once a descriptor holds the process. */
-    if ((process->pidfd < 0 && !process->looked_up) || is_gone(&process->facts, pid)) {
-        atomic_store(&process->dead, true);
-        if (process->pidfd >= 0)
-            close(process->pidfd);
-        process->pidfd = -1;
-    }
-    return 0;
-}
-
-/* Ends what should be text, and takes out what readers of the database refuse. */
-static void clean(char *text, size_t bytes)
-{
-    char copy[sizeof(((struct ct_segment *)NULL)->cmdline)];
-    text[bytes - 1] = '\0';
-    memcpy(copy, text, bytes);
-    ct_text_clean(text, copy, strlen(copy));
-}
-
-bool ct_process_is_at(const struct ct_process *process, const char *path)
-{
-    struct stat status;
-    return lstat(path, &status) == 0 && status.st_dev == process->device && status.st_ino == process->inode;
-}
-
-/* Every image has its own segments mapped until its end; they stand in /proc/PID/maps with the numbers of
- * device and inode. */
-enum ct_process_hold ct_process_hold(const struct ct_process *process)
-{
-    char path[64], line[512];
-    snprintf(path, sizeof(path), "/proc/%d/maps", process->seen_pid);
-    FILE *maps = fopen(path, "re");
-    if (!maps)
-        return CT_HOLD_UNKNOWN;
-    bool any = false, found = false, is_start = true;
-    while (!found && fgets(line, sizeof(line), maps)) {
-        unsigned long long inode;
-        unsigned int major_number, minor_number;
-        found = is_start &&
-                sscanf(line, "%*s %*s %*s %x:%x %llu", &major_number, &minor_number, &inode) == 3 &&
-                inode == process->inode && makedev(major_number, minor_number) == process->device;
-        is_start = strchr(line, '\n') != NULL;
-        any = true;
-    }
-    fclose(maps);
-    return found ? CT_HOLD_YES : any ? CT_HOLD_NO : CT_HOLD_UNKNOWN;
-}
-
-int ct_process_open(const char *path, struct ct_user *user, struct ct_process **result, const char **reason)
-{
-    struct ct_process *process = calloc(1, sizeof(*process));
-    if (!process)
-        return -ENOMEM;
-    *reason = "out of memory";
-    process->pidfd = -1;
-    int error = -ENOMEM;
-    process->user = user;
-    /* Neither a FIFO nor a lease of its owner's holds it up. */
-    process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (process->fd < 0) {
-        error = errno == EWOULDBLOCK ? -EBUSY : -errno;
-        *reason = "it cannot be opened";
-        goto fail;
-    }
-    struct stat status;
-    if (fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
-        status.st_uid != (user ? user->uid : geteuid())) {
-        error = -EPERM;
-        *reason = "it is not a file of the user in its name, or has a second name";
-        goto fail;
-    }
-    process->device = status.st_dev;
-    process->inode = status.st_ino;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const int64_t age_ns =
-        (now.tv_sec - status.st_ctim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - status.st_ctim.tv_nsec;
-    process->changed_ns = (int64_t)ct_monotonic_ns() - age_ns;
-    error = -EAGAIN; /* not yet allocated, or not yet filled in */
-    if ((uint64_t)status.st_size < CT_LANE_OFFSET)
-        goto fail;
-    /* The header by read, since a sparse file's pages may not be there to be touched. */
-    const ssize_t got = pread(process->fd, &process->facts, sizeof(process->facts), 0);
-    if (got != (ssize_t)sizeof(process->facts) ||
-        atomic_load_explicit(&process->facts.ready, memory_order_relaxed) != 1)
-        goto fail;
-    atomic_thread_fence(memory_order_acquire); /* pairs with the hook's release of `ready` */
-    if (pread(process->fd, &process->facts, sizeof(process->facts), 0) != (ssize_t)sizeof(process->facts))
-        goto fail;
-    *reason = check_facts(&process->facts);
-    error = -EPROTO;
-    if (*reason)
-        goto fail;
-    process->facts.uid = status.st_uid; /* the kernel's word, not the segment's */
-    clean(process->facts.exe, sizeof(process->facts.exe));
-    clean(process->facts.cmdline, sizeof(process->facts.cmdline));
-
-    error = -ENOMEM;
-    process->function_room = 1; /* what the names of unknown functions fall back to */
-    process->functions = calloc(process->function_room, sizeof(*process->functions));
-    void *map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, 0);
-    if (map != MAP_FAILED) {
-        process->shared = map;
-        process->guard = ct_guard_add(map, CT_LANE_OFFSET);
-    }
-    if (!process->functions || map == MAP_FAILED || !process->guard)
-        goto fail;
-    snprintf(process->path, sizeof(process->path), "%s", path);
-    /* A process that cannot be seen from here is in a namespace beside ours, or was gone before it was looked
-     * for: has_let_go() tells. */
-    const uint64_t namespace = process->facts.pid_namespace;
-    const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
-    if (user && !is_ours)
-        user->looks += CT_USER_LOOKS_NAMESPACE;
-    const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
-    process->seen_pid = pid > 0 ? pid : 0;
-    if (pid > 0) {
-        error = follow(process, pid); /* where that fails, the next look tries again */
-        if (error)
-            goto fail;
-        /* Asked once a descriptor holds the process. */
-        error = -EPERM;
-        *reason = "it names a process of another user";
-        if (user && !process->dead && !is_process_of(user->uid, pid))
-            goto fail;
-    }
-    *result = process;
-    return 0;
-
-fail:
-    ct_process_close(process, false);
-    return error;
-}
-
-void ct_process_close(struct ct_process *process, bool remove)
-{
-    if (!process)
-        return;
-    for (uint32_t i = 0; i < process->lane_count; i++)
-        ct_lane_source_destroy(process->lanes[i]);
-    free(process->lanes);
-    if (process->shared) {
-        ct_guard_remove(process->guard);
-        munmap(process->shared, CT_LANE_OFFSET);
-    }
-    /* What lies there by now may be another file. */
-    if (remove && ct_process_is_at(process, process->path)) {
-        CT_TEST_POINT("process.removing");
-        unlink(process->path);
-        CT_TEST_POINT("process.removed");
-    }
-    if (process->fd >= 0)
-        close(process->fd);
-    if (process->pidfd >= 0)
-        close(process->pidfd);
-    free(process->functions);
-    free(process);
-}
 
 /* ---- functions ---- */
 
@@ -437,39 +174,9 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
     return 0;
 }
 
-/* Whether the program image has no memory any more: the process has ended, wherever it was, or goes on as
- * another program. */
-static bool has_let_go(const struct ct_process *process)
-{
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    return process->facts.held && fcntl(process->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
-}
-
-/* Whether the process itself runs on. */
-static bool runs(const struct ct_process *process)
-{
-    struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
-    if (process->pidfd >= 0)
-        return poll(&ended, 1, 0) == 0;
-    return process->looked_up && !is_gone(&process->facts, process->looked_up);
-}
-
-/* What no descriptor tells. One that is known here and has no memory is about to end, and its descriptor
- * tells how; with other memory it is another program. */
-static bool is_over(const struct ct_process *process)
-{
-    char path[64], exe[8];
-    if (process->looked_up && is_gone(&process->facts, process->looked_up))
-        return true;
-    if (!has_let_go(process))
-        return false;
-    snprintf(path, sizeof(path), "/proc/%d/exe", process->seen_pid);
-    return process->seen_pid == 0 || readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;
-}
-
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
 {
-    if (batch->snapshot_open && is_over(process))
+    if (batch->snapshot_open && ct_process_is_over(process))
         atomic_store(&process->dead, true);
     process->final = atomic_load_explicit(&process->dead, memory_order_acquire);
     const bool renumber = process->generation != ct_store_generation(batch->store);
@@ -747,20 +454,9 @@ uint64_t ct_process_waiting(struct ct_process *process)
     return calls;
 }
 
-/* What the kernel says counts; else whether the exit handlers have run. An image that let go of a process
- * that runs on became another program, which may make no call. */
 int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
-    const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
-    bool exited = flags & CT_SEGMENT_EXITING;
-    if (runs(process)) {
-        exited |= has_let_go(process);
-    } else {
-        const enum ct_ending ending =
-            ct_exit_status(process->pidfd, process->seen_pid, process->facts.process_start);
-        if (ending != CT_ENDING_UNKNOWN)
-            exited = ending == CT_ENDING_EXITED;
-    }
+    const bool exited = ct_process_has_exited(process);
     CT_TEST_POINT("process.ending");
     /* Behind all that it did: it may have ended since the batch began. */
     return ct_store_end_process(batch->store, process->process_id, ct_monotonic_ns(),

@@ -101,6 +101,11 @@ enum ct_process_hold ct_process_hold(const struct ct_process *process);
 /* Unmaps and frees; `remove` takes the file away too, if it is still there. NULL is fine. */
 void ct_process_close(struct ct_process *process, bool remove);
 
+/* Whether it has ended, or become another program, where no descriptor tells. */
+bool ct_process_is_over(const struct ct_process *process);
+/* Whether it ended by itself, once it has; false for one that was killed. */
+bool ct_process_has_exited(const struct ct_process *process);
+
 /* Makes the rows of the process, and of functions and lanes that are new. 0 or -1 for the store's error. */
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch);
 /* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions.

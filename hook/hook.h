@@ -276,6 +276,11 @@ bool ct_process_may_allocate(void);
 bool ct_process_lock(void);
 void ct_process_unlock(void);
 
+/* ---- describe.c ---- */
+
+/* Fills in what /proc tells of the process `segment->pid`, which is this one. */
+void ct_describe_program(struct ct_segment *segment);
+
 /* ---- thread.c ---- */
 
 /* A kernel that this lane has launched, with its name's number, which was sent. It holds as long as

@@ -348,69 +348,6 @@ static int allocate(int fd, uint64_t offset, uint64_t bytes)
     return -error;
 }
 
-/* Reads a file of /proc into `text`; NULs between arguments become spaces. */
-static void read_proc(const char *path, char *text, size_t bytes)
-{
-    text[0] = '\0';
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    size_t n = 0;
-    ssize_t got;
-    while (n < bytes - 1 && (got = read(fd, text + n, bytes - 1 - n)) > 0)
-        n += (size_t)got;
-    close(fd);
-    while (n > 0 && (text[n - 1] == '\0' || text[n - 1] == '\n'))
-        n--;
-    text[n] = '\0';
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '\0')
-            text[i] = ' ';
-    }
-}
-
-/* The link reads "pid:[4026531836]". */
-static uint64_t pid_namespace(void)
-{
-    char link[64];
-    const ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
-    link[n > 0 ? n : 0] = '\0';
-    const char *number = strchr(link, '[');
-    return number ? strtoull(number + 1, NULL, 10) : 0;
-}
-
-/* Field 22 of /proc/self/stat, counted from behind the last ')': a program's name may hold spaces. Read as
- * that of the first thread, which started with the process: qemu makes /proc/self/stat up, with another time.
- */
-static uint64_t process_start(void)
-{
-    char path[64], stat[1024];
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", process.pid);
-    read_proc(path, stat, sizeof(stat));
-    char *field = strrchr(stat, ')');
-    for (int i = 0; field && i < 20; i++)
-        field = strchr(field + 1, ' ');
-    return field ? strtoull(field, NULL, 10) : 0;
-}
-
-/* Where the first thread has ended, /proc tells it of another one alone. (Not always by that one: qemu does
- * not make it up.) */
-static void describe_program(struct ct_segment *segment)
-{
-    char path[64];
-    ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
-    if (n <= 0) {
-        snprintf(path, sizeof(path), "/proc/self/task/%d/exe", gettid_now());
-        n = readlink(path, segment->exe, sizeof(segment->exe) - 1);
-    }
-    segment->exe[n > 0 ? n : 0] = '\0';
-    read_proc("/proc/self/cmdline", segment->cmdline, sizeof(segment->cmdline));
-    if (!segment->cmdline[0]) {
-        snprintf(path, sizeof(path), "/proc/self/task/%d/cmdline", gettid_now());
-        read_proc(path, segment->cmdline, sizeof(segment->cmdline));
-    }
-}
-
 static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
 {
     segment->magic = CT_SEGMENT_MAGIC;
@@ -423,18 +360,16 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
     segment->ring_bytes = ring_bytes;
     segment->pid = process.pid;
     segment->uid = (uint32_t)geteuid();
-    segment->process_start = process_start();
     segment->image_ns = process.image_ns;
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
     CT_TEST_POINT("process.half_described");
     segment->held = held;
-    segment->pid_namespace = pid_namespace();
+    ct_describe_program(segment);
     segment->anchor = ct_anchor_read(3);
     /* Where a thread let go of an earlier segment, others may have written to it after its last reader. */
     segment->absent_ns = process.absent_ns     ? process.absent_ns
                          : process.had_segment ? segment->anchor.monotonic_ns
                                                : 0;
-    describe_program(segment);
 
     struct ct_function *unknown = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
     strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);
