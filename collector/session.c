@@ -127,9 +127,11 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
     for (;;) {
         session->fd = open(session->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (session->fd < 0) {
+            const int error = errno;
+            const bool is_there = faccessat(AT_FDCWD, session->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
             snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s%s",
-                     session->path, strerror(errno),
-                     errno == EACCES || errno == ELOOP
+                     session->path, strerror(error),
+                     is_there && (error == EACCES || error == ELOOP)
                          ? ": it may be another user's: remove it, or choose another --session"
                          : "");
             goto fail;

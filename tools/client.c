@@ -249,13 +249,15 @@ int ct_status(int argc, char **argv)
         "Usage: cudatrace status [--session NAME] [--shm-dir DIR] [--db FILE]\n"
         "\n"
         "Prints what the session's daemon does, a word and its value on each line: session,\n"
-        "database, daemon (its pid), processes and threads that it follows now, calls stored\n"
-        "since it started, late ones among them, those taken away (expired), batches, clock, what "
-        "processes "
-        "are to\n"
-        "record (layers, calls, sample: see set), log (ok, or why the write-ahead log cannot be copied\n"
-        "into the database, and grows), calls that are waiting in shared memory for a database that\n"
-        "cannot be written, state (ok, or what is wrong), and since when.\n"
+        "database, the file of it that is being written, how long its write-ahead log is, daemon\n"
+        "(its pid), processes and threads that it follows now, calls stored since it started,\n"
+        "late ones among them, those taken away again (expired), files with a segment's name\n"
+        "that are none (refused), processes let go because of what they wrote (detached),\n"
+        "batches, clock, what processes are to record (layers, calls, sample: see set),\n"
+        "checkpoints (ok, or why the log cannot be copied into the database, and grows), calls\n"
+        "waiting in shared memory for a database that cannot be written, since when the state\n"
+        "is what it is, and the state (ok, or what is wrong). Of the system's daemon, users but\n"
+        "root are told session, daemon and state.\n"
         "\n" COMMON_OPTIONS;
     char answer[4800];
     int status;

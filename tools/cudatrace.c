@@ -134,14 +134,15 @@ static void usage(FILE *to)
 {
     fputs("Usage: cudatrace COMMAND [OPTION…] [ARGUMENT…]\n"
           "\n"
-          "Traces the CUDA driver calls of any number of processes into one SQLite database.\n"
+          "Traces the CUDA calls of any number of processes into one SQLite database.\n"
           "\n",
           to);
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
     fputs("\n"
-          "Every command takes --db FILE (default: ./trace.db) and --session NAME (default:\n"
-          "$CUDATRACE_SESSION, or default), and explains itself with --help.\n"
+          "Every command takes --session NAME (default: $CUDATRACE_SESSION, or default), and all\n"
+          "but gc --db FILE (default: ./trace.db). `cudatrace COMMAND --help` explains the command,\n"
+          "`cudatrace --version` says which version this is.\n"
           "\n"
           "  cudatrace run -- python train.py\n"
           "  cudatrace report\n"

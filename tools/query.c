@@ -4,6 +4,7 @@
 #include "schema_version.h"
 #include "series.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -88,7 +89,8 @@ static void note_successor(const char *path, const struct ct_series *series)
     const uint32_t number = ct_trace_file_before(path, UINT32_MAX);
     if (number > 1 && ct_trace_file(newest, sizeof(newest), path, number) &&
         strcmp(newest, series->path[0]) != 0)
-        ct_fail(0, "%s is the trace of an earlier boot; the newest one is %s", path, newest);
+        ct_fail(0, "%s is the trace of an earlier boot or of an older version; the newest one is %s", path,
+                newest);
     if (series->left_out > 0)
         ct_fail(0, "the trace has %u files, of which the newest %u are read; name another with --db for more",
                 series->files + series->left_out, series->files);
@@ -116,7 +118,9 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
     struct ct_series series;
     if (!ct_series_find(path, &series)) {
         ct_fail(EXIT_FAILURE,
-                "no trace at '%s': name one with --db, or make it with `cudatrace run -- COMMAND`", path);
+                "no trace at '%s': name one with --db, or with --session what its daemon writes, or make one "
+                "with `cudatrace run -- COMMAND`",
+                path);
         return NULL;
     }
     sqlite3 *connection = NULL;
@@ -130,9 +134,9 @@ sqlite3 *ct_trace_open(const struct ct_options *options)
     }
     if (rc != SQLITE_OK) {
         ct_fail(EXIT_FAILURE, "cannot read '%s': %s", path,
-                connection                ? sqlite3_errmsg(connection)
-                : S_ISDIR(status.st_mode) ? "it is a directory"
-                                          : "it is not a regular file");
+                !connection ? (S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file")
+                : access(newest, R_OK) != 0 ? strerror(errno)
+                                            : sqlite3_errmsg(connection));
         sqlite3_close(connection);
         return NULL;
     }
@@ -407,8 +411,10 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
 {
     while (*sql) {
         sqlite3_stmt *statement = NULL;
-        if (sqlite3_prepare_v2(connection, sql, -1, &statement, &sql) != SQLITE_OK)
-            return ct_fail(EXIT_FAILURE, "sql: %s", sqlite3_errmsg(connection));
+        const int prepared = sqlite3_prepare_v2(connection, sql, -1, &statement, &sql);
+        if (prepared != SQLITE_OK)
+            return ct_fail(EXIT_FAILURE, "sql: %s%s", sqlite3_errmsg(connection),
+                           prepared == SQLITE_AUTH ? ": a query reads its trace, and does nothing else" : "");
         if (!statement)
             continue; /* a comment or a space */
         int rc = SQLITE_READONLY;
@@ -426,8 +432,8 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
 int ct_sql(int argc, char **argv)
 {
     static const char help[] =
-        "Usage: cudatrace sql [--db FILE] [--session NAME] [--shm-dir DIR] [--format table|csv|json] "
-        "'QUERY'\n"
+        "Usage: cudatrace sql [--db FILE] [--session NAME] [--shm-dir DIR]\n"
+        "                     [--format table|csv|json] 'QUERY'\n"
         "\n"
         "Asks the trace in SQL; it may still be being written. QUERY `-` is read from\n"
         "standard input. Nothing can be changed by a query.\n"
@@ -437,10 +443,9 @@ int ct_sql(int argc, char **argv)
         "table meta. `sqlite3 FILE .schema` shows them with their comments, docs/sql.md a\n"
         "dozen questions with their queries. Times are CLOCK_MONOTONIC nanoseconds.\n"
         "\n"
-        "  --db FILE      the trace (default: ./trace.db)\n"
-        "  --session NAME the trace of that session's daemon\n"
-        "  --shm-dir DIR  where its shared memory is (default: $CUDATRACE_SHM_DIR, or /dev/shm)\n"
-        "  --format F     table (aligned columns), csv or json (default: table)\n";
+        "  --db FILE       the trace (default: ./trace.db)\n"
+        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
+        "  --format F      table (aligned columns), csv or json (default: table)\n";
     static const struct option known[] = { { "format", required_argument, NULL, 'f' }, { 0 } };
     struct ct_options options;
     enum ct_format format = CT_FORMAT_TABLE;

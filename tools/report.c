@@ -9,7 +9,8 @@
 #include <string.h>
 
 static const char help[] =
-    "Usage: cudatrace report [--db FILE] [--pid PID] [--format table|csv|json] [SECTION…]\n"
+    "Usage: cudatrace report [--db FILE] [--session NAME] [--shm-dir DIR] [--pid PID]\n"
+    "                        [--format table|csv|json] [SECTION…]\n"
     "\n"
     "Where the time went. Sections, all of them when none is named:\n"
     "\n"
@@ -18,10 +19,10 @@ static const char help[] =
     "  categories  calls and time by category: launch, copy, memory, sync, …\n"
     "  functions   calls by total time\n"
     "\n"
-    "  --db FILE   the trace (default: ./trace.db)\n"
+    "  --db FILE       the trace (default: ./trace.db)\n"
     "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
-    "  --pid PID   of this process alone (default: all)\n"
-    "  --format F  table (aligned columns), csv or json (default: table)\n"
+    "  --pid PID       of this process alone (default: all)\n"
+    "  --format F      table (aligned columns), csv or json (default: table)\n"
     "\n"
     "Each section is a file of schema/reports, usable with `cudatrace sql -` too.\n";
 

@@ -21,9 +21,8 @@
 
 static const char help[] =
     "Usage: cudatrace run [--db FILE] [--session NAME] [--shm-dir DIR] [--ring SIZE]\n"
-    "                     [--keep DURATION] [--max-db SIZE] [--layers LIST] [--calls LIST] [--sample N] [--] "
-    "COMMAND "
-    "[ARGUMENT…]\n"
+    "                     [--keep DURATION] [--max-db SIZE] [--layers LIST] [--calls LIST]\n"
+    "                     [--sample N] [--] COMMAND [ARGUMENT…]\n"
     "\n"
     "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
     "every call that it made is in the database. A daemon is started when none serves\n"

@@ -46,8 +46,8 @@ static bool on_option(int option, const char *value, void *data)
 int ct_set(int argc, char **argv)
 {
     static const char help[] =
-        "Usage: cudatrace set [--session NAME] [--shm-dir DIR] [--db FILE] [--layers LIST] [--calls LIST] "
-        "[--sample N]\n"
+        "Usage: cudatrace set [--session NAME] [--shm-dir DIR] [--db FILE] [--layers LIST]\n"
+        "                     [--calls LIST] [--sample N]\n"
         "\n"
         "Chooses what the processes of a running session record, from now on and in those that\n"
         "come: running ones follow within a second, at their next call. What is not named stays\n"

@@ -70,7 +70,11 @@ help=$(cudatrace --help)
 commands=$(sed -nE 's/^  ([a-z]+) +[a-z].*/\1/p' <<<"$help" | grep -vx cudatrace | sorted)
 same 'cudatrace' "$(printf '%s\n' $commands help --help --version | sorted)" "$(offered cudatrace '')"
 for command in $commands; do
-    wanted=$(options_of "$(cudatrace "$command" --help)")
+    help=$(cudatrace "$command" --help)
+    wanted=$(options_of "$help")
+    ! grep -E '.{101}' <<<"$help" || fail "cudatrace $command --help: that line has more than 100 columns"
+    # The usage names what the rest of the help explains.
+    same "the usage of cudatrace $command" "$wanted" "$(options_of "$(sed '/^$/q' <<<"$help")")"
     same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
     # What help does not name, the command does not know.
