@@ -523,6 +523,10 @@ static int start(struct daemon *daemon, char *message)
     }
     snprintf(daemon->database, sizeof(daemon->database), "%s", ct_store_path(daemon->store));
     daemon->last.file = ct_store_file(daemon->store);
+    if (daemon->last.file > 1)
+        ct_log(CT_LOG_file_begun,
+               "the trace is written to %s: %s is of an earlier boot or version, or is followed by it",
+               daemon->database, options->database);
     ct_log_stamp(daemon->stamp);
     uv_loop_init(&daemon->loop);
     uv_timer_init(&daemon->loop, &daemon->pace);

@@ -221,7 +221,9 @@ static int lock(struct ct_database *database, bool *created, char *message)
         *created = fd >= 0;
     }
     if (fd < 0)
-        return fail(message, "cannot open database '%s': %s", path, strerror(errno));
+        return fail(message, "cannot open database '%s': %s%s", path, strerror(errno),
+                    errno == ENOENT ? ": its folder is not there; make it, or name another file with --db"
+                                    : "");
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         const int error = errno;
         close(fd);

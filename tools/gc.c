@@ -24,8 +24,7 @@ static const char help[] =
     "Stays: what a daemon serves, what a process uses or may use, and records that are not\n"
     "stored yet: a daemon that takes up the session stores them.\n"
     "\n"
-    "  --session NAME  this session alone (default: all of this user's)\n"
-    CT_SHM_DIR_HELP
+    "  --session NAME  this session alone (default: all of this user's)\n" CT_SHM_DIR_HELP
     "  --dry-run       say what would be done, and do nothing\n"
     "  --force         remove records of processes that are gone, stored or not\n"
     "\n"

@@ -296,6 +296,36 @@ static void tell(const char *database, bool nothing)
         fprintf(stderr, "cudatrace: traced into %s\n", *database ? database : "the system's trace");
 }
 
+/* What the trace counts and does not have since `began_ns`, of this command or another one of the session. */
+static void tell_losses(const char *database, int64_t began_ns)
+{
+    static const char sql[] =
+        "SELECT sum(calls), group_concat(DISTINCT cause) FROM losses WHERE calls > 0 AND last_ns >= ?1";
+    struct ct_series series;
+    sqlite3 *connection = NULL;
+    sqlite3_stmt *statement = NULL;
+    if (*database && ct_series_find(database, &series) &&
+        ct_trace_open_file(series.path[0], &connection) == SQLITE_OK &&
+        sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_bind_int64(statement, 1, began_ns) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW &&
+        sqlite3_column_int64(statement, 0) > 0)
+        fprintf(
+            stderr,
+            "cudatrace: run: %lld calls are counted and not recorded (%s): full: a larger --ring, or fewer "
+            "calls (--calls, --layers); memory: room in %s; the view losses says when\n",
+            (long long)sqlite3_column_int64(statement, 0), sqlite3_column_text(statement, 1), CT_SHM_DIR);
+    sqlite3_finalize(statement);
+    sqlite3_close(connection);
+}
+
+/* The moment, as traces count it. */
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static bool on_run_option(int option, const char *value, void *data)
 {
     struct run_options *options = data;
@@ -334,6 +364,7 @@ int ct_run(int argc, char **argv)
 
     const bool with_hook = may_preload(argv[first]);
     const long long before_calls = stored_calls(&options.common);
+    const int64_t began_ns = now_ns();
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* until the child is known and the handlers are there */
@@ -357,8 +388,12 @@ int ct_run(int argc, char **argv)
                 "daemon of the "
                 "session: %s",
                 strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
-    else
-        tell(database, before_calls >= 0 && stored_calls(&options.common) == before_calls);
+    else {
+        /* 126 and 127: most likely it has not run at all, and that was said. */
+        const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
+        tell(database, ran && before_calls >= 0 && stored_calls(&options.common) == before_calls);
+        tell_losses(database, began_ns);
+    }
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
     if (answers)
