@@ -92,11 +92,12 @@ static void share_out(struct ct_collection *collection, struct ct_report *report
     }
     if (users < 2)
         return;
+    const uint64_t share = rows_max(&collection->bounds) / users;
     EACH_PROCESS(p)
     {
-        if (!p->user || p->user->waiting <= ROWS_MAX / users)
+        if (!p->user || p->user->waiting <= share)
             continue;
-        ct_process_hold_back(p, ROWS_MAX / users, p->user->waiting);
+        ct_process_hold_back(p, share, p->user->waiting);
         if (!ct_report_holds(report, p->user->uid)) {
             if (report->held_count < CT_HELD_MAX)
                 report->held[report->held_count] = p->user->uid;
@@ -238,15 +239,14 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 
 /* Why the trace is to go on in its next file. A log that a reader holds grows until the reader ends; that of
  * the next file begins anew. */
-static const char *why_go_on(struct ct_collection *collection, const struct ct_request *request,
-                             uint64_t now_ns)
+static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
     const uint64_t log_bytes = (uint64_t)ct_store_log_pages(collection->store) * CT_STORE_PAGE_BYTES;
     const uint64_t log_max = share && share < LOG_BYTES_MAX ? share : LOG_BYTES_MAX;
     if (now_ns < collection->go_on_after_ns)
         return NULL;
-    if (request->next_file)
+    if (collection->next_file)
         return "asked for";
     if (log_bytes >= log_max && ct_store_log_is_held(collection->store))
         return "a reader holds the write-ahead log of the last one";
@@ -256,6 +256,7 @@ static const char *why_go_on(struct ct_collection *collection, const struct ct_r
 void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *report)
 {
     const uint64_t now_ns = ct_monotonic_ns();
+    collection->next_file = false;
     if (ct_store_go_on(collection->store) != 0) {
         collection->go_on_after_ns = now_ns + GO_ON_RETRY_NS;
         ct_log(CT_LOG_file_refused, "the trace cannot go on in its next file (%s): %s; it goes on in %s",
@@ -272,6 +273,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
 {
     if (!collection->quiet)
         atomic_store_explicit(&collection->control->sleeping, 0, memory_order_relaxed);
+    collection->next_file |= request->next_file;
     if (request->detach)
         EACH_PROCESS(p) ct_process_detach(p);
     if (request->flush_ns)
@@ -308,7 +310,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         CT_TEST_POINT("batch.published");
         sort_out(collection, report);
         expire(collection, &batch, report);
-        report->go_on = why_go_on(collection, request, batch.now_ns);
+        report->go_on = why_go_on(collection, batch.now_ns);
         if (collection->bounds.keep_ns && batch.now_ns - collection->pruned_ns >= PRUNE_INTERVAL_NS)
             prune(collection, batch.now_ns);
     }

@@ -37,6 +37,7 @@ struct ct_collection {
     uint64_t meta_written_ns;
     struct ct_bounds bounds;
     uint64_t pruned_ns, go_on_after_ns; /* when files were looked through last; no next file before */
+    bool next_file;                     /* was asked for, and not tried yet */
 };
 
 struct ct_request {

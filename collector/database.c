@@ -474,20 +474,27 @@ static uint64_t bytes_of(const char *path)
 }
 
 /* An earlier file that is of the series, opened for a moment: its log, if readers left one, is written into
- * it, and *until_ns is when the last call of the files before it returned, 0 when none did. */
+ * it, and *until_ns is when the last call of the files before it returned, 0 when none did. What lies there
+ * by now may be a FIFO, or another user's. */
 static bool tend(const char *path, const char *series, uint64_t *until_ns)
 {
+    char reason[CT_STORE_MESSAGE_BYTES];
+    if (own(path, NULL, reason) != 0)
+        return false;
     char wal[sizeof(((struct ct_database *)0)->path) + 8], text[CT_SERIES_BYTES] = "", until[32] = "";
     sqlite3 *connection = NULL;
     snprintf(wal, sizeof(wal), "%s-wal", path);
     const bool has_log = access(wal, F_OK) == 0;
     if (sqlite3_open_v2(path, &connection, has_log ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, NULL) ==
         SQLITE_OK) {
+        distrust(connection);
+        sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL);
         query_text(connection, "SELECT value FROM meta WHERE key = 'series'", text, sizeof(text));
         query_text(connection, "SELECT value FROM meta WHERE key = 'earlier_files_until_ns'", until,
                    sizeof(until));
     }
     const bool ours = *text && strcmp(text, series) == 0;
+    sqlite3_progress_handler(connection, 0, NULL, NULL);
     if (ours && has_log)
         sqlite3_wal_checkpoint_v2(connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     sqlite3_close(connection);
@@ -509,7 +516,9 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
     bool goes = false;
     for (uint32_t number = database->number; (number = ct_trace_file_before(database->trace, number)) != 0;) {
         uint64_t until_ns;
-        if (!ct_trace_file(path, sizeof(path), database->trace, number) || !tend(path, series, &until_ns))
+        char reason[CT_STORE_MESSAGE_BYTES];
+        if (!ct_trace_file(path, sizeof(path), database->trace, number) || follow_link(path, reason) != 0 ||
+            !tend(path, series, &until_ns))
             break;
         total += bytes_of(path);
         /* Whatever comes before one that goes, goes too: what is left has no gap. */

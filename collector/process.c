@@ -420,14 +420,19 @@ void ct_process_revert(struct ct_process *process)
     process->unlaned_saved = 0;
 }
 
+static bool has_unread_lanes(const struct ct_process *process)
+{
+    return atomic_load_explicit(&process->shared->lanes, memory_order_acquire) > process->lane_count;
+}
+
 bool ct_process_has_backlog(const struct ct_process *process)
 {
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_lane_state(process->lanes[i]->shared).position != process->lanes[i]->place.position)
             return true;
     }
-    return atomic_load_explicit(&process->shared->lanes, memory_order_acquire) > process->lane_count &&
-           !process->broken;
+    const bool may_read_more = !process->user || process->user->lanes < CT_USER_LANES_MAX;
+    return has_unread_lanes(process) && may_read_more && !process->broken;
 }
 
 /* Of a lane that no batch has taken on, for the database could not say where it stands. */
@@ -458,6 +463,9 @@ int ct_process_end(struct ct_process *process, struct ct_batch *batch)
 {
     const bool exited = ct_process_has_exited(process);
     CT_TEST_POINT("process.ending");
+    /* Waiting for them would leave all of his that have ended with a part of his share each. */
+    if (!process->broken && has_unread_lanes(process))
+        process->broken = "it had more threads than are read of one user at once";
     /* Behind all that it did: it may have ended since the batch began. */
     return ct_store_end_process(batch->store, process->process_id, ct_monotonic_ns(),
                                 exited ? "exited" : "killed");

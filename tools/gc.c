@@ -1,6 +1,7 @@
 /* cudatrace gc: takes away what killed daemons and the programs that they traced have left in /dev/shm. Only
  * files of this user, whose names are ours to the last letter, and only under the session's lock: a daemon
- * that starts meanwhile waits for it, and hooks do not take it for a daemon's. */
+ * that starts meanwhile waits for it, and hooks do not take it for a daemon's. The segments of all users that
+ * the system's daemon left are root's to take away. */
 #include "doctor.h"
 #include "session_files.h"
 
@@ -195,14 +196,15 @@ static struct verdict judge_segment(const struct gc *gc, const struct ct_session
 static struct verdict judge(const struct gc *gc, const struct ct_session_file *file, const char *path,
                             const struct stat *status, unsigned kept)
 {
-    const bool right_kind =
-        file->kind == CT_FILE_SOCKET ? S_ISSOCK(status->st_mode) : S_ISREG(status->st_mode);
-    if (status->st_uid != geteuid() || !right_kind)
+    const bool is_socket = file->kind == CT_FILE_SOCKET || file->kind == CT_FILE_BELL;
+    const bool right_owner = status->st_uid == geteuid() || (file->system && status->st_uid == file->uid);
+    if (!right_owner || !(is_socket ? S_ISSOCK(status->st_mode) : S_ISREG(status->st_mode)))
         return KEEP("not this user's, or not what it is called");
     switch (file->kind) {
     case CT_FILE_SEGMENT:
         return judge_segment(gc, file, path, status);
     case CT_FILE_SOCKET:
+    case CT_FILE_BELL:
         return REMOVE("no daemon serves the session");
     case CT_FILE_CONTROL:
         break;
@@ -264,7 +266,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
     struct stat status;
     unsigned kept = 0;
     bool made = false;
-    ct_session_control_path(path, gc->options.shm_dir, first->uid, first->session);
+    ct_session_control_path(path, gc->options.shm_dir, ct_session_uid(), first->session);
     const bool served = ct_control_read(path, &control) == CT_SERVED;
     const int lock = served || gc->dry_run ? -1 : take_lock(path, &made);
     for (const struct ct_session_file *file = first; file < first + count; file++) {
@@ -282,7 +284,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
     }
     if (lock >= 0 && made) {
-        ct_session_control_path(path, gc->options.shm_dir, first->uid, first->session);
+        ct_session_control_path(path, gc->options.shm_dir, ct_session_uid(), first->session);
         unlink(path);
     }
     if (lock >= 0)
@@ -297,8 +299,17 @@ static int compare(const void *left, const void *right)
     const int by_session = strcmp(a->session, b->session);
     if (by_session)
         return by_session;
-    /* Segments, socket, control segment: what goes last is what the session is locked by. */
+    /* Segments, sockets, control segment: what goes last is what the session is locked by. */
     return a->kind != b->kind ? (a->kind < b->kind ? 1 : -1) : strcmp(a->name, b->name);
+}
+
+/* Of this user's sessions. The system's is root's, with the segments of all users; who is not root leaves his
+ * own to it. */
+static bool is_ours(const struct gc *gc, const struct ct_session_file *file)
+{
+    if (gc->options.session_given && strcmp(file->session, gc->options.session) != 0)
+        return false;
+    return file->system ? geteuid() == 0 : file->uid == ct_session_uid();
 }
 
 static bool list_files(struct gc *gc)
@@ -308,8 +319,7 @@ static bool list_files(struct gc *gc)
     bool complete = folder != NULL;
     for (struct dirent *entry; complete && (entry = readdir(folder)) != NULL;) {
         struct ct_session_file file;
-        if (!ct_session_file_parse(entry->d_name, &file) || file.uid != ct_session_uid() ||
-            (gc->options.session_given && strcmp(file.session, gc->options.session) != 0))
+        if (!ct_session_file_parse(entry->d_name, &file) || !is_ours(gc, &file))
             continue;
         if (gc->count == room) {
             room = room ? room * 2 : 64;

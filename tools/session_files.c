@@ -35,10 +35,21 @@ bool ct_session_file_parse(const char *name, struct ct_session_file *file)
     if (!ct_session_valid(file->session))
         return false;
     at += 1 + length;
-    if (!*at || strcmp(at, ".sock") == 0) {
-        file->kind = *at ? CT_FILE_SOCKET : CT_FILE_CONTROL;
-        return true;
+    static const char *const ends[] = {
+        [CT_FILE_CONTROL] = "",
+        [CT_FILE_SOCKET] = ".sock",
+        [CT_FILE_BELL] = ".bell",
+    };
+    for (size_t kind = 0; kind < sizeof(ends) / sizeof(ends[0]); kind++) {
+        file->kind = (enum ct_session_file_kind)kind;
+        if (strcmp(at, ends[kind]) == 0)
+            return true;
     }
+    static const char system[] = ".system";
+    file->system = strncmp(at, system, strlen(system)) == 0;
+    at += file->system ? strlen(system) : 0;
+    if (*at != '.')
+        return false;
     at = parse_number(at + 1, INT32_MAX, &pid);
     if (!at || *at != '.' || !at[1] || at[1 + strspn(at + 1, "0123456789abcdef")])
         return false;

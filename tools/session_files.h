@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-enum ct_session_file_kind { CT_FILE_CONTROL, CT_FILE_SOCKET, CT_FILE_SEGMENT };
+enum ct_session_file_kind { CT_FILE_CONTROL, CT_FILE_SOCKET, CT_FILE_BELL, CT_FILE_SEGMENT };
 
 struct ct_session_file {
     char name[CT_NAME_BYTES]; /* in its folder */
@@ -18,6 +18,7 @@ struct ct_session_file {
     uint32_t uid;
     char session[CT_SESSION_MAX + 1];
     int32_t pid; /* of a segment: the maker's, in its own namespace */
+    bool system; /* a segment for the system's session, which is root's, whosever it is */
 };
 
 /* False when the name is none of ours, to the last letter. */

@@ -22,6 +22,7 @@ SHM = pathlib.Path("/dev/shm")
 VERSION, RING_BYTES, PID_NAMESPACE = 8, 40, 80
 OLD = (0, 0)
 GONE_PID = 2 ** 22 - 1  # above every pid_max
+NOBODY = 65534
 
 
 def names(s):
@@ -224,6 +225,40 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     name = segment(s, held.pid)
     end(held)
     says(gc(s), name, "removed", "damaged")
+
+# The system's session: its segments are of many users, and its control segment stays as long as one of them.
+if os.geteuid() == 0:
+    with Session() as s, fifo(s.dir, "hold") as hold:
+        s.start_daemon("--system")
+        held = program(s, hold)
+        s.flush()
+        kill_daemon(s)
+        his = SHM / f"cudatrace.{NOBODY}.{s.name}.system.{GONE_PID}.1a"  # as those of any user
+        his.write_bytes(b"")
+        os.chown(his, NOBODY, NOBODY)
+        os.utime(his, OLD)
+        forged = SHM / f"cudatrace.{NOBODY}.{s.name}.system.{GONE_PID}.1b"
+        forged.write_bytes(b"")
+        os.chown(forged, NOBODY - 1, NOBODY)
+        os.utime(forged, OLD)
+        before = os.stat(SHM / control(s)).st_ino
+        with promise("gc-alive"):
+            done = told(s.cudatrace("gc").stdout)
+            says(done, f"{control(s)}.bell", "removed", "no daemon serves")
+            says(done, f"{control(s)}.sock", "removed", "no daemon serves")
+            says(done, his.name, "removed", "never completed")
+            says(done, forged.name, "kept", "not this user's")
+            says(done, segment(s, f"system.{held.pid}"), "kept", f"process {held.pid} runs")
+            says(done, control(s), "kept", "the next daemon wants it")
+            s.start_daemon("--system")
+            s.flush()
+            equal(os.stat(SHM / control(s)).st_ino, before, "what the program rings by")
+        forged.unlink()
+        end(held)
+        kill_daemon(s)
+        did = gc(s)
+        equal({word for word, _ in did.values()}, {"removed"}, did)
+        equal(names(s), [], "what is left")
 
 # A lock that shows its process is a tool's: the hook sees no daemon in it, a daemon waits for it.
 with Session() as s:

@@ -2,6 +2,7 @@
 is lost or counted twice where one file ends and the next begins, whoever dies there; and a reader that never ends holds one
 file's log and no more."""
 import contextlib
+import os
 import re
 import signal
 import sqlite3
@@ -115,6 +116,36 @@ with Session() as s:
             s.flush()
     check_series(s)
     check_truth(s)
+    # Asked for while the trace cannot be written: it goes on in the next file once it can.
+    s.db.with_name("trace.4.db").rename(s.dir / "away")
+    s.cudatrace("flush", status=1)
+    s.daemon.send_signal(signal.SIGHUP)
+    while "asked for new files" not in (s.dir / "daemon.log").read_text().rpartition("moved, deleted or replaced")[2]:
+        s.cudatrace("flush", status=1)
+    s.cudatrace("flush", status=1)
+    (s.dir / "away").rename(s.db.with_name("trace.4.db"))
+    while files(s)[-1] == 4:
+        s.cudatrace("flush", status=None)
+
+# What lies where an earlier file was is opened only if it is a trace's, and not read without end.
+ENDLESS = "CREATE VIEW meta AS WITH RECURSIVE r(key) AS (SELECT 'a' UNION ALL SELECT 'b' FROM r) SELECT key, key AS value FROM r"
+for kind in ("FIFO", "view"):
+    with Session() as s:
+        s.start_daemon()
+        for number in (1, 2):
+            equal(workload(s, 1000).wait(60), 0, "a program's status")
+            s.flush()
+            if number == 2:
+                s.db.unlink()
+            if number == 2 and kind == "FIFO":
+                os.mkfifo(s.db)
+            elif number == 2:
+                with contextlib.closing(sqlite3.connect(s.db)) as connection:
+                    connection.execute(ENDLESS)
+            s.daemon.send_signal(signal.SIGHUP)
+            while files(s)[-1] == number:
+                s.flush()
+        s.flush()
 
 with Session() as s:
     for wrong in ("15M", "0", "-1G", "1T", "lots", "1e9", ""):
