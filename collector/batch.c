@@ -85,7 +85,7 @@ static void share_out(struct ct_collection *collection, struct ct_report *report
     }
     EACH_PROCESS(p)
     {
-        const uint64_t waiting = p->user ? ct_process_waiting(p) : 0;
+        const uint64_t waiting = p->user ? ct_process_slots(p) : 0;
         users += waiting > 0 && p->user->waiting == 0;
         if (p->user)
             p->user->waiting += waiting;

@@ -22,7 +22,14 @@
  * row found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and whatever a doorbell may have
  * missed. */
 enum { FILL_WANTED = 250 }; /* thousandths */
-enum { GATHER_MS = 10, PACE_MS = 50, HOUSEKEEPING_MS = 1000, RETRY_MS = 1000, FIRST_HOLDER_MS = 10000 };
+enum {
+    GATHER_MS = 10,
+    PACE_MS = 50,
+    HOUSEKEEPING_MS = 1000,
+    RETRY_MS = 1000,
+    FIRST_HOLDER_MS = 10000,
+    STOP_PATIENCE_MS = 5000
+};
 
 struct daemon {
     const struct ct_daemon_options *options;
@@ -46,6 +53,8 @@ struct daemon {
     bool failing;
     bool rotating; /* new files were asked for, and are not there yet */
     bool stopping;
+    bool cut_short;                 /* the stop, though calls wait */
+    uint64_t progress_ms;           /* of a stop: when it began, or something was stored */
     char stamp[CT_LOG_STAMP_BYTES]; /* since when it fails, or not */
 };
 
@@ -298,7 +307,13 @@ static void on_batch(const struct ct_report *report, void *data)
     daemon->batch_ms = now_ms;
 
     if (daemon->stopping) {
-        if (failed || (!report->backlog && !ct_worker_busy(daemon->worker)))
+        if (report->rows > 0)
+            daemon->progress_ms = now_ms;
+        daemon->cut_short = report->backlog && now_ms - daemon->progress_ms > STOP_PATIENCE_MS;
+        if (daemon->cut_short)
+            ct_log(CT_LOG_stop_cut_short,
+                   "calls wait and cannot be stored: they stay in shared memory for the next daemon");
+        if (failed || daemon->cut_short || (!report->backlog && !ct_worker_busy(daemon->worker)))
             stop_loop(daemon);
         else
             batch_in(daemon, 0);
@@ -336,7 +351,7 @@ static void on_housekeeping(uv_timer_t *timer)
     look_around(daemon);
     tell_status(daemon);
     ct_log_catch_up(ct_monotonic_ns());
-    if (!daemon->failing)
+    if (!daemon->failing && !daemon->stopping)
         ct_worker_request(daemon->worker, true);
 }
 
@@ -414,6 +429,7 @@ static void begin_stop(struct daemon *daemon)
     if (daemon->stopping)
         return;
     daemon->stopping = true;
+    daemon->progress_ms = uv_now(&daemon->loop);
     ct_notify_say(&daemon->notify, "STOPPING=1");
     tell_status(daemon);
     ct_log(CT_LOG_stopping, "stopping: what was recorded is stored first");
@@ -494,7 +510,7 @@ static void stop_loop(struct daemon *daemon)
         next = p->next;
         /* With a database that cannot be written, what is left stays in shared memory for the next daemon;
          * the hooks have let go of it by then, even where no batch came to tell them. */
-        if (daemon->failing) {
+        if (daemon->failing || (daemon->cut_short && ct_process_has_backlog(p))) {
             ct_process_detach(p);
             p->path[0] = '\0';
         }

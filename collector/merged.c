@@ -20,8 +20,9 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
     for (uint64_t tries = 1, window = NEIGHBOURS;; tries++) {
         store->late_tries++;
         sqlite3_stmt *statement = ct_store_bind(store, FIND_CALL, VALUES((int64_t)wanted));
-        const bool stored = sqlite3_step(statement) == SQLITE_ROW;
+        bool stored = sqlite3_step(statement) == SQLITE_ROW;
         sqlite3_reset(statement);
+        stored |= ct_earlier_has(&store->earlier, &store->database, wanted);
         bool is_new = false;
         if (!stored && ct_intern_get(&store->late, &wanted, &is_new) == 0)
             store->out_of_memory = true;

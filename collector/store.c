@@ -286,6 +286,8 @@ static void forget_numbers(struct ct_store *store)
     const int64_t free_id = first_free(store, ct_sql_store_last_call);
     store->last_id = free_id > 0 ? (uint64_t)free_id - 1 : 0;
     store->ordered_ns = store->last_id;
+    const int64_t behind = first_free(store, ct_sql_store_earlier_until);
+    ct_earlier_begin(&store->earlier, behind > 0 ? (uint64_t)behind - 1 : 0);
     mark_numbers(store);
     store->deferred_bytes = 0;
     for (int i = 0; i < CT_BULK_COUNT; i++)
@@ -569,6 +571,7 @@ int ct_store_go_on(struct ct_store *store)
     }
     CT_TEST_POINT("store.going_on");
     finalize(store->statement);
+    ct_earlier_begin(&store->earlier, 0);
     ct_database_close(&store->database);
     CT_TEST_POINT("store.went_on");
     store->database = next;
@@ -598,6 +601,7 @@ void ct_store_close(struct ct_store *store)
         return;
     finalize(store->statement);
     sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    ct_earlier_begin(&store->earlier, 0);
     ct_database_close(&store->database);
     ct_intern_finish(&store->sites);
     ct_intern_finish(&store->shapes);

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "database.h"
+#include "earlier.h"
 #include "intern.h"
 #include "row_table.h"
 #include "store.h"
@@ -77,6 +78,7 @@ struct ct_store {
     struct ct_row_table merged; /* first: merged.c */
     struct ct_row_buffer bulk[CT_BULK_COUNT];
     struct ct_database database;
+    struct ct_earlier earlier;
     uint32_t log_pages; /* of the write-ahead log, where checkpoints are left to the caller */
     bool log_is_held;
     bool checkpoint_failed;

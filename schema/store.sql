@@ -283,6 +283,9 @@ SELECT max(end_ns)
   FROM (SELECT max(end_ns) AS end_ns FROM call
          UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns');
 
+-- name: earlier_until
+SELECT max(value) FROM meta WHERE key = 'earlier_files_until_ns';
+
 -- name: running
 SELECT process_id, pid, start_ticks,
        (SELECT segment.name FROM segment WHERE segment.process_id = process.process_id
