@@ -1,5 +1,6 @@
 #include "daemon.h"
 
+#include "clock_source.h"
 #include "command.h"
 #include "guard.h"
 #include "log.h"
@@ -51,7 +52,8 @@ struct daemon {
     uint64_t batch_ms; /* when the last batch came back, by the loop's clock */
     bool awake;        /* the pace timer runs or a batch is being made */
     bool failing;
-    bool rotating; /* new files were asked for, and are not there yet */
+    bool clock_doubted; /* by the kernel, since the session chose it */
+    bool rotating;      /* new files were asked for, and are not there yet */
     bool stopping;
     bool cut_short;                 /* the stop, though calls wait */
     uint64_t progress_ms;           /* of a stop: when it began, or something was stored */
@@ -345,10 +347,28 @@ static void on_doorbell(void *data)
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
 }
 
+/* The kernel may find out late that the processor's counter is not to be trusted. What is recorded goes on to
+ * be timed with it, and is as right as the anchors that are taken all the time. */
+static void check_clock(struct daemon *daemon)
+{
+    char source[CT_CLOCK_SOURCES_BYTES];
+    const bool doubted = daemon->session.control->clock == CT_CLOCK_COUNTER &&
+                         daemon->options->clock == CT_CLOCK_CHOSEN &&
+                         ct_clock_choose(source) != CT_CLOCK_COUNTER;
+    if (doubted && !daemon->clock_doubted)
+        ct_log(CT_LOG_clock_doubted,
+               "the kernel does not trust the processor's counter any more (its clock is %s): times go on to "
+               "be taken "
+               "by it, and may be off between processors; a new session has the kernel's clock",
+               source);
+    daemon->clock_doubted = doubted;
+}
+
 static void on_housekeeping(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     look_around(daemon);
+    check_clock(daemon);
     tell_status(daemon);
     ct_log_catch_up(ct_monotonic_ns());
     if (!daemon->failing && !daemon->stopping)
@@ -407,8 +427,10 @@ static void on_status(char *text, size_t bytes, void *data)
              (unsigned long long)last->late_total, (unsigned long long)last->expired_total,
              (unsigned long long)ct_watch_refused(daemon->watch), (unsigned long long)daemon->detached,
              (unsigned long long)last->batches_total,
-             daemon->session.control->clock == CT_CLOCK_COUNTER ? "counter" : "clock_gettime", layers,
-             *selection.calls ? selection.calls : "*", selection.sample,
+             daemon->session.control->clock != CT_CLOCK_COUNTER ? "clock_gettime"
+             : daemon->clock_doubted ? "counter, which the kernel does not trust any more"
+                                     : "counter",
+             layers, *selection.calls ? selection.calls : "*", selection.sample,
              *last->checkpoint_error ? last->checkpoint_error : "ok", (unsigned long long)last->waiting,
              daemon->stamp, daemon->failing ? last->error : "ok");
 }

@@ -1,0 +1,36 @@
+"""The kernel takes its trust in the processor's counter back: the log says so, `status` too, and calls go on to be stored."""
+import os
+import subprocess
+
+from cudatrace_test import DAEMON, Session, WORKLOADS, check, skip
+
+SOURCES = "/sys/devices/system/clocksource/clocksource0"
+if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"]).returncode != 0:
+    skip("no mount namespace is to be had")
+
+with Session() as s:
+    # What the kernel says, as this daemon sees it, is a file of ours.
+    current = s.dir / "current_clocksource"
+    available = s.dir / "available_clocksource"
+    current.write_text("tsc\n")
+    available.write_text("tsc hpet\n")
+    program = s.dir / "cudatraced"
+    program.write_text(f"#!/bin/sh\nmount --bind {current} {SOURCES}/current_clocksource &&\n"
+                       f"mount --bind {available} {SOURCES}/available_clocksource && exec {DAEMON} \"$@\"\n")
+    program.chmod(0o755)
+    wrapper = s.dir / "in_namespace"
+    wrapper.write_text(f"#!/bin/sh\nexec unshare -m --propagation private {program} \"$@\"\n")
+    wrapper.chmod(0o755)
+    s.daemon_program = wrapper
+    s.start_daemon()
+    s.run(WORKLOADS / "calls", "--calls", 100)
+    check("\nclock counter\n" in s.cudatrace("status").stdout, s.cudatrace("status").stdout)
+    current.write_text("hpet\n")
+    while "does not trust" not in s.cudatrace("status").stdout:
+        check(s.daemon.poll() is None, "the daemon ended")
+    s.run(WORKLOADS / "calls", "--calls", 100)
+    s.flush()
+    s.check_identity()
+    s.check_truth()
+    log = (s.dir / "daemon.log").read_text()
+    check(log.count("does not trust the processor's counter any more (its clock is hpet)") == 1, log)
