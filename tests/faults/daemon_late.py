@@ -44,6 +44,23 @@ for name in STOPPING:
         s.flush()
         s.check_all()
 
+# For more than a minute, by a program that makes so many calls a second and ends when it would without a daemon.
+if LONG:
+    with Deadly() as s, promise("daemon-stopped"):
+        s.start_daemon("--ring", "64K")
+        s.daemon.send_signal(signal.SIGSTOP)
+        s.is_stopped()
+        began = time.monotonic()
+        program = s.start(WORKLOADS / "calls", "--threads", 2, "--mix", "training", "--rate", 20000, "--burst", 20,
+                          "--calls", 20000 * 66, stdout=subprocess.DEVNULL)
+        equal(program.wait(DEADLINE_S), 0, "the program's status")
+        print(f"stopped for {time.monotonic() - began:.1f} s, of which the program has to take 66")
+        s.daemon.send_signal(signal.SIGCONT)
+        s.flush()
+        s.exact.add(program.pid)
+        s.check_all()
+        check_losses_by_function(s, s.exact)
+
 # Tools say what it is that they do not get an answer from, and give it up.
 with Deadly() as s:
     s.start_daemon()
