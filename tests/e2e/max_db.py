@@ -16,6 +16,9 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     held = workload(s, 20000, "--hold", hold)
     for _ in range(2):
         busy = [workload(s, 100000), workload(s, 100000)]
+        pids = ",".join(str(program.pid) for program in busy)
+        while s.flush() or value(s, f"SELECT count(*) FROM processes WHERE pid IN ({pids})") < len(busy):
+            pass  # a daemon that knows them is to be killed
         before = files(s)
         while files(s) == before:
             ended = busy[0].poll() is not None and busy[1].poll() is not None

@@ -36,7 +36,10 @@ for name, nth in GOING_ON.items():
         s.daemon.kill()
         s.daemon.wait()
         start_armed(s, name, nth)
+        # From its first call on it is in the trace: what it calls while no daemon is there fits its ring.
         busy = workload(s, 10000)
+        while s.flush() or not s.value("SELECT count(*) FROM processes WHERE pid = ?", busy.pid):
+            pass
         s.daemon.send_signal(signal.SIGHUP)
         expect_death(s, name)
         s.start_daemon("--ring", "16M")
