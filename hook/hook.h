@@ -1,19 +1,25 @@
 /* What the files of hook/ share. The way of a call: stub and trampoline (trampoline_<cpu>.S) → entry.c →
  * the real driver → entry.c, which writes the record (record.c when it is not a plain one).
  *
- *   wrap.c       the same way in one function, for plain calls and launches on x86-64; hot_record.h is what
- * the two share functions.c  the row of each driver function: its real address, its number in the segment,
- * its decoder runtime.c    the same for the runtime's functions, of which a process may hold several
- * libraries lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs process.c    the process's
- * segment: looking for a daemon, creating, forking, letting go thread.c     a thread's lane: taking and
- * giving back selection.c  which calls are recorded, and counting the others decode.c     what arguments
- * mean; decode_copy.c those of copies and sets, decode_graph.c of graphs, decode_memory.c of memory that is
- * got otherwise, decode_objects.c of calls that are about objects, decode_image.c of code, decode_runtime.c
- * of the runtime's functions names.c      kernels' names by handle graphs.c     what graphs consist of, and
- * which streams are being captured memory.c     which addresses are the device's nvtx.c       the
- * applications' own ranges: the entry points of NVTX; range.c what they do texts.c      texts that records
- * name by number; pool.c objects by number table.c      what is remembered by handle or address ioctl.c calls
- * of ioctl() on the driver's devices; ioctl_layout.c reads their structs
+ *   wrap.c       the same way in one function, for plain calls and launches on x86-64; what the two share
+ *                is in hot_record.h
+ *   functions.c  the row of each driver function: its real address, its number in the segment, its decoder
+ *   runtime.c    the same for the runtime's functions, of which a process may hold several libraries
+ *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
+ *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
+ *   describe.c   what a segment says of the program
+ *   thread.c     a thread's lane: taking and giving back
+ *   selection.c  which calls are recorded, and counting the others
+ *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs,
+ *                decode_memory.c of memory that is got otherwise, decode_objects.c of calls that are about
+ *                objects, decode_image.c of code, decode_runtime.c of the runtime's functions
+ *   names.c      kernels' names by handle
+ *   graphs.c     what graphs consist of, and which streams are being captured
+ *   memory.c     which addresses are the device's
+ *   nvtx.c       the applications' own ranges: the entry points of NVTX; range.c what they do
+ *   texts.c      texts that records name by number; pool.c objects by number
+ *   table.c      what is remembered by handle or address
+ *   ioctl.c      calls of ioctl() on the driver's devices; ioctl_layout.c reads their structs
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
  * no abort, no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked

@@ -30,8 +30,8 @@
  *  - An open call's words are stored with release, after `state` was for the call that stood there before:
  *    a consumer that finds `state` and `depth` unchanged behind its copy has one moment's (ct_lane_open()).
  *  - `wake` and `sleeping` are read by the producer after publishing, without a fence. A consumer that goes
- * to sleep therefore says so, and looks once more after CT_PUBLISH_SLACK_NS without taking that back: who
- * found it awake published before, and both sides' stores are seen by then, as above.
+ *    to sleep therefore says so, and looks once more after CT_PUBLISH_SLACK_NS without taking that back: who
+ *    found it awake published before, and both sides' stores are seen by then, as above.
  *
  * Models of all of this, which are searched for states that must not be, are in tests/model/. */
 #ifndef CT_PROTO_LANE_H
