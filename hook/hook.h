@@ -6,20 +6,16 @@
  *   functions.c  the row of each driver function: its real address, its number in the segment, its decoder
  *   runtime.c    the same for the runtime's functions, of which a process may hold several libraries
  *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
- *   process.c    the process's segment: looking for a daemon, creating, forking, letting go
- *   describe.c   what a segment says of the program
- *   thread.c     a thread's lane: taking and giving back
- *   selection.c  which calls are recorded, and counting the others
- *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs,
- *                decode_memory.c of memory that is got otherwise, decode_objects.c of calls that are about
- *                objects, decode_image.c of code, decode_runtime.c of the runtime's functions
- *   names.c      kernels' names by handle
- *   graphs.c     what graphs consist of, and which streams are being captured
- *   memory.c     which addresses are the device's
- *   nvtx.c       the applications' own ranges: the entry points of NVTX; range.c what they do
- *   texts.c      texts that records name by number; pool.c objects by number
- *   table.c      what is remembered by handle or address
- *   ioctl.c      calls of ioctl() on the driver's devices; ioctl_layout.c reads their structs
+ *   process.c    the process's segment: creating, forking, letting go; program.c is what it says of the
+ * program daemon.c     the daemon: looking for it, ringing thread.c     a thread's lane: taking and giving
+ * back selection.c  which calls are recorded, and counting the others decode.c     what arguments mean;
+ * decode_copy.c those of copies and sets, decode_graph.c of graphs, decode_memory.c of memory that is got
+ * otherwise, decode_objects.c of calls that are about objects, decode_image.c of code, decode_runtime.c of
+ * the runtime's functions names.c      kernels' names by handle graphs.c     what graphs consist of, and
+ * which streams are being captured memory.c     which addresses are the device's nvtx.c       the
+ * applications' own ranges: the entry points of NVTX; range.c what they do texts.c      texts that records
+ * name by number; pool.c objects by number table.c      what is remembered by handle or address ioctl.c calls
+ * of ioctl() on the driver's devices; ioctl_layout.c reads their structs
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
  * no abort, no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked
@@ -248,8 +244,24 @@ bool ct_runtime_known(const char *name);
 /* The stub for a function that dlsym found under `name`; NULL when it is not one of the rows. */
 void *ct_runtime_stub(const void *real, const char *name);
 
-/* ---- process.c ---- */
+/* ---- daemon.c ---- */
 extern struct ct_control *ct_control; /* of the session in use; NULL before the first attachment */
+
+/* Where a session's files are. */
+struct ct_place {
+    const char *dir, *session; /* the environment's */
+    uint32_t uid;              /* in their names */
+};
+/* False where the environment names no session or directory that can be. */
+bool ct_daemon_place(struct ct_place *place);
+/* Maps the control segment of the daemon there, a user's own before the system's; NULL when none serves. */
+struct ct_control *ct_daemon_find(const struct ct_place *place);
+/* Wakes the collector if it sleeps; true when it did. */
+bool ct_daemon_ring(void);
+/* In a fork's child: what its parent did is not done by it. */
+void ct_daemon_forget(void);
+
+/* ---- process.c ---- */
 extern bool ct_clock_is_counter;
 
 static inline uint64_t ct_now(void)
@@ -272,8 +284,6 @@ int ct_process_grow_ring(uint32_t index, uint64_t bytes);
 uint16_t ct_process_define(uint32_t row);
 /* Lets go of a segment that the collector gave up; the process is dormant afterwards. */
 void ct_process_detach(void);
-/* Wakes the collector if it sleeps; true when it did. */
-bool ct_process_ring_doorbell(void);
 /* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
 bool ct_process_may_allocate(void);
 /* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a handler of a
@@ -282,10 +292,10 @@ bool ct_process_may_allocate(void);
 bool ct_process_lock(void);
 void ct_process_unlock(void);
 
-/* ---- describe.c ---- */
+/* ---- program.c ---- */
 
 /* Fills in what /proc tells of the process `segment->pid`, which is this one. */
-void ct_describe_program(struct ct_segment *segment);
+void ct_program_describe(struct ct_segment *segment);
 
 /* ---- thread.c ---- */
 

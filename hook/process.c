@@ -1,9 +1,10 @@
-/* The process's segment: found a daemon, created, given up, started anew in a fork's child. Called by
- * thread.c, functions.c and record.c, never on the hot path.
+/* The process's segment: created for a daemon that daemon.c found, given up, started anew in a fork's child.
+ * Called by thread.c, functions.c and record.c, never on the hot path.
  *
  * No descriptor stays open between calls: a program that closes all of them (as daemons do) and gets the
  * number back for a file of its own must not have it written by us. The segment is opened again by name when
  * it has to grow, and is checked to be the same file. */
+#include "file_status.h"
 #include "hook.h"
 #include "quiet.h"
 #include "test_point.h"
@@ -16,13 +17,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-struct ct_control *ct_control;
 bool ct_clock_is_counter;
 
 static struct {
@@ -36,14 +34,12 @@ static struct {
     uint64_t lock_signals;      /* the holder's signal mask without the lock */
     struct quiet lock_quiet;
     uint64_t image_ns;
-    uint64_t absent_ns; /* first look since the start, or the last segment, that found no daemon; 0: none */
-    bool had_segment;
+    /* Since when calls may be in no segment: the first look that found no daemon, or the end of the last
+     * segment; 0: none are. */
+    uint64_t absent_ns;
     uint64_t inode, device;
-    _Atomic uint32_t rung; /* the sleep of the system's daemon for which this process has rung */
-    void *hold;            /* the mapping that holds the lock on the segment */
+    void *hold; /* the mapping that holds the lock on the segment */
     char path[CT_NAME_BYTES];
-    char bell_path[CT_NAME_BYTES];
-    char dir[CT_SHM_DIR_BYTES]; /* of `path` */
 } process;
 
 enum { LOOK_INTERVAL_NS = 1000000000, REFUSAL_INTERVAL_NS = 1000000000 };
@@ -132,14 +128,13 @@ static void start_anew(void)
     atomic_fetch_add(&process.epoch, 1);
     atomic_store(&process.next_look_ns, 0);
     atomic_store(&process.next_allocation_ns, 0);
-    atomic_store(&process.rung, 0);
+    ct_daemon_forget();
     atomic_store(&process.lock_owner, 0);
     process.hold = NULL; /* not mapped here */
     if (process.own)
         *process.own = 1;
     process.pid = (int32_t)syscall(SYS_getpid);
     process.absent_ns = 0;
-    process.had_segment = false;
     CT_TEST_POINT("process.child_dormant");
     ct_functions_forget_ids();
     ct_thread_forget();
@@ -218,115 +213,19 @@ __attribute__((visibility("default"))) pid_t _Fork(void)
     return child;
 }
 
-/* ---- the daemon ---- */
-
-static int file_status(int fd, struct stat *status)
-{
-    return (int)syscall(SYS_fstat, fd, status);
-}
-
-/* Where the session's files are. */
-struct place {
-    const char *dir, *session;
-    uint32_t uid;
-};
-
-/* From the environment; false where that names no session or directory. A relative one would be another after
- * chdir(). */
-static bool find_place(struct place *place)
-{
-    place->session = getenv(CT_SESSION_ENV);
-    if (!place->session || !*place->session)
-        place->session = CT_SESSION_DEFAULT;
-    place->dir = getenv(CT_SHM_DIR_ENV);
-    if (!place->dir || !*place->dir)
-        place->dir = CT_SHM_DIR;
-    place->uid = ct_session_uid();
-    return ct_session_valid(place->session) && place->dir[0] == '/' && strlen(place->dir) < CT_SHM_DIR_BYTES;
-}
-
-/* Maps a control segment if a daemon holds its lock: our own, or the system's, which is root's and can be
- * read only. `named` is the user in its name, `owner` whose it must be. A lock that shows its process is a
- * tool's. */
-static struct ct_control *map_control(const struct place *place, uint32_t named, uint32_t owner)
-{
-    const bool own = owner == geteuid();
-    char path[CT_NAME_BYTES];
-    ct_session_control_path(path, place->dir, named, place->session);
-    const int fd = open(path, (own ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return NULL;
-    struct ct_control *control = NULL;
-    struct stat status;
-    /* A daemon's lock is one for writing, which nobody can take who may only read. */
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    if (file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
-        (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
-        fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0) {
-        void *map = mmap(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
-        control = map == MAP_FAILED ? NULL : map;
-    }
-    close(fd);
-    if (control && (atomic_load(&control->closing) || control->magic != CT_CONTROL_MAGIC ||
-                    control->version != CT_PROTO_VERSION || control->bytes != sizeof(*control) ||
-                    (!own && !control->system))) {
-        munmap(control, sizeof(*control));
-        return NULL;
-    }
-    return control;
-}
-
-/* A user's own daemon of the session first, then the system's. */
-static struct ct_control *find_daemon(const struct place *place)
-{
-    struct ct_control *control = map_control(place, place->uid, (uint32_t)geteuid());
-    if (!control && geteuid() != 0)
-        control = map_control(place, 0, 0);
-    if (control && control->system)
-        ct_session_bell_path(process.bell_path, place->dir, 0, place->session);
-    return control;
-}
-
-/* One datagram for each sleep and process. No descriptor stays; a full queue says that others have rung; and
- * what cannot be sent (a filter of system calls) is seen by the daemon within a second. */
-static bool ring_system(const struct ct_control *control)
-{
-    const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
-    if (!sleep || atomic_exchange_explicit(&process.rung, sleep, memory_order_relaxed) == sleep)
-        return false;
-    const struct quiet quiet = quiet_begin();
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    memcpy(address.sun_path, process.bell_path, strlen(process.bell_path));
-    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0) {
-        sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address, sizeof(address));
-        close(fd);
-    }
-    quiet_end(quiet);
-    return true;
-}
-
-bool ct_process_ring_doorbell(void)
-{
-    struct ct_control *control = ct_control;
-    if (control->system)
-        return ring_system(control);
-    if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed) ||
-        !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
-        return false;
-    const struct quiet quiet = quiet_begin();
-    CT_TEST_POINT("process.ringing");
-    sem_post(&control->doorbell);
-    CT_TEST_POINT("process.rung");
-    quiet_end(quiet);
-    return true;
-}
-
 /* ---- the segment ---- */
 
 bool ct_process_may_allocate(void)
 {
     return coarse_ns() >= atomic_load_explicit(&process.next_allocation_ns, memory_order_relaxed);
+}
+
+/* Memory is not asked for again for a while; -error. */
+static int refuse(int error)
+{
+    atomic_store_explicit(&process.next_allocation_ns, coarse_ns() + REFUSAL_INTERVAL_NS,
+                          memory_order_relaxed);
+    return -error;
 }
 
 /* Makes a range touchable; 0 or -errno. A limit on the size of files is asked about first: passing it raises
@@ -342,10 +241,7 @@ static int allocate(int fd, uint64_t offset, uint64_t bytes)
         do
             error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
         while (error == EINTR);
-    if (error)
-        atomic_store_explicit(&process.next_allocation_ns, coarse_ns() + REFUSAL_INTERVAL_NS,
-                              memory_order_relaxed);
-    return -error;
+    return error ? refuse(error) : 0;
 }
 
 static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
@@ -364,12 +260,9 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
     CT_TEST_POINT("process.half_described");
     segment->held = held;
-    ct_describe_program(segment);
+    ct_program_describe(segment);
     segment->anchor = ct_anchor_read(3);
-    /* Where a thread let go of an earlier segment, others may have written to it after its last reader. */
-    segment->absent_ns = process.absent_ns     ? process.absent_ns
-                         : process.had_segment ? segment->anchor.monotonic_ns
-                                               : 0;
+    segment->absent_ns = process.absent_ns;
 
     struct ct_function *unknown = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
     strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);
@@ -381,13 +274,14 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
 }
 
 /* A file without a name, which it gets once it is complete: whoever is killed over it leaves nothing behind,
- * and the collector sees no half of it. `named`: where that cannot be had (Linux before 3.11, no /proc), it
- * has its name from the start, and the collector takes away what stays incomplete (collector/watch.c). */
-static int create_file(bool named)
+ * and the collector sees no half of it. Where that cannot be had (Linux before 3.11, no /proc), `dir` is
+ * NULL: it has its name from the start, and the collector takes away what stays incomplete
+ * (collector/watch.c). */
+static int create_file(const char *dir)
 {
-    if (named)
+    if (!dir)
         return open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return open(process.dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    return open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 }
 
 static bool give_name(int fd)
@@ -431,9 +325,9 @@ static bool hold_segment(int fd)
 }
 
 /* NULL when memory is refused, or no file without a name is to be had. */
-static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
+static struct ct_segment *make_segment(uint64_t ring_bytes, const char *dir)
 {
-    const int fd = create_file(named);
+    const int fd = create_file(dir);
     if (fd < 0)
         return NULL;
     CT_TEST_POINT("process.file_made");
@@ -441,7 +335,7 @@ static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
     void *map = MAP_FAILED;
     /* The header and the directory's first page; first, since it knows about limits. A umask may have taken
      * the owner's own rights, and the daemon's with them. */
-    if (file_status(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
+    if (ct_file_status(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
         allocate(fd, CT_LANE_OFFSET - 4096, 4096) == 0 && allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096) == 0) {
         CT_TEST_POINT("process.allocated");
         map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -453,7 +347,10 @@ static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
         process.device = status.st_dev;
         describe(map, ring_bytes, hold_segment(fd));
         CT_TEST_POINT("process.ready");
-        made = named || give_name(fd);
+        if (dir)
+            made = give_name(fd);
+        else /* an event, now that it is complete */
+            utimensat(AT_FDCWD, process.path, NULL, AT_SYMLINK_NOFOLLOW);
         CT_TEST_POINT("process.named");
     }
     close(fd);
@@ -461,22 +358,21 @@ static struct ct_segment *make_segment(uint64_t ring_bytes, bool named)
         return map;
     if (map != MAP_FAILED)
         munmap(map, CT_LANE_OFFSET);
-    if (named)
+    if (!dir)
         unlink(process.path);
     return NULL;
 }
 
-static struct ct_segment *create_segment(const struct place *place, const struct ct_control *control)
+static struct ct_segment *create_segment(const struct ct_place *place, const struct ct_control *control)
 {
     const uint64_t ring_bytes = control->ring_bytes;
     if (ring_bytes < CT_RING_BYTES_MIN || ring_bytes > CT_RING_BYTES_MAX || ring_bytes & (ring_bytes - 1))
         return NULL;
-    strcpy(process.dir, place->dir);
     ct_session_segment_path(process.path, place->dir, place->uid, place->session, control->system,
                             process.pid, ct_monotonic_ns());
-    struct ct_segment *segment = make_segment(ring_bytes, false);
+    struct ct_segment *segment = make_segment(ring_bytes, place->dir);
     if (!segment && ct_process_may_allocate())
-        segment = make_segment(ring_bytes, true);
+        segment = make_segment(ring_bytes, NULL);
     return segment;
 }
 
@@ -501,8 +397,8 @@ static struct ct_segment *look(void)
         ct_process_unlock();
         return segment;
     }
-    struct place place;
-    struct ct_control *control = find_place(&place) ? find_daemon(&place) : NULL;
+    struct ct_place place;
+    struct ct_control *control = ct_daemon_place(&place) ? ct_daemon_find(&place) : NULL;
     CT_TEST_POINT("process.looked");
     if (control) {
         ct_clock_is_counter = control->clock == CT_CLOCK_COUNTER;
@@ -518,20 +414,16 @@ static struct ct_segment *look(void)
         /* An earlier daemon's mapping may still be in a thread's hands: it stays. */
         ct_control = control;
         process.absent_ns = 0;
-        process.had_segment = true;
         CT_TEST_POINT("process.created");
         ct_functions_forget_ids();
         ct_selection_begin(segment);
         CT_TEST_POINT("process.selected");
         atomic_store_explicit(&process.segment, segment, memory_order_release);
         CT_TEST_POINT("process.current");
-        if (control->system)
-            utimensat(AT_FDCWD, process.path, NULL,
-                      AT_SYMLINK_NOFOLLOW); /* an event, now that it is complete */
-        else
+        if (!control->system)
             atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
         CT_TEST_POINT("process.counted");
-        ct_process_ring_doorbell();
+        ct_daemon_ring();
     } else if (control) {
         munmap(control, sizeof(*control));
     }
@@ -549,11 +441,12 @@ struct ct_segment *ct_process_segment(void)
     struct ct_segment *segment = ct_process_current();
     if (segment && process.pid == (int32_t)syscall(SYS_getpid))
         return segment;
-    if (is_borrower())
-        return NULL;
-    if (segment)
+    if (segment) {
+        if (is_borrower())
+            return NULL;
         start_anew(); /* the child of a bare clone() */
-    return look();
+    }
+    return look(); /* which a dormant process's calls come to: no system call before the second is over */
 }
 
 /* The segment's file, for a moment; -errno when it is not there or not ours. A process that has become
@@ -561,17 +454,13 @@ struct ct_segment *ct_process_segment(void)
 static int reopen(void)
 {
     const int fd = open(process.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) {
-        const int error = errno;
-        atomic_store_explicit(&process.next_allocation_ns, coarse_ns() + REFUSAL_INTERVAL_NS,
-                              memory_order_relaxed);
-        return -error;
-    }
+    if (fd < 0)
+        return refuse(errno);
     struct stat status;
-    if (file_status(fd, &status) == 0 && status.st_ino == process.inode && status.st_dev == process.device)
+    if (ct_file_status(fd, &status) == 0 && status.st_ino == process.inode && status.st_dev == process.device)
         return fd;
     close(fd);
-    return -ESTALE;
+    return refuse(ESTALE);
 }
 
 static int allocate_more(uint64_t offset, uint64_t bytes)
@@ -662,8 +551,10 @@ void ct_process_detach(void)
     /* Under the lock, since otherwise a segment for the next daemon could be made between the two, and its
      * lanes be abandoned; or a lane be added to this one behind them. */
     if (segment && ct_process_lock()) {
-        if (atomic_compare_exchange_strong(&process.segment, &segment, NULL))
+        if (atomic_compare_exchange_strong(&process.segment, &segment, NULL)) {
+            process.absent_ns = ct_monotonic_ns(); /* others may still write to it, behind its last reader */
             ct_thread_producers_abandon();
+        }
         ct_process_unlock();
     }
     CT_TEST_POINT("process.detached");

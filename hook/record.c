@@ -145,7 +145,7 @@ void ct_record_wake(struct ct_producer *producer)
         return;
     }
     ct_selection_follow(producer->segment);
-    if (ct_process_ring_doorbell() && producer->position >= wake)
+    if (ct_daemon_ring() && producer->position >= wake)
         producer->rung = wake;
     CT_TEST_POINT("record.woken");
 }

@@ -84,7 +84,7 @@ FAMILIES = [
         "process.looked": UNSEEN, "process.file_made": UNSEEN, "process.allocated": UNSEEN, "process.mapped": UNSEEN,
         "process.half_described": UNSEEN, "process.described": UNSEEN, "process.ready": UNSEEN,
         "process.named": OUT, "process.created": OUT, "process.selected": OUT, "process.current": OUT,
-        "process.counted": OUT, "process.ringing": OUT, "process.rung": OUT,
+        "process.counted": OUT, "daemon.ringing": OUT, "daemon.rung": OUT,
         "process.exiting": KEPT, "process.marked": KEPT,
     }),
     ("directory", "plain", CALLS, {
@@ -110,7 +110,7 @@ FAMILIES = [
     }),
 ]
 # Passed where the daemon sleeps, which it need not where others keep it awake.
-SLEEPERS = {"process.ringing", "process.rung"}
+SLEEPERS = {"daemon.ringing", "daemon.rung"}
 LATER = [random.randrange(2, 200) for _ in range(10)] if LONG else [3]
 
 

@@ -49,7 +49,7 @@ uint16_t ct_process_define(uint32_t row)
     (void)row;
     return 1;
 }
-bool ct_process_ring_doorbell(void)
+bool ct_daemon_ring(void)
 {
     return false;
 }

@@ -56,7 +56,7 @@ static uint64_t process_start(int32_t pid)
 
 /* Where the first thread has ended, /proc tells it of another one alone. (Not always by that one: qemu does
  * not make it up.) */
-void ct_describe_program(struct ct_segment *segment)
+void ct_program_describe(struct ct_segment *segment)
 {
     char path[64];
     segment->process_start = process_start(segment->pid);

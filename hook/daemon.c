@@ -1,0 +1,125 @@
+/* The session's daemon: found by its control segment, and rung for. Called by process.c; the ring by record.c
+ * too. */
+#include "file_status.h"
+#include "hook.h"
+#include "quiet.h"
+#include "test_point.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct ct_control *ct_control;
+
+static struct {
+    struct sockaddr_un address; /* without a path where that is too long for one */
+    _Atomic uint32_t rung;      /* the sleep for which this process has rung */
+} bell;                         /* of the system's daemon */
+
+/* A relative directory would be another after chdir(). */
+bool ct_daemon_place(struct ct_place *place)
+{
+    place->session = getenv(CT_SESSION_ENV);
+    if (!place->session || !*place->session)
+        place->session = CT_SESSION_DEFAULT;
+    place->dir = getenv(CT_SHM_DIR_ENV);
+    if (!place->dir || !*place->dir)
+        place->dir = CT_SHM_DIR;
+    place->uid = ct_session_uid();
+    return ct_session_valid(place->session) && place->dir[0] == '/' && strlen(place->dir) < CT_SHM_DIR_BYTES;
+}
+
+/* Maps a control segment if a daemon holds its lock: our own, or the system's, which is root's and can be
+ * read only. `named` is the user in its name, `owner` whose it must be. A lock that shows its process is a
+ * tool's. */
+static struct ct_control *map_control(const struct ct_place *place, uint32_t named, uint32_t owner)
+{
+    const bool own = owner == geteuid();
+    char path[CT_NAME_BYTES];
+    ct_session_control_path(path, place->dir, named, place->session);
+    const int fd = open(path, (own ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    struct ct_control *control = NULL;
+    struct stat status;
+    /* A daemon's lock is one for writing, which nobody can take who may only read. */
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    if (ct_file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
+        (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
+        fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0) {
+        void *map = mmap(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+        control = map == MAP_FAILED ? NULL : map;
+    }
+    close(fd);
+    if (control && (atomic_load(&control->closing) || control->magic != CT_CONTROL_MAGIC ||
+                    control->version != CT_PROTO_VERSION || control->bytes != sizeof(*control) ||
+                    (!own && !control->system))) {
+        munmap(control, sizeof(*control));
+        return NULL;
+    }
+    return control;
+}
+
+/* The daemon knew the directory by a name that fits. Here it may have a longer one: a container's, a link's.
+ */
+static void find_bell(const struct ct_place *place)
+{
+    char path[CT_NAME_BYTES];
+    ct_session_bell_path(path, place->dir, 0, place->session);
+    bell.address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (strlen(path) < sizeof(bell.address.sun_path))
+        strcpy(bell.address.sun_path, path);
+}
+
+struct ct_control *ct_daemon_find(const struct ct_place *place)
+{
+    struct ct_control *control = map_control(place, place->uid, (uint32_t)geteuid());
+    if (!control && geteuid() != 0)
+        control = map_control(place, 0, 0);
+    if (control && control->system)
+        find_bell(place);
+    return control;
+}
+
+void ct_daemon_forget(void)
+{
+    atomic_store(&bell.rung, 0);
+}
+
+/* One datagram for each sleep and process. No descriptor stays; a full queue says that others have rung; and
+ * what cannot be sent (a filter of system calls, a path too long) is seen by the daemon within a second. */
+static bool ring_system(const struct ct_control *control)
+{
+    const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
+    if (!sleep || atomic_exchange_explicit(&bell.rung, sleep, memory_order_relaxed) == sleep)
+        return false;
+    const struct quiet quiet = quiet_begin();
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&bell.address,
+               sizeof(bell.address));
+        close(fd);
+    }
+    quiet_end(quiet);
+    return true;
+}
+
+bool ct_daemon_ring(void)
+{
+    struct ct_control *control = ct_control;
+    if (control->system)
+        return ring_system(control);
+    if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed) ||
+        !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
+        return false;
+    const struct quiet quiet = quiet_begin();
+    CT_TEST_POINT("daemon.ringing");
+    sem_post(&control->doorbell);
+    CT_TEST_POINT("daemon.rung");
+    quiet_end(quiet);
+    return true;
+}
