@@ -30,8 +30,8 @@ struct ct_target ct_enter(struct ct_frame *frame)
 void ct_leave(struct ct_frame *frame)
 {
     const uint16_t id = atomic_load_explicit(&ct_rows[frame->row].leave_id, memory_order_relaxed);
-    const struct open open = { frame->start, frame->depth };
+    const struct open_call call = { frame->start, frame->depth };
     CT_TEST_POINT("entry.returned");
-    if (CT_UNLIKELY(!write_plain(frame->producer, id, &open, frame->result)))
+    if (CT_UNLIKELY(!write_plain(frame->producer, id, &call, frame->result)))
         ct_leave_slow(frame);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* What is known of a call on its way out. */
-struct open {
+struct open_call {
     uint64_t start;
     uint32_t depth;
 };
@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
 static inline __attribute__((always_inline)) struct ct_record *begin_record(struct ct_producer *self,
                                                                             uint16_t id, enum ct_kind kind,
                                                                             uint32_t slots,
-                                                                            const struct open *open)
+                                                                            const struct open_call *call)
 {
     const uint64_t position = self->position;
     ct_lane_announce(self->lane, position);
@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) struct ct_record *begin_record(stru
     struct ct_record *record =
         (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
     record->end = end;
-    record->span = ct_span(end - open->start, open->depth, 0);
+    record->span = ct_span(end - call->start, call->depth, 0);
     CT_TEST_POINT("hot_record.half_written");
     /* As one word, since compilers make three of it. */
     const uint32_t head = id | (uint32_t)kind << 16 | slots << 24;
@@ -55,18 +55,18 @@ static inline __attribute__((always_inline)) struct ct_record *begin_record(stru
 }
 
 static inline __attribute__((always_inline)) void finish_record(struct ct_producer *self, uint32_t slots,
-                                                                const struct open *open)
+                                                                const struct open_call *call)
 {
     struct ct_lane *lane = self->lane;
     const uint64_t position = self->position + slots;
     CT_TEST_POINT("hot_record.written");
     ct_lane_publish(lane, position);
     CT_TEST_POINT("hot_record.published");
-    ct_lane_leave(lane, open->depth);
+    ct_lane_leave(lane, call->depth);
     CT_TEST_POINT("hot_record.left");
     self->position = position;
     atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
-    self->depth = open->depth;
+    self->depth = call->depth;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     CT_TEST_POINT("hot_record.released");
@@ -76,14 +76,14 @@ static inline __attribute__((always_inline)) void finish_record(struct ct_produc
 
 /* The whole record of a call without a decoder. False: nothing is written. */
 static inline __attribute__((always_inline)) bool write_plain(struct ct_producer *self, uint16_t id,
-                                                              const struct open *open, uint64_t result)
+                                                              const struct open_call *call, uint64_t result)
 {
     if (CT_UNLIKELY(!id || !hold(self, 1)))
         return false;
-    struct ct_record *record = begin_record(self, id, CT_KIND_CALL, 1, open);
+    struct ct_record *record = begin_record(self, id, CT_KIND_CALL, 1, call);
     record->status = (int32_t)result;
     record->value = 0;
-    finish_record(self, 1, open);
+    finish_record(self, 1, call);
     return true;
 }
 

@@ -24,8 +24,8 @@
 
 typedef uint64_t word;
 
-static inline __attribute__((always_inline)) struct open enter(const struct ct_row *row,
-                                                               struct ct_producer *self, uintptr_t place)
+static inline __attribute__((always_inline)) struct open_call enter(const struct ct_row *row,
+                                                                    struct ct_producer *self, uintptr_t place)
 {
     CT_TEST_POINT("wrap.begun");
     const uint32_t depth = ct_depth_enter(self, place);
@@ -33,20 +33,20 @@ static inline __attribute__((always_inline)) struct open enter(const struct ct_r
     CT_TEST_POINT("wrap.clock_read");
     ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
     CT_TEST_POINT("wrap.entered");
-    return (struct open){ start, depth };
+    return (struct open_call){ start, depth };
 }
 
 /* What the trampoline would have laid out. */
 static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row, struct ct_producer *self,
-                                                       const struct open *open, word result, const word *args,
-                                                       const word *stack_args)
+                                                       const struct open_call *call, word result,
+                                                       const word *args, const word *stack_args)
 {
     struct ct_frame frame = {
         .stack_args = stack_args,
-        .start = open->start,
+        .start = call->start,
         .producer = self,
         .row = (uint32_t)(row - ct_rows),
-        .depth = open->depth,
+        .depth = call->depth,
         .result = result,
     };
     CT_TEST_POINT("wrap.slow");
@@ -58,32 +58,32 @@ static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row,
 
 /* A call without a decoder returned. */
 static inline __attribute__((always_inline)) word
-leave_plain(const struct ct_row *row, struct ct_producer *self, const struct open *open, word result)
+leave_plain(const struct ct_row *row, struct ct_producer *self, const struct open_call *call, word result)
 {
     const uint16_t id = atomic_load_explicit(&row->leave_id, memory_order_relaxed);
     CT_TEST_POINT("wrap.returned");
-    if (CT_LIKELY(write_plain(self, id, open, result)))
+    if (CT_LIKELY(write_plain(self, id, call, result)))
         return result;
-    return leave_slow(row, self, open, result, NULL, NULL);
+    return leave_slow(row, self, call, result, NULL, NULL);
 }
 
 word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
-    const struct open open = enter(row, self, place);
+    const struct open_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f);
-    return leave_plain(row, self, &open, result);
+    return leave_plain(row, self, &call, result);
 }
 
 /* With two words on the stack, as cudaLaunchKernel has them. */
 word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f, word g, word h)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
-    const struct open open = enter(row, self, place);
+    const struct open_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, g, h);
-    return leave_plain(row, self, &open, result);
+    return leave_plain(row, self, &call, result);
 }
 
 /* struct ct_launch as four words, the lower half of the first to be filled in: what comes in registers of 64
@@ -104,7 +104,7 @@ static inline word pair(word lower, word upper)
 /* Writes the record of a launch that succeeded, was not captured, and was of a kernel that this lane has
  * launched before. False: nothing is written. */
 static inline __attribute__((always_inline)) bool
-leave_launch(const struct ct_row *row, struct ct_producer *self, const struct open *open, word result,
+leave_launch(const struct ct_row *row, struct ct_producer *self, const struct open_call *call, word result,
              word function, word stream, const struct launch_words *launch)
 {
     const uint16_t id = atomic_load_explicit(&row->wrap_id, memory_order_relaxed);
@@ -118,7 +118,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
         return false;
     }
     CT_TEST_POINT("wrap.remembered");
-    struct ct_record *record = begin_record(self, id, CT_KIND_LAUNCH, 2, open);
+    struct ct_record *record = begin_record(self, id, CT_KIND_LAUNCH, 2, call);
     record->status = 0;
     record->value = stream == 0 && row->flags & CT_ROW_PER_THREAD ? 2 : stream;
     struct launch_words *payload = (struct launch_words *)(void *)(record + 1);
@@ -127,7 +127,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
     CT_TEST_POINT("wrap.half_written");
     payload->block_xy = launch->block_xy;
     payload->block_z_shared = launch->block_z_shared;
-    finish_record(self, 2, open);
+    finish_record(self, 2, call);
     return true;
 }
 
@@ -136,21 +136,21 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
 word ct_wrap_launch(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
-    const struct open open = enter(row, self, place);
+    const struct open_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, g, h, i, j, k);
     const struct launch_words launch = { pair(0, b), pair(c, d), pair(e, f), pair(g, h) };
-    if (CT_LIKELY(leave_launch(row, self, &open, result, a, i, &launch)))
+    if (CT_LIKELY(leave_launch(row, self, &call, result, a, i, &launch)))
         return result;
     const word args[] = { a, b, c, d, e, f }, stack_args[] = { g, h, i, j, k };
-    return leave_slow(row, self, &open, result, args, stack_args);
+    return leave_slow(row, self, &call, result, args, stack_args);
 }
 
 /* cuLaunchKernelEx: configuration, function, and what is not read. */
 word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
-    const struct open open = enter(row, self, place);
+    const struct open_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f);
     const struct ct_launch_config *config = (const struct ct_launch_config *)a;
@@ -158,9 +158,9 @@ word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
         const uint32_t *grid = config->grid, *block = config->block;
         const struct launch_words launch = { pair(0, grid[0]), pair(grid[1], grid[2]),
                                              pair(block[0], block[1]), pair(block[2], config->shared_bytes) };
-        if (CT_LIKELY(leave_launch(row, self, &open, result, b, config->stream, &launch)))
+        if (CT_LIKELY(leave_launch(row, self, &call, result, b, config->stream, &launch)))
             return result;
     }
     const word args[] = { a, b, c, d, e, f };
-    return leave_slow(row, self, &open, result, args, NULL);
+    return leave_slow(row, self, &call, result, args, NULL);
 }
