@@ -98,12 +98,17 @@ static void share_out(struct ct_collection *collection, struct ct_report *report
         if (!p->user || p->user->waiting <= share)
             continue;
         ct_process_hold_back(p, share, p->user->waiting);
-        if (!ct_report_holds(report, p->user->uid)) {
-            if (report->held_count < CT_HELD_MAX)
-                report->held[report->held_count] = p->user->uid;
-            report->held_count++;
-        }
+        ct_report_hold(report, p->user->uid);
     }
+}
+
+void ct_report_hold(struct ct_report *report, uint32_t uid)
+{
+    if (ct_report_holds(report, uid))
+        return;
+    if (report->held_count < CT_HELD_MAX)
+        report->held[report->held_count] = uid;
+    report->held_count++;
 }
 
 bool ct_report_holds(const struct ct_report *report, uint32_t uid)
@@ -113,6 +118,23 @@ bool ct_report_holds(const struct ct_report *report, uint32_t uid)
             return true;
     }
     return report->held_count > CT_HELD_MAX;
+}
+
+/* By the later one alone, all calls of a user whom the earlier one held may be stored; he hears so with the
+ * next. */
+void ct_report_add(struct ct_report *report, const struct ct_report *earlier)
+{
+    report->rows += earlier->rows;
+    if (earlier->flushed_ns > report->flushed_ns)
+        report->flushed_ns = earlier->flushed_ns;
+    for (uint32_t i = 0; i < earlier->held_count && i < CT_HELD_MAX; i++)
+        ct_report_hold(report, earlier->held[i]);
+    if (earlier->held_count > CT_HELD_MAX)
+        report->held_count = earlier->held_count;
+    struct ct_process **end = &report->gone;
+    while (*end)
+        end = &(*end)->next;
+    *end = earlier->gone;
 }
 
 /* All between begin and commit; 0 or -1. */
@@ -142,6 +164,10 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     if (collection->merge.count > 0)
         report->flushed_ns =
             ct_merge_peek(&collection->merge) > 0 ? ct_merge_peek(&collection->merge) - 1 : 0;
+    /* Nobody counts the segments of the system's session: of those made since the last look nothing is known.
+     */
+    if (collection->control->system && collection->looked_ns < report->flushed_ns)
+        report->flushed_ns = collection->looked_ns;
     EACH_PROCESS(p)
     {
         if (ct_process_save(p, batch) != 0)
@@ -195,11 +221,14 @@ static void sort_out(struct ct_collection *collection, struct ct_report *report)
     }
 }
 
+/* What memory says of rows that are gone again goes too. */
 static void undo(struct ct_collection *collection, struct ct_report *report)
 {
     memcpy(report->error, ct_store_error(collection->store), sizeof(report->error));
     ct_store_rollback(collection->store);
     EACH_PROCESS(p) ct_process_revert(p);
+    collection->orphans = true; /* whose end may have been in it */
+    collection->meta_written_ns = 0;
 }
 
 /* A piece of what is older than what is kept. A full batch is followed by a piece of twice its size, so that
@@ -274,7 +303,9 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     if (!collection->quiet)
         atomic_store_explicit(&collection->control->sleeping, 0, memory_order_relaxed);
     collection->next_file |= request->next_file;
-    if (request->detach)
+    /* Those too that were found since it was asked for. */
+    collection->detaching |= request->detach;
+    if (collection->detaching)
         EACH_PROCESS(p) ct_process_detach(p);
     if (request->flush_ns)
         /* The watermark lies a slack in the past, and has to reach the moment that was asked for. */

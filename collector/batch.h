@@ -38,8 +38,10 @@ struct ct_collection {
     struct ct_bounds bounds;
     uint64_t pruned_ns, go_on_after_ns; /* when files were looked through last; no next file before */
     bool next_file;                     /* was asked for, and not tried yet */
+    bool detaching;                     /* no process is to write to its segment any more */
 };
 
+/* What a batch is asked for; several requests for one batch are one. */
 struct ct_request {
     bool snapshot_open; /* open calls are to be saved */
     bool next_file;     /* the trace is to go on in its next file */
@@ -53,7 +55,7 @@ enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_HELD_MAX = 8 };
 struct ct_report {
     /* Users whose calls were left over, since they had more than their share: the first few of them. */
     uint32_t held[CT_HELD_MAX];
-    uint32_t held_count;
+    uint32_t held_count; /* beyond CT_HELD_MAX: it may be anybody's */
     uint64_t rows;                      /* stored */
     uint64_t flushed_ns;                /* all that returned before is stored; 0 when rows were left over */
     bool more;                          /* the batch was full: rows that could be stored were left */
@@ -76,8 +78,12 @@ struct ct_report {
     uint64_t log_bytes; /* of its write-ahead log */
 };
 
+/* Notes that calls of that user were left over. */
+void ct_report_hold(struct ct_report *report, uint32_t uid);
 /* Whether calls of that user may have been left over. */
 bool ct_report_holds(const struct ct_report *report, uint32_t uid);
+/* Adds what the report of the batch before said, of which nobody has heard. */
+void ct_report_add(struct ct_report *report, const struct ct_report *earlier);
 /* Makes a batch and adds to *report, whose sums go on. */
 void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report);

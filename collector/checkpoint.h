@@ -17,8 +17,8 @@ enum { CT_CHECKPOINT_PAGES = 4096 };
 #endif
 
 /* Starts the thread, and takes the checkpoints over from the store's commits: one when the log has so many
- * pages. `store` must outlive it. NULL
- * without a thread or a connection: the commits then go on to make checkpoints. */
+ * pages. `store` must outlive it. NULL without a thread or a connection: the commits then go on to make
+ * checkpoints. */
 struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store, uint32_t pages);
 /* To be called by the thread that commits, behind each commit. NULL is fine. */
 void ct_checkpointer_tend(struct ct_checkpointer *checkpointer);

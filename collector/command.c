@@ -79,8 +79,10 @@ static void answer(struct client *client, const char *text)
         return;
     }
     struct answer *reply = malloc(sizeof(*reply) + length);
-    if (!reply)
+    if (!reply) {
+        drop(client); /* who waits for it hears at least that none comes */
         return;
+    }
     reply->write.data = reply;
     memcpy(reply->text, text, length);
     const uv_buf_t buffer = uv_buf_init(reply->text, (unsigned int)length);
@@ -180,7 +182,7 @@ static void run_line(struct client *client)
         if (strncmp(client->line, commands_known[i].name, length) == 0 &&
             (client->line[length] == '\0' || client->line[length] == ' ')) {
             if (commands_known[i].right == OWNER && !is_owner(client))
-                answer(client, "error the system's daemon does this for root alone\n");
+                answer(client, "refused the system's daemon does this for root alone\n");
             else
                 commands_known[i].run(client);
             return;

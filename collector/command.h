@@ -1,6 +1,6 @@
 /* The daemon's command socket: one line in, an answer out. Loop thread. That of the system's daemon answers
- * all users: `flush`, `hold` and `release` do for them what they do for root, `status` says less, and no more
- * is theirs.
+ * all users: `flush`, `hold` and `release` do for them what they do for root, `status` says less, and what
+ * else they ask for is answered with `refused …`.
  *
  *   flush     ok | error …       all that was recorded before is in the database
  *   status    key value lines, then an empty one

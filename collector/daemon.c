@@ -2,6 +2,7 @@
 
 #include "clock_source.h"
 #include "command.h"
+#include "followed.h"
 #include "guard.h"
 #include "log.h"
 #include "notify.h"
@@ -12,7 +13,6 @@
 #include "worker.h"
 
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +43,9 @@ struct daemon {
     uv_timer_t pace, housekeeping, unused, flush_due;
     uv_signal_t term, interrupt, hangup;
     struct ct_notify notify;
-    struct followed *followed;
-    char database[4096]; /* the file that was in use at the start: its trace is read by it */
+    struct ct_followed followed;
+    char database[4096]; /* the file that was in use at the start: its trace is read by it. What is in use by
+                            now only the worker knows */
     struct ct_report last;
     uint32_t segments_seen;
     uint64_t detached; /* processes that broke a rule */
@@ -58,15 +59,6 @@ struct daemon {
     bool cut_short;                 /* the stop, though calls wait */
     uint64_t progress_ms;           /* of a stop: when it began, or something was stored */
     char stamp[CT_LOG_STAMP_BYTES]; /* since when it fails, or not */
-};
-
-/* A process whose end is waited for. */
-struct followed {
-    uv_poll_t poll;
-    struct daemon *daemon;
-    struct ct_process *process;
-    struct followed *next;
-    bool ended;
 };
 
 /* A line of what it does, for `systemctl status`. */
@@ -84,14 +76,14 @@ static void on_pace(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     /* What could not be written may be the open calls, which only some batches take. */
-    ct_worker_request(daemon->worker, daemon->failing);
+    ct_worker_request(daemon->worker, (struct ct_request){ .snapshot_open = daemon->failing });
 }
 
 static void batch_in(struct daemon *daemon, unsigned int ms)
 {
     daemon->awake = true;
     if (ms == 0)
-        ct_worker_request(daemon->worker, false);
+        ct_worker_request(daemon->worker, (struct ct_request){ 0 });
     else
         uv_timer_start(&daemon->pace, on_pace, ms, 0);
 }
@@ -108,48 +100,9 @@ static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_
 
 /* ---- processes ---- */
 
-static void note_end(struct followed *followed)
+static void on_end(void *data)
 {
-    if (followed->ended)
-        return;
-    followed->ended = true;
-    uv_poll_stop(&followed->poll);
-    atomic_store_explicit(&followed->process->dead, true, memory_order_release);
-}
-
-static void on_end(uv_poll_t *poll, int status, int events)
-{
-    (void)status, (void)events;
-    struct followed *followed = poll->data;
-    note_end(followed);
-    batch_in(followed->daemon, 0);
-}
-
-static bool is_same_process(const struct ct_process *one, const struct ct_process *other)
-{
-    return one->seen_pid == other->seen_pid && one->facts.pid == other->facts.pid &&
-           one->facts.process_start == other->facts.process_start;
-}
-
-/* Whether an image that is followed says that this one, which claims to be the same, is made up: it has not
- * been mapped by the process that has the other one. */
-static bool is_forged(const struct daemon *daemon, const struct ct_process *process)
-{
-    for (const struct followed *f = daemon->followed; f; f = f->next) {
-        if (is_same_process(f->process, process) && f->process->facts.image_ns == process->facts.image_ns)
-            return ct_process_hold(process) == CT_HOLD_NO && ct_process_hold(f->process) == CT_HOLD_YES;
-    }
-    return false;
-}
-
-/* A process that has become another program: the image before it is at its end, if it is so. */
-static void end_earlier_images(struct daemon *daemon, const struct ct_process *process)
-{
-    for (struct followed *f = daemon->followed; f; f = f->next) {
-        if (is_same_process(f->process, process) && f->process->facts.image_ns < process->facts.image_ns &&
-            ct_process_hold(f->process) != CT_HOLD_YES)
-            note_end(f);
-    }
+    batch_in(data, 0);
 }
 
 static const char *on_process(struct ct_process *process, void *data)
@@ -157,46 +110,21 @@ static const char *on_process(struct ct_process *process, void *data)
     struct daemon *daemon = data;
     if (process->seen_pid == getpid())
         return "it names the daemon";
-    if (is_forged(daemon, process))
+    if (ct_followed_disproves(&daemon->followed, process))
         return "the process that it names has another one";
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_process_found, "process %d is traced: %s", process->facts.pid,
            ct_log_quote(name, process->facts.exe));
-    end_earlier_images(daemon, process);
-    struct followed *followed = process->pidfd >= 0 ? calloc(1, sizeof(*followed)) : NULL;
-    if (followed) {
-        followed->daemon = daemon;
-        followed->process = process;
-        followed->next = daemon->followed;
-        daemon->followed = followed;
-        uv_poll_init(&daemon->loop, &followed->poll, process->pidfd);
-        followed->poll.data = followed;
-        process->loop_data = followed;
-        uv_poll_start(&followed->poll, UV_READABLE, on_end);
-    }
+    ct_followed_end_earlier_images(&daemon->followed, process);
+    ct_followed_add(&daemon->followed, process);
     ct_worker_adopt(daemon->worker, process);
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
     return NULL;
 }
 
-static void free_followed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 static void close_process(struct daemon *daemon, struct ct_process *process)
 {
-    struct followed *followed = process->loop_data;
-    if (followed) {
-        for (struct followed **link = &daemon->followed; *link; link = &(*link)->next) {
-            if (*link == followed) {
-                *link = followed->next;
-                break;
-            }
-        }
-        uv_poll_stop(&followed->poll);
-        uv_close((uv_handle_t *)&followed->poll, free_followed);
-    }
+    ct_followed_remove(&daemon->followed, process);
     char name[CT_LOG_NAME_BYTES];
     ct_log_quote(name, process->facts.exe);
     daemon->detached += process->broken != NULL;
@@ -217,7 +145,8 @@ static void find_segments(struct daemon *daemon)
 {
     const uint64_t now_ns = ct_monotonic_ns();
     const uint32_t segments = atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire);
-    ct_watch_scan(daemon->watch);
+    if (!ct_watch_scan(daemon->watch))
+        return; /* what may be there is not known: the next look tries again */
     ct_worker_adopted(daemon->worker, segments, now_ns);
     daemon->segments_seen = segments;
 }
@@ -233,11 +162,7 @@ static void find_new_segments(struct daemon *daemon)
 static void look_around(struct daemon *daemon)
 {
     find_segments(daemon);
-    for (struct followed *f = daemon->followed; f; f = f->next) {
-        struct pollfd end = { .fd = f->process->pidfd, .events = POLLIN };
-        if (!f->ended && poll(&end, 1, 0) == 1)
-            note_end(f);
-    }
+    ct_followed_look(&daemon->followed);
 }
 
 /* ---- batches ---- */
@@ -274,6 +199,44 @@ static bool holds(uint32_t uid, const void *report)
     return ct_report_holds(report, uid);
 }
 
+/* A stop goes on until nothing waits, or nothing more can be stored. */
+static void go_on_stopping(struct daemon *daemon, const struct ct_report *report)
+{
+    if (report->rows > 0)
+        daemon->progress_ms = daemon->batch_ms;
+    daemon->cut_short = report->backlog && daemon->batch_ms - daemon->progress_ms > STOP_PATIENCE_MS;
+    if (daemon->cut_short)
+        ct_log(CT_LOG_stop_cut_short,
+               "calls wait and cannot be stored: they stay in shared memory for the next daemon");
+    if (daemon->failing || daemon->cut_short || (!report->backlog && !ct_worker_busy(daemon->worker)))
+        stop_loop(daemon);
+    else
+        batch_in(daemon, 0);
+}
+
+/* When the next batch is due. */
+static void plan_next(struct daemon *daemon, const struct ct_report *report, uint64_t since_last_ms)
+{
+    const uint64_t flush_ns = ct_commands_waiting(daemon->commands);
+    if (daemon->failing) {
+        batch_in(daemon, RETRY_MS);
+    } else if (flush_ns) {
+        daemon->awake = true;
+        if (!uv_is_active((uv_handle_t *)&daemon->flush_due)) /* which asks for one behind its look around */
+            ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
+    } else if (report->more) {
+        batch_in(daemon, 0);
+    } else if (report->rows > 0 || report->backlog || report->expiring) {
+        daemon->empty_batches = 0;
+        batch_in(daemon, pace_ms(report, since_last_ms));
+    } else if (++daemon->empty_batches < 2) {
+        batch_in(daemon, PACE_MS);
+    } else {
+        uv_timer_stop(&daemon->pace);
+        daemon->awake = false;
+    }
+}
+
 static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
@@ -304,37 +267,12 @@ static void on_batch(const struct ct_report *report, void *data)
                report->processes);
     CT_TEST_POINT("daemon.answering");
     ct_commands_flushed(daemon->commands, report->flushed_ns, holds, report, failed ? report->error : NULL);
-    const uint64_t waiting = ct_commands_waiting(daemon->commands);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
     daemon->batch_ms = now_ms;
-
-    if (daemon->stopping) {
-        if (report->rows > 0)
-            daemon->progress_ms = now_ms;
-        daemon->cut_short = report->backlog && now_ms - daemon->progress_ms > STOP_PATIENCE_MS;
-        if (daemon->cut_short)
-            ct_log(CT_LOG_stop_cut_short,
-                   "calls wait and cannot be stored: they stay in shared memory for the next daemon");
-        if (failed || daemon->cut_short || (!report->backlog && !ct_worker_busy(daemon->worker)))
-            stop_loop(daemon);
-        else
-            batch_in(daemon, 0);
-    } else if (failed) {
-        batch_in(daemon, RETRY_MS);
-    } else if (waiting) {
-        daemon->awake = true;
-        ct_worker_request_flush(daemon->worker, waiting);
-    } else if (report->more) {
-        batch_in(daemon, 0);
-    } else if (report->rows > 0 || report->backlog || report->expiring) {
-        daemon->empty_batches = 0;
-        batch_in(daemon, pace_ms(report, since_last_ms));
-    } else if (++daemon->empty_batches < 2) {
-        batch_in(daemon, PACE_MS);
-    } else {
-        uv_timer_stop(&daemon->pace);
-        daemon->awake = false;
-    }
+    if (daemon->stopping)
+        go_on_stopping(daemon, report);
+    else
+        plan_next(daemon, report, since_last_ms);
 }
 
 static void on_doorbell(void *data)
@@ -352,9 +290,11 @@ static void on_doorbell(void *data)
 static void check_clock(struct daemon *daemon)
 {
     char source[CT_CLOCK_SOURCES_BYTES];
-    const bool doubted = daemon->session.control->clock == CT_CLOCK_COUNTER &&
-                         daemon->options->clock == CT_CLOCK_CHOSEN &&
-                         ct_clock_choose(source) != CT_CLOCK_COUNTER;
+    if (daemon->session.control->clock != CT_CLOCK_COUNTER || daemon->options->clock != CT_CLOCK_CHOSEN)
+        return;
+    const bool doubted = ct_clock_choose(source) != CT_CLOCK_COUNTER;
+    if (!*source)
+        return; /* it cannot be read now */
     if (doubted && !daemon->clock_doubted)
         ct_log(CT_LOG_clock_doubted,
                "the kernel does not trust the processor's counter any more (its clock is %s): times go on to "
@@ -372,7 +312,7 @@ static void on_housekeeping(uv_timer_t *timer)
     tell_status(daemon);
     ct_log_catch_up(ct_monotonic_ns());
     if (!daemon->failing && !daemon->stopping)
-        ct_worker_request(daemon->worker, true);
+        ct_worker_request(daemon->worker, (struct ct_request){ .snapshot_open = true });
 }
 
 /* ---- commands ---- */
@@ -381,7 +321,8 @@ static void on_flush_due(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     look_around(daemon);
-    ct_worker_request_flush(daemon->worker, ct_commands_waiting(daemon->commands));
+    ct_worker_request(daemon->worker,
+                      (struct ct_request){ .flush_ns = ct_commands_waiting(daemon->commands) });
 }
 
 /* Users may flush as often as they like: in the system's session the look around is one for all who asked
@@ -395,7 +336,7 @@ static void on_flush(uint64_t flush_ns, void *data)
         return;
     }
     look_around(daemon);
-    ct_worker_request_flush(daemon->worker, flush_ns);
+    ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
 static void on_status_for_others(char *text, size_t bytes, void *data)
@@ -457,8 +398,7 @@ static void begin_stop(struct daemon *daemon)
     ct_log(CT_LOG_stopping, "stopping: what was recorded is stored first");
     ct_session_hide(&daemon->session);
     find_segments(daemon);
-    ct_worker_detach_all(daemon->worker);
-    ct_worker_request_flush(daemon->worker, ct_monotonic_ns());
+    ct_worker_request(daemon->worker, (struct ct_request){ .detach = true, .flush_ns = ct_monotonic_ns() });
 }
 
 static void on_stop(void *data)
@@ -478,7 +418,7 @@ static void rotate(struct daemon *daemon)
     daemon->rotating = true;
     ct_notify_reloading(&daemon->notify);
     ct_log(CT_LOG_rotated, "asked for new files: the log goes on in a new one if it was moved away");
-    ct_worker_request_next_file(daemon->worker);
+    ct_worker_request(daemon->worker, (struct ct_request){ .next_file = true });
 }
 
 /* From a terminal that goes, a hang-up means the end, as it does for every program; otherwise it is
@@ -530,12 +470,13 @@ static void stop_loop(struct daemon *daemon)
         ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive, left, NULL);
     for (struct ct_process *p = left, *next; p; p = next) {
         next = p->next;
-        /* With a database that cannot be written, what is left stays in shared memory for the next daemon;
-         * the hooks have let go of it by then, even where no batch came to tell them. */
-        if (daemon->failing || (daemon->cut_short && ct_process_has_backlog(p))) {
-            ct_process_detach(p);
+        /* The hooks have let go by then, even where no batch came to tell them. What was to be stored, and is
+         * not since the database cannot be written or the segment was found behind the last batch, stays in
+         * shared memory for the next daemon. */
+        ct_process_detach(p);
+        const bool was_read = p->registered && !daemon->cut_short;
+        if (daemon->failing || (!was_read && ct_process_has_backlog(p)))
             p->path[0] = '\0';
-        }
         close_process(daemon, p);
     }
     CT_TEST_POINT("daemon.let_go");
@@ -567,6 +508,7 @@ static int start(struct daemon *daemon, char *message)
                daemon->database, options->database);
     ct_log_stamp(daemon->stamp);
     uv_loop_init(&daemon->loop);
+    ct_followed_init(&daemon->followed, &daemon->loop, on_end, daemon);
     uv_timer_init(&daemon->loop, &daemon->pace);
     uv_timer_init(&daemon->loop, &daemon->housekeeping);
     uv_timer_init(&daemon->loop, &daemon->unused);
@@ -637,7 +579,7 @@ int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void
     on_ready(data);
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_serving, "serving session %s, database %s", daemon.session.name,
-           ct_log_quote(name, ct_store_path(daemon.store)));
+           ct_log_quote(name, daemon.database));
     tell_status(&daemon);
     ct_notify_say(&daemon.notify, "READY=1");
     uv_run(&daemon.loop, UV_RUN_DEFAULT);

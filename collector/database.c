@@ -47,18 +47,49 @@ void ct_database_share(const struct ct_private_readers *who)
     readers = *who;
 }
 
-/* SQLite gives the mode of the database, and as root its group, to what it makes beside it, whatever the
- * umask is: so the database comes first. */
+/* What SQLite keeps of a database, itself first: it gives the mode of that one, and as root its group, to
+ * what it makes beside it, whatever the umask is. */
+static const char *const parts[] = { "", "-journal", "-wal", "-shm" };
+enum { PARTS = sizeof(parts) / sizeof(parts[0]), PART_BYTES = sizeof(((struct ct_database *)0)->path) + 16 };
+
+static void name_part(char file[PART_BYTES], const char *path, size_t part)
+{
+    snprintf(file, PART_BYTES, "%s%s", path, parts[part]);
+}
+
 static int own(const char *path, const struct ct_private_readers *who, char *message)
 {
-    static const char *const ends[] = { "", "-journal", "-wal", "-shm" };
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-        char file[4096 + 16], reason[4096 + 256];
-        snprintf(file, sizeof(file), "%s%s", path, ends[i]);
+    for (size_t i = 0; i < PARTS; i++) {
+        char file[PART_BYTES], reason[PART_BYTES + 256];
+        name_part(file, path, i);
         if (ct_private_own(file, who, reason, sizeof(reason)) != 0)
             return fail(message, "%s: remove it, or name another file with --db", reason);
     }
     return 0;
+}
+
+/* From the first of its parts on: 0 for all, 1 for what lies beside it. */
+static void remove_parts(const char *path, size_t first)
+{
+    for (size_t i = first; i < PARTS; i++) {
+        char file[PART_BYTES];
+        name_part(file, path, i);
+        unlink(file);
+    }
+}
+
+/* What a file and its log take on the disk. */
+static uint64_t bytes_of(const char *path)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < PARTS; i++) {
+        char file[PART_BYTES];
+        struct stat status;
+        name_part(file, path, i);
+        if (strcmp(parts[i], "-shm") != 0 && stat(file, &status) == 0)
+            bytes += (uint64_t)status.st_blocks * 512;
+    }
+    return bytes;
 }
 
 int ct_database_own(const char *path, char message[CT_STORE_MESSAGE_BYTES])
@@ -81,42 +112,39 @@ static int follow_link(char path[4096], char *message)
     return 0;
 }
 
-static void read_line(const char *path, char *text, size_t bytes)
+/* 0 or -errno; without /proc, all boots are one. */
+static int read_boot_id(char boot_id[CT_BOOT_ID_BYTES])
 {
-    FILE *file = fopen(path, "re");
-    if (!file || !fgets(text, (int)bytes, file))
-        text[0] = '\0';
-    if (file)
-        fclose(file);
-    text[strcspn(text, "\n")] = '\0';
+    boot_id[0] = '\0';
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!file)
+        return errno == ENOENT ? 0 : -errno;
+    const bool got = fgets(boot_id, CT_BOOT_ID_BYTES, file) != NULL;
+    fclose(file);
+    boot_id[strcspn(boot_id, "\n")] = '\0';
+    return got ? 0 : -EIO;
 }
 
-static void read_boot_id(char boot_id[64])
-{
-    read_line("/proc/sys/kernel/random/boot_id", boot_id, 64);
-}
-
-static void remove_file(const char *path)
-{
-    static const char *const parts[] = { "", "-wal", "-shm" };
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        char file[sizeof(((struct ct_database *)0)->path) + 8];
-        snprintf(file, sizeof(file), "%s%s", path, parts[i]);
-        unlink(file);
-    }
-}
-
-static int query_text(sqlite3 *connection, const char *sql, char *text, size_t bytes)
+/* The first column of the first row, "" where there is none; `key` is the query's parameter, NULL for none.
+ */
+static int query_text(sqlite3 *connection, const char *sql, const char *key, char *text, size_t bytes)
 {
     sqlite3_stmt *statement;
     text[0] = '\0';
     int rc = sqlite3_prepare_v2(connection, sql, -1, &statement, NULL);
+    if (rc == SQLITE_OK && key)
+        rc = sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
     if (rc == SQLITE_OK && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
         const unsigned char *value = sqlite3_column_text(statement, 0);
         snprintf(text, bytes, "%s", value ? (const char *)value : "");
     }
     sqlite3_finalize(statement);
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : rc;
+}
+
+static int query_meta(sqlite3 *connection, const char *key, char *text, size_t bytes)
+{
+    return query_text(connection, "SELECT value FROM meta WHERE key = ?1", key, text, bytes);
 }
 
 static int give_up(void *data)
@@ -144,10 +172,13 @@ static int count_objects(const char *path, int flags, sqlite3 **connection, char
 {
     sqlite3_close(*connection);
     const int rc = sqlite3_open_v2(path, connection, flags, NULL);
+    if (!*connection)
+        return rc; /* memory is short */
     sqlite3_busy_timeout(*connection, 2000);
     distrust(*connection);
     sqlite3_progress_handler(*connection, STEPS_MAX, give_up, NULL); /* `meta` may be a view without end */
-    return rc == SQLITE_OK ? query_text(*connection, "SELECT count(*) FROM sqlite_master", text, bytes) : rc;
+    return rc == SQLITE_OK ? query_text(*connection, "SELECT count(*) FROM sqlite_master", NULL, text, bytes)
+                           : rc;
 }
 
 enum verdict { REFUSED = -1, EMPTY, OURS, OTHER_BOOT };
@@ -174,7 +205,7 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
         return REFUSED;
     errno = 0;
     sqlite3 *connection = NULL;
-    char application[32], version[32], objects[32], boot[64];
+    char application[32], version[32], objects[32], boot[CT_BOOT_ID_BYTES];
     int rc = count_objects(path, SQLITE_OPEN_READONLY, &connection, objects, sizeof(objects));
     /* A journal that a killed daemon left as it made the file is to be rolled back first. */
     if (rc == SQLITE_READONLY)
@@ -184,8 +215,8 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
         verdict =
             (enum verdict)fail(message, "'%s' is no readable database (%s): name another file with --db",
                                path, ct_database_problem(connection));
-    } else if (query_text(connection, "PRAGMA application_id", application, sizeof(application)) != 0 ||
-               query_text(connection, "PRAGMA user_version", version, sizeof(version)) != 0) {
+    } else if (query_text(connection, "PRAGMA application_id", NULL, application, sizeof(application)) != 0 ||
+               query_text(connection, "PRAGMA user_version", NULL, version, sizeof(version)) != 0) {
         verdict = (enum verdict)fail(message, "cannot read '%s': %s", path, ct_database_problem(connection));
     } else if (strtol(application, NULL, 10) != CT_APPLICATION_ID) {
         verdict =
@@ -198,8 +229,7 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
                                      "'%s' was written by a newer cudatrace (schema %s, this one knows %d): "
                                      "update cudatrace, or name another file with --db",
                                      path, version, CT_SCHEMA_VERSION);
-    } else if (query_text(connection, "SELECT value FROM meta WHERE key = 'boot_id'", boot, sizeof(boot)) !=
-               0) {
+    } else if (query_meta(connection, "boot_id", boot, sizeof(boot)) != 0) {
         verdict = (enum verdict)fail(message, "'%s' is damaged (%s): name another file with --db", path,
                                      ct_database_problem(connection));
     } else if (strcmp(boot, boot_id) != 0 || strtol(version, NULL, 10) < CT_SCHEMA_VERSION) {
@@ -236,16 +266,6 @@ static int lock(struct ct_database *database, bool *created, char *message)
     database->lock_fd = fd;
     CT_TEST_POINT("database.locked");
     return 0;
-}
-
-static void remove_side_files(const struct ct_database *database)
-{
-    static const char *const suffix[] = { "-wal", "-shm", "-journal" };
-    char path[sizeof(database->path) + 16];
-    for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
-        snprintf(path, sizeof(path), "%s%s", database->path, suffix[i]);
-        unlink(path);
-    }
 }
 
 static int set_meta_text(sqlite3 *connection, const char *key, const char *value)
@@ -306,8 +326,10 @@ static int connect_to(struct ct_database *database, char *message)
     sqlite3 **connection = &database->connection;
     errno = 0;
     int rc = sqlite3_open_v2(database->path, connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    sqlite3_busy_timeout(*connection, 5000);
-    distrust(*connection);
+    if (*connection) { /* else memory is short */
+        sqlite3_busy_timeout(*connection, 5000);
+        distrust(*connection);
+    }
     /* Synchronous NORMAL: a power cut may cost the last commits and never the database. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(
@@ -327,12 +349,10 @@ static int connect_to(struct ct_database *database, char *message)
 static int fill(struct ct_database *database, const char *past, char *message)
 {
     sqlite3 *connection = database->connection;
-    char boot_id[64];
-    read_boot_id(boot_id);
     char *attach = past ? sqlite3_mprintf("ATTACH %Q AS past", past) : NULL;
     int rc = attach ? sqlite3_exec(connection, attach, NULL, NULL, NULL) : SQLITE_OK;
     if (rc == SQLITE_OK)
-        rc = create(connection, database->session, boot_id, past ? ct_sql_carry : NULL);
+        rc = create(connection, database->session, database->boot_id, past ? ct_sql_carry : NULL);
     if (rc == SQLITE_OK && attach)
         rc = sqlite3_exec(connection, "DETACH past", NULL, NULL, NULL);
     sqlite3_free(attach);
@@ -346,7 +366,7 @@ static void take_back(struct ct_database *database, bool created)
 {
     ct_database_close(database);
     if (created)
-        remove_file(database->path);
+        remove_parts(database->path, 0);
 }
 
 /* Makes file `number` the one in use; REFUSED, or EMPTY for no matter what is in it. */
@@ -362,13 +382,11 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
  * gone on with. What is empty behind the newest was being made when its daemon was killed. */
 static enum verdict find(struct ct_database *database, char *message)
 {
-    char boot_id[64];
-    read_boot_id(boot_id);
     const uint32_t newest = ct_trace_file_before(database->trace, UINT32_MAX);
     enum verdict verdict = EMPTY;
     uint32_t number = newest;
     while (number > 0 && (verdict = name_file(database, number, message)) != REFUSED &&
-           (verdict = inspect(database->path, boot_id, message)) == EMPTY)
+           (verdict = inspect(database->path, database->boot_id, message)) == EMPTY)
         number = ct_trace_file_before(database->trace, number);
     if (verdict == OTHER_BOOT) {
         number++;
@@ -379,27 +397,23 @@ static enum verdict find(struct ct_database *database, char *message)
     return verdict == REFUSED || name_file(database, number, message) == REFUSED ? REFUSED : verdict;
 }
 
-int ct_database_open(struct ct_database *database, const char *path, const char *session,
-                     char message[CT_STORE_MESSAGE_BYTES])
+/* Makes the file that it names the one that is written: locked, ours alone, open and, unless it is OURS
+ * already, filled; with what `past` has, a file's name, where it goes on from that one. After a failure
+ * nothing is left of it. */
+static int take(struct ct_database *database, enum verdict verdict, const char *past, char *message)
 {
-    *database = (struct ct_database){ .lock_fd = -1 };
-    if (strlen(path) + 16 > sizeof(database->path))
-        return fail(message, "the path of the database is too long");
-    snprintf(database->trace, sizeof(database->trace), "%s", path);
-    snprintf(database->session, sizeof(database->session), "%s", session);
-    const enum verdict verdict = find(database, message);
     bool created = false;
-    /* Also where the database is still to be made: what would be taken away again after a failure is ours. */
-    if (verdict == REFUSED || own(database->path, NULL, message) != 0 ||
-        lock(database, &created, message) != 0)
+    /* Looked at first: what would be taken away again after a failure is ours. */
+    if (own(database->path, NULL, message) != 0 || lock(database, &created, message) != 0)
         return -1;
     /* What lies beside a new file is of one that was deleted: its readers may still share a -shm. */
     if (created)
-        remove_side_files(database);
+        remove_parts(database->path, 1);
     if (ct_database_own(database->path, message) == 0 && connect_to(database, message) == 0 &&
-        (verdict == OURS || fill(database, NULL, message) == 0) &&
+        (verdict == OURS || fill(database, past, message) == 0) &&
         ct_database_own(database->path, message) == 0) {
-        if (sqlite3_exec(database->connection, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL) == SQLITE_OK)
+        if (sqlite3_exec(database->connection, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL) == SQLITE_OK &&
+            query_meta(database->connection, "series", database->series, sizeof(database->series)) == 0)
             return 0;
         fail(message, "cannot write database '%s': %s", database->path,
              ct_database_problem(database->connection));
@@ -408,11 +422,31 @@ int ct_database_open(struct ct_database *database, const char *path, const char 
     return -1;
 }
 
-bool ct_database_in_place(const struct ct_database *database)
+int ct_database_open(struct ct_database *database, const char *path, const char *session,
+                     char message[CT_STORE_MESSAGE_BYTES])
+{
+    *database = (struct ct_database){ .lock_fd = -1 };
+    if (strlen(path) + 16 > sizeof(database->path))
+        return fail(message, "the path of the database is too long");
+    snprintf(database->trace, sizeof(database->trace), "%s", path);
+    snprintf(database->session, sizeof(database->session), "%s", session);
+    const int error = read_boot_id(database->boot_id);
+    if (error)
+        return fail(message, "cannot tell this boot from others: %s", strerror(-error));
+    const enum verdict verdict = find(database, message);
+    return verdict == REFUSED ? -1 : take(database, verdict, NULL, message);
+}
+
+static bool is_same_file(const char *path, int fd)
 {
     struct stat named, held;
-    return stat(database->path, &named) == 0 && fstat(database->lock_fd, &held) == 0 &&
-           named.st_ino == held.st_ino && named.st_dev == held.st_dev;
+    return stat(path, &named) == 0 && fstat(fd, &held) == 0 && named.st_ino == held.st_ino &&
+           named.st_dev == held.st_dev;
+}
+
+bool ct_database_in_place(const struct ct_database *database)
+{
+    return is_same_file(database->path, database->lock_fd);
 }
 
 void ct_database_close(struct ct_database *database)
@@ -434,23 +468,12 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
     next->lock_fd = -1;
     if (name_file(next, past->number + 1, message) == REFUSED)
         return -1;
-    char boot_id[64];
-    read_boot_id(boot_id);
-    const enum verdict verdict = inspect(next->path, boot_id, message);
+    const enum verdict verdict = inspect(next->path, next->boot_id, message);
     if (verdict == REFUSED)
         return -1;
     if (verdict != EMPTY)
         return fail(message, "'%s' is another trace's: the trace cannot go on in it", next->path);
-    bool created = false;
-    if (own(next->path, NULL, message) != 0 || lock(next, &created, message) != 0)
-        return -1;
-    if (created)
-        remove_side_files(next);
-    if (ct_database_own(next->path, message) == 0 && connect_to(next, message) == 0 &&
-        fill(next, past->path, message) == 0 && ct_database_own(next->path, message) == 0)
-        return 0;
-    take_back(next, created);
-    return -1;
+    return take(next, EMPTY, past->path, message);
 }
 
 void ct_database_discard(struct ct_database *next)
@@ -458,67 +481,61 @@ void ct_database_discard(struct ct_database *next)
     take_back(next, true);
 }
 
-/* What a file and its log take on the disk. */
-static uint64_t bytes_of(const char *path)
+/* What lies where an earlier file was may be a FIFO by now, another user's or another trace's, or a link to
+ * the file in use. */
+sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t number, bool with_log,
+                                  char path[4096])
 {
-    static const char *const parts[] = { "", "-wal" };
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        char file[sizeof(((struct ct_database *)0)->path) + 8];
-        struct stat status;
-        snprintf(file, sizeof(file), "%s%s", path, parts[i]);
-        if (stat(file, &status) == 0)
-            bytes += (uint64_t)status.st_blocks * 512;
+    char reason[CT_STORE_MESSAGE_BYTES], place[PATH_MAX], log[PATH_MAX + 8], series[CT_SERIES_BYTES];
+    if (!ct_trace_file(path, sizeof(database->path), database->trace, number) ||
+        follow_link(path, reason) != 0 || own(path, NULL, reason) != 0 || !realpath(path, place) ||
+        is_same_file(place, database->lock_fd))
+        return NULL;
+    snprintf(log, sizeof(log), "%s-wal", place);
+    const int access_flag = with_log && access(log, F_OK) == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    sqlite3 *connection = NULL;
+    if (sqlite3_open_v2(place, &connection, access_flag | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL) ==
+        SQLITE_OK) {
+        distrust(connection);
+        sqlite3_progress_handler(connection, STEPS_MAX, give_up,
+                                 NULL); /* its tables may be views without end */
+        if (query_meta(connection, "series", series, sizeof(series)) == 0 && *series &&
+            strcmp(series, database->series) == 0)
+            return connection;
     }
-    return bytes;
+    sqlite3_close(connection);
+    return NULL;
 }
 
 /* An earlier file that is of the series, opened for a moment: its log, if readers left one, is written into
- * it, and *until_ns is when the last call of the files before it returned, 0 when none did. What lies there
- * by now may be a FIFO, or another user's. */
-static bool tend(const char *path, const char *series, uint64_t *until_ns)
+ * it, and *until_ns is when the last call of the files before it returned, 0 when none did. */
+static bool tend(const struct ct_database *database, uint32_t number, char path[4096], uint64_t *until_ns)
 {
-    char reason[CT_STORE_MESSAGE_BYTES];
-    if (own(path, NULL, reason) != 0)
+    char until[32];
+    sqlite3 *connection = ct_database_open_earlier(database, number, true, path);
+    if (!connection)
         return false;
-    char wal[sizeof(((struct ct_database *)0)->path) + 8], text[CT_SERIES_BYTES] = "", until[32] = "";
-    sqlite3 *connection = NULL;
-    snprintf(wal, sizeof(wal), "%s-wal", path);
-    const bool has_log = access(wal, F_OK) == 0;
-    if (sqlite3_open_v2(path, &connection, has_log ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, NULL) ==
-        SQLITE_OK) {
-        distrust(connection);
-        sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL);
-        query_text(connection, "SELECT value FROM meta WHERE key = 'series'", text, sizeof(text));
-        query_text(connection, "SELECT value FROM meta WHERE key = 'earlier_files_until_ns'", until,
-                   sizeof(until));
-    }
-    const bool ours = *text && strcmp(text, series) == 0;
+    query_meta(connection, "earlier_files_until_ns", until, sizeof(until));
+    *until_ns = strtoull(until, NULL, 10);
     sqlite3_progress_handler(connection, 0, NULL, NULL);
-    if (ours && has_log)
+    if (!sqlite3_db_readonly(connection, "main"))
         sqlite3_wal_checkpoint_v2(connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     sqlite3_close(connection);
-    *until_ns = strtoull(until, NULL, 10);
-    return ours;
+    return true;
 }
 
 void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint64_t keep_from_ns,
                        void (*on_removed)(const char *path))
 {
-    char series[CT_SERIES_BYTES], until[32] = "", path[sizeof(database->path)];
-    if (query_text(database->connection, "SELECT value FROM meta WHERE key = 'series'", series,
-                   sizeof(series)) != 0 ||
-        query_text(database->connection, "SELECT value FROM meta WHERE key = 'earlier_files_until_ns'", until,
-                   sizeof(until)) != 0)
+    char until[32], path[sizeof(database->path)];
+    if (query_meta(database->connection, "earlier_files_until_ns", until, sizeof(until)) != 0)
         return;
     uint64_t total = bytes_of(database->path), last_call_ns = strtoull(until, NULL, 10);
     uint32_t files = 1;
     bool goes = false;
     for (uint32_t number = database->number; (number = ct_trace_file_before(database->trace, number)) != 0;) {
         uint64_t until_ns;
-        char reason[CT_STORE_MESSAGE_BYTES];
-        if (!ct_trace_file(path, sizeof(path), database->trace, number) || follow_link(path, reason) != 0 ||
-            !tend(path, series, &until_ns))
+        if (!tend(database, number, path, &until_ns))
             break;
         total += bytes_of(path);
         /* Whatever comes before one that goes, goes too: what is left has no gap. */
@@ -526,7 +543,7 @@ void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint6
                 (keep_from_ns && last_call_ns < keep_from_ns);
         if (goes) {
             CT_TEST_POINT("database.removing");
-            remove_file(path);
+            remove_parts(path, 0);
             on_removed(path);
         }
         last_call_ns = until_ns;

@@ -5,8 +5,11 @@
 
 #include "private_file.h"
 #include "store.h"
+#include "trace_files.h"
 
 #include <sqlite3.h>
+
+enum { CT_BOOT_ID_BYTES = 64 };
 
 struct ct_database {
     sqlite3 *connection;
@@ -15,6 +18,8 @@ struct ct_database {
     uint32_t number;  /* of the file in use, as trace_files.h counts them */
     char path[4096];  /* its name */
     char session[64]; /* whose */
+    char boot_id[CT_BOOT_ID_BYTES];
+    char series[CT_SERIES_BYTES]; /* meta.series: all files of the trace have it */
 };
 
 /* Who may read the databases that are opened from here on: their owner alone unless this is called. */
@@ -33,6 +38,11 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
                        char message[CT_STORE_MESSAGE_BYTES]);
 /* Closes and removes a file that ct_database_follow() made and that is not to be used. */
 void ct_database_discard(struct ct_database *next);
+/* Opens an earlier file of the trace, whose name goes to `path`, read-only, or to be written where `with_log`
+ * is set and it has a log. Nothing that its schema brings along runs, and no query without end. NULL for what
+ * is not there, not ours alone, no file of this trace, or the one in use. The caller closes it. */
+sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t number, bool with_log,
+                                  char path[4096]);
 /* Takes away the oldest files of the series that `database` goes on, until what is left has at most `bytes`
  * and can be read as one (CT_SERIES_FILES_MAX), and each file has a call that returned at `keep_from_ns` or
  * later; 0 for no such bound. What readers have left in logs of earlier files is written into them. The file

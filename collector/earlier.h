@@ -4,7 +4,6 @@
 #define CT_EARLIER_H
 
 #include "database.h"
-#include "trace_files.h"
 
 struct ct_earlier {
     uint64_t until_ns; /* none of their calls returned later; 0: there are no such files */

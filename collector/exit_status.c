@@ -1,16 +1,13 @@
 #include "exit_status.h"
 
 #include "namespace.h"
+#include "proc_file.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* From <linux/pidfd.h> of Linux 6.15: the status is there once the parent has asked for it. */
 struct pidfd_info {
@@ -31,31 +28,17 @@ static bool ask_pidfd(int pidfd, int *status)
     return true;
 }
 
-/* Fields 22 and 52 of a zombie's /proc/PID/stat. The latter is 0 to those who may not look at the process:
- * who may not see its namespace either. */
+/* A zombie's exit code is 0 to those who may not look at the process: who may not see its namespace either.
+ */
 static bool ask_zombie(int32_t pid, uint64_t start_ticks, int *status)
 {
-    char path[64], name[16], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    char name[16];
+    struct ct_proc_stat stat;
     snprintf(name, sizeof(name), "%d", pid);
-    const int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0)
+    if (pid <= 0 || ct_proc_stat(pid, &stat) != 0 || !stat.first_ended || ct_namespace_of(name) == 0 ||
+        (start_ticks != 0 && stat.start_ticks != start_ticks))
         return false;
-    const ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *field = strrchr(text, ')');
-    const bool ended = field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0);
-    if (!ended || ct_namespace_of(name) == 0)
-        return false;
-    bool same = start_ticks == 0;
-    for (int i = 0; field && i < 50; i++) {
-        same |= i == 20 && strtoull(field, NULL, 10) == start_ticks;
-        field = strchr(field + 1, ' ');
-    }
-    if (!field || !same)
-        return false;
-    *status = (int)strtol(field, NULL, 10);
+    *status = stat.exit_code;
     return true;
 }
 

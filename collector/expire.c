@@ -10,7 +10,7 @@
 /* Reads a number; *found says whether there was one, and not NULL. 0 or -1. */
 static int read_number(struct ct_store *store, sqlite3_stmt *statement, int64_t *number, bool *found)
 {
-    const int rc = sqlite3_step(statement);
+    const int rc = ct_store_step(statement);
     *found = rc == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL;
     if (*found)
         *number = sqlite3_column_int64(statement, 0);

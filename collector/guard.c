@@ -1,5 +1,6 @@
 #include "guard.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -24,15 +25,19 @@ static bool put_zeros(uintptr_t from, size_t bytes)
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;
+    const int error = errno;
     const uintptr_t fault = (uintptr_t)info->si_addr;
     for (struct ct_guard *guard = atomic_load(&guards); guard; guard = guard->next) {
         const uintptr_t begin = atomic_load(&guard->begin);
-        if (begin == 0 || fault < begin || fault >= begin + atomic_load(&guard->bytes))
+        const size_t bytes = atomic_load(&guard->bytes);
+        /* One that another thread gives a new range meanwhile is none for this fault: the length of one and
+         * the begin of the other would be a range that nobody has. */
+        if (begin == 0 || fault < begin || fault - begin >= bytes || atomic_load(&guard->begin) != begin)
             continue;
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = fault & ~(page - 1);
-        if (put_zeros(from, begin + atomic_load(&guard->bytes) - from) ||
-            put_zeros(begin, atomic_load(&guard->bytes))) {
+        if (put_zeros(from, begin + bytes - from) || put_zeros(begin, bytes)) {
             atomic_store(&guard->poisoned, true);
+            errno = error;
             return;
         }
     }

@@ -1,21 +1,32 @@
 #include "intern.h"
 
+#include "clock.h"
+
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { SLOTS_FIRST = 1024 };
 
 void ct_intern_init(struct ct_intern *intern, size_t key_bytes, size_t limit, int64_t first)
 {
-    *intern = (struct ct_intern){ .key_bytes = key_bytes, .limit = limit, .next = first };
+    *intern =
+        (struct ct_intern){ .key_bytes = key_bytes, .limit = limit, .next = first, .seed = ct_hash_seed() };
 }
 
-static uint64_t hash(const uint64_t *key, size_t words)
+uint64_t ct_hash_seed(void)
 {
-    uint64_t h = 0;
-    for (size_t i = 0; i < words; i++) {
-        h = (h ^ key[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        h ^= h >> 32;
+    uint64_t seed;
+    return getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed) ? seed : ct_monotonic_ns();
+}
+
+/* Both halves of each product: what differs between two keys reaches all bits, by way of the seed. */
+static uint64_t hash(const struct ct_intern *intern, const uint64_t *key)
+{
+    uint64_t h = intern->seed;
+    for (size_t i = 0; i < intern->key_bytes / 8; i++) {
+        const unsigned __int128 product = (unsigned __int128)(h ^ key[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        h = (uint64_t)product ^ (uint64_t)(product >> 64);
     }
     return h;
 }
@@ -38,7 +49,7 @@ static bool grow(struct ct_intern *intern)
         const uint64_t *from = old + i * words;
         if (!from[0])
             continue;
-        size_t place = hash(from + 1, words - 1);
+        size_t place = hash(intern, from + 1);
         while (slot_at(intern, place)[0])
             place++;
         memcpy(slot_at(intern, place), from, words * sizeof(*from));
@@ -50,8 +61,7 @@ static bool grow(struct ct_intern *intern)
 int64_t ct_intern_get(struct ct_intern *intern, const void *key, bool *is_new)
 {
     *is_new = false;
-    const size_t words = intern->key_bytes / 8;
-    const uint64_t h = hash(key, words);
+    const uint64_t h = hash(intern, key);
     if (intern->slots) {
         for (size_t i = h;; i++) {
             const uint64_t *slot = slot_at(intern, i);

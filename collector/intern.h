@@ -13,8 +13,12 @@ struct ct_intern {
     size_t limit;     /* entries */
     size_t count, mask;
     uint64_t *slots; /* each: number (0: empty), then the key */
+    uint64_t seed;
     int64_t next;
 };
+
+/* What a hash begins with, so that no program can make up keys or texts that all have one place. */
+uint64_t ct_hash_seed(void);
 
 /* Numbers start at `first`, 1 or more. */
 void ct_intern_init(struct ct_intern *intern, size_t key_bytes, size_t limit, int64_t first);

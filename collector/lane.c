@@ -16,7 +16,6 @@ enum {
        then. */
     ANNOUNCE_PATIENCE_NS = 100000000,
     SILENCE_PATIENCE_NS = 500000000, /* ten batches in a row that found it announcing */
-    STATUS_NOT_READY = 600,          /* of driver and runtime: an answer, no failure */
 };
 
 #define DISTRUST_NS UINT64_C(60000000000) /* how long a user's threads are not waited for */
@@ -163,8 +162,20 @@ const void *ct_lane_source_payload(const struct ct_lane_source *source)
     return slot_at(source) + CT_SLOT_BYTES;
 }
 
+/* What the thread did since its sums were saved last. */
+static void sum_up(struct ct_lane_source *source)
+{
+    if (source->sums.calls > 0)
+        ct_store_defer(source->batch->store, CT_ADD_TO_THREAD, 3,
+                       (const int64_t[]){ source->place.thread_id, (int64_t)source->sums.calls,
+                                          (int64_t)source->sums.driver_ns },
+                       NULL);
+    source->sums.calls = source->sums.driver_ns = 0;
+}
+
 static void set_thread(struct ct_lane_source *source, uint32_t tid, const char *name)
 {
+    sum_up(source);
     source->place.tid = tid;
     source->place.thread_id = ct_store_thread(source->batch->store, source->process->process_id, tid, name);
     memset(source->known, 0, sizeof(source->known));
@@ -308,8 +319,12 @@ static void take(struct ct_source *base, struct ct_row *row)
     /* What was asked for and refused moved nothing. */
     if (row->has_bytes && record->status == 0)
         total->bytes = row->bytes < INT64_MAX - total->bytes ? total->bytes + row->bytes : INT64_MAX;
-    total->failed += record->status != 0 && record->status != STATUS_NOT_READY;
+    total->failed += ct_status_is_failure(record->status);
     total->calls++;
+    ct_process_count(process, source->batch, record, row);
+    source->sums.calls++;
+    if (function->is_driver && row->duration_ns < INT64_MAX - source->sums.driver_ns)
+        source->sums.driver_ns += row->duration_ns;
 
     source->last_start = start;
     source->place.position += record->slots;
@@ -371,6 +386,7 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
 
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
 {
+    sum_up(source);
     if (save_losses(source, batch) != 0)
         return -1;
     if (source->place.position == source->committed.position &&
@@ -423,6 +439,7 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     source->place = source->committed;
     source->peeked = false;
     source->buffer_slots = 0;
+    source->sums.calls = source->sums.driver_ns = 0;
     ct_lane_source_forget_sites(source);
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }

@@ -38,7 +38,6 @@ struct ct_lane_source {
     } opened[CT_OPEN_MAX]; /* the starts of calls that were seen open, by depth: converted while it was recent
                             */
     uint64_t silent_ns;    /* no record older than this is to come */
-    uint64_t looked_ns;    /* as much would have been known at the last look, had it been silent then */
     uint64_t announced_at; /* position at which the lane was found announcing */
     uint64_t announced_since_ns;
     uint64_t announced_silent_ns; /* batch->silent_ns when it was found so last */
@@ -47,6 +46,9 @@ struct ct_lane_source {
     bool ended;             /* head is where the process ended */
 
     struct ct_known_site known[CT_KNOWN_SITES]; /* of place.thread_id, by function */
+    struct {
+        uint64_t calls, driver_ns;
+    } sums; /* of place.thread_id, in this batch */
 
     uint32_t tenancy;
     uint64_t loss_base[CT_LOSS_COUNT]; /* of earlier owners */

@@ -2,7 +2,9 @@
 
 #include "clock.h"
 #include "private_file.h"
+#include "utf8.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -39,7 +41,7 @@ static const struct {
 static struct {
     pthread_mutex_t lock;
     const char *path;
-    enum ct_log_level level;
+    _Atomic enum ct_log_level level; /* read without the lock */
     struct {
         uint64_t since_ns; /* the first line of this minute */
         uint32_t said, left_out;
@@ -48,7 +50,9 @@ static struct {
 
 void ct_log_to(const char *path)
 {
+    pthread_mutex_lock(&state.lock);
     state.path = path;
+    pthread_mutex_unlock(&state.lock);
 }
 
 void ct_log_stamp(char stamp[CT_LOG_STAMP_BYTES])
@@ -88,40 +92,20 @@ const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name)
     return quoted;
 }
 
-/* Bytes of the letter at `text` if it may stand in a line as it is: UTF-8 that neither moves a terminal's
- * cursor nor turns the direction of what follows. Otherwise 0. */
-static size_t letter_bytes(const uint8_t *text)
-{
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    if (text[0] < 0x80)
-        return text[0] >= 0x20 && text[0] != 0x7f;
-    if (text[0] < 0xc2 || text[0] > 0xf4)
-        return 0;
-    const size_t bytes = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    uint32_t code = text[0] & (0x7fU >> bytes);
-    for (size_t i = 1; i < bytes; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3f);
-    }
-    const bool valid = code >= least[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    const bool moves = code < 0xa0 || (code >= 0x200e && code <= 0x200f) ||
-                       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-    return valid && !moves ? bytes : 0;
-}
-
+/* A line stays a line, and says nothing to the terminal that shows it. */
 static void make_printable(const char *text, char *out, size_t bytes)
 {
     size_t n = 0;
-    while (*text && n + 5 < bytes) {
-        const size_t letter = letter_bytes((const uint8_t *)text);
-        if (letter) {
+    for (size_t left = strlen(text); left > 0 && n + 5 < bytes;) {
+        uint32_t point;
+        const size_t letter = ct_utf8_next(text, left, &point);
+        const bool plain = letter > 0 && !ct_utf8_steers(point);
+        const size_t taken = plain ? letter : 1;
+        if (plain)
             memcpy(out + n, text, letter);
-            n += letter;
-            text += letter;
-        } else {
-            n += (size_t)snprintf(out + n, bytes - n, "\\x%02x", (unsigned char)*text++);
-        }
+        n += plain ? letter : (size_t)snprintf(out + n, bytes - n, "\\x%02x", (unsigned char)*text);
+        text += taken;
+        left -= taken;
     }
     out[n] = '\0';
 }
@@ -188,6 +172,7 @@ void ct_log_catch_up(uint64_t now_ns)
 void ct_log(enum ct_log_kind kind, const char *format, ...)
 {
     char text[TEXT_BYTES], line[TEXT_BYTES];
+    const int error = errno; /* the caller's, who may have more to say about it */
     if (kinds[kind].level > state.level)
         return;
     va_list arguments;
@@ -208,4 +193,5 @@ void ct_log(enum ct_log_kind kind, const char *format, ...)
         state.minute[kind].left_out++;
     }
     pthread_mutex_unlock(&state.lock);
+    errno = error;
 }

@@ -118,6 +118,18 @@ static bool parse_group(const char *text, struct ct_private_readers *readers)
     return true;
 }
 
+/* Whoever started it with one of the three closed would have the lock of the database, say, opened as
+ * standard error, and lines of the log written to it. */
+static void open_standard_files(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 /* The parent of a background daemon waits for one byte: 0 for ready; else the exit status, and the sentence
  * was printed. */
 struct readiness {
@@ -134,12 +146,13 @@ static void on_ready(void *data)
     if (write(readiness->fd, &ready, 1) != 1)
         ct_log(CT_LOG_nobody_waited, "nobody waited for the start");
     close(readiness->fd);
+    /* First, since the worker may have something to say meanwhile. */
+    ct_log_to(readiness->log_path);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
     close(null);
-    ct_log_to(readiness->log_path);
 }
 
 static int run(const struct ct_daemon_options *options, const struct readiness *readiness)
@@ -227,6 +240,7 @@ int main(int argc, char **argv)
         { "version", no_argument, NULL, VERSION },
         { 0 },
     };
+    open_standard_files();
     const char *database = "trace.db";
     struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT,
                                          .ring_bytes = CT_RING_BYTES_DEFAULT,
@@ -252,8 +266,7 @@ int main(int argc, char **argv)
             break;
         case RING:
             options.ring_bytes = parse_size(optarg);
-            if (options.ring_bytes < CT_RING_BYTES_MIN || options.ring_bytes > CT_RING_BYTES_MAX ||
-                options.ring_bytes & (options.ring_bytes - 1))
+            if (!ct_ring_bytes_valid(options.ring_bytes))
                 return wrong("--ring %s: wants a power of two from 64K to 256M", optarg);
             break;
         case KEEP:

@@ -11,8 +11,9 @@
 enum { LATE_TRIES_MAX = 50000 };
 
 /* A free call_id at or before `wanted` for a late row: neither stored nor given to another of this batch. Not
- * after it, where rows that are still to come may want it, unless there are no more before it. Goes further
- * the more are taken, since a process may say of all its calls that they returned at one time. */
+ * after it, where rows that are still to come may want it, unless there are no more before it, and never
+ * after the rows in order, whose next one would be refused. Goes further the more are taken, since a process
+ * may say of all its calls that they returned at one time. */
 static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
 {
     enum { NEIGHBOURS = 16 };
@@ -30,7 +31,8 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
             return wanted;
         uint64_t back = tries;
         if (tries >= NEIGHBOURS) {
-            window += window / 2;
+            if (window < store->ordered_ns / 2)
+                window += window / 2;
             back = (store->late_tries * UINT64_C(0x9e3779b97f4a7c15) >> 16) % window;
         }
         wanted = back < from ? from - back : 1 + back - from;

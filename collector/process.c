@@ -77,6 +77,7 @@ static int sync_functions(struct ct_process *process, struct ct_batch *batch)
         if (ct_store_function(batch->store, layer, is_translated ? translated : name, category,
                               &process->functions[i].function_id) != 0)
             return -1;
+        process->functions[i].is_driver = entry.layer == CT_LAYER_DRIVER;
         process->function_count = i + 1;
     }
     return 0;
@@ -251,8 +252,10 @@ int ct_process_add(struct ct_process *process, struct ct_batch *batch, struct ct
     if (sync_functions(process, batch) != 0)
         return -1;
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
-        if (ct_merge_add(merge, &process->lanes[i]->source) != 0)
+        if (ct_merge_add(merge, &process->lanes[i]->source) != 0) {
+            ct_store_short_of_memory(batch->store);
             return -1;
+        }
     }
     return 0;
 }
@@ -355,6 +358,40 @@ static int save_unlaned(struct ct_process *process, struct ct_batch *batch)
     return 0;
 }
 
+/* ---- counts of a batch ---- */
+
+/* The key: the function's entry, whether it is a status, and that or the duration's bucket. */
+static uint64_t tally_key(uint32_t entry, bool is_status, uint32_t value)
+{
+    return (uint64_t)entry << 33 | (uint64_t)is_status << 32 | value;
+}
+
+void ct_process_count(struct ct_process *process, struct ct_batch *batch, const struct ct_record *record,
+                      const struct ct_row *row)
+{
+    bool counted = ct_tally_add(&process->tally,
+                                tally_key(record->function, false, ct_duration_bucket(row->duration_ns)), row->end_ns);
+    if (ct_status_is_failure(record->status))
+        counted &= ct_tally_add(&process->tally, tally_key(record->function, true, (uint32_t)record->status),
+                                row->end_ns);
+    if (!counted)
+        ct_store_short_of_memory(batch->store);
+}
+
+struct save_counts {
+    struct ct_process *process;
+    struct ct_store *store;
+};
+
+static int save_count(const struct ct_tally_count *count, void *data)
+{
+    const struct save_counts *to = data;
+    const int64_t function_id = to->process->functions[count->key >> 33].function_id;
+    if (count->key >> 32 & 1)
+        return ct_store_add_failure(to->store, to->process->process_id, function_id, (int32_t)count->key, count);
+    return ct_store_add_duration(to->store, to->process->process_id, function_id, (uint32_t)count->key, count);
+}
+
 int ct_process_save(struct ct_process *process, struct ct_batch *batch)
 {
     /* It has not so much as a segment to its name. */
@@ -369,6 +406,9 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch)
         if (save_unsent(process, batch, i) != 0)
             return -1;
     }
+    if (ct_tally_each(&process->tally, save_count, &(struct save_counts){ process, batch->store }) != 0)
+        return -1;
+    ct_tally_clear(&process->tally);
     CT_TEST_POINT("process.counted");
     for (uint32_t i = 0; i < process->lane_count; i++) {
         if (ct_lane_source_save(process->lanes[i], batch) != 0)
@@ -414,6 +454,7 @@ void ct_process_revert(struct ct_process *process)
         process->functions[i].total = (struct ct_total_facts){ 0 };
         process->functions[i].unsent_now = process->functions[i].unsent;
     }
+    ct_tally_clear(&process->tally);
     for (uint32_t i = 0; i < process->lane_count; i++)
         ct_lane_source_revert(process->lanes[i]);
     process->open_saved = false;

@@ -12,6 +12,7 @@
 #include "segment.h"
 #include "session_names.h"
 #include "store.h"
+#include "tally.h"
 #include "timeline.h"
 #include "user.h"
 
@@ -30,6 +31,7 @@ struct ct_lane_source;
 /* What the collector knows of an entry of the directory. */
 struct ct_process_function {
     int64_t function_id;               /* 0: not looked up since the store's last generation */
+    bool is_driver;                    /* of that layer */
     struct ct_total_facts total;       /* of the rows of this batch */
     struct ct_unsent_facts unsent;     /* as saved last */
     struct ct_unsent_facts unsent_now; /* being saved */
@@ -58,6 +60,7 @@ struct ct_process {
 
     int64_t process_id, segment_id;
     struct ct_process_function *functions; /* room for function_room of them, 1 at least */
+    struct ct_tally tally;                 /* of the rows of this batch: ct_process_count() */
     uint32_t function_count, function_room;
     struct ct_lane_source **lanes;
     uint32_t lane_count;
@@ -122,6 +125,14 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch);
 /* After commit: gives the producers their room back. `selections` are the session's wishes, which the hook is
  * to follow. How full the fullest ring was when the batch began, in thousandths. */
 uint32_t ct_process_publish(struct ct_process *process, bool idle, uint32_t selections);
+/* Whether a status is one. "Not ready", of driver and runtime, is an answer. */
+static inline bool ct_status_is_failure(int32_t status)
+{
+    return status != 0 && status != 600;
+}
+/* Counts a call among its function's durations, and a failed one by its status. */
+void ct_process_count(struct ct_process *process, struct ct_batch *batch, const struct ct_record *record,
+                      const struct ct_row *row);
 /* Numbers of sites that the store gave are void. */
 void ct_process_forget_sites(struct ct_process *process);
 /* After rollback: positions as they were. */

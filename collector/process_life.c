@@ -5,6 +5,7 @@
 #include "exit_status.h"
 #include "lane.h"
 #include "namespace.h"
+#include "proc_file.h"
 #include "test_point.h"
 #include "texts.h"
 
@@ -28,40 +29,24 @@ static const char *check_facts(const struct ct_segment *facts)
         return "not a segment";
     if (facts->version != CT_PROTO_VERSION || facts->header_bytes != sizeof(*facts))
         return "written by another version of the hook";
-    const uint64_t ring = facts->ring_bytes;
-    if (ring < CT_RING_BYTES_MIN || ring > CT_RING_BYTES_MAX || (ring & (ring - 1)) != 0)
+    if (!ct_ring_bytes_valid(facts->ring_bytes))
         return "its ring size is out of range";
-    if (facts->function_slots == 0 || facts->function_slots > CT_FUNCTIONS_MAX || facts->lane_slots == 0 ||
-        facts->lane_slots > CT_LANES_MAX || facts->lane_offset != CT_LANE_OFFSET ||
-        facts->lane_stride != CT_LANE_HEADER_BYTES + ring)
-        return "its geometry is not ours";
     if (facts->clock >= CT_CLOCK_COUNT)
         return "its clock is unknown";
+    if (!ct_segment_valid(facts))
+        return "its geometry is not ours";
     if (facts->pid <= 0 || facts->process_start > INT64_MAX || facts->image_ns > INT64_MAX)
         return "it names no process";
     return NULL;
 }
 
-/* The start time of a live process, 0 when there is none or only its zombie: fields 22, 3 and 20 of
- * /proc/PID/stat. A first thread that has ended is a zombie while others are the process. */
-static uint64_t start_of(int32_t pid)
+/* Whether process `pid` is the one that started then, and lives. Where that cannot be told it is: who asks
+ * will ask again. */
+static bool lives(int32_t pid, uint64_t start_ticks)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    const ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *field = strrchr(text, ')');
-    const bool ended = field && (strncmp(field, ") Z", 3) == 0 || strncmp(field, ") X", 3) == 0);
-    for (int i = 0; field && i < 20; i++) {
-        if (i == 18 && ended && strtoul(field, NULL, 10) < 2)
-            return 0;
-        field = strchr(field + 1, ' ');
-    }
-    return field ? strtoull(field, NULL, 10) : 0;
+    struct ct_proc_stat stat;
+    const int error = ct_proc_stat(pid, &stat);
+    return error ? error != -ESRCH : !stat.ended && (start_ticks == 0 || stat.start_ticks == start_ticks);
 }
 
 bool ct_process_alive(const struct ct_running *running, const void *processes)
@@ -71,36 +56,18 @@ bool ct_process_alive(const struct ct_running *running, const void *processes)
         if (process->process_id == running->process_id)
             return process->pidfd < 0 ? !atomic_load(&process->dead) : poll(&ended, 1, 0) == 0;
     }
-    return start_of(running->pid) == running->start_ticks;
+    return lives(running->pid, running->start_ticks);
 }
 
-/* Whether the process of a segment is there no more: its pid is free, or another's. False where /proc does
- * not tell. */
-static bool is_gone(const struct ct_segment *facts, int32_t pid)
+/* Whether a live process is, or was when it began, that user's; root may have become anybody since it made
+ * its segment. 0, -EPERM when it is not, or -errno when that cannot be told. */
+static int check_owner(uint32_t uid, int32_t pid)
 {
-    const uint64_t start = start_of(pid);
-    if (start == 0)
-        return access("/proc/self/stat", R_OK) == 0;
-    return facts->process_start != 0 && start != facts->process_start;
-}
-
-/* Whether a live process is, or was when it began, that user's: one of the user numbers in /proc/PID/status.
- * Root may have become anybody since it made its segment. */
-static bool is_process_of(uint32_t uid, int32_t pid)
-{
-    char path[64], text[4096];
-    snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    const ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *line = strstr(text, "\nUid:");
-    unsigned int real, effective, saved;
-    if (!line || sscanf(line, "\nUid: %u %u %u", &real, &effective, &saved) != 3)
-        return false;
-    return uid == 0 || uid == real || uid == effective || uid == saved;
+    struct ct_proc_status status;
+    const int error = ct_proc_status(pid, &status);
+    if (error)
+        return error == -ESRCH ? -EPERM : error;
+    return uid == 0 || uid == status.real || uid == status.effective || uid == status.saved ? 0 : -EPERM;
 }
 
 /* Follows process `pid` by a descriptor, or by its entry in /proc where the kernel has no pidfd_open (before
@@ -110,7 +77,7 @@ static int follow(struct ct_process *process, int32_t pid)
 {
     process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (process->pidfd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+        if (ct_proc_is_short(-errno))
             return -errno;
         if (errno != ESRCH)
             process->looked_up = pid;
@@ -118,7 +85,7 @@ static int follow(struct ct_process *process, int32_t pid)
         fcntl(process->pidfd, F_SETFD, FD_CLOEXEC);
     }
     /* The pid may have been reused: the start time decides, read once a descriptor holds the process. */
-    if ((process->pidfd < 0 && !process->looked_up) || is_gone(&process->facts, pid)) {
+    if ((process->pidfd < 0 && !process->looked_up) || !lives(pid, process->facts.process_start)) {
         atomic_store(&process->dead, true);
         if (process->pidfd >= 0)
             close(process->pidfd);
@@ -161,6 +128,7 @@ enum ct_process_hold ct_process_hold(const struct ct_process *process)
         is_start = strchr(line, '\n') != NULL;
         any = true;
     }
+    any &= !ferror(maps);
     fclose(maps);
     return found ? CT_HOLD_YES : any ? CT_HOLD_NO : CT_HOLD_UNKNOWN;
 }
@@ -231,18 +199,19 @@ int ct_process_open(const char *path, struct ct_user *user, struct ct_process **
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
     if (user && !is_ours)
         user->looks += CT_USER_LOOKS_NAMESPACE;
-    const int32_t pid = is_ours ? process->facts.pid : ct_namespace_find(namespace, process->facts.pid);
-    process->seen_pid = pid > 0 ? pid : 0;
-    if (pid > 0) {
-        error = follow(process, pid); /* where that fails, the next look tries again */
-        if (error)
-            goto fail;
-        /* Asked once a descriptor holds the process. */
-        error = -EPERM;
-        *reason = "it names a process of another user";
-        if (user && !process->dead && !is_process_of(user->uid, pid))
-            goto fail;
+    process->seen_pid = process->facts.pid;
+    error = is_ours ? 0 : ct_namespace_find(namespace, process->facts.pid, &process->seen_pid);
+    *reason = "/proc does not tell whose process it names";
+    if (!error && process->seen_pid > 0)
+        error = follow(process, process->seen_pid);
+    /* Asked once a descriptor holds the process. */
+    if (!error && user && process->seen_pid > 0 && !process->dead) {
+        error = check_owner(user->uid, process->seen_pid);
+        if (error == -EPERM)
+            *reason = "it names a process of another user";
     }
+    if (error)
+        goto fail;
     *result = process;
     return 0;
 
@@ -272,6 +241,7 @@ void ct_process_close(struct ct_process *process, bool remove)
         close(process->fd);
     if (process->pidfd >= 0)
         close(process->pidfd);
+    ct_tally_finish(&process->tally);
     free(process->functions);
     free(process);
 }
@@ -282,8 +252,7 @@ void ct_process_close(struct ct_process *process, bool remove)
  * another program. */
 static bool has_let_go(const struct ct_process *process)
 {
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    return process->facts.held && fcntl(process->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+    return ct_segment_hold(&process->facts, process->fd) == CT_SEGMENT_LET_GO;
 }
 
 /* Whether the process itself runs on. */
@@ -292,7 +261,7 @@ static bool runs(const struct ct_process *process)
     struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
     if (process->pidfd >= 0)
         return poll(&ended, 1, 0) == 0;
-    return process->looked_up && !is_gone(&process->facts, process->looked_up);
+    return process->looked_up && lives(process->looked_up, process->facts.process_start);
 }
 
 /* What no descriptor tells. One that is known here and has no memory is about to end, and its descriptor
@@ -300,7 +269,7 @@ static bool runs(const struct ct_process *process)
 bool ct_process_is_over(const struct ct_process *process)
 {
     char path[64], exe[8];
-    if (process->looked_up && is_gone(&process->facts, process->looked_up))
+    if (process->looked_up && !lives(process->looked_up, process->facts.process_start))
         return true;
     if (!has_let_go(process))
         return false;

@@ -142,14 +142,15 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
             snprintf(message, CT_STORE_MESSAGE_BYTES, "%s: remove it, or choose another --session", reason);
             goto fail;
         }
-        if (lock(session->fd) != 0 && system && is_held_by_readers(session->fd)) {
+        const bool is_locked = lock(session->fd) == 0;
+        if (!is_locked && system && is_held_by_readers(session->fd)) {
             ct_log(CT_LOG_session_made_anew, "%s was locked by a user who can read it: it is made anew",
                    session->path);
             unlink(session->path);
             close(session->fd);
             continue;
         }
-        if (lock(session->fd) != 0) {
+        if (!is_locked) {
             struct ct_control held = { 0 };
             if (pread(session->fd, &held, offsetof(struct ct_control, pad0), 0) < 0)
                 held.daemon_pid = 0;

@@ -9,21 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the tables of numbers may hold: together 20 MiB when they are full, as ten thousand short-lived
- * processes make them. A thousand threads that call eighty functions each have room. */
-enum {
-    SITES_MAX = 1 << 17,
-    SHAPES_MAX = 1 << 15,
-    ROUTES_MAX = 1 << 14,
-    SUBJECTS_MAX = 1 << 15,
-};
-
 /* At which a batch ends: some hundred thousand rows' details, and the texts of a few thousand. */
 enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
     [CT_INSERT_SITE] = ct_sql_store_insert_site,
     [CT_INSERT_THREAD] = ct_sql_store_insert_thread,
+    [CT_ADD_TO_THREAD] = ct_sql_store_add_to_thread,
     [CT_INSERT_SHAPE] = ct_sql_store_insert_shape,
     [CT_INSERT_GRAPH] = ct_sql_store_insert_graph,
     [CT_INSERT_GRAPH_LAUNCH] = ct_sql_store_insert_graph_launch,
@@ -57,6 +49,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [SAVE_LOSS] = ct_sql_store_save_loss,
     [SAVE_UNSENT] = ct_sql_store_save_unsent,
     [ADD_TOTAL] = ct_sql_store_add_total,
+    [ADD_DURATION] = ct_sql_store_add_duration,
+    [ADD_FAILURE] = ct_sql_store_add_failure,
     [INSERT_NAME] = ct_sql_store_insert_name,
     [INSERT_KERNEL] = ct_sql_store_insert_kernel,
     [CLEAR_OPEN_CALLS] = ct_sql_store_clear_open_calls,
@@ -114,10 +108,15 @@ void ct_store_bind_text(sqlite3_stmt *statement, size_t place, const char *text)
     sqlite3_bind_text(statement, (int)place, text ? text : "", -1, SQLITE_STATIC);
 }
 
-int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
+int ct_store_step(sqlite3_stmt *statement)
 {
     errno = 0;
-    int rc = sqlite3_step(statement);
+    return sqlite3_step(statement);
+}
+
+int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
+{
+    int rc = ct_store_step(statement);
     if (rc == SQLITE_ROW && result)
         *result = sqlite3_column_int64(statement, 0);
     while (rc == SQLITE_ROW)
@@ -233,137 +232,19 @@ static int register_tables(struct ct_store *store, sqlite3 *connection)
     return rc;
 }
 
-/* ---- numbers ---- */
+/* ---- batches ---- */
 
-/* 0 when that cannot be read, which is noted in numbers_unknown. */
-static int64_t first_free(struct ct_store *store, const char *sql)
+/* Nothing of a batch is left in memory: its numbers, its place among the rows, what it deferred. */
+static void begin_anew(struct ct_store *store)
 {
-    sqlite3_stmt *statement;
-    int64_t number = -1;
-    errno = 0;
-    if (sqlite3_prepare_v2(store->database.connection, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        number = sqlite3_column_int64(statement, 0);
-    else
-        ct_store_failed(store);
-    sqlite3_finalize(statement);
-    store->numbers_unknown |= number < 0;
-    return number + 1;
-}
-
-/* No call that is stored, and may name an earlier number, returns later than `numbered_ns`. */
-static void mark_numbers(struct ct_store *store)
-{
-    const uint64_t now_ns = ct_monotonic_ns();
-    store->numbered_ns = now_ns > store->last_id ? now_ns : store->last_id;
-    store->numbers_from[CT_NUMBER_SITE] = store->sites.next;
-    store->numbers_from[CT_NUMBER_SHAPE] = store->shapes.next;
-    store->numbers_from[CT_NUMBER_ROUTE] = store->routes.next;
-    store->numbers_from[CT_NUMBER_SUBJECT] = store->subjects.next;
-    store->numbers_from[CT_NUMBER_TEXT] = store->texts.next;
-}
-
-void ct_store_renumber(struct ct_store *store)
-{
-    ct_intern_reset(&store->sites, store->sites.next);
-    ct_intern_reset(&store->shapes, store->shapes.next);
-    ct_intern_reset(&store->routes, store->routes.next);
-    ct_intern_reset(&store->subjects, store->subjects.next);
-    ct_texts_reset(&store->texts, store->texts.next);
-    mark_numbers(store);
-}
-
-/* Numbers go on behind those that are in the database. */
-static void forget_numbers(struct ct_store *store)
-{
-    store->numbers_unknown = false;
-    ct_intern_reset(&store->sites, first_free(store, "SELECT max(site_id) FROM site"));
-    ct_intern_reset(&store->shapes, first_free(store, "SELECT max(shape_id) FROM shape"));
-    ct_intern_reset(&store->routes, first_free(store, "SELECT max(route_id) FROM route"));
-    ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
-    ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
-    store->next_thread_id = first_free(store, "SELECT max(seq) FROM sqlite_sequence WHERE name = 'thread'");
-    const int64_t free_id = first_free(store, ct_sql_store_last_call);
-    store->last_id = free_id > 0 ? (uint64_t)free_id - 1 : 0;
-    store->ordered_ns = store->last_id;
-    const int64_t behind = first_free(store, ct_sql_store_earlier_until);
-    ct_earlier_begin(&store->earlier, behind > 0 ? (uint64_t)behind - 1 : 0);
-    mark_numbers(store);
+    ct_store_forget_numbers(store);
     store->deferred_bytes = 0;
     for (int i = 0; i < CT_BULK_COUNT; i++)
         ct_row_buffer_clear(&store->bulk[i]);
     ct_intern_reset(&store->late, 1);
     store->late_tries = 0;
     store->out_of_memory = false;
-    store->generation++;
 }
-
-int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t function_id, uint32_t depth,
-                      int32_t status)
-{
-    const int64_t key[] = { thread_id, function_id, (int64_t)((uint64_t)depth << 32 | (uint32_t)status) };
-    bool is_new;
-    const int64_t site = ct_intern_get(&store->sites, key, &is_new);
-    if (is_new)
-        ct_store_defer(store, CT_INSERT_SITE, VALUES(site, thread_id, function_id, depth, status), NULL);
-    store->out_of_memory |= site == 0;
-    return site;
-}
-
-int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name)
-{
-    const int64_t thread_id = store->next_thread_id++;
-    ct_store_defer(store, CT_INSERT_THREAD, VALUES(thread_id, process_id, tid), name);
-    return thread_id;
-}
-
-/* The number of a combination whose row is the number and the values. */
-static int64_t number_of(struct ct_store *store, struct ct_intern *intern, const int64_t *value,
-                         size_t values, enum ct_deferred insert)
-{
-    enum { VALUES_MAX = 16 };
-    bool is_new;
-    const int64_t number = ct_intern_get(intern, value, &is_new);
-    if (is_new) {
-        int64_t row[1 + VALUES_MAX] = { number };
-        memcpy(row + 1, value, values * sizeof(*value));
-        ct_store_defer(store, insert, 1 + values, row, NULL);
-    }
-    store->out_of_memory |= number == 0;
-    return number;
-}
-
-int64_t ct_store_shape(struct ct_store *store, const int64_t value[CT_SHAPE_VALUES])
-{
-    return number_of(store, &store->shapes, value, CT_SHAPE_VALUES, CT_INSERT_SHAPE);
-}
-
-int64_t ct_store_subject(struct ct_store *store, const int64_t value[CT_SUBJECT_VALUES])
-{
-    return number_of(store, &store->subjects, value, CT_SUBJECT_VALUES, CT_INSERT_SUBJECT);
-}
-
-int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALUES], const char *kind)
-{
-    bool is_new;
-    const int64_t route = ct_intern_get(&store->routes, value, &is_new);
-    if (is_new)
-        ct_store_defer(store, CT_INSERT_ROUTE, VALUES(route, value[0], value[2], value[3], value[4]), kind);
-    store->out_of_memory |= route == 0;
-    return route;
-}
-
-int64_t ct_store_text(struct ct_store *store, const char *text)
-{
-    bool is_new;
-    const int64_t number = ct_texts_get(&store->texts, text, &is_new);
-    if (is_new)
-        ct_store_defer(store, CT_INSERT_TEXT, VALUES(number), text);
-    store->out_of_memory |= number == 0;
-    return number;
-}
-
-/* ---- batches ---- */
 
 int ct_store_begin(struct ct_store *store)
 {
@@ -376,7 +257,7 @@ int ct_store_begin(struct ct_store *store)
         return -1;
     }
     if (store->numbers_unknown)
-        forget_numbers(store);
+        begin_anew(store);
     return store->numbers_unknown ? -1 : ct_store_run(store, store->statement[BEGIN], NULL);
 }
 
@@ -387,34 +268,37 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
     store->rows_max = rows_max;
     const int error = ct_store_run(store, store->statement[INSERT_CALLS], NULL);
     *rows = store->rows;
-    if (!error && store->out_of_memory) {
-        ct_store_short_of_memory(store);
-        return -1;
-    }
     return error;
 }
 
 int ct_store_commit(struct ct_store *store)
 {
+    /* Whatever was left out for it, rows or what they name: also where there was no call to store. */
+    if (store->out_of_memory) {
+        ct_store_short_of_memory(store);
+        return -1;
+    }
     if (run_deferred(store) != 0)
         return -1;
     CT_TEST_POINT("store.deferred");
     if (store_bulk(store) != 0)
         return -1;
     CT_TEST_POINT("store.bulk");
+    if (ct_store_run(store, store->statement[COMMIT], NULL) != 0)
+        return -1;
     if (store->late.count > 0) {
         store->late_rows += store->late.count;
         ct_intern_reset(&store->late, 1);
         store->late_tries = 0;
     }
-    return ct_store_run(store, store->statement[COMMIT], NULL);
+    return 0;
 }
 
 void ct_store_rollback(struct ct_store *store)
 {
     if (!sqlite3_get_autocommit(store->database.connection))
         sqlite3_exec(store->database.connection, "ROLLBACK", NULL, NULL, NULL);
-    forget_numbers(store);
+    begin_anew(store);
 }
 
 uint32_t ct_store_generation(const struct ct_store *store)
@@ -490,6 +374,7 @@ bool ct_store_is_full(const struct ct_store *store)
 }
 void ct_store_short_of_memory(struct ct_store *store)
 {
+    store->out_of_memory = true;
     snprintf(store->error, sizeof(store->error), "out of memory");
 }
 
@@ -497,8 +382,10 @@ void ct_store_short_of_memory(struct ct_store *store)
 
 static void finalize(sqlite3_stmt *statement[STATEMENT_COUNT])
 {
-    for (int i = 0; i < STATEMENT_COUNT; i++)
+    for (int i = 0; i < STATEMENT_COUNT; i++) {
         sqlite3_finalize(statement[i]);
+        statement[i] = NULL;
+    }
 }
 
 /* Registers and prepares all that a connection to a trace runs; an SQLite code, with nothing prepared unless
@@ -543,16 +430,12 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
                  "'%s' lacks what this cudatrace writes (%s): name another file with --db",
                  store->database.path, sqlite3_errmsg(store->database.connection));
     if (rc != SQLITE_OK) {
-        memset(store->statement, 0, sizeof(store->statement));
         ct_store_close(store);
         return -1;
     }
-    ct_intern_init(&store->sites, 3 * sizeof(int64_t), SITES_MAX, 1);
-    ct_intern_init(&store->shapes, CT_SHAPE_VALUES * sizeof(int64_t), SHAPES_MAX, 1);
-    ct_intern_init(&store->routes, CT_ROUTE_VALUES * sizeof(int64_t), ROUTES_MAX, 1);
-    ct_intern_init(&store->subjects, CT_SUBJECT_VALUES * sizeof(int64_t), SUBJECTS_MAX, 1);
+    ct_store_numbers_init(store);
     ct_intern_init(&store->late, sizeof(uint64_t), SIZE_MAX, 1);
-    forget_numbers(store);
+    begin_anew(store);
     *result = store;
     return 0;
 }
@@ -577,14 +460,16 @@ int ct_store_go_on(struct ct_store *store)
     store->database = next;
     memcpy(store->statement, statement, sizeof(statement));
     store->log_pages = 0;
-    store->log_is_held = false;
-    forget_numbers(store);
+    store->log_is_held = store->checkpoint_failed = false; /* said of the log of the file before */
+    begin_anew(store);
     return 0;
 }
 
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
                     void (*on_removed)(const char *path))
 {
+    /* Whoever has a file open keeps its room on the disk. */
+    ct_earlier_begin(&store->earlier, store->earlier.until_ns);
     ct_database_prune(&store->database, bytes, keep_from_ns, on_removed);
 }
 
@@ -603,12 +488,8 @@ void ct_store_close(struct ct_store *store)
     sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     ct_earlier_begin(&store->earlier, 0);
     ct_database_close(&store->database);
-    ct_intern_finish(&store->sites);
-    ct_intern_finish(&store->shapes);
-    ct_intern_finish(&store->routes);
-    ct_intern_finish(&store->subjects);
+    ct_store_numbers_finish(store);
     ct_intern_finish(&store->late);
-    ct_texts_finish(&store->texts);
     for (int i = 0; i < CT_BULK_COUNT; i++)
         ct_row_buffer_finish(&store->bulk[i]);
     free(store->deferred);

@@ -3,6 +3,8 @@
 #ifndef CT_STORE_H
 #define CT_STORE_H
 
+#include "tally.h"
+
 #include "merge.h"
 
 #include <stdbool.h>
@@ -82,6 +84,7 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
 enum ct_deferred {
     CT_INSERT_SITE,
     CT_INSERT_THREAD,
+    CT_ADD_TO_THREAD, /* thread_id, calls, driver_ns */
     CT_INSERT_SHAPE,
     CT_INSERT_GRAPH,
     CT_INSERT_GRAPH_LAUNCH,
@@ -157,7 +160,8 @@ struct ct_running {
     uint64_t start_ticks;
     const char *segment; /* its newest one's name, NULL without any */
 };
-/* Ends those that do not go on: how they went is not known. *going_on says how many do; NULL is fine. */
+/* Ends those that do not go on: how they went is not known. *going_on says how many do, where all were asked;
+ * NULL is fine. 0 or -1. */
 int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
                          bool (*goes_on)(const struct ct_running *running, const void *data),
                          const void *data, uint64_t *going_on);
@@ -197,6 +201,13 @@ struct ct_total_facts {
 };
 int ct_store_add_total(struct ct_store *store, int64_t process_id, int64_t function_id,
                        const struct ct_total_facts *facts);
+
+/* So many more calls of the bucket, see ct_duration_bucket(). */
+int ct_store_add_duration(struct ct_store *store, int64_t process_id, int64_t function_id, uint32_t bucket,
+                          const struct ct_tally_count *count);
+/* So many more calls that returned the status. */
+int ct_store_add_failure(struct ct_store *store, int64_t process_id, int64_t function_id, int32_t status,
+                         const struct ct_tally_count *count);
 
 int ct_store_clear_open_calls(struct ct_store *store, int64_t process_id);
 int ct_store_open_call(struct ct_store *store, int64_t process_id, int64_t thread_id, uint32_t depth,

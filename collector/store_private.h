@@ -1,6 +1,6 @@
-/* What the files of the store share: store.c (batches, numbers, opening), merged.c (the merge as a table),
- * store_process.c (rows about processes), expire.c (what is kept no longer), demangle.c. Nobody else includes
- * it. */
+/* What the files of the store share: store.c (batches, opening), store_numbers.c (numbers given in memory),
+ * merged.c (the merge as a table), store_process.c (rows about processes), expire.c (what is kept no longer),
+ * demangle.c. Nobody else includes it. */
 #ifndef CT_STORE_PRIVATE_H
 #define CT_STORE_PRIVATE_H
 
@@ -41,6 +41,8 @@ enum statement {
     SAVE_LOSS,
     SAVE_UNSENT,
     ADD_TOTAL,
+    ADD_DURATION,
+    ADD_FAILURE,
     INSERT_NAME,
     INSERT_KERNEL,
     CLEAR_OPEN_CALLS,
@@ -114,6 +116,11 @@ struct ct_store {
 };
 static_assert(offsetof(struct ct_store, merged) == 0, "merged.c");
 
+void ct_store_numbers_init(struct ct_store *store);
+void ct_store_numbers_finish(struct ct_store *store);
+/* All that were given are void: they go on behind those that the database has. Where these cannot be read,
+ * numbers_unknown says so. */
+void ct_store_forget_numbers(struct ct_store *store);
 /* Numbers are given anew from here on, behind those given so far. */
 void ct_store_renumber(struct ct_store *store);
 /* Notes what SQLite says is wrong; -1. */
@@ -126,6 +133,8 @@ sqlite3_stmt *ct_store_bind(struct ct_store *store, int which, size_t values, co
 /* clang-format on */
 /* Binds text that stays until the statement has run; NULL as the empty text. */
 void ct_store_bind_text(sqlite3_stmt *statement, size_t place, const char *text);
+/* As sqlite3_step(), for ct_store_failed() to tell the system's reason. */
+int ct_store_step(sqlite3_stmt *statement);
 /* Runs a statement; its first row's first column, if it returns one, goes to *result, which may be NULL. 0 or
  * -1. */
 int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result);

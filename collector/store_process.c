@@ -53,8 +53,8 @@ int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
 {
     uint64_t count = 0;
     sqlite3_stmt *statement = store->statement[RUNNING];
-    int error = 0;
-    while (!error && sqlite3_step(statement) == SQLITE_ROW) {
+    int error = 0, rc;
+    while (!error && (rc = ct_store_step(statement)) == SQLITE_ROW) {
         const struct ct_running running = {
             .process_id = sqlite3_column_int64(statement, 0),
             .pid = sqlite3_column_int(statement, 1),
@@ -66,6 +66,8 @@ int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
         else
             error = ct_store_end_process(store, running.process_id, now_ns, "exited");
     }
+    if (!error && rc != SQLITE_DONE)
+        error = ct_store_failed(store);
     sqlite3_reset(statement);
     if (going_on)
         *going_on = count;
@@ -85,7 +87,7 @@ int ct_store_function(struct ct_store *store, const char *layer, const char *nam
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, struct ct_lane_place *place)
 {
     sqlite3_stmt *statement = ct_store_bind(store, FIND_LANE, VALUES(segment_id, lane));
-    const int rc = sqlite3_step(statement);
+    const int rc = ct_store_step(statement);
     if (rc == SQLITE_ROW) {
         place->position = (uint64_t)sqlite3_column_int64(statement, 0);
         place->thread_id = sqlite3_column_int64(statement, 1);
@@ -109,7 +111,7 @@ int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t la
 {
     sqlite3_stmt *statement = ct_store_bind(store, FIND_LOSSES, VALUES(segment_id, lane, tenancy));
     int rc;
-    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+    while ((rc = ct_store_step(statement)) == SQLITE_ROW) {
         const char *cause = (const char *)sqlite3_column_text(statement, 0);
         for (int i = 0; cause && i < 4; i++) {
             if (strcmp(cause, ct_loss_cause_name[i]) == 0)
@@ -153,6 +155,24 @@ int ct_store_add_total(struct ct_store *store, int64_t process_id, int64_t funct
                              (int64_t)facts->min_ns, (int64_t)facts->max_ns, (int64_t)facts->bytes,
                              (int64_t)facts->failed)),
         NULL);
+}
+
+int ct_store_add_duration(struct ct_store *store, int64_t process_id, int64_t function_id, uint32_t bucket,
+                          const struct ct_tally_count *count)
+{
+    return ct_store_run(
+        store, ct_store_bind(store, ADD_DURATION, VALUES(process_id, function_id, bucket, (int64_t)count->count)),
+        NULL);
+}
+
+int ct_store_add_failure(struct ct_store *store, int64_t process_id, int64_t function_id, int32_t status,
+                         const struct ct_tally_count *count)
+{
+    return ct_store_run(store,
+                        ct_store_bind(store, ADD_FAILURE,
+                                      VALUES(process_id, function_id, status, (int64_t)count->count,
+                                             (int64_t)count->first_ns, (int64_t)count->last_ns)),
+                        NULL);
 }
 
 int ct_store_clear_open_calls(struct ct_store *store, int64_t process_id)

@@ -1,5 +1,8 @@
 #include "texts.h"
 
+#include "intern.h"
+#include "utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +14,9 @@ struct ct_text_slot {
     uint32_t at; /* in ct_texts.text */
 };
 
-static uint32_t hash_text(const char *text, size_t bytes)
+static uint32_t hash_text(uint64_t seed, const char *text, size_t bytes)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    uint64_t h = seed ^ UINT64_C(0xcbf29ce484222325); /* FNV-1a */
     for (size_t i = 0; i < bytes; i++)
         h = (h ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
     return (uint32_t)(h ^ h >> 32);
@@ -22,8 +25,10 @@ static uint32_t hash_text(const char *text, size_t bytes)
 /* Both are taken whole at the first text, and touched as they fill. */
 static bool allocate(struct ct_texts *texts)
 {
-    if (!texts->slots)
+    if (!texts->slots) {
         texts->slots = calloc(SLOTS, sizeof(*texts->slots));
+        texts->seed = ct_hash_seed();
+    }
     if (!texts->text)
         texts->text = malloc(CT_TEXTS_BYTES_MAX);
     return texts->slots && texts->text;
@@ -33,9 +38,9 @@ int64_t ct_texts_get(struct ct_texts *texts, const char *text, bool *is_new)
 {
     *is_new = false;
     const size_t bytes = strlen(text) + 1;
-    const uint32_t hash = hash_text(text, bytes - 1);
     if (bytes > CT_TEXTS_BYTES_MAX || !allocate(texts))
         return 0;
+    const uint32_t hash = hash_text(texts->seed, text, bytes - 1);
     size_t place = hash % SLOTS;
     for (; texts->slots[place].number; place = (place + 1) % SLOTS) {
         const struct ct_text_slot *slot = &texts->slots[place];
@@ -69,31 +74,11 @@ void ct_texts_finish(struct ct_texts *texts)
     *texts = (struct ct_texts){ 0 };
 }
 
-/* Bytes of the character at `text`, of which `left` are there; 0 when it is none (table 3-7 of the Unicode
- * standard). */
-static size_t character_bytes(const unsigned char *text, size_t left)
-{
-    const unsigned char first = text[0];
-    if (first < 0x80)
-        return 1;
-    const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || bytes > left)
-        return 0;
-    const unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    const unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    if (text[1] < low || text[1] > high)
-        return 0;
-    for (size_t i = 2; i < bytes; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    return bytes;
-}
-
 void ct_text_clean(char *to, const char *from, size_t bytes)
 {
     for (size_t i = 0; i < bytes;) {
-        const size_t n = character_bytes((const unsigned char *)from + i, bytes - i);
+        uint32_t point;
+        const size_t n = ct_utf8_next(from + i, bytes - i, &point);
         if (n == 0) {
             to[i++] = '?';
         } else {

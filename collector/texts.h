@@ -17,6 +17,7 @@ struct ct_texts {
     char *text; /* one behind the other, each with a NUL */
     size_t count, bytes;
     int64_t next;
+    uint64_t seed;
 };
 
 /* The number of the NUL-terminated text; *is_new says that it was given just now. 0 without memory. */

@@ -35,11 +35,12 @@ static void pause_machine(uint64_t ns)
 }
 static const struct ct_clocks machine = { read_machine, pause_machine };
 
-/* Nanoseconds a tick, 32.32; never 0, whatever stood in the control segment. */
+/* Nanoseconds a tick, 32.32; never 0, and of any two anchors, whatever stood in the control segment. */
 static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 {
-    const uint64_t line = (uint64_t)(((unsigned __int128)(to->monotonic_ns - from->monotonic_ns) << 32) /
-                                     (to->ticks - from->ticks));
+    const uint64_t ticks = to->ticks > from->ticks ? to->ticks - from->ticks : 1;
+    const uint64_t line =
+        (uint64_t)(((unsigned __int128)(to->monotonic_ns - from->monotonic_ns) << 32) / ticks);
     return line > 0 ? line : 1;
 }
 
@@ -64,9 +65,11 @@ static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
     timeline->count = n + 1;
 }
 
+/* Of a number of ticks that may be anything: no more than 63 bits. */
 static uint64_t ticks_to_ns(uint64_t ticks, uint64_t line)
 {
-    return (uint64_t)(((unsigned __int128)ticks * line) >> 32);
+    const unsigned __int128 ns = ((unsigned __int128)ticks * line) >> 32;
+    return ns < INT64_MAX ? (uint64_t)ns : INT64_MAX;
 }
 
 static uint64_t ns_to_ticks(uint64_t ns, uint64_t line)
@@ -191,6 +194,9 @@ void ct_timeline_begin_with(struct ct_timeline *timeline, struct ct_control *con
         if (kept[i].monotonic_ns > 0 && kept[i].monotonic_ns < now_ns)
             admit(timeline, kept[i], &off_ns);
     }
+    /* One alone is no line, and from another machine's counter all that come would be refused. */
+    if (timeline->count < 2)
+        timeline->count = 0;
     while (timeline->count < 2) {
         ct_timeline_anchor(timeline);
         timeline->clocks->pause(FIRST_SLOPE_NS);
@@ -218,18 +224,11 @@ static uint64_t shifted(const struct ct_timeline *timeline, uint64_t ticks)
     return ticks + newest->shift;
 }
 
-/* Of a number of ticks that may be anything: no more than 63 bits. */
-static uint64_t scale(uint64_t ticks, uint64_t line)
-{
-    const unsigned __int128 ns = ((unsigned __int128)ticks * line) >> 32;
-    return ns < INT64_MAX ? (uint64_t)ns : INT64_MAX;
-}
-
 uint64_t ct_timeline_span_ns(const struct ct_timeline *timeline, uint64_t ticks)
 {
     if (timeline->clock == CT_CLOCK_MONOTONIC)
         return ticks;
-    return scale(ticks, timeline->line[timeline->count - 1]);
+    return ticks_to_ns(ticks, timeline->line[timeline->count - 1]);
 }
 
 uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size_t *hint)
@@ -246,8 +245,8 @@ uint64_t ct_timeline_ns(const struct ct_timeline *timeline, uint64_t ticks, size
     *hint = i;
     const struct ct_anchor *anchor = &timeline->anchor[i];
     if (ticks >= anchor->ticks)
-        return anchor->monotonic_ns + scale(ticks - anchor->ticks, timeline->line[i]);
+        return anchor->monotonic_ns + ticks_to_ns(ticks - anchor->ticks, timeline->line[i]);
     /* Before the first anchor: its line, backwards. */
-    const uint64_t before = scale(anchor->ticks - ticks, timeline->line[i]);
+    const uint64_t before = ticks_to_ns(anchor->ticks - ticks, timeline->line[i]);
     return before < anchor->monotonic_ns ? anchor->monotonic_ns - before : 0;
 }

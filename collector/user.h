@@ -8,8 +8,7 @@
 
 enum {
     CT_USER_SEGMENTS_MAX = 2048, /* open at once: two descriptors and two mappings each */
-    CT_USER_LANES_MAX =
-        16384, /* mapped at once: a process may have 65,530 mappings by the kernel's default */
+    CT_USER_LANES_MAX = 16384,    /* mapped at once: by the kernel's default a process has 65,530 mappings */
     CT_USER_REFUSED_MAX = 4096,   /* names remembered because there is no segment behind them */
     CT_USER_LOOKS_MAX = 4096,     /* files opened from one look through the directory to the next */
     CT_USER_LOOKS_NAMESPACE = 16, /* what it counts as to find a process of another pid namespace in /proc */
@@ -17,7 +16,7 @@ enum {
 
 struct ct_user {
     uint32_t uid;
-    /* The loop thread's. */
+    /* The loop thread's; the entry itself is found and freed by it. */
     uint32_t segments, refused, looks;
     uint64_t said_ns; /* when the log named him last */
     uint64_t unsaid;  /* what it left out since */
@@ -29,7 +28,7 @@ struct ct_user {
 };
 
 struct ct_users {
-    struct ct_user *first; /* never freed: one for each user who made a segment */
+    struct ct_user *first; /* one for each user who made a segment, until ct_users_finish() */
 };
 
 /* The entry of a user; NULL without memory. Loop thread. */

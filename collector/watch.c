@@ -1,6 +1,7 @@
 #include "watch.h"
 
 #include "log.h"
+#include "proc_file.h"
 #include "test_point.h"
 
 #include <dirent.h>
@@ -27,10 +28,10 @@ enum { SEEN_BUCKETS = 1024 };
 struct ct_watch {
     uv_fs_event_t event;
     const char *dir;
+    uint32_t uid; /* and the name: the session's */
+    char session[CT_SESSION_MAX + 1];
     bool system;
     struct ct_users users;
-    char prefix[CT_NAME_BYTES]; /* of the session's segments, without the directory; a system's: behind the
-                                   user */
     uint32_t scan;
     struct seen *seen[SEEN_BUCKETS];
     size_t open;     /* processes that have been handed over and not forgotten */
@@ -180,48 +181,33 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         refuse(watch, seen, user, reason);
 }
 
-/* The user of a name "cudatrace.UID.…", whose rest goes to *rest; NULL, with *rest too, when it is no such
- * name or the file is not of that user. */
-static struct ct_user *owner_of(struct ct_watch *watch, const char *name, const char *path, const char **rest)
+/* The user of the system's session whose file it is; NULL when that is not the one in its name. */
+static struct ct_user *owner_of(struct ct_watch *watch, uint32_t named, const char *path)
 {
-    static const char head[] = "cudatrace.";
     struct stat status;
-    char *end;
-    *rest = NULL;
-    if (strncmp(name, head, sizeof(head) - 1) != 0 || name[sizeof(head) - 1] < '0' ||
-        name[sizeof(head) - 1] > '9')
-        return NULL;
-    const unsigned long uid = strtoul(name + sizeof(head) - 1, &end, 10);
-    const size_t length = strlen(watch->prefix);
-    if (*end != '.' || uid >= UINT32_MAX || strncmp(end, watch->prefix, length) != 0 ||
-        lstat(path, &status) != 0)
+    if (lstat(path, &status) != 0)
         return NULL;
     /* The owner's share pays for it, whatever name he chose. */
     struct ct_user *user = ct_users_find(&watch->users, status.st_uid);
-    if (user && status.st_uid != uid) {
+    if (user && status.st_uid != named) {
         ct_user_complain(user, "its name is another user's", path);
         return NULL;
     }
-    *rest = end + length;
     return user;
 }
 
 /* Considers what is a segment of the session by its name in the directory. */
 static void consider_name(struct ct_watch *watch, const char *name)
 {
-    const size_t prefix_length = strlen(watch->prefix);
+    struct ct_session_file file;
     char path[CT_NAME_BYTES];
-    if ((size_t)snprintf(path, sizeof(path), "%s/%s", watch->dir, name) >= sizeof(path))
+    if (!ct_session_file_parse(name, &file) || file.kind != CT_FILE_SEGMENT || file.system != watch->system ||
+        strcmp(file.session, watch->session) != 0 || (!watch->system && file.uid != watch->uid) ||
+        (size_t)snprintf(path, sizeof(path), "%s/%s", watch->dir, name) >= sizeof(path))
         return;
-    const char *rest = NULL;
-    struct ct_user *user = NULL;
-    if (watch->system)
-        user = owner_of(watch, name, path, &rest);
-    else if (strncmp(name, watch->prefix, prefix_length) == 0)
-        rest = name + prefix_length;
-    const int32_t pid = rest ? ct_session_segment_pid(rest) : 0;
-    if (pid > 0 && (user || !watch->system))
-        consider(watch, path, pid, user);
+    struct ct_user *user = watch->system ? owner_of(watch, file.uid, path) : NULL;
+    if (user || !watch->system)
+        consider(watch, path, file.pid, user);
 }
 
 /* Refused ones that are no longer in the directory. */
@@ -255,11 +241,11 @@ static void note_waiting(struct ct_watch *watch)
     watch->is_short = watch->waiting > 0;
 }
 
-void ct_watch_scan(struct ct_watch *watch)
+bool ct_watch_scan(struct ct_watch *watch)
 {
     DIR *directory = opendir(watch->dir);
     if (!directory)
-        return;
+        return !ct_proc_is_short(-errno); /* otherwise it is not there, and no segment in it */
     watch->scan++;
     watch->waiting = 0;
     ct_users_look_anew(&watch->users);
@@ -268,6 +254,7 @@ void ct_watch_scan(struct ct_watch *watch)
     closedir(directory);
     note_waiting(watch);
     forget_gone(watch);
+    return true;
 }
 
 uint64_t ct_watch_refused(const struct ct_watch *watch)
@@ -298,13 +285,9 @@ int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *
     watch->data = data;
     watch->open_max = processes_allowed();
     watch->system = system;
-    char path[CT_NAME_BYTES];
     watch->dir = dir;
-    ct_session_control_path(path, dir, uid, session);
-    if (system)
-        snprintf(watch->prefix, sizeof(watch->prefix), ".%s.system.", session);
-    else
-        snprintf(watch->prefix, sizeof(watch->prefix), "%s.", strrchr(path, '/') + 1);
+    watch->uid = uid;
+    snprintf(watch->session, sizeof(watch->session), "%s", session);
     watch->event.data = watch;
     int error = uv_fs_event_init(loop, &watch->event);
     if (!error && uv_fs_event_start(&watch->event, on_event, dir, 0) != 0)

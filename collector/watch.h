@@ -17,8 +17,8 @@ int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *
                     struct ct_watch **watch);
 /* How many files with a segment's name were none, or not their process's. */
 uint64_t ct_watch_refused(const struct ct_watch *watch);
-/* Reads the directory now. */
-void ct_watch_scan(struct ct_watch *watch);
+/* Reads the directory now. False when there is no descriptor or memory to read it with. */
+bool ct_watch_scan(struct ct_watch *watch);
 /* A process was closed: its name may be forgotten, and its user may have another. */
 void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *user);
 void ct_watch_destroy(struct ct_watch *watch);

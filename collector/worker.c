@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    WORKER_STACK_BYTES = 32 * 1024 * 1024, /* untouched but by the demangler's recursion, see store.c */
+    WORKER_STACK_BYTES = 32 * 1024 * 1024, /* untouched but by the demangler's recursion: demangle.c */
 };
 
 struct ct_worker {
@@ -23,7 +23,8 @@ struct ct_worker {
     struct ct_process *incoming;
     uint32_t segments_known;
     uint64_t looked_ns;
-    struct ct_report report;
+    struct ct_report report; /* of the last batch */
+    bool reported;           /* and the loop has not heard of it yet */
     bool busy, stop;
 
     /* The thread's. */
@@ -52,24 +53,6 @@ static void adopt_incoming(struct ct_worker *worker)
         p->next = worker->collection.processes;
         worker->collection.processes = p;
     }
-}
-
-/* A report that the loop has not taken yet is merged into the new one. */
-static void hand_over(struct ct_worker *worker, struct ct_report *report)
-{
-    const struct ct_report *old = &worker->report;
-    report->rows += old->rows;
-    if (old->flushed_ns > report->flushed_ns)
-        report->flushed_ns = old->flushed_ns;
-    for (uint32_t i = 0; i < old->held_count && i < CT_HELD_MAX && report->held_count < CT_HELD_MAX; i++)
-        report->held[report->held_count++] = old->held[i];
-    if (old->held_count > CT_HELD_MAX)
-        report->held_count = old->held_count;
-    struct ct_process **end = &report->gone;
-    while (*end)
-        end = &(*end)->next;
-    *end = old->gone;
-    worker->report = *report;
 }
 
 static void thread_main(void *data)
@@ -106,7 +89,10 @@ static void thread_main(void *data)
         snprintf(report.checkpoint_error, sizeof(report.checkpoint_error), "%s", problem ? problem : "");
 
         uv_mutex_lock(&worker->mutex);
-        hand_over(worker, &report);
+        if (worker->reported)
+            ct_report_add(&report, &worker->report);
+        worker->report = report;
+        worker->reported = true;
         worker->busy = false;
         uv_async_send(&worker->done);
     }
@@ -118,12 +104,12 @@ static void on_done(uv_async_t *async)
     struct ct_worker *worker = async->data;
     uv_mutex_lock(&worker->mutex);
     const struct ct_report report = worker->report;
-    worker->report.rows = 0;
-    worker->report.flushed_ns = 0;
-    worker->report.held_count = 0;
-    worker->report.gone = NULL;
+    const bool reported = worker->reported;
+    worker->reported = false;
     uv_mutex_unlock(&worker->mutex);
-    worker->on_batch(&report, worker->data);
+    /* Two batches may be heard of at once, and then the loop is woken once more. */
+    if (reported)
+        worker->on_batch(&report, worker->data);
 }
 
 int ct_worker_create(uv_loop_t *loop, struct ct_store *store, const char *dir, struct ct_control *control,
@@ -175,21 +161,21 @@ struct ct_process *ct_worker_destroy(struct ct_worker *worker)
     struct ct_process *all = worker->collection.processes, **end = &all;
     while (*end)
         end = &(*end)->next;
-    *end = worker->report.gone;
+    *end = worker->reported ? worker->report.gone : NULL;
     ct_merge_finish(&worker->collection.merge);
     uv_close((uv_handle_t *)&worker->done, free_worker);
     return all;
 }
 
-static void ask(struct ct_worker *worker, bool snapshot_open, bool detach, bool next_file, uint64_t flush_ns)
+void ct_worker_request(struct ct_worker *worker, struct ct_request request)
 {
     uv_mutex_lock(&worker->mutex);
     worker->wanted = true;
-    worker->request.snapshot_open |= snapshot_open;
-    worker->request.detach |= detach;
-    worker->request.next_file |= next_file;
-    if (flush_ns > worker->request.flush_ns)
-        worker->request.flush_ns = flush_ns;
+    worker->request.snapshot_open |= request.snapshot_open;
+    worker->request.detach |= request.detach;
+    worker->request.next_file |= request.next_file;
+    if (request.flush_ns > worker->request.flush_ns)
+        worker->request.flush_ns = request.flush_ns;
     uv_cond_signal(&worker->cond);
     uv_mutex_unlock(&worker->mutex);
 }
@@ -208,23 +194,6 @@ void ct_worker_adopted(struct ct_worker *worker, uint32_t segments, uint64_t loo
     worker->segments_known = segments;
     worker->looked_ns = looked_ns;
     uv_mutex_unlock(&worker->mutex);
-}
-
-void ct_worker_request(struct ct_worker *worker, bool snapshot_open)
-{
-    ask(worker, snapshot_open, false, false, 0);
-}
-void ct_worker_request_flush(struct ct_worker *worker, uint64_t flush_ns)
-{
-    ask(worker, true, false, false, flush_ns);
-}
-void ct_worker_detach_all(struct ct_worker *worker)
-{
-    ask(worker, false, true, false, 0);
-}
-void ct_worker_request_next_file(struct ct_worker *worker)
-{
-    ask(worker, false, false, true, 0);
 }
 
 bool ct_worker_busy(struct ct_worker *worker)

@@ -21,18 +21,11 @@ struct ct_process *ct_worker_destroy(struct ct_worker *worker);
 
 /* Hands a process over. */
 void ct_worker_adopt(struct ct_worker *worker, struct ct_process *process);
-/* All segments that were counted up to `segments`, and all that were there at looked_ns, have been handed
- * over.
- */
+/* All segments that were counted up to `segments`, and all that were there at looked_ns, have been
+ * handed over. */
 void ct_worker_adopted(struct ct_worker *worker, uint32_t segments, uint64_t looked_ns);
 /* Asks for a batch; while one is made, for another behind it. */
-void ct_worker_request(struct ct_worker *worker, bool snapshot_open);
-/* The same, and what returned up to `flush_ns` must be in it. */
-void ct_worker_request_flush(struct ct_worker *worker, uint64_t flush_ns);
-/* The trace goes on in its next file. */
-void ct_worker_request_next_file(struct ct_worker *worker);
-/* The hooks let go of their segments from now on. */
-void ct_worker_detach_all(struct ct_worker *worker);
+void ct_worker_request(struct ct_worker *worker, struct ct_request request);
 bool ct_worker_busy(struct ct_worker *worker);
 
 #endif

@@ -366,7 +366,7 @@ static struct ct_segment *make_segment(uint64_t ring_bytes, const char *dir)
 static struct ct_segment *create_segment(const struct ct_place *place, const struct ct_control *control)
 {
     const uint64_t ring_bytes = control->ring_bytes;
-    if (ring_bytes < CT_RING_BYTES_MIN || ring_bytes > CT_RING_BYTES_MAX || ring_bytes & (ring_bytes - 1))
+    if (!ct_ring_bytes_valid(ring_bytes))
         return NULL;
     ct_session_segment_path(process.path, place->dir, place->uid, place->session, control->system,
                             process.pid, ct_monotonic_ns());

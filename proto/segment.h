@@ -15,6 +15,10 @@
 #include "clock.h"
 #include "lane.h"
 
+#include <fcntl.h>
+#include <stdbool.h>
+#include <unistd.h>
+
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
@@ -100,8 +104,41 @@ static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry,
     return geometry->lane_offset + (uint64_t)lane * geometry->lane_stride;
 }
 
+/* Whether there may be rings of that size. */
+static inline bool ct_ring_bytes_valid(uint64_t bytes)
+{
+    return bytes >= CT_RING_BYTES_MIN && bytes <= CT_RING_BYTES_MAX && (bytes & (bytes - 1)) == 0;
+}
+
 /* First lane's place: behind the directory, page-aligned. */
 #define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
 static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
+
+/* Whether geometry and clock are ones that hooks of this version write: places can be computed with them
+ * then. */
+static inline bool ct_segment_valid(const struct ct_segment *segment)
+{
+    return segment->header_bytes == sizeof(*segment) && ct_ring_bytes_valid(segment->ring_bytes) &&
+           segment->function_slots > 0 && segment->function_slots <= CT_FUNCTIONS_MAX &&
+           segment->lane_slots > 0 && segment->lane_slots <= CT_LANES_MAX &&
+           segment->lane_offset == CT_LANE_OFFSET &&
+           segment->lane_stride == CT_LANE_HEADER_BYTES + segment->ring_bytes &&
+           segment->clock < CT_CLOCK_COUNT;
+}
+
+enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
+
+/* Whether the program image that made the segment has its memory still: its process runs and is no other
+ * program, in whatever pid namespace. `fd` is the segment's file, by another open file description than the
+ * image's own. Unknown where the kernel did not give the image its lock. */
+static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+        return CT_SEGMENT_HOLD_UNKNOWN;
+    if (lock.l_type != F_UNLCK)
+        return CT_SEGMENT_HELD;
+    return segment->held ? CT_SEGMENT_LET_GO : CT_SEGMENT_HOLD_UNKNOWN;
+}
 
 #endif

@@ -100,19 +100,69 @@ static inline void ct_session_segment_path(char path[CT_NAME_BYTES], const char 
              system ? ".system" : "", pid, created_ns);
 }
 
-/* The pid in the name of a segment: what stands behind "cudatrace.UID.SESSION.", which must be PID.IMAGE as
- * ct_session_segment_path() writes them. 0 for any other name. */
-static inline int32_t ct_session_segment_pid(const char *name)
+enum ct_session_file_kind { CT_FILE_CONTROL, CT_FILE_SOCKET, CT_FILE_BELL, CT_FILE_SEGMENT };
+
+/* What a name in the session's directory says. */
+struct ct_session_file {
+    char name[CT_NAME_BYTES];
+    enum ct_session_file_kind kind;
+    uint32_t uid;
+    char session[CT_SESSION_MAX + 1];
+    int32_t pid;         /* of a segment: the maker's, in its own namespace */
+    uint64_t created_ns; /* of a segment */
+    bool system;         /* a segment for the system's session, which is root's, whosever it is */
+};
+
+/* A number as printf() writes it, without a sign or leading zeros; behind it, or NULL. */
+static inline const char *ct_session_number(const char *text, uint64_t most, uint64_t *number)
 {
-    int64_t pid = 0;
-    size_t i = 0, image = 0;
-    for (; i < 10 && name[i] >= '0' && name[i] <= '9'; i++)
-        pid = pid * 10 + (name[i] - '0');
-    if (i == 0 || name[0] == '0' || pid > INT32_MAX || name[i++] != '.')
-        return 0;
-    for (; image < 16 && ((name[i] >= '0' && name[i] <= '9') || (name[i] >= 'a' && name[i] <= 'f')); image++)
-        i++;
-    return image > 0 && name[i] == '\0' ? (int32_t)pid : 0;
+    *number = 0;
+    size_t i = 0;
+    for (; text[i] >= '0' && text[i] <= '9' && *number <= most; i++)
+        *number = *number * 10 + (uint64_t)(text[i] - '0');
+    return i == 0 || (text[0] == '0' && i > 1) || *number > most ? NULL : text + i;
+}
+
+/* Whether it is PID.IMAGE, as ct_session_segment_path() writes them. */
+static inline bool ct_session_parse_segment(const char *text, struct ct_session_file *file)
+{
+    uint64_t pid;
+    const char *image = ct_session_number(text, INT32_MAX, &pid);
+    const size_t length = image && *image == '.' ? strspn(image + 1, "0123456789abcdef") : 0;
+    if (pid == 0 || length == 0 || length > 16 || (image[1] == '0' && length > 1) || image[1 + length])
+        return false;
+    file->kind = CT_FILE_SEGMENT;
+    file->pid = (int32_t)pid;
+    file->created_ns = strtoull(image + 1, NULL, 16);
+    return true;
+}
+
+/* False when the name is not one that is written here, to the last letter. */
+static inline bool ct_session_file_parse(const char *name, struct ct_session_file *file)
+{
+    static const char prefix[] = "cudatrace.", system[] = "system.";
+    uint64_t uid;
+    *file = (struct ct_session_file){ .kind = CT_FILE_CONTROL };
+    if (strlen(name) >= sizeof(file->name) || strncmp(name, prefix, strlen(prefix)) != 0)
+        return false;
+    const char *at = ct_session_number(name + strlen(prefix), UINT32_MAX, &uid);
+    const size_t length = at && *at == '.' ? strcspn(at + 1, ".") : 0;
+    if (length == 0 || length > CT_SESSION_MAX)
+        return false;
+    strcpy(file->name, name);
+    memcpy(file->session, at + 1, length);
+    file->uid = (uint32_t)uid;
+    if (!ct_session_valid(file->session))
+        return false;
+    at += 1 + length;
+    if (*at == '\0')
+        return true;
+    at++;
+    file->kind = strcmp(at, "sock") == 0 ? CT_FILE_SOCKET : CT_FILE_BELL;
+    if (file->kind == CT_FILE_SOCKET || strcmp(at, "bell") == 0)
+        return true;
+    file->system = strncmp(at, system, strlen(system)) == 0;
+    return ct_session_parse_segment(at + (file->system ? strlen(system) : 0), file);
 }
 
 /* Whether the socket of that session has an address in that directory: those are 107 bytes at most. */

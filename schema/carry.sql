@@ -21,6 +21,8 @@ INSERT INTO open_call  SELECT * FROM past.open_call  WHERE process_id IN (SELECT
 INSERT INTO kernel     SELECT * FROM past.kernel     WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO name       SELECT * FROM past.name       WHERE name_id    IN (SELECT name_id FROM kernel);
 INSERT INTO total      SELECT * FROM past.total      WHERE process_id IN (SELECT process_id FROM process);
+INSERT INTO duration   SELECT * FROM past.duration   WHERE process_id IN (SELECT process_id FROM process);
+INSERT INTO failure    SELECT * FROM past.failure    WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO allocation SELECT * FROM past.allocation WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
 INSERT INTO thread
 SELECT * FROM past.thread

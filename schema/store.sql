@@ -22,6 +22,11 @@ INSERT INTO site (site_id, thread_id, function_id, depth, status) VALUES (?1, ?2
 -- name: insert_thread
 INSERT INTO thread (thread_id, process_id, tid, name) VALUES (?1, ?2, ?3, ?4);
 
+-- name: add_to_thread
+UPDATE thread
+   SET calls = calls + ?2, driver_ns = min(CAST(driver_ns + ?3 AS INTEGER), 9223372036854775807)
+ WHERE thread_id = ?1;
+
 -- name: insert_function
 INSERT INTO function (layer, name, category) VALUES (?1, ?2, ?3)
     ON CONFLICT (layer, name) DO UPDATE SET name = excluded.name
@@ -110,6 +115,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                   min_ns = min(min_ns, excluded.min_ns), max_ns = max(max_ns, excluded.max_ns),
                   bytes = min(CAST(bytes + excluded.bytes AS INTEGER), 9223372036854775807),
                   failed = failed + excluded.failed;
+
+-- name: add_duration
+INSERT INTO duration (process_id, function_id, bucket, calls) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (process_id, function_id, bucket) DO UPDATE SET calls = calls + excluded.calls;
+
+-- name: add_failure
+INSERT INTO failure (process_id, function_id, status, calls, first_ns, last_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT (process_id, function_id, status)
+    DO UPDATE SET calls = calls + excluded.calls,
+                  first_ns = min(first_ns, excluded.first_ns), last_ns = max(last_ns, excluded.last_ns);
 
 -- name: insert_name
 INSERT INTO name (mangled, demangled) VALUES (?1, ?2)

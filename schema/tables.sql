@@ -36,7 +36,9 @@ CREATE TABLE thread (
     thread_id  INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
     tid        INTEGER NOT NULL,
-    name       TEXT
+    name       TEXT,
+    calls      INTEGER NOT NULL DEFAULT 0, -- sums of its calls, kept while writing
+    driver_ns  INTEGER NOT NULL DEFAULT 0  -- of those of the driver
 );
 
 CREATE TABLE function (
@@ -250,6 +252,28 @@ CREATE TABLE total (
     expired     INTEGER NOT NULL DEFAULT 0, -- of the calls, those that are in `call` no more (--keep), or in an
                                            -- earlier file
     PRIMARY KEY (process_id, function_id)
+) WITHOUT ROWID;
+
+CREATE TABLE duration (
+    -- How many calls took how long, kept while writing: a duration of less than 16 ns is its own bucket, then each
+    -- doubling has sixteen. The view `durations` has their bounds.
+    process_id  INTEGER NOT NULL REFERENCES process,
+    function_id INTEGER NOT NULL REFERENCES function,
+    bucket      INTEGER NOT NULL,
+    calls       INTEGER NOT NULL,
+    PRIMARY KEY (process_id, function_id, bucket)
+) WITHOUT ROWID;
+
+CREATE TABLE failure (
+    -- How many calls failed with what, kept while writing. An answer that is no failure, such as CUDA_ERROR_NOT_READY
+    -- (600), is not here.
+    process_id  INTEGER NOT NULL REFERENCES process,
+    function_id INTEGER NOT NULL REFERENCES function,
+    status      INTEGER NOT NULL,
+    calls       INTEGER NOT NULL,
+    first_ns    INTEGER NOT NULL,          -- return times of the first and the last of them
+    last_ns     INTEGER NOT NULL,
+    PRIMARY KEY (process_id, function_id, status)
 ) WITHOUT ROWID;
 
 CREATE TABLE segment (

@@ -1,5 +1,6 @@
 -- The views: the interface of a trace. Read them with any SQLite client, while the daemon writes.
 -- Times are CLOCK_MONOTONIC nanoseconds; meta.realtime_offset_ns added to one gives nanoseconds since 1970.
+-- CROSS JOIN where the table of calls must not be read first: without it SQLite may think that it has few rows.
 -- Each explanation stands inside its statement, since SQLite keeps what begins with CREATE and `.schema`
 -- shows no more.
 
@@ -19,7 +20,12 @@ SELECT process_id,
 
 CREATE VIEW threads AS
 -- The threads that made a traced call; a tid that the kernel reused is a new row.
-SELECT thread_id, process_id, tid, name
+SELECT thread_id,
+       process_id,
+       tid,
+       name,
+       calls,                 -- stored, also those that have expired
+       driver_ns              -- time in those of the driver
   FROM thread;
 
 CREATE VIEW functions AS
@@ -55,10 +61,10 @@ SELECT call.end_ns                    AS call_id,
                                               WHERE range.call_id = call.end_ns)
                            END        AS message       -- of ranges and marks; not looked for unless asked for
   FROM call
-  JOIN site     ON site.site_id = call.site_id
-  JOIN thread   ON thread.thread_id = site.thread_id
-  JOIN process  ON process.process_id = thread.process_id
-  JOIN function ON function.function_id = site.function_id
+ CROSS JOIN site ON site.site_id = call.site_id
+ CROSS JOIN thread ON thread.thread_id = site.thread_id
+ CROSS JOIN process ON process.process_id = thread.process_id
+ CROSS JOIN function ON function.function_id = site.function_id
   LEFT JOIN status ON status.layer = function.layer AND status.status = site.status;
 
 CREATE VIEW long_calls AS
@@ -84,8 +90,30 @@ SELECT launch.call_id,
        call.duration_ns               AS duration_ns,
        shape.captured                 AS captured
   FROM launch
-  JOIN shape ON shape.shape_id = launch.shape_id
-  JOIN call  ON call.end_ns = launch.call_id
+ CROSS JOIN shape ON shape.shape_id = launch.shape_id
+ CROSS JOIN call ON call.end_ns = launch.call_id
+  LEFT JOIN kernel ON kernel.process_id = shape.process_id AND kernel.number = shape.kernel
+  LEFT JOIN name   ON name.name_id = kernel.name_id;
+
+CREATE VIEW launch_shapes AS
+-- The launches summed up: how often each process launched a kernel with a grid, block, shared memory and stream. The time
+-- is that of the calls on the CPU. Several rows may say the same.
+SELECT shape.process_id,
+       name.demangled                 AS kernel,       -- NULL when the name is unknown
+       name.mangled                   AS mangled,
+       shape.grid_x, shape.grid_y, shape.grid_z,
+       shape.block_x, shape.block_y, shape.block_z,
+       shape.shared_bytes,
+       shape.stream,
+       shape.captured,        -- 1: recorded into a graph, nothing was run
+       summed.launches,
+       summed.total_ns,
+       summed.max_ns
+  FROM (SELECT launch.shape_id, count(*) AS launches, sum(call.duration_ns) AS total_ns, max(call.duration_ns) AS max_ns
+          FROM launch
+          JOIN call ON call.end_ns = launch.call_id
+         GROUP BY launch.shape_id) AS summed
+  JOIN shape ON shape.shape_id = summed.shape_id
   LEFT JOIN kernel ON kernel.process_id = shape.process_id AND kernel.number = shape.kernel
   LEFT JOIN name   ON name.name_id = kernel.name_id;
 
@@ -99,7 +127,7 @@ SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns
   FROM graph
-  JOIN call ON call.end_ns = graph.call_id;
+ CROSS JOIN call ON call.end_ns = graph.call_id;
 
 CREATE VIEW graph_launches AS
 -- Launches of whole graphs: each replays kernel_nodes kernels. captured = 1: recorded into another graph,
@@ -113,7 +141,7 @@ SELECT graph_launch.call_id,
        call.duration_ns               AS duration_ns,
        graph_launch.captured          AS captured
   FROM graph_launch
-  JOIN call ON call.end_ns = graph_launch.call_id;
+ CROSS JOIN call ON call.end_ns = graph_launch.call_id;
 
 CREATE VIEW copies AS
 -- Copies. For async ones the duration is that of handing the copy over, and gb_per_s says nothing about the
@@ -131,8 +159,8 @@ SELECT transfer.call_id,
        transfer.destination,
        route.captured
   FROM transfer
-  JOIN route ON route.route_id = transfer.route_id
-  JOIN call  ON call.end_ns = transfer.call_id
+ CROSS JOIN route ON route.route_id = transfer.route_id
+ CROSS JOIN call ON call.end_ns = transfer.call_id
  WHERE route.kind <> 'set';
 
 CREATE VIEW memsets AS
@@ -147,8 +175,8 @@ SELECT transfer.call_id,
        transfer.destination           AS address,
        route.captured
   FROM transfer
-  JOIN route ON route.route_id = transfer.route_id
-  JOIN call  ON call.end_ns = transfer.call_id
+ CROSS JOIN route ON route.route_id = transfer.route_id
+ CROSS JOIN call ON call.end_ns = transfer.call_id
  WHERE route.kind = 'set';
 
 CREATE VIEW allocations AS
@@ -198,9 +226,9 @@ SELECT call.end_ns                    AS call_id,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns
   FROM call
-  JOIN site     ON site.site_id = call.site_id
-  JOIN thread   ON thread.thread_id = site.thread_id
-  JOIN function ON function.function_id = site.function_id
+ CROSS JOIN site ON site.site_id = call.site_id
+ CROSS JOIN thread ON thread.thread_id = site.thread_id
+ CROSS JOIN function ON function.function_id = site.function_id
   LEFT JOIN call_subject ON call_subject.call_id = call.end_ns
   LEFT JOIN subject      ON subject.subject_id = call_subject.subject_id
  WHERE function.category = 'sync' AND function.layer = 'driver';
@@ -215,8 +243,8 @@ SELECT call_subject.call_id,
        call.end_ns            AS end_ns
   FROM call_subject
   JOIN subject  ON subject.subject_id = call_subject.subject_id
-  JOIN call     ON call.end_ns = call_subject.call_id
-  JOIN site     ON site.site_id = call.site_id
+ CROSS JOIN call ON call.end_ns = call_subject.call_id
+ CROSS JOIN site ON site.site_id = call.site_id
   JOIN thread   ON thread.thread_id = site.thread_id
   JOIN function ON function.function_id = site.function_id
  WHERE (function.name GLOB 'cuCtxCreate*' OR function.name GLOB 'cuCtxDestroy*' OR function.name GLOB 'cuCtxPushCurrent*'
@@ -287,8 +315,8 @@ SELECT call_subject.call_id,
        subject.captured
   FROM call_subject
   JOIN subject  ON subject.subject_id = call_subject.subject_id
-  JOIN call     ON call.end_ns = call_subject.call_id
-  JOIN site     ON site.site_id = call.site_id AND site.status = 0
+ CROSS JOIN call ON call.end_ns = call_subject.call_id
+ CROSS JOIN site ON site.site_id = call.site_id AND site.status = 0
   JOIN function ON function.function_id = site.function_id
  WHERE subject.role_1 = (SELECT role FROM role WHERE name = 'stream')
    AND subject.role_2 = (SELECT role FROM role WHERE name = 'host_function');
@@ -305,8 +333,8 @@ SELECT call_subject.call_id,
   FROM call_subject
   JOIN subject  ON subject.subject_id = call_subject.subject_id
   JOIN role     ON role.role = subject.role_1 AND role.name IN ('module', 'library')
-  JOIN call     ON call.end_ns = call_subject.call_id
-  JOIN site     ON site.site_id = call.site_id AND site.status = 0
+ CROSS JOIN call ON call.end_ns = call_subject.call_id
+ CROSS JOIN site ON site.site_id = call.site_id AND site.status = 0
   JOIN function ON function.function_id = site.function_id
  WHERE function.name GLOB 'cuModuleLoad*' OR function.name GLOB 'cuLibraryLoad*';
 
@@ -331,8 +359,8 @@ SELECT range.call_id,
        call.duration_ns,
        range.range_id                                    -- what nvtxRangeStart returned
   FROM range
-  JOIN call     ON call.end_ns = range.call_id
-  JOIN site     ON site.site_id = call.site_id
+ CROSS JOIN call ON call.end_ns = range.call_id
+ CROSS JOIN site ON site.site_id = call.site_id
   JOIN thread   ON thread.thread_id = site.thread_id
   JOIN function ON function.function_id = site.function_id
   LEFT JOIN text AS message  ON message.text_id = range.message_id
@@ -389,6 +417,36 @@ SELECT seen.process_id,
   JOIN function       ON function.function_id = seen.function_id
   LEFT JOIN total     ON total.process_id = seen.process_id AND total.function_id = seen.function_id
   LEFT JOIN kept_back ON kept_back.process_id = seen.process_id AND kept_back.function_id = seen.function_id;
+
+CREATE VIEW durations AS
+-- How many of the stored calls took how long, by process and function: from from_ns to just below below_ns, a thirty-second
+-- around the middle of the two at most. Kept while writing, it costs nothing to read, and stays when calls expire. Exact
+-- durations are in `calls`.
+SELECT duration.process_id,
+       function.layer,
+       function.name,
+       function.category,
+       CASE WHEN bucket < 32 THEN bucket ELSE bucket % 16 + 16 << bucket / 16 - 1 END     AS from_ns,
+       CASE WHEN bucket < 32 THEN bucket + 1 ELSE bucket % 16 + 17 << bucket / 16 - 1 END AS below_ns,
+       duration.calls
+  FROM duration
+  JOIN function ON function.function_id = duration.function_id;
+
+CREATE VIEW failures AS
+-- How many of the stored calls failed, with what, and when the first and the last of them returned. An answer that is no
+-- failure, such as CUDA_ERROR_NOT_READY (600), is not here. Kept while writing, it stays when calls expire.
+SELECT failure.process_id,
+       function.layer,
+       function.name,
+       function.category,
+       failure.status,
+       status.name                    AS status_name,  -- NULL for a code not known
+       failure.calls,
+       failure.first_ns,
+       failure.last_ns
+  FROM failure
+  JOIN function ON function.function_id = failure.function_id
+  LEFT JOIN status ON status.layer = function.layer AND status.status = failure.status;
 
 CREATE VIEW losses AS
 -- Calls that happened and are not in `calls`, by thread and cause: full (the ring had no room), signal (made

@@ -2,6 +2,8 @@
  */
 #include "cudatrace.h"
 
+#include "clock.h"
+#include "proc.h"
 #include "series.h"
 #include "session_names.h"
 
@@ -12,68 +14,69 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* How often a silent daemon is looked at. */
-enum { LOOK_S = 1 };
+enum {
+    LOOK_S = 1,     /* how often a silent daemon is looked at */
+    CONNECT_S = 10, /* one that is stopped takes no more connections when a few wait */
+    ANSWER_BYTES = 4800,
+    STATUS_BYTES_MAX = 65536, /* a socket may be anybody's, and say no end of things */
+};
+
+static int connect_as(const struct ct_options *options, uint32_t uid)
+{
+    char path[CT_NAME_BYTES];
+    ct_session_socket_path(path, options->shm_dir, uid, options->session);
+    return ct_client_connect_path(path, uid);
+}
 
 int ct_client_connect_own(const struct ct_options *options)
 {
-    char path[CT_NAME_BYTES];
-    ct_session_socket_path(path, options->shm_dir, ct_session_uid(), options->session);
-    return ct_client_connect_path(path);
+    return connect_as(options, ct_session_uid());
 }
 
 int ct_client_connect(const struct ct_options *options)
 {
-    char path[CT_NAME_BYTES];
-    int fd = ct_client_connect_own(options);
-    if (fd >= 0 || geteuid() == 0)
-        return fd;
-    ct_session_socket_path(path, options->shm_dir, 0, options->session);
-    fd = ct_client_connect_path(path);
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    if (fd >= 0 && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != 0)) {
-        close(fd); /* a name like that can be anybody's */
-        fd = -1;
-    }
-    return fd;
+    const int fd = ct_client_connect_own(options);
+    return fd >= 0 || geteuid() == 0 ? fd : connect_as(options, 0);
 }
 
-int ct_client_connect_path(const char *path)
+/* Who listens; false when it is not known. */
+static bool peer_of(int fd, struct ucred *peer)
+{
+    socklen_t bytes = sizeof(*peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &bytes) == 0;
+}
+
+int ct_client_connect_path(const char *path, uint32_t uid)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof(address.sun_path))
         return -1;
     strcpy(address.sun_path, path);
+    struct ucred peer;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const struct timeval look = { .tv_sec = LOOK_S };
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+    if (fd < 0)
+        return -1;
+    const struct timeval look = { .tv_sec = LOOK_S }, patience = { .tv_sec = CONNECT_S };
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+        connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && peer_of(fd, &peer) &&
+        ct_session_uid_of(peer.uid) == uid) /* a name like that can be anybody's */
         return fd;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return -1;
 }
 
 /* The process that listens, 0 when it is not known. */
 static pid_t daemon_of(int fd)
 {
-    struct ucred peer = { 0 };
-    socklen_t bytes = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
+    struct ucred peer;
+    return peer_of(fd, &peer) ? peer.pid : 0;
 }
 
 bool ct_client_is_stopped(int fd)
 {
-    char path[64], text[512];
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)daemon_of(fd));
-    FILE *file = fopen(path, "re");
-    const size_t n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[n] = '\0';
-    const char *state = strrchr(text, ')');
-    return state && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
+    const pid_t daemon = daemon_of(fd);
+    return daemon > 0 && ct_proc_is_stopped(daemon);
 }
 
 const char *ct_client_why(int fd)
@@ -86,77 +89,116 @@ const char *ct_client_why(int fd)
     return why;
 }
 
-/* Waits as long as it takes for a daemon that is busy, and gives up one that is found stopped at two looks in
- * a row: it may just be told to go on. A caller that set another SO_RCVTIMEO waits that long and no longer.
- */
-static bool read_byte(int fd, char *byte)
+/* Waits until `until_ns`, 0 being as long as it takes, for a daemon that is busy, and gives up one that is
+ * found stopped at two looks in a row: it may just be told to go on. */
+static bool read_byte(int fd, uint64_t until_ns, char *byte)
 {
-    bool stopped = false;
-    for (;;) {
+    for (bool stopped = false; !until_ns || ct_monotonic_ns() < until_ns;) {
         const ssize_t n = read(fd, byte, 1);
         if (n >= 0 || (errno != EAGAIN && errno != EINTR))
             return n == 1;
-        struct timeval patience = { 0 };
-        socklen_t bytes = sizeof(patience);
-        getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, &bytes);
         const bool is_stopped = ct_client_is_stopped(fd);
-        if (patience.tv_sec != LOOK_S || (stopped && is_stopped))
+        if (stopped && is_stopped)
             return false;
         stopped = is_stopped;
-    }
-}
-
-bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes)
-{
-    if (send(fd, line, strlen(line), MSG_NOSIGNAL) < 0 || send(fd, "\n", 1, MSG_NOSIGNAL) < 0)
-        return false;
-    size_t n = 0;
-    char c;
-    while (read_byte(fd, &c)) {
-        if (c == '\n') {
-            answer[n] = '\0';
-            return true;
-        }
-        if (n + 1 < bytes)
-            answer[n++] = c;
     }
     return false;
 }
 
-void ct_client_copy(int fd, FILE *to)
+static bool read_line(int fd, uint64_t until_ns, char *line, size_t bytes)
 {
-    char c, before = '\n';
-    /* An empty line ends the answer, as the connection's end does. */
-    while (read_byte(fd, &c) && !(c == '\n' && before == '\n')) {
-        fputc(c, to);
-        before = c;
+    size_t n = 0;
+    char c;
+    while (read_byte(fd, until_ns, &c)) {
+        if (c == '\n') {
+            line[n] = '\0';
+            return true;
+        }
+        if (n + 1 < bytes)
+            line[n++] = c;
     }
+    return false;
+}
+
+static bool send_line(int fd, const char *line)
+{
+    return send(fd, line, strlen(line), MSG_NOSIGNAL) >= 0 && send(fd, "\n", 1, MSG_NOSIGNAL) >= 0;
+}
+
+enum ct_answer ct_client_ask(int fd, const char *line, char *text, size_t bytes)
+{
+    static const struct {
+        const char *word;
+        enum ct_answer answer;
+    } words[] = { { "ok", CT_ANSWER_OK }, { "error", CT_ANSWER_ERROR }, { "refused", CT_ANSWER_REFUSED } };
+    if (!send_line(fd, line) || !read_line(fd, 0, text, bytes))
+        return CT_ANSWER_NONE;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        const size_t length = strlen(words[i].word);
+        if (strncmp(text, words[i].word, length) != 0 || (text[length] != ' ' && text[length] != '\0'))
+            continue;
+        const char *rest = text + length + (text[length] == ' ');
+        memmove(text, rest, strlen(rest) + 1);
+        return words[i].answer;
+    }
+    return CT_ANSWER_OK;
+}
+
+char *ct_client_status(int fd, unsigned patience_s)
+{
+    const uint64_t until_ns = patience_s ? ct_monotonic_ns() + patience_s * UINT64_C(1000000000) : 0;
+    char line[ANSWER_BYTES], *text = NULL;
+    size_t bytes = 0;
+    FILE *to = send_line(fd, "status") ? open_memstream(&text, &bytes) : NULL;
+    if (!to)
+        return NULL;
+    bool whole = false;
+    while (!whole && ftell(to) < STATUS_BYTES_MAX && read_line(fd, until_ns, line, sizeof(line))) {
+        whole = line[0] == '\0';
+        if (!whole)
+            fprintf(to, "%s\n", line);
+    }
+    if (fclose(to) == 0 && whole)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void say_silent(const struct ct_options *options, int fd)
+{
+    ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", options->session, ct_client_why(fd));
 }
 
 /* With --db, the daemon must be the one that writes it. */
 static bool same_database(const struct ct_options *options, int fd)
 {
-    char answer[4200];
+    char served[ANSWER_BYTES];
     if (!options->database)
         return true;
-    if (!ct_client_ask(fd, "database", answer, sizeof(answer))) {
-        ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", options->session, ct_client_why(fd));
+    switch (ct_client_ask(fd, "database", served, sizeof(served))) {
+    case CT_ANSWER_NONE:
+        say_silent(options, fd);
         return false;
-    }
-    if (strncmp(answer, "error ", 6) == 0) {
+    case CT_ANSWER_OK:
+        if (ct_series_has(options->database, served))
+            return true;
+        ct_fail(EXIT_FAILURE, "session '%s' is served by a daemon that writes %s, not %s", options->session,
+                served, options->database);
+        return false;
+    case CT_ANSWER_ERROR:
+        ct_fail(EXIT_FAILURE, "the daemon of session '%s': %s", options->session, served);
+        return false;
+    case CT_ANSWER_REFUSED:
         ct_fail(EXIT_FAILURE,
                 "session '%s' is served by the system's daemon, whose trace is root's: leave --db away",
                 options->session);
         return false;
     }
-    const bool same = ct_series_has(options->database, answer);
-    if (!same)
-        ct_fail(EXIT_FAILURE, "session '%s' is served by a daemon that writes %s, not %s", options->session,
-                answer, options->database);
-    return same;
+    return false;
 }
 
-int ct_client_question(const struct ct_options *options, const char *line, char *answer, size_t bytes)
+/* A connection to the daemon that is meant; -1 after reporting. */
+static int reach(const struct ct_options *options)
 {
     const int fd = ct_client_connect(options);
     if (fd < 0) {
@@ -164,32 +206,39 @@ int ct_client_question(const struct ct_options *options, const char *line, char 
                 options->session);
         return -1;
     }
-    if (same_database(options, fd)) {
-        if (ct_client_ask(fd, line, answer, bytes))
-            return fd;
-        ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", options->session, ct_client_why(fd));
-    }
+    if (same_database(options, fd))
+        return fd;
     close(fd);
     return -1;
 }
 
-/* Parses, connects, asks; the answer to `line` is left to the caller. -1 after reporting, with *status.
- */
-static int ask(int argc, char **argv, const char *help, const char *line, char *answer, size_t bytes,
-               int *status)
+int ct_client_command(const struct ct_options *options, const char *command, const char *line)
 {
-    struct ct_options options;
+    char text[ANSWER_BYTES];
+    const int fd = reach(options);
+    if (fd < 0)
+        return EXIT_FAILURE;
+    const enum ct_answer answer = ct_client_ask(fd, line, text, sizeof(text));
+    if (answer == CT_ANSWER_NONE)
+        say_silent(options, fd);
+    else if (answer != CT_ANSWER_OK)
+        ct_fail(EXIT_FAILURE, "%s: %s", command, text);
+    close(fd);
+    return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* For the commands that take no options but those of all. False when there is nothing to do any more, with
+ * *status. */
+static bool parse(int argc, char **argv, const char *help, struct ct_options *options, int *status)
+{
     bool done;
-    const int first = ct_options_parse(argc, argv, NULL, help, &options, NULL, NULL, &done, status);
-    if (done)
-        return -1;
-    if (first < argc) {
+    const int first = ct_options_parse(argc, argv, NULL, help, options, NULL, NULL, &done, status);
+    if (!done && first < argc) {
         *status = ct_fail(EXIT_USAGE, "%s: unexpected argument '%s' (see cudatrace %s --help)", argv[0],
                           argv[first], argv[0]);
-        return -1;
+        done = true;
     }
-    *status = EXIT_FAILURE;
-    return ct_client_question(&options, line, answer, bytes);
+    return !done;
 }
 
 #define COMMON_OPTIONS                                                                                       \
@@ -202,15 +251,10 @@ int ct_flush(int argc, char **argv)
                                "\n"
                                "Returns when all calls that were recorded before are visible to SQL.\n"
                                "\n" COMMON_OPTIONS;
-    char answer[4800];
+    struct ct_options options;
     int status;
-    const int fd = ask(argc, argv, help, "flush", answer, sizeof(answer), &status);
-    if (fd < 0)
-        return status;
-    close(fd);
-    if (strcmp(answer, "ok") != 0)
-        return ct_fail(EXIT_FAILURE, "flush: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
-    return EXIT_SUCCESS;
+    return parse(argc, argv, help, &options, &status) ? ct_client_command(&options, "flush", "flush")
+                                                      : status;
 }
 
 int ct_stop(int argc, char **argv)
@@ -221,26 +265,37 @@ int ct_stop(int argc, char **argv)
         "Stops the session's daemon: it stores what was recorded, lets the traced processes\n"
         "go on untraced, and leaves. Returns when it has.\n"
         "\n" COMMON_OPTIONS;
-    char answer[4800];
+    struct ct_options options;
     int status;
-    const int fd = ask(argc, argv, help, "stop", answer, sizeof(answer), &status);
-    if (fd < 0)
+    if (!parse(argc, argv, help, &options, &status))
         return status;
+    const int fd = reach(&options);
+    if (fd < 0)
+        return EXIT_FAILURE;
+    char text[ANSWER_BYTES], rest;
+    const enum ct_answer answer = ct_client_ask(fd, "stop", text, sizeof(text));
     shutdown(fd, SHUT_WR); /* so that one that does not stop lets go of us */
-    char rest;
-    while (read(fd, &rest, 1) == 1) /* until the daemon is gone */
+    while (answer != CT_ANSWER_NONE && read_byte(fd, 0, &rest)) /* until the daemon is gone */
         ;
-    if (strncmp(answer, "error the system's", 18) == 0) {
-        close(fd);
-        return ct_fail(EXIT_FAILURE, "stop: %s", answer + 6);
+    switch (answer) {
+    case CT_ANSWER_NONE:
+        say_silent(&options, fd);
+        break;
+    case CT_ANSWER_REFUSED:
+        ct_fail(EXIT_FAILURE, "stop: %s", text);
+        break;
+    case CT_ANSWER_ERROR:
+        ct_fail(
+            EXIT_FAILURE,
+            "stop: it is stopped, and what it could not store stays in shared memory for the next daemon: "
+            "%s",
+            text);
+        break;
+    case CT_ANSWER_OK:
+        break;
     }
     close(fd);
-    if (strncmp(answer, "error ", 6) == 0)
-        return ct_fail(EXIT_FAILURE,
-                       "stop: it is stopped, and what it could not store stays in shared memory for "
-                       "the next daemon: %s",
-                       answer + 6);
-    return EXIT_SUCCESS;
+    return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int ct_status(int argc, char **argv)
@@ -259,13 +314,19 @@ int ct_status(int argc, char **argv)
         "is what it is, and the state (ok, or what is wrong). Of the system's daemon, users but\n"
         "root are told session, daemon and state.\n"
         "\n" COMMON_OPTIONS;
-    char answer[4800];
+    struct ct_options options;
     int status;
-    const int fd = ask(argc, argv, help, "status", answer, sizeof(answer), &status);
-    if (fd < 0)
+    if (!parse(argc, argv, help, &options, &status))
         return status;
-    puts(answer);
-    ct_client_copy(fd, stdout);
+    const int fd = reach(&options);
+    if (fd < 0)
+        return EXIT_FAILURE;
+    char *text = ct_client_status(fd, 0);
+    if (text)
+        fputs(text, stdout);
+    else
+        say_silent(&options, fd);
+    free(text);
     close(fd);
-    return EXIT_SUCCESS;
+    return text ? EXIT_SUCCESS : EXIT_FAILURE;
 }

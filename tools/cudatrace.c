@@ -18,7 +18,10 @@ static const struct {
 } commands[] = {
     { "run", ct_run, "run a command and trace its CUDA calls" },
     { "sql", ct_sql, "ask the trace a question in SQL" },
-    { "report", ct_report, "where the time went: by category, function and process" },
+    { "report", ct_report, "where the time went, in sections: phases, functions, kernels, copies, gaps, …" },
+    { "diff", ct_diff, "what differs between two traces" },
+    { "timeline", ct_timeline, "what each thread did when, as lines of letters" },
+    { "export", ct_export, "the calls of a trace for other programs: Perfetto, scripts" },
     { "flush", ct_flush, "return when all that was recorded before can be asked for" },
     { "set", ct_set, "choose what a running session records" },
     { "status", ct_status, "what the session's daemon does" },
@@ -32,15 +35,10 @@ int ct_fail(int status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    char *text = NULL;
-    const int bytes = vasprintf(&text, format, arguments);
+    char *text = ct_printable_format(format, arguments); /* it may quote a trace: a column's name, say */
     va_end(arguments);
-    /* It may quote a trace: the name of a column that is not there, say. */
-    char *printable = bytes >= 0 ? ct_printable(text, (size_t)bytes) : NULL;
-    fprintf(stderr, "cudatrace: %s\n", printable ? printable : "out of memory");
-    free(printable);
-    if (bytes >= 0)
-        free(text);
+    fprintf(stderr, "cudatrace: %s\n", text ? text : "out of memory");
+    free(text);
     return status;
 }
 
@@ -109,8 +107,13 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
                     argv[0]);
             return optind;
         case '?':
-            ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], argv[optind - 1],
-                    argv[0]);
+            /* Of several letters behind one dash it is one, and the word they are in is not done with. */
+            if (optopt > 0 && optopt < OPTION_DB && strncmp(argv[optind - 1], "--", 2) != 0)
+                ct_fail(EXIT_USAGE, "%s: unknown option -%c (see cudatrace %s --help)", argv[0], optopt,
+                        argv[0]);
+            else
+                ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0],
+                        argv[optind - 1], argv[0]);
             return optind;
         default:
             if (!on_option || !on_option(option, optarg, data))
@@ -140,8 +143,9 @@ static void usage(FILE *to)
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
     fputs("\n"
-          "Every command takes --session NAME (default: $CUDATRACE_SESSION, or default), and all\n"
-          "but gc --db FILE (default: ./trace.db). `cudatrace COMMAND --help` explains the command,\n"
+          "Every command takes --session NAME (default: $CUDATRACE_SESSION, or default) and\n"
+          "--shm-dir DIR (default: $CUDATRACE_SHM_DIR, or /dev/shm), and all but gc take --db FILE\n"
+          "(default: ./trace.db). `cudatrace COMMAND --help` explains the command,\n"
           "`cudatrace --version` says which version this is.\n"
           "\n"
           "  cudatrace run -- python train.py\n"
@@ -150,6 +154,15 @@ static void usage(FILE *to)
           "\n"
           "Exit status: 0, 1 for a failure, 2 for wrong usage; run passes the command's own.\n",
           to);
+}
+
+/* The status of a command, a failure if what it printed did not get to where it should. */
+static int written(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    const int failure = ct_fail(EXIT_FAILURE, "standard output cannot be written: %s", strerror(errno));
+    return status == EXIT_SUCCESS ? failure : status;
 }
 
 int main(int argc, char **argv)
@@ -167,15 +180,15 @@ int main(int argc, char **argv)
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         usage(stdout);
-        return EXIT_SUCCESS;
+        return written(EXIT_SUCCESS);
     }
     if (strcmp(name, "--version") == 0) {
         puts("cudatrace " CUDATRACE_VERSION);
-        return EXIT_SUCCESS;
+        return written(EXIT_SUCCESS);
     }
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return written(commands[i].run(argc - 1, argv + 1));
     }
     return ct_fail(EXIT_USAGE, "unknown command '%s' (see cudatrace --help)", name);
 }

@@ -2,6 +2,7 @@
 #ifndef CT_CUDATRACE_H
 #define CT_CUDATRACE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +24,7 @@ struct ct_options {
 
 /* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */
 typedef int ct_command(int argc, char **argv);
-ct_command ct_run, ct_sql, ct_report, ct_flush, ct_set, ct_status, ct_stop, ct_doctor, ct_gc;
+ct_command ct_run, ct_sql, ct_report, ct_diff, ct_timeline, ct_export, ct_flush, ct_set, ct_status, ct_stop, ct_doctor, ct_gc;
 
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -67,39 +68,51 @@ bool ct_selection_take(struct ct_selection_options *options, const char *command
 
 /* ---- client.c: the daemon's command socket ---- */
 
-/* Connects and asks; for commands that are no more than a question. The answer's first line goes to `answer`,
- * the rest is left to the caller. -1 after reporting. */
-int ct_client_question(const struct ct_options *options, const char *line, char *answer, size_t bytes);
 /* A connection to the session's daemon, or -1 when none serves it: this user's own first, then the system's,
  * as the hook looks. */
 int ct_client_connect(const struct ct_options *options);
 /* To the user's own alone. */
 int ct_client_connect_own(const struct ct_options *options);
-/* The same by its socket's path. */
-int ct_client_connect_path(const char *path);
-/* Sends a line and reads the answer's first line into `answer`, without its end. False when the daemon went
- * away, or is stopped; a busy one is waited for. */
-bool ct_client_ask(int fd, const char *line, char *answer, size_t bytes);
+/* The same by its socket's path; -1, too, when it is not that user who listens there. */
+int ct_client_connect_path(const char *path, uint32_t uid);
+
+enum ct_answer {
+    CT_ANSWER_NONE, /* the daemon went away, or is stopped: ct_client_why() */
+    CT_ANSWER_OK,
+    CT_ANSWER_ERROR,   /* it tried; a sentence says what became of it */
+    CT_ANSWER_REFUSED, /* it did nothing: a sentence says who may ask that */
+};
+/* Sends a line and reads one; what that says behind the word for its kind goes to `text`. A daemon that is
+ * busy is waited for. */
+enum ct_answer ct_client_ask(int fd, const char *line, char *text, size_t bytes);
+/* Its status, lines to be freed; NULL when it does not come whole. `patience_s`: after how many seconds one
+ * that is busy is not waited for any more, 0 for never. */
+char *ct_client_status(int fd, unsigned patience_s);
+/* Connects to the daemon that is meant, which with --db is the one that writes that, asks for what `command`
+ * is to do and reports failures. Returns the exit status. */
+int ct_client_command(const struct ct_options *options, const char *command, const char *line);
 /* Why a daemon did not answer, to go behind "the daemon"; valid until the next call. */
 const char *ct_client_why(int fd);
 /* Whether the daemon's process is stopped, by a signal or a debugger. */
 bool ct_client_is_stopped(int fd);
-/* Copies what is left of the answer. */
-void ct_client_copy(int fd, FILE *to);
 
 /* ---- printable.c: text of unknown origin ---- */
 
 /* A copy, to be freed, with what would steer a terminal written as \n, \t or \xNN: control characters, marks
  * of direction, bytes that are no UTF-8. NULL without memory. */
 char *ct_printable(const char *text, size_t bytes);
-/* The character at `text`, of `bytes` at most, and its length; 0 where there is none. */
-size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point);
+/* The same of what vprintf() would print. */
+char *ct_printable_format(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
+
+/* Characters, not bytes: what continues a character in UTF-8 takes no room. */
+int ct_text_width(const char *text);
+/* The bytes of the first `width` characters. */
+int ct_text_bytes(const char *text, int width);
 
 /* ---- query.c: databases and results ---- */
 
 struct sqlite3;
 struct sqlite3_stmt;
-enum ct_format { CT_FORMAT_TABLE, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_COUNT };
 
 /* What a file is, looked at without writing. */
 struct ct_trace_facts {
@@ -114,16 +127,47 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
 int ct_trace_open_file(const char *path, struct sqlite3 **connection);
 /* Its name for SQLite, for a connection that takes URIs. */
 void ct_trace_file_uri(const char *path, char *uri, size_t bytes);
-/* Opens the trace read-only, all its files as one; NULL after reporting. */
-struct sqlite3 *ct_trace_open(const struct ct_options *options);
-/* False for a name that is no format. */
-bool ct_format_parse(const char *name, enum ct_format *format);
+/* Opens the trace read-only, all its files as one; NULL after reporting. `found` may be NULL; else it gets the files, for
+ * more connections with ct_series_open(). */
+struct ct_series;
+struct sqlite3 *ct_trace_open(const struct ct_options *options, struct ct_series *found);
 /* Nothing but reading from here on, whatever a query or the schema of the file asks for. */
 void ct_trace_confine(struct sqlite3 *connection);
 /* Queries that take long fail from here on: for looks at what a trace has one row of. In a file of somebody's
  * making it may be a view without end. */
 void ct_trace_hurry(struct sqlite3 *connection);
-/* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. */
-int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, FILE *to);
+
+/* ---- rows.c: results ---- */
+
+enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDOWN, CT_FORMAT_COUNT };
+#define CT_FORMAT_HELP "  --format F      text (aligned columns), csv, json or markdown (default: text)\n"
+
+/* False after reporting a name that is no format. */
+bool ct_format_parse(const char *name, enum ct_format *format);
+/* Columns of the terminal that is standard output; 0 where it is none, and lines may be of any length. */
+int ct_terminal_width(void);
+/* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. As text no line is longer
+ * than `width` characters, unless that is 0: long texts are cut, then columns left out and named. JSON is an
+ * array, with a line's end. `rows` may be NULL. */
+int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows);
+void ct_print_json_string(const char *text, size_t bytes, FILE *to);
+/* Without the comma behind it. */
+void ct_print_csv_field(const char *text, size_t bytes, FILE *to);
+
+/* ---- moment.c: times as people write them ---- */
+
+struct ct_extent {
+    int64_t begin_ns, end_ns;   /* CLOCK_MONOTONIC: the start of the first process, the last that is known of */
+    int64_t realtime_offset_ns; /* to be added for nanoseconds since 1970 */
+};
+#define CT_WINDOW_HELP                                                                                       \
+    "  --from T        what returned from T on, and\n"                                                       \
+    "  --to T          up to T: seconds since the trace began (12.5, 350ms), before its end\n"               \
+    "                  (-10s), of the day (14:03:02), or as in the database (@NANOSECONDS)\n"
+
+/* False for a trace without a process. */
+bool ct_trace_extent(struct sqlite3 *connection, struct ct_extent *extent);
+/* False for a text that is no moment. */
+bool ct_moment_parse(const char *text, const struct ct_extent *extent, int64_t *at_ns);
 
 #endif

@@ -36,7 +36,7 @@ static const char help[] =
 
 /* ---- output ---- */
 
-enum { SUBJECT_COLUMN = 8, TEXT_COLUMN = 20, TEXT_BYTES = 16384, COLUMNS_MIN = 60 };
+enum { SUBJECT_COLUMN = 8, TEXT_COLUMN = 20, COLUMNS_MIN = 60 };
 
 /* Columns that a UTF-8 text takes; what we say is made of letters of one column. */
 static int width_of(const char *text, size_t bytes)
@@ -47,25 +47,17 @@ static int width_of(const char *text, size_t bytes)
     return width;
 }
 
-/* Paths and command lines are other people's bytes: none of them may speak to the terminal. */
-static void make_printable(char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-    }
-}
+/* Paths and command lines are other people's bytes: all that is said goes through ct_printable_format(). */
 
 void ct_doctor_head(const char *format, ...)
 {
     static bool more;
-    char text[PATH_MAX];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    char *text = ct_printable_format(format, arguments);
     va_end(arguments);
-    make_printable(text);
-    printf("%s%s\n", more ? "\n" : "", text);
+    printf("%s%s\n", more ? "\n" : "", text ? text : "out of memory");
+    free(text);
     more = true;
 }
 
@@ -94,14 +86,13 @@ void ct_doctor_say(struct ct_doctor *doctor, enum ct_verdict verdict, const char
                    ...)
 {
     static const char *const words[] = { "ok", "note", "miss" };
-    static char text[TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    char *text = ct_printable_format(format, arguments);
     va_end(arguments);
-    make_printable(text);
     printf("  %-*s%-*s ", SUBJECT_COLUMN - 2, words[verdict], TEXT_COLUMN - SUBJECT_COLUMN - 1, subject);
-    print_broken(text, doctor->columns);
+    print_broken(text ? text : "out of memory", doctor->columns);
+    free(text);
     doctor->misses += verdict == CT_VERDICT_MISS;
 }
 

@@ -85,9 +85,6 @@ void ct_doctor_session(struct ct_doctor *doctor);
 struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid);
 void ct_patient_destroy(struct ct_patient *patient);
 void ct_doctor_process(struct ct_doctor *doctor);
-/* When a process started, as a segment names it; 0 when there is none that may be seen. `state`, which may be
- * NULL, gets the letter of proc(5). */
-uint64_t ct_doctor_start_ticks(pid_t pid, char *state);
 
 /* ---- doctor_segment.c ---- */
 

@@ -3,13 +3,12 @@
  * doctor.c. */
 #include "doctor.h"
 
+#include "proc.h"
 #include "program.h"
 #include "segment.h"
 
-#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +25,10 @@ struct mapping {
 
 struct ct_patient {
     pid_t pid;
+    pid_t thread;    /* one that runs: what is the process's memory in /proc is to be had by it */
     int32_t own_pid; /* in its own namespace */
-    uint32_t uid;    /* effective */
     uint64_t start_ticks;
-    char state;
+    bool ended;
     char *command;   /* its arguments, separated by spaces */
     char *variables; /* its environment as it was started: NULs between */
     size_t variables_bytes;
@@ -41,78 +40,10 @@ struct ct_patient {
 
 /* ---- /proc ---- */
 
-/* A file of /proc/PID, with a NUL behind it, to be freed; NULL with errno. */
-static char *read_proc(pid_t pid, const char *name, size_t *bytes)
-{
-    enum { FILE_BYTES_MAX = 64 << 20 };
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    size_t room = 4096, n = 0;
-    char *text = malloc(room);
-    ssize_t got = 0;
-    while (text && (got = read(fd, text + n, room - n - 1)) > 0) {
-        n += (size_t)got;
-        if (room - n > 1 || room > FILE_BYTES_MAX)
-            continue;
-        char *larger = realloc(text, room *= 2);
-        if (!larger)
-            break;
-        text = larger;
-    }
-    const int error = errno;
-    close(fd);
-    if (text && got < 0) {
-        free(text);
-        text = NULL;
-        errno = error;
-    }
-    if (text)
-        text[n] = '\0';
-    if (bytes)
-        *bytes = text ? n : 0;
-    return text;
-}
-
-/* Field 22 of /proc/PID/stat, and its state; counted from behind the last ')': a name may hold spaces. */
-uint64_t ct_doctor_start_ticks(pid_t pid, char *state)
-{
-    char *text = read_proc(pid, "stat", NULL);
-    char *field = text ? strrchr(text, ')') : NULL;
-    if (field && state)
-        *state = field[1] ? field[2] : '?';
-    for (int i = 0; field && i < 20; i++)
-        field = strchr(field + 1, ' ');
-    const uint64_t start = field ? strtoull(field, NULL, 10) : 0;
-    free(text);
-    return start;
-}
-
-/* The effective user, and the number in the innermost namespace. */
-static void read_status(struct ct_patient *patient)
-{
-    char *text = read_proc(patient->pid, "status", NULL);
-    const char *uids = text ? strstr(text, "\nUid:") : NULL;
-    const char *pids = text ? strstr(text, "\nNSpid:") : NULL;
-    unsigned effective;
-    if (uids && sscanf(uids, "\nUid: %*u %u", &effective) == 1)
-        patient->uid = effective;
-    patient->own_pid = patient->pid;
-    if (pids) {
-        const char *end = strchr(pids + 1, '\n');
-        while (end && end > pids && isdigit((unsigned char)end[-1]))
-            end--;
-        patient->own_pid = end ? atoi(end) : patient->pid;
-    }
-    free(text);
-}
-
-static bool read_secure(pid_t pid)
+static bool read_secure(const struct ct_patient *patient)
 {
     size_t bytes = 0;
-    char *text = read_proc(pid, "auxv", &bytes);
+    char *text = ct_proc_file(patient->thread, "auxv", &bytes);
     bool secure = false;
     for (size_t at = 0; text && at + sizeof(Elf64_auxv_t) <= bytes; at += sizeof(Elf64_auxv_t)) {
         Elf64_auxv_t entry;
@@ -168,7 +99,7 @@ static bool parse_mapping(const struct ct_patient *patient, char *line, struct m
 /* Files with code, each once: the pieces of one stand together. */
 static bool read_mappings(struct ct_patient *patient)
 {
-    char *text = read_proc(patient->pid, "maps", NULL);
+    char *text = ct_proc_file(patient->thread, "maps", NULL);
     if (!text)
         return false;
     size_t room = 0;
@@ -232,17 +163,23 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
         free(patient);
         return NULL;
     }
+    struct ct_proc proc;
+    struct ct_proc_identity identity;
+    ct_proc_read(pid, &proc);
+    ct_proc_identify(pid, &identity);
     patient->pid = pid;
-    snprintf(patient->root, sizeof(patient->root), "/proc/%d/root", (int)pid);
-    patient->start_ticks = ct_doctor_start_ticks(pid, &patient->state);
-    read_status(patient);
+    patient->thread = ct_proc_thread(pid);
+    patient->own_pid = identity.inner_pid;
+    patient->start_ticks = proc.start_ticks;
+    patient->ended = proc.ended;
+    snprintf(patient->root, sizeof(patient->root), "/proc/%d/root", (int)patient->thread);
     size_t bytes = 0;
-    patient->command = read_proc(pid, "cmdline", &bytes);
+    patient->command = ct_proc_file(patient->thread, "cmdline", &bytes);
     for (size_t i = 0; i + 1 < bytes; i++) {
         if ((unsigned char)patient->command[i] < ' ')
             patient->command[i] = ' ';
     }
-    patient->variables = read_proc(pid, "environ", &patient->variables_bytes);
+    patient->variables = ct_proc_file(patient->thread, "environ", &patient->variables_bytes);
     if (!patient->variables && errno == ESRCH)
         patient->variables = calloc(1, 1); /* one without memory: it has ended, or is the kernel's */
     if (!patient->variables || !read_mappings(patient)) {
@@ -251,9 +188,9 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
         ct_patient_destroy(patient);
         return NULL;
     }
-    patient->secure = read_secure(pid);
+    patient->secure = read_secure(patient);
 
-    doctor->uid = ct_session_uid_of(patient->uid);
+    doctor->uid = ct_session_uid_of(identity.uid);
     const char *session = variable(patient, CT_SESSION_ENV);
     if (!doctor->options.session_given)
         doctor->session = session && ct_session_valid(session) ? session : CT_SESSION_DEFAULT;
@@ -298,7 +235,7 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
 {
     char exe[PATH_MAX], why[512];
     const char *preload = variable(patient, "LD_PRELOAD");
-    snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)patient->pid);
+    snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)patient->thread);
     const enum ct_program program = ct_program_judge(exe);
     const char *reason = ct_program_why(program);
     if (reason && program != CT_PROGRAM_SET_ID)
@@ -469,13 +406,14 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
     if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
         return false;
     /* The daemon of another container has a number that means nothing here. */
-    const bool known = doctor->daemon_pid && !doctor->shm_root[0];
-    const uint64_t daemon_start = known ? ct_doctor_start_ticks(doctor->daemon_pid, NULL) : 0;
-    if (daemon_start > patient->start_ticks)
+    struct ct_proc daemon;
+    const bool known =
+        doctor->daemon_pid && !doctor->shm_root[0] && ct_proc_read(doctor->daemon_pid, &daemon);
+    if (known && daemon.start_ticks > patient->start_ticks)
         ct_doctor_say(
             doctor, CT_VERDICT_NOTE, "before",
             "the daemon came %.1f s after the process: what that called before is in no trace of it",
-            (double)(daemon_start - patient->start_ticks) / (double)sysconf(_SC_CLK_TCK));
+            (double)(daemon.start_ticks - patient->start_ticks) / (double)sysconf(_SC_CLK_TCK));
     return true;
 }
 
@@ -505,7 +443,7 @@ void ct_doctor_process(struct ct_doctor *doctor)
     enum { COMMAND_SHOWN = 120 };
     ct_doctor_head("Process %d: %.*s", (int)patient->pid, COMMAND_SHOWN,
                    patient->command && *patient->command ? patient->command : "(no command line)");
-    if (patient->state == 'Z' || patient->state == 'X') {
+    if (patient->ended) {
         ct_doctor_say(doctor, CT_VERDICT_NOTE, "state",
                       "it has ended, and its parent has not asked for its status");
         return;

@@ -26,21 +26,18 @@ struct sums {
 /* Opens the newest segment of that process; -1 when it has none. `path` gets its name. */
 static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *traced, char path[PATH_MAX])
 {
-    char folder[CT_NAME_BYTES], prefix[CT_NAME_BYTES];
+    char folder[CT_NAME_BYTES];
     uint64_t newest = 0;
     snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->options.shm_dir);
-    const int length = snprintf(prefix, sizeof(prefix), "cudatrace.%u.%s%s.%d.", traced->uid, traced->session,
-                                doctor->daemon_system ? ".system" : "", traced->pid);
     DIR *files = opendir(folder);
-    for (struct dirent *file; files && (file = readdir(files)) != NULL;) {
-        char *end;
-        if (strncmp(file->d_name, prefix, (size_t)length) != 0)
+    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;) {
+        struct ct_session_file file;
+        if (!ct_session_file_parse(entry->d_name, &file) || file.kind != CT_FILE_SEGMENT ||
+            file.uid != traced->uid || strcmp(file.session, traced->session) != 0 ||
+            file.system != doctor->daemon_system || file.pid != traced->pid || file.created_ns < newest)
             continue;
-        const uint64_t image = strtoull(file->d_name + length, &end, 16);
-        if (*end || image < newest)
-            continue;
-        newest = image;
-        snprintf(path, PATH_MAX, "%s/%s", folder, file->d_name);
+        newest = file.created_ns;
+        snprintf(path, PATH_MAX, "%s/%s", folder, file.name);
     }
     if (files)
         closedir(files);
@@ -176,7 +173,7 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
     /* One that an earlier process of the same number left is not its. */
     if (!read || (segment.version == CT_PROTO_VERSION && segment.process_start != traced->start_ticks)) {
         say_dormant(doctor, traced);
-    } else if (segment.version != CT_PROTO_VERSION || !ct_segment_is_sane(&segment)) {
+    } else if (segment.version != CT_PROTO_VERSION || !ct_segment_valid(&segment)) {
         ct_doctor_say(
             doctor, CT_VERDICT_MISS, "recording",
             "%s is not of this build (shared memory of version %u, not %d), or damaged: restart the process "

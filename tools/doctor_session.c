@@ -4,6 +4,7 @@
 
 #include "clock_source.h"
 #include "schema_version.h"
+#include "series.h"
 #include "session_files.h"
 
 #include <dirent.h>
@@ -12,10 +13,8 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/time.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -38,7 +37,7 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
             continue;
         snprintf(path, sizeof(path), "%s/%s", folder, file->d_name);
         /* Another user's cannot be opened, and so not be told from one that was left behind. */
-        if (ct_control_read(path, &control) != CT_SERVED && access(path, R_OK) == 0)
+        if (ct_control_read(path, of.uid, &control) != CT_SERVED && access(path, R_OK) == 0)
             continue;
         n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", of.session);
         if (of.uid != doctor->uid && n < bytes)
@@ -65,25 +64,17 @@ static bool value_of(const char *status, const char *word, char *value, size_t b
     return false;
 }
 
-/* The whole status, to be freed; NULL when the daemon does not answer within five seconds. */
+/* The whole status, to be freed; NULL when the daemon does not answer. */
 static char *ask_status(const struct ct_doctor *doctor)
 {
-    char socket_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES], first[4800];
+    enum { PATIENCE_S = 5 };
+    char socket_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
     ct_session_socket_path(socket_path, doctor->options.shm_dir, doctor->daemon_uid, doctor->session);
     snprintf(path, sizeof(path), "%s%s", doctor->shm_root, socket_path);
-    const int fd = ct_client_connect_path(path);
+    const int fd = ct_client_connect_path(path, doctor->daemon_uid);
     if (fd < 0)
         return NULL;
-    const struct timeval patience = { .tv_sec = 5 };
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *to = ct_client_ask(fd, "status", first, sizeof(first)) ? open_memstream(&text, &bytes) : NULL;
-    if (to) {
-        fprintf(to, "%s\n", first);
-        ct_client_copy(fd, to);
-        fclose(to);
-    }
+    char *text = ct_client_status(fd, PATIENCE_S);
     close(fd);
     return text;
 }
@@ -135,7 +126,7 @@ static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t 
     char control_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
     ct_session_control_path(control_path, doctor->options.shm_dir, uid, doctor->session);
     snprintf(path, sizeof(path), "%s%s", doctor->shm_root, control_path);
-    return ct_control_read(path, control);
+    return ct_control_read(path, uid, control);
 }
 
 /* True when a daemon serves, with the database that it writes. */
@@ -235,9 +226,8 @@ static void folder_of(const char *path, char folder[PATH_MAX])
         snprintf(folder, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* A daemon's lock is read in the kernel's list: taking it for a moment could turn a daemon away that is just
- * starting. The pid that holds it; 0 for nobody. */
-static int holder_of(const struct stat *status)
+/* The pid in the kernel's list of locks that has that inode by flock(2); 0 for nobody. */
+static int listed_holder(ino_t wanted)
 {
     FILE *locks = fopen("/proc/locks", "re");
     char line[256];
@@ -245,12 +235,23 @@ static int holder_of(const struct stat *status)
     while (locks && !holder && fgets(line, sizeof(line), locks)) {
         int pid;
         unsigned long long inode;
-        if (sscanf(line, "%*d: FLOCK %*s WRITE %d %*x:%*x:%llu", &pid, &inode) == 2 &&
-            inode == status->st_ino)
+        if (sscanf(line, "%*d: FLOCK %*s WRITE %d %*x:%*x:%llu", &pid, &inode) == 2 && inode == wanted)
             holder = pid;
     }
     if (locks)
         fclose(locks);
+    return holder;
+}
+
+/* A daemon's lock is read in the kernel's list: taking it for a moment could turn a daemon away that is just
+ * starting. That list comes a page at a time, counted by places: a lock that goes between two pages hides one
+ * that stays, so who is not found is looked for again. */
+static int holder_of(const struct stat *status)
+{
+    enum { LOOKS = 4 };
+    int holder = 0;
+    for (int look = 0; look < LOOKS && !holder; look++)
+        holder = listed_holder(status->st_ino);
     return holder;
 }
 
@@ -351,10 +352,7 @@ static void check_database(struct ct_doctor *doctor)
 static void check_served_database(struct ct_doctor *doctor, const char *database)
 {
     const char *wanted = doctor->options.database;
-    struct stat ours, theirs;
-    const bool same = wanted && stat(wanted, &ours) == 0 && stat(database, &theirs) == 0 &&
-                      ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
-    if (wanted && !same)
+    if (wanted && !ct_series_has(wanted, database))
         ct_doctor_say(doctor, CT_VERDICT_MISS, "database",
                       "the daemon writes %s and not %s: leave --db away, or choose another --session",
                       database, wanted);
@@ -436,7 +434,7 @@ void ct_doctor_session(struct ct_doctor *doctor)
         check_served_database(doctor, database);
     else if (!doctor->daemon_pid && (!doctor->patient || doctor->options.database))
         check_database(doctor);
-    if (doctor->ring_bytes < CT_RING_BYTES_MIN || doctor->ring_bytes > CT_RING_BYTES_MAX)
+    if (!ct_ring_bytes_valid(doctor->ring_bytes))
         doctor->ring_bytes = CT_RING_BYTES_DEFAULT;
     check_clock(doctor);
     check_shared_memory(doctor);

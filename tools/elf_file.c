@@ -16,8 +16,9 @@ enum { OWN_MACHINE = EM_X86_64 };
 enum { OWN_MACHINE = EM_AARCH64 };
 #endif
 
-/* No table of a library that anybody has seen is larger; libcuda's names take some 30 KB. */
-enum { TABLE_BYTES_MAX = 64 << 20 };
+/* No table of a library that anybody has seen is larger; libcuda's names take some 30 KB. Nor is a name that
+ * is asked for longer: names that all begin alike for megabytes would take hours to sort. */
+enum { TABLE_BYTES_MAX = 64 << 20, NAME_BYTES_MAX = 1024 };
 
 static bool read_at(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset)
 {
@@ -72,13 +73,13 @@ static int read_dynamic(struct ct_elf *elf, const Elf64_Phdr *segment)
     Elf64_Dyn *entries = (Elf64_Dyn *)(void *)load(elf, segment->p_offset, count * sizeof(Elf64_Dyn));
     if (!entries)
         return -ENOEXEC;
-    uint64_t table = UINT64_MAX, bytes = 0;
+    uint64_t table = 0, bytes = 0;
     size_t used = 0, needed = 0;
     for (; used < count && entries[used].d_tag != DT_NULL; used++) {
         const uint64_t value = entries[used].d_un.d_val;
         switch (entries[used].d_tag) {
         case DT_STRTAB:
-            table = offset_of(elf, value);
+            table = value;
             break;
         case DT_STRSZ:
             bytes = value;
@@ -94,7 +95,7 @@ static int read_dynamic(struct ct_elf *elf, const Elf64_Phdr *segment)
         }
     }
     if (bytes > 0)
-        elf->strings = load(elf, table, bytes);
+        elf->strings = load(elf, offset_of(elf, table), bytes);
     if (elf->strings)
         elf->needed = calloc(needed + 1, sizeof(*elf->needed));
     size_t n = 0;
@@ -114,14 +115,17 @@ static int read_dynamic(struct ct_elf *elf, const Elf64_Phdr *segment)
 static int read_segments(struct ct_elf *elf)
 {
     int error = 0;
+    bool dynamic = false;
     Elf64_Phdr segment;
     for (uint32_t i = 0; error == 0 && i < elf->segments; i++) {
         if (!segment_at(elf, i, &segment))
             return -ENOEXEC;
-        if (segment.p_type == PT_INTERP && !elf->interpreter && segment.p_filesz <= PATH_MAX)
+        if (segment.p_type == PT_INTERP && !elf->interpreter && segment.p_filesz <= PATH_MAX) {
             elf->interpreter = load(elf, segment.p_offset, segment.p_filesz);
-        else if (segment.p_type == PT_DYNAMIC && !elf->needed)
+        } else if (segment.p_type == PT_DYNAMIC && !dynamic) {
+            dynamic = true; /* there is one; sixty thousand would be somebody's joke */
             error = read_dynamic(elf, &segment);
+        }
     }
     if (!elf->needed) {
         elf->needed = calloc(1, sizeof(*elf->needed));
@@ -233,8 +237,8 @@ void ct_elf_names_free(struct ct_elf_names *names)
     *names = (struct ct_elf_names){ 0 };
 }
 
-/* The first section of that type, loaded, and the string table that it names; false when either is not there.
- */
+/* The first section of that type, loaded, and the string table that it names; false, and neither, when one is
+ * not there. */
 static bool load_section(const struct ct_elf *elf, uint32_t type, char **table, uint64_t *bytes, char **text,
                          uint64_t *text_bytes)
 {
@@ -252,7 +256,14 @@ static bool load_section(const struct ct_elf *elf, uint32_t type, char **table, 
         return true;
     free(*table);
     free(*text);
+    *table = *text = NULL;
     return false;
+}
+
+static void add_name(struct ct_elf_names *names, const char *name)
+{
+    if (strnlen(name, NAME_BYTES_MAX) < NAME_BYTES_MAX)
+        names->name[names->count++] = name;
 }
 
 int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name), struct ct_elf_names *names)
@@ -272,7 +283,7 @@ int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name),
             continue;
         const char *name = names->text + symbols[i].st_name;
         if (wanted(name))
-            names->name[names->count++] = name;
+            add_name(names, name);
     }
     free(table);
     if (!names->name) {
@@ -300,7 +311,7 @@ int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names)
         if (name_at <= bytes && bytes - name_at >= sizeof(name) && !(version.vd_flags & VER_FLG_BASE)) {
             memcpy(&name, table + name_at, sizeof(name));
             if (name.vda_name < text_bytes)
-                names->name[names->count++] = names->text + name.vda_name;
+                add_name(names, names->text + name.vda_name);
         }
         if (version.vd_next < sizeof(version))
             break;

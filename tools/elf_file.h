@@ -36,7 +36,8 @@ struct ct_elf_names {
     size_t count;
     char *text; /* what the names lie in */
 };
-/* The functions that the file exports and `wanted` wants. 0, or -errno; -ENODATA without a symbol table. */
+/* The functions that the file exports and `wanted` wants. 0, or -errno; -ENODATA without a symbol table. The
+ * names may be freed either way. */
 int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name), struct ct_elf_names *names);
 /* The versions that its symbols have, without the file's own name. 0 or -errno. */
 int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names);

@@ -3,6 +3,7 @@
  * that starts meanwhile waits for it, and hooks do not take it for a daemon's. The segments of all users that
  * the system's daemon left are root's to take away. */
 #include "doctor.h"
+#include "proc.h"
 #include "session_files.h"
 
 #include <dirent.h>
@@ -60,63 +61,41 @@ __attribute__((format(printf, 2, 3))) static struct verdict verdict_of(bool remo
 
 /* ---- processes ---- */
 
-enum life { GONE, RUNS, UNKNOWN };
+enum life { GONE, LET_GO /* runs, as another program or with another segment */, RUNS, UNKNOWN };
 
-static uint64_t own_namespace(void)
+/* A process of our pid namespace. */
+static enum life life_here(int32_t pid, uint64_t start_ticks)
 {
-    struct stat status;
-    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
-}
-
-/* A process of our namespace. */
-static enum life life_of(int32_t pid, uint64_t start_ticks)
-{
+    struct ct_proc proc;
     if (kill(pid, 0) != 0 && errno == ESRCH)
         return GONE;
-    char state = '?';
-    const uint64_t start = ct_doctor_start_ticks(pid, &state);
-    if (start == 0)
+    if (!ct_proc_read(pid, &proc))
         return UNKNOWN;
-    const bool another = start_ticks != 0 && start != start_ticks;
-    return another || state == 'Z' || state == 'X' ? GONE : RUNS;
+    const bool another = start_ticks != 0 && proc.start_ticks != start_ticks;
+    return another || proc.ended ? GONE : RUNS;
 }
 
-/* The last number behind "NSpid:" of /proc/PROCESS/status, -1 when it is not told. */
-static int32_t inner_pid(const char *process)
-{
-    char path[300], line[512];
-    int32_t pid = -1;
-    snprintf(path, sizeof(path), "/proc/%s/status", process);
-    FILE *status = fopen(path, "re");
-    while (status && fgets(line, sizeof(line), status)) {
-        const char *last = strncmp(line, "NSpid:", 6) == 0 ? strrchr(line, '\t') : NULL;
-        if (last)
-            pid = (int32_t)strtol(last + 1, NULL, 10);
-    }
-    if (status)
-        fclose(status);
-    return pid;
-}
-
-/* A process of another namespace. Only from the first one are all others seen, and only where /proc hides
- * nothing: elsewhere one that is not found may well run. */
+/* One of another pid namespace. Where it is not found it may well run, but where all are seen. */
 static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
 {
-    enum { FIRST_NAMESPACE = 0xEFFFFFFC }; /* PROC_PID_INIT_INO */
-    enum life life = GONE;
-    if (own_namespace() != (uint64_t)(uint32_t)FIRST_NAMESPACE || access("/proc/1/stat", R_OK) != 0 ||
-        start_ticks == 0)
+    if (!ct_proc_shows_all() || start_ticks == 0)
         return UNKNOWN;
-    DIR *proc = opendir("/proc");
-    if (!proc)
-        return UNKNOWN;
-    for (struct dirent *entry; life == GONE && (entry = readdir(proc)) != NULL;) {
-        const pid_t here = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (here > 0 && inner_pid(entry->d_name) == pid && ct_doctor_start_ticks(here, NULL) == start_ticks)
-            life = RUNS;
+    return ct_proc_exists(pid, start_ticks) ? RUNS : GONE;
+}
+
+/* Of the maker of a segment. The lock that it holds tells; pid and start time only where it has none. */
+static enum life life_of(const struct ct_segment *segment, int fd, bool ours)
+{
+    switch (ct_segment_hold(segment, fd)) {
+    case CT_SEGMENT_HELD:
+        return RUNS;
+    case CT_SEGMENT_LET_GO:
+        return ours && life_here(segment->pid, segment->process_start) == RUNS ? LET_GO : GONE;
+    case CT_SEGMENT_HOLD_UNKNOWN:
+        break;
     }
-    closedir(proc);
-    return life;
+    return ours ? life_here(segment->pid, segment->process_start)
+                : life_elsewhere(segment->pid, segment->process_start);
 }
 
 /* ---- verdicts ---- */
@@ -138,12 +117,14 @@ static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
 
 /* Making a segment takes a millisecond, so that an old one without a header was left so. Its maker's number
  * may be one of another namespace, and nobody's here. */
-static struct verdict judge_incomplete(const struct ct_session_file *file, const struct stat *status)
+static struct verdict judge_incomplete(const struct ct_session_file *file, const struct ct_segment *segment,
+                                       int fd, const struct stat *status)
 {
     enum { MAKING_S = 10 };
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (kill(file->pid, 0) == 0 || errno != ESRCH || now.tv_sec - status->st_mtim.tv_sec <= MAKING_S)
+    if (ct_segment_hold(segment, fd) == CT_SEGMENT_HELD || kill(file->pid, 0) == 0 || errno != ESRCH ||
+        now.tv_sec - status->st_mtim.tv_sec <= MAKING_S)
         return KEEP("process %d is making it", file->pid);
     return REMOVE("never completed, and its maker is gone");
 }
@@ -155,28 +136,30 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
     char size[32];
     if ((uint64_t)status->st_size < CT_LANE_OFFSET ||
         pread(fd, &segment, sizeof(segment), 0) != (ssize_t)sizeof(segment) || segment.magic == 0)
-        return judge_incomplete(file, status);
+        return judge_incomplete(file, &segment, fd, status);
     if (segment.magic != CT_SEGMENT_MAGIC || segment.version != CT_PROTO_VERSION)
         return KEEP("another version's, which knows whether it is used");
     if (segment.ready != 1)
-        return judge_incomplete(file, status);
-    const bool ours = segment.pid_namespace == 0 || segment.pid_namespace == own_namespace();
-    const enum life life = ours ? life_of(segment.pid, segment.process_start)
-                                : life_elsewhere(segment.pid, segment.process_start);
+        return judge_incomplete(file, &segment, fd, status);
+    const bool ours = segment.pid_namespace == 0 || segment.pid_namespace == ct_proc_namespace();
+    const char *where = ours ? "" : " of another pid namespace";
+    const enum life life = life_of(&segment, fd, ours);
     if (life == RUNS)
-        return KEEP("process %d runs", segment.pid);
+        return KEEP("process %d%s runs", segment.pid, where);
     if (life == UNKNOWN)
-        return KEEP("process %d%s may run", segment.pid, ours ? "" : " of another pid namespace");
-    if (!ct_segment_is_sane(&segment))
-        return REMOVE("damaged, and process %d is gone", segment.pid);
+        return KEEP("process %d%s may run", segment.pid, where);
+    char whose[96];
+    snprintf(whose, sizeof(whose), "process %d%s %s", segment.pid, where,
+             life == LET_GO ? "runs on and has let go of it" : "is gone");
+    if (!ct_segment_valid(&segment))
+        return REMOVE("damaged, and %s", whose);
     const uint64_t unstored = unstored_bytes(fd, &segment);
     if (unstored > 0 && !gc->force)
         return KEEP("%s of records are not stored: cudatraced --session %s --db FILE stores them, --force "
                     "removes them",
                     ct_doctor_size(size, unstored), file->session);
-    return unstored > 0 ? REMOVE("process %d is gone; %s of records were not stored", segment.pid,
-                                 ct_doctor_size(size, unstored))
-                        : REMOVE("process %d is gone", segment.pid);
+    return unstored > 0 ? REMOVE("%s; %s of records were not stored", whose, ct_doctor_size(size, unstored))
+                        : REMOVE("%s", whose);
 }
 
 static struct verdict judge_segment(const struct gc *gc, const struct ct_session_file *file, const char *path,
@@ -267,7 +250,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
     unsigned kept = 0;
     bool made = false;
     ct_session_control_path(path, gc->options.shm_dir, ct_session_uid(), first->session);
-    const bool served = ct_control_read(path, &control) == CT_SERVED;
+    const bool served = ct_control_read(path, ct_session_uid(), &control) == CT_SERVED;
     const int lock = served || gc->dry_run ? -1 : take_lock(path, &made);
     for (const struct ct_session_file *file = first; file < first + count; file++) {
         path_of(gc, file->name, path);
@@ -359,6 +342,8 @@ int ct_gc(int argc, char **argv)
         return status;
     if (first < argc)
         return ct_fail(EXIT_USAGE, "gc: unexpected argument '%s' (see cudatrace gc --help)", argv[first]);
+    if (gc.options.database)
+        return ct_fail(EXIT_USAGE, "gc: unknown option --db (see cudatrace gc --help)");
     if (!list_files(&gc))
         return ct_fail(EXIT_FAILURE, "gc: %s cannot be read: %s", gc.options.shm_dir, strerror(errno));
     if (gc.count)

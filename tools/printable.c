@@ -1,47 +1,12 @@
 /* Text for a terminal. What a trace says of programs (names, command lines, ranges) is theirs to choose, and
- * a terminal obeys what it is sent. Called by query.c and cudatrace.c. */
+ * a terminal obeys what it is sent. Called by rows.c, timeline.c, cudatrace.c and doctor.c. */
 #include "cudatrace.h"
 
+#include "utf8.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point)
-{
-    static const struct {
-        uint8_t mask, lead;
-        uint32_t least;
-    } forms[] = { { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
-    const uint8_t *at = (const uint8_t *)text;
-    for (size_t length = 1; length <= 4 && length <= bytes; length++) {
-        if ((at[0] & forms[length - 1].mask) != forms[length - 1].lead)
-            continue;
-        uint32_t value = at[0] & (uint8_t)~forms[length - 1].mask;
-        for (size_t i = 1; i < length; i++) {
-            if ((at[i] & 0xc0) != 0x80)
-                return 0;
-            value = value << 6 | (at[i] & 0x3fU);
-        }
-        *point = value;
-        const bool fine =
-            value >= forms[length - 1].least && value <= 0x10ffff && (value < 0xd800 || value > 0xdfff);
-        return fine ? length : 0;
-    }
-    return 0;
-}
-
-static bool steers(uint32_t point)
-{
-    static const struct {
-        uint32_t first, last;
-    } ranges[] = {
-        { 0x00, 0x1f }, { 0x7f, 0x9f }, { 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 },
-    };
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        if (point >= ranges[i].first && point <= ranges[i].last)
-            return true;
-    }
-    return false;
-}
 
 char *ct_printable(const char *text, size_t bytes)
 {
@@ -52,7 +17,7 @@ char *ct_printable(const char *text, size_t bytes)
     for (size_t i = 0; i < bytes;) {
         uint32_t point = 0;
         size_t length = ct_utf8_next(text + i, bytes - i, &point);
-        const bool plain = length > 0 && !steers(point);
+        const bool plain = length > 0 && !ct_utf8_steers(point);
         length = length ? length : 1;
         if (plain) {
             memcpy(to, text + i, length);
@@ -68,4 +33,31 @@ char *ct_printable(const char *text, size_t bytes)
     }
     *to = '\0';
     return out;
+}
+
+char *ct_printable_format(const char *format, va_list arguments)
+{
+    char *text = NULL;
+    const int bytes = vasprintf(&text, format, arguments);
+    if (bytes < 0)
+        return NULL;
+    char *printable = ct_printable(text, (size_t)bytes);
+    free(text);
+    return printable;
+}
+
+int ct_text_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += (*text & 0xc0) != 0x80;
+    return width;
+}
+
+int ct_text_bytes(const char *text, int width)
+{
+    const char *at = text;
+    while (*at && (width > 0 || (*at & 0xc0) == 0x80))
+        width -= (*at++ & 0xc0) != 0x80;
+    return (int)(at - text);
 }

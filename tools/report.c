@@ -1,154 +1,207 @@
 /* cudatrace report: the queries of schema/reports, one section each. */
-#include "cudatrace.h"
+#include "sections.h"
+#include "series.h"
 
 #include "schema_sql.h"
 
 #include <getopt.h>
-#include <sqlite3.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static const char help[] =
-    "Usage: cudatrace report [--db FILE] [--session NAME] [--shm-dir DIR] [--pid PID]\n"
-    "                        [--format table|csv|json] [SECTION…]\n"
-    "\n"
-    "Where the time went. Sections, all of them when none is named:\n"
-    "\n"
-    "  processes   each process: how long it ran, its calls, time in them, failures, losses,\n"
-    "              and the calls that it is in, or died in\n"
-    "  categories  calls and time by category: launch, copy, memory, sync, …\n"
-    "  functions   calls by total time\n"
-    "\n"
-    "  --db FILE       the trace (default: ./trace.db)\n"
-    "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
-    "  --pid PID       of this process alone (default: all)\n"
-    "  --format F      table (aligned columns), csv or json (default: table)\n"
-    "\n"
-    "Each section is a file of schema/reports, usable with `cudatrace sql -` too.\n";
-
-static const struct {
-    const char *name, *title, *sql;
-} sections[] = {
-    { "processes", "Processes", ct_sql_processes },
-    { "categories", "Time by category", ct_sql_categories },
-    { "functions", "Calls by total time", ct_sql_functions },
+static struct ct_section sections[] = {
+#define ROW(name_, title_, about_, sql_) { .name = name_, .title = title_, .about = about_ },
+    CT_REPORTS(ROW)
+#undef ROW
 };
-enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
+static const char *const section_sql[] = {
+#define ROW(name_, title_, about_, sql_) sql_,
+    CT_REPORTS(ROW)
+#undef ROW
+};
+enum { SECTIONS = sizeof(sections) / sizeof(sections[0]), THREADS_MAX = 8 };
 
-struct report_options {
+struct report {
     struct ct_options common;
     enum ct_format format;
-    int64_t pid; /* 0: all */
+    int64_t pid;           /* 0: all */
+    const char *from, *to; /* NULL: not given */
+    int64_t from_ns, to_ns;
+    int width;
+    struct ct_series series;
+    _Atomic size_t next; /* section to be run */
 };
 
 static bool on_option(int option, const char *value, void *data)
 {
-    struct report_options *options = data;
-    if (option == 'f')
-        return ct_format_parse(value, &options->format);
+    struct report *report = data;
     char *end;
-    options->pid = strtoll(value, &end, 10);
-    if (options->pid > 0 && *end == '\0')
+    switch (option) {
+    case 'f':
+        return ct_format_parse(value, &report->format);
+    case 'F':
+        report->from = value;
         return true;
-    ct_fail(EXIT_USAGE, "report: --pid %s: wants a process number", value);
-    return false;
+    case 'T':
+        report->to = value;
+        return true;
+    default:
+        report->pid = strtoll(value, &end, 10);
+        if (report->pid > 0 && *end == '\0')
+            return true;
+        ct_fail(EXIT_USAGE, "report: --pid %s: wants a process number", value);
+        return false;
+    }
 }
 
-static bool has_rows(sqlite3 *connection, const char *sql)
+/* The parameters that a query has; what was not asked for stays NULL. */
+static void bind(sqlite3_stmt *statement, const struct report *report)
 {
-    sqlite3_stmt *statement;
-    const bool there = sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK &&
-                       sqlite3_step(statement) == SQLITE_ROW;
-    sqlite3_finalize(statement);
-    return there;
+    const int pid = sqlite3_bind_parameter_index(statement, ":pid");
+    const int from = sqlite3_bind_parameter_index(statement, ":from_ns");
+    const int to = sqlite3_bind_parameter_index(statement, ":to_ns");
+    if (pid > 0 && report->pid)
+        sqlite3_bind_int64(statement, pid, report->pid);
+    if (from > 0 && report->from)
+        sqlite3_bind_int64(statement, from, report->from_ns);
+    if (to > 0 && report->to)
+        sqlite3_bind_int64(statement, to, report->to_ns);
 }
 
-static bool pid_is_there(sqlite3 *connection, int64_t pid)
+static bool has_row(sqlite3 *connection, const char *sql, const struct report *report)
 {
     sqlite3_stmt *statement;
     bool there = false;
-    if (sqlite3_prepare_v2(connection, "SELECT 1 FROM processes WHERE pid = ?1", -1, &statement, NULL) ==
-        SQLITE_OK) {
-        sqlite3_bind_int64(statement, 1, pid);
+    if (sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK) {
+        bind(statement, report);
         there = sqlite3_step(statement) == SQLITE_ROW;
     }
     sqlite3_finalize(statement);
     return there;
 }
 
-static int print_section(sqlite3 *connection, const struct report_options *options, size_t section)
+static bool take_moment(const char *option, const char *text, const struct ct_extent *extent, int64_t *at_ns)
 {
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(connection, sections[section].sql, -1, &statement, NULL) != SQLITE_OK)
-        return ct_fail(EXIT_FAILURE, "report: %s: %s", sections[section].name, sqlite3_errmsg(connection));
-    const int place = sqlite3_bind_parameter_index(statement, ":pid");
-    if (place > 0 && options->pid)
-        sqlite3_bind_int64(statement, place, options->pid);
-    if (options->format == CT_FORMAT_TABLE)
-        printf("%s\n\n", sections[section].title);
-    const int rc = ct_print_rows(statement, options->format, stdout);
-    sqlite3_finalize(statement);
-    if (rc != SQLITE_OK)
-        return ct_fail(EXIT_FAILURE, "report: %s: %s", sections[section].name, sqlite3_errmsg(connection));
+    if (!text || ct_moment_parse(text, extent, at_ns))
+        return true;
+    ct_fail(EXIT_USAGE, "report: %s %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
+            option, text);
+    return false;
+}
+
+/* Whether there is something to report of; EXIT_SUCCESS, or another status after reporting. */
+static int look(sqlite3 *connection, struct report *report)
+{
+    struct ct_extent extent = { 0 };
+    if (report->pid && !has_row(connection, "SELECT 1 FROM processes WHERE pid = :pid", report))
+        return ct_fail(EXIT_FAILURE,
+                       "report: the trace has no process %lld: `cudatrace report processes` lists them",
+                       (long long)report->pid);
+    if (!ct_trace_extent(connection, &extent) ||
+        !has_row(connection, "SELECT 1 FROM totals LIMIT 1", report)) {
+        ct_fail(0, "report: the trace holds no call yet");
+        return EXIT_SUCCESS;
+    }
+    report->from_ns = extent.begin_ns;
+    report->to_ns = INT64_MAX;
+    if (!take_moment("--from", report->from, &extent, &report->from_ns) ||
+        !take_moment("--to", report->to, &extent, &report->to_ns))
+        return EXIT_USAGE;
+    if (report->from_ns >= report->to_ns)
+        return ct_fail(EXIT_USAGE, "report: the window ends before it begins: --from %s, --to %s",
+                       report->from ? report->from : "0", report->to);
+    if ((report->from || report->to) &&
+        !has_row(
+            connection,
+            "SELECT 1 FROM calls WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9e18) LIMIT 1",
+            report))
+        return ct_fail(EXIT_FAILURE, "report: no call returned in that window; the trace lasts %.3f seconds",
+                       (double)(extent.end_ns - extent.begin_ns) / 1e9);
     return EXIT_SUCCESS;
 }
 
-static bool wanted(size_t section, int names, char **name)
+/* ---- running the sections, side by side ---- */
+
+static void *run_sections(void *data)
 {
-    bool found = names == 0;
-    for (int i = 0; i < names; i++)
-        found |= strcmp(name[i], sections[section].name) == 0;
-    return found;
+    struct report *report = data;
+    sqlite3 *connection = NULL;
+    const bool open = ct_series_open(&report->series, &connection) == SQLITE_OK;
+    for (size_t s; (s = atomic_fetch_add(&report->next, 1)) < SECTIONS;) {
+        if (!sections[s].wanted)
+            continue;
+        sqlite3_stmt *statement = NULL;
+        if (open && sqlite3_prepare_v2(connection, section_sql[s], -1, &statement, NULL) == SQLITE_OK)
+            bind(statement, report);
+        ct_section_run(&sections[s], connection, statement, report->format, report->width);
+        sqlite3_finalize(statement);
+    }
+    sqlite3_close(connection);
+    return NULL;
 }
 
-static bool names_are_known(int names, char **name)
+static void run_all(struct report *report)
 {
-    for (int i = 0; i < names; i++) {
-        bool known = false;
-        for (size_t s = 0; s < SECTIONS; s++)
-            known |= strcmp(name[i], sections[s].name) == 0;
-        if (!known) {
-            ct_fail(EXIT_USAGE, "report: no section '%s' (see cudatrace report --help)", name[i]);
-            return false;
-        }
-    }
-    return true;
+    long wanted = 0;
+    for (size_t s = 0; s < SECTIONS; s++)
+        wanted += sections[s].wanted;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t other[THREADS_MAX];
+    int started = 0;
+    while (started < THREADS_MAX && started + 1 < cores && started + 1 < wanted &&
+           pthread_create(&other[started], NULL, run_sections, report) == 0)
+        started++;
+    run_sections(report);
+    for (int i = 0; i < started; i++)
+        pthread_join(other[i], NULL);
 }
 
 int ct_report(int argc, char **argv)
 {
+    static const char head[] =
+        "Usage: cudatrace report [--db FILE] [--session NAME] [--shm-dir DIR] [--pid PID]\n"
+        "                        [--from T] [--to T] [--format text|csv|json|markdown]\n"
+        "                        [SECTION…]\n"
+        "\n"
+        "Where the time went. Sections, all of them when none is named:\n"
+        "\n";
+    static const char tail[] =
+        "\n"
+        "  --db FILE       the trace (default: ./trace.db)\n"
+        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
+        "  --pid PID       of this process alone (default: all)\n" CT_WINDOW_HELP CT_FORMAT_HELP "\n"
+        "Each section is a file of schema/reports, usable alone: `sqlite3 FILE < SECTION.sql`, or\n"
+        "`cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns are NULL for all.\n";
     static const struct option known[] = { { "format", required_argument, NULL, 'f' },
                                            { "pid", required_argument, NULL, 'p' },
+                                           { "from", required_argument, NULL, 'F' },
+                                           { "to", required_argument, NULL, 'T' },
                                            { 0 } };
-    struct report_options options = { .format = CT_FORMAT_TABLE };
+    struct report report = { 0 };
+    char *help = ct_sections_help(head, sections, SECTIONS, tail);
+    if (!help)
+        return ct_fail(EXIT_FAILURE, "report: out of memory");
     bool done;
     int status;
     const int first =
-        ct_options_parse(argc, argv, known, help, &options.common, on_option, &options, &done, &status);
+        ct_options_parse(argc, argv, known, help, &report.common, on_option, &report, &done, &status);
+    free(help);
     if (done)
         return status;
-    if (!names_are_known(argc - first, argv + first))
+    if (!ct_sections_choose("report", sections, SECTIONS, argc - first, argv + first))
         return EXIT_USAGE;
-    sqlite3 *connection = ct_trace_open(&options.common);
+    sqlite3 *connection = ct_trace_open(&report.common, &report.series);
     if (!connection)
         return EXIT_FAILURE;
-    if (options.pid && !pid_is_there(connection, options.pid))
-        status = ct_fail(EXIT_FAILURE,
-                         "report: the trace has no process %lld: `cudatrace report processes` lists them",
-                         (long long)options.pid);
-    else
-        status = EXIT_SUCCESS;
-    if (status == EXIT_SUCCESS && !has_rows(connection, "SELECT 1 FROM totals LIMIT 1"))
-        ct_fail(0, "report: the trace holds no call yet");
-    bool another = false;
-    for (size_t s = 0; s < SECTIONS && status == EXIT_SUCCESS; s++) {
-        if (!wanted(s, argc - first, argv + first))
-            continue;
-        if (another)
-            putchar('\n');
-        another = true;
-        status = print_section(connection, &options, s);
-    }
+    status = look(connection, &report);
     sqlite3_close(connection);
+    if (status != EXIT_SUCCESS)
+        return status;
+    report.width = ct_terminal_width();
+    run_all(&report);
+    status = ct_sections_print("report", sections, SECTIONS, report.format);
+    ct_sections_finish(sections, SECTIONS);
     return status;
 }

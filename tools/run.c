@@ -120,13 +120,10 @@ static int try_hold(const struct run_options *options, char *database, size_t by
     /* Who names a database wants one of his own, which the system's daemon does not write. */
     const int fd = options->common.database ? ct_client_connect_own(&options->common)
                                             : ct_client_connect(&options->common);
-    char answer[4200];
     if (fd < 0)
         return -1;
-    if (ct_client_ask(fd, "hold", answer, sizeof(answer)) && strncmp(answer, "ok ", 3) == 0) {
-        snprintf(database, bytes, "%s", answer + 3);
+    if (ct_client_ask(fd, "hold", database, bytes) == CT_ANSWER_OK)
         return fd;
-    }
     const bool stopped = ct_client_is_stopped(fd);
     if (stopped)
         ct_fail(EXIT_FAILURE, "run: the daemon of session '%s' %s", options->common.session,
@@ -268,54 +265,67 @@ static int die_of(int number)
 static long long stored_calls(const struct ct_options *options)
 {
     const int fd = ct_client_connect(options);
-    char answer[256], *text = NULL;
-    size_t bytes = 0;
-    long long stored = -1;
-    FILE *rest = open_memstream(&text, &bytes);
-    if (rest && fd >= 0 && ct_client_ask(fd, "status", answer, sizeof(answer)))
-        ct_client_copy(fd, rest);
-    if (rest)
-        fclose(rest);
+    char *text = fd >= 0 ? ct_client_status(fd, 0) : NULL;
     const char *line = text ? strstr(text, "\nstored ") : NULL;
-    if (line)
-        stored = strtoll(line + strlen("\nstored "), NULL, 10);
+    const long long stored = line ? strtoll(line + strlen("\nstored "), NULL, 10) : -1;
     free(text);
     if (fd >= 0)
         close(fd);
     return stored;
 }
 
-/* Silence would look like a trace. */
-static void tell(const char *database, bool nothing)
+/* Asks the trace, all its files together, about what was since `began_ns`: a sum and a text go to `sum` and
+ * `text`. False when the sum is 0, or nothing is to be had. */
+static bool ask_trace(const char *database, const char *sql, int64_t began_ns, long long *sum, char text[64])
 {
-    if (nothing)
-        fprintf(stderr, "cudatrace: run: no CUDA driver call was traced: the command made none, or is linked "
-                        "statically or with musl, is set-user-ID, or clears LD_PRELOAD; `cudatrace doctor -- "
-                        "COMMAND` says more\n");
-    else if (isatty(STDERR_FILENO))
-        fprintf(stderr, "cudatrace: traced into %s\n", *database ? database : "the system's trace");
-}
-
-/* What the trace counts and does not have since `began_ns`, of this command or another one of the session. */
-static void tell_losses(const char *database, int64_t began_ns)
-{
-    static const char sql[] =
-        "SELECT sum(calls), group_concat(DISTINCT cause) FROM losses WHERE calls > 0 AND last_ns >= ?1";
     struct ct_series series;
     sqlite3 *connection = NULL;
     sqlite3_stmt *statement = NULL;
-    if (*database && ct_series_find(database, &series) &&
-        ct_trace_open_file(series.path[0], &connection) == SQLITE_OK &&
+    *sum = 0;
+    if (*database && ct_series_find(database, &series) && ct_series_open(&series, &connection) == SQLITE_OK &&
         sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_bind_int64(statement, 1, began_ns) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW &&
-        sqlite3_column_int64(statement, 0) > 0)
-        fprintf(
-            stderr,
-            "cudatrace: run: %lld calls are counted and not recorded (%s): full: a larger --ring, or fewer "
-            "calls (--calls, --layers); memory: room in %s; the view losses says when\n",
-            (long long)sqlite3_column_int64(statement, 0), sqlite3_column_text(statement, 1), CT_SHM_DIR);
+        sqlite3_bind_int64(statement, 1, began_ns) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
+        *sum = sqlite3_column_int64(statement, 0);
+        const unsigned char *words = sqlite3_column_text(statement, 1);
+        snprintf(text, 64, "%s", words ? (const char *)words : "");
+    }
     sqlite3_finalize(statement);
     sqlite3_close(connection);
+    return *sum > 0;
+}
+
+/* Silence would look like a trace. */
+static void tell(const char *database, bool nothing, int64_t began_ns)
+{
+    static const char sql[] = "SELECT sum(skipped), NULL FROM totals JOIN processes USING (process_id) "
+                              "WHERE started_ns >= ?1";
+    long long skipped;
+    char none[64];
+    if (nothing && ask_trace(database, sql, began_ns, &skipped, none))
+        ct_fail(0,
+                "run: no call was recorded: %lld were made and left out, as --layers, --calls, --sample or "
+                "`cudatrace set` ask for; the view totals counts them as skipped",
+                skipped);
+    else if (nothing)
+        ct_fail(0,
+                "run: no CUDA driver call was traced: the command made none, or is linked statically or "
+                "with musl, is set-user-ID, or clears LD_PRELOAD; `cudatrace doctor -- COMMAND` says more");
+    else if (isatty(STDERR_FILENO))
+        ct_fail(0, "traced into %s", *database ? database : "the system's trace");
+}
+
+/* What the trace counts and does not have since `began_ns`, of this command or another one of the session. */
+static void tell_losses(const struct ct_options *options, const char *database, int64_t began_ns)
+{
+    static const char sql[] =
+        "SELECT sum(calls), group_concat(DISTINCT cause) FROM losses WHERE calls > 0 AND last_ns >= ?1";
+    long long lost;
+    char causes[64];
+    if (ask_trace(database, sql, began_ns, &lost, causes))
+        ct_fail(0,
+                "run: %lld calls are counted and not recorded (%s): full: a larger --ring, or fewer calls "
+                "(--calls, --layers); memory: room in %s; the view losses says when",
+                lost, causes, options->shm_dir);
 }
 
 /* The moment, as traces count it. */
@@ -379,24 +389,23 @@ int ct_run(int argc, char **argv)
         ;
 
     char answer[4800];
-    const bool answers = ct_client_ask(daemon, "flush", answer, sizeof(answer));
-    if (!answers)
+    const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, sizeof(answer));
+    if (flushed == CT_ANSWER_NONE)
         ct_fail(0, "run: the daemon %s; the last calls may be missing", ct_client_why(daemon));
-    else if (strcmp(answer, "ok") != 0)
+    else if (flushed != CT_ANSWER_OK)
         ct_fail(0,
                 "run: the trace is incomplete, and what is missing waits in shared memory for the next "
-                "daemon of the "
-                "session: %s",
-                strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
+                "daemon of the session: %s",
+                answer);
     else {
         /* 126 and 127: most likely it has not run at all, and that was said. */
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
-        tell(database, ran && before_calls >= 0 && stored_calls(&options.common) == before_calls);
-        tell_losses(database, began_ns);
+        tell(database, ran && before_calls >= 0 && stored_calls(&options.common) == before_calls, began_ns);
+        tell_losses(&options.common, database, began_ns);
     }
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
-    if (answers)
+    if (flushed != CT_ANSWER_NONE)
         ct_client_ask(daemon, "release", answer, sizeof(answer));
     close(daemon);
     if (WIFSIGNALED(wait_status))

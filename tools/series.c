@@ -99,6 +99,7 @@ static const struct {
     { .view = "calls" },
     { .view = "long_calls" },
     { .view = "launches" },
+    { .view = "launch_shapes" },
     { .view = "graphs" },
     { .view = "graph_launches" },
     { .view = "copies" },
@@ -114,11 +115,12 @@ static const struct {
     { .view = "threads", .key = "thread_id", .table = "thread" },
     { .view = "open_calls", .key = "process_id", .table = "process" },
     { .view = "losses", .key = "process_id", .table = "process" },
+    { .view = "durations", .key = "process_id", .table = "process" },
+    { .view = "failures", .key = "process_id", .table = "process" },
     { .view = "allocations", .key = "call_id", .table = "allocation" },
 };
 
-/* The name under which file `i`, 0 being the newest, is attached. */
-static const char *schema(uint32_t i)
+const char *ct_series_schema(uint32_t i)
 {
     static const char *const names[CT_SERIES_FILES_MAX] = { "main",      "earlier_1", "earlier_2",
                                                             "earlier_3", "earlier_4", "earlier_5",
@@ -133,10 +135,10 @@ static void add_view(sqlite3_str *sql, size_t view, uint32_t files)
     for (uint32_t i = 0; i < files; i++) {
         sqlite3_str_appendall(sql, i > 0 ? " UNION ALL " : "");
         if (i > 0 && views[view].key)
-            sqlite3_str_appendf(sql, ct_sql_series_newest, schema(i), views[view].view, views[view].key,
-                                views[view].key, schema(i - 1), views[view].table);
+            sqlite3_str_appendf(sql, ct_sql_series_newest, ct_series_schema(i), views[view].view, views[view].key,
+                                views[view].key, ct_series_schema(i - 1), views[view].table);
         else
-            sqlite3_str_appendf(sql, ct_sql_series_rows, schema(i), views[view].view);
+            sqlite3_str_appendf(sql, ct_sql_series_rows, ct_series_schema(i), views[view].view);
     }
     sqlite3_str_appendall(sql, ";");
 }
@@ -147,33 +149,44 @@ static void add_totals(sqlite3_str *sql, uint32_t files)
     for (uint32_t i = 0; i < files; i++) {
         sqlite3_str *earlier = sqlite3_str_new(NULL);
         for (uint32_t j = i + 1; j < files; j++)
-            sqlite3_str_appendf(earlier, ct_sql_series_found_earlier, schema(j), schema(j));
+            sqlite3_str_appendf(earlier, ct_sql_series_found_earlier, ct_series_schema(j), ct_series_schema(j));
         char *found_earlier = sqlite3_str_finish(earlier);
         const char *less = found_earlier ? found_earlier : "";
         if (i > 0)
-            sqlite3_str_appendf(sql, " UNION ALL " ct_sql_series_totals, less, schema(i), schema(i - 1));
+            sqlite3_str_appendf(sql, " UNION ALL " ct_sql_series_totals, less, ct_series_schema(i), ct_series_schema(i - 1));
         else
-            sqlite3_str_appendf(sql, ct_sql_series_newest_totals, less, schema(i));
+            sqlite3_str_appendf(sql, ct_sql_series_newest_totals, less, ct_series_schema(i));
         sqlite3_free(found_earlier);
     }
     sqlite3_str_appendall(sql, ";");
 }
 
-int ct_series_attach(sqlite3 *connection, const struct ct_series *series)
+/* Attaches the earlier files, and lays views over all of them. */
+static int attach(sqlite3 *connection, const struct ct_series *series)
 {
     sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, CT_SERIES_FILES_MAX);
     sqlite3_str *sql = sqlite3_str_new(connection);
     for (uint32_t i = 1; i < series->files; i++) {
         char name[sizeof(series->path[0]) + 32];
         ct_trace_file_uri(series->path[i], name, sizeof(name));
-        sqlite3_str_appendf(sql, "ATTACH %Q AS %s;", name, schema(i));
+        sqlite3_str_appendf(sql, "ATTACH %Q AS %s;", name, ct_series_schema(i));
     }
-    for (size_t view = 0; series->files > 1 && view < sizeof(views) / sizeof(views[0]); view++)
+    for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
         add_view(sql, view, series->files);
-    if (series->files > 1)
-        add_totals(sql, series->files);
+    add_totals(sql, series->files);
     char *text = sqlite3_str_finish(sql);
-    const int rc = text ? sqlite3_exec(connection, text, NULL, NULL, NULL) : SQLITE_OK;
+    const int rc = text ? sqlite3_exec(connection, text, NULL, NULL, NULL) : SQLITE_NOMEM;
     sqlite3_free(text);
+    return rc;
+}
+
+int ct_series_open(const struct ct_series *series, sqlite3 **connection)
+{
+    int rc = ct_trace_open_file(series->path[0], connection);
+    if (rc == SQLITE_OK && series->files > 1) {
+        sqlite3_set_authorizer(*connection, NULL, NULL);
+        rc = attach(*connection, series);
+        ct_trace_confine(*connection);
+    }
     return rc;
 }

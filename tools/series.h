@@ -1,4 +1,5 @@
-/* A trace of several files (schema/trace_files.h), read as one. Called by query.c. */
+/* A trace of several files (schema/trace_files.h), read as one. Called by query.c,
+ * run.c, client.c and doctor_session.c. */
 #ifndef CT_SERIES_H
 #define CT_SERIES_H
 
@@ -18,8 +19,9 @@ struct ct_series {
 bool ct_series_find(const char *path, struct ct_series *found);
 /* Whether the file at `served` is of the trace at `wanted`, either of which may be gone. */
 bool ct_series_has(const char *wanted, const char *served);
-/* On a connection to the newest file, opened for URIs: attaches the others, and lays views over all of them.
- * An SQLite code. */
-int ct_series_attach(sqlite3 *connection, const struct ct_series *series);
+/* Opens them read-only as one trace; an SQLite code. The connection is the caller's to close either way. */
+int ct_series_open(const struct ct_series *series, sqlite3 **connection);
+/* The name that file `i`, 0 being the newest, has in such a connection. */
+const char *ct_series_schema(uint32_t i);
 
 #endif

@@ -4,7 +4,6 @@
 #include "selection.h"
 
 #include <getopt.h>
-#include <unistd.h>
 
 bool ct_selection_take(struct ct_selection_options *options, const char *command, int option,
                        const char *value)
@@ -72,16 +71,10 @@ int ct_set(int argc, char **argv)
     if (!wishes.layers && !wishes.calls && !wishes.sample)
         return ct_fail(EXIT_USAGE,
                        "set: nothing to set: name --layers, --calls or --sample (see cudatrace set --help)");
-    char line[CT_SELECTION_CALLS_BYTES + 256], answer[4800];
+    char line[CT_SELECTION_CALLS_BYTES + 256];
     snprintf(line, sizeof(line), "set%s%s%s%s%s%s", wishes.layers ? " layers=" : "",
              wishes.layers ? wishes.layers : "", wishes.calls ? " calls=" : "",
              wishes.calls ? wishes.calls : "", wishes.sample ? " sample=" : "",
              wishes.sample ? wishes.sample : "");
-    const int fd = ct_client_question(&options, line, answer, sizeof(answer));
-    if (fd < 0)
-        return EXIT_FAILURE;
-    close(fd);
-    if (strcmp(answer, "ok") != 0)
-        return ct_fail(EXIT_FAILURE, "set: %s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
-    return EXIT_SUCCESS;
+    return ct_client_command(&options, "set", line);
 }

@@ -1,18 +1,26 @@
--- Calls and time by category, in each layer: a runtime call's time holds that of the driver calls inside it, and
--- that theirs of the ioctls. :pid picks one process, NULL takes all.
+-- Time by category
+-- In each layer: a runtime call's time holds that of the driver calls inside it, and that theirs of the ioctls.
 WITH chosen AS (
-    SELECT totals.*
+    SELECT layer, category, calls, total_ns, bytes, failed
       FROM totals
-      JOIN processes ON processes.process_id = totals.process_id
-     WHERE (:pid IS NULL OR processes.pid = :pid)
+      JOIN processes USING (process_id)
+     WHERE :from_ns IS NULL AND :to_ns IS NULL
+       AND (:pid IS NULL OR pid = :pid)
+     UNION ALL
+    SELECT layer, category, 1, duration_ns, iif(status = 0, bytes, 0), status NOT IN (0, 600)
+      FROM calls
+     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
+       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+       AND (:pid IS NULL OR pid = :pid)
 )
 SELECT layer,
        category,
-       sum(calls)                                                    AS calls,
-       printf('%.3f', sum(total_ns) / 1e6)                           AS total_ms,
-       printf('%.1f', 100.0 * sum(total_ns) / sum(sum(total_ns)) OVER (PARTITION BY layer)) AS "%",
-       printf('%.3f', 1.0 * sum(total_ns) / sum(calls) / 1e3)        AS mean_us,
-       sum(bytes)                                                    AS bytes
+       sum(calls)                                         AS calls,
+       round(sum(total_ns) / 1e6, 3)                      AS total_ms,
+       round(100.0 * sum(total_ns) / sum(sum(total_ns)) OVER (PARTITION BY layer), 1) AS "%",
+       round(1.0 * sum(total_ns) / sum(calls) / 1e3, 3)   AS mean_us,
+       sum(failed)                                        AS failed,
+       ifnull(sum(bytes), 0)                              AS bytes
   FROM chosen
  GROUP BY layer, category
  ORDER BY layer, sum(total_ns) DESC;

@@ -1,20 +1,41 @@
--- Each process: how long it ran, its calls, the time in the driver's, and the calls that it is in, or died in. :pid picks one, NULL takes all.
-SELECT processes.pid,
-       processes.state,
-       printf('%.3f', (ifnull(ended_ns, now_ns) - started_ns) / 1e9) AS seconds,
-       ifnull(sum(totals.calls), 0)                       AS calls,
-       printf('%.3f', ifnull(sum(totals.total_ns) FILTER (WHERE totals.layer = 'driver'), 0) / 1e6) AS ms_in_driver,
-       ifnull(sum(totals.failed) FILTER (WHERE totals.layer = 'driver'), 0) AS failed,
-       ifnull(sum(totals.lost), 0)                        AS lost,
+-- Processes
+-- Each process: how long it ran, its calls, the time in the driver's, failures, losses, and the calls that it is in, or
+-- died in. A thread's time counts each: of several they add up.
+WITH chosen AS (
+    SELECT process_id, calls, iif(layer = 'driver', total_ns, 0) AS driver_ns, iif(layer = 'driver', failed, 0) AS failed, lost
+      FROM totals
+     WHERE :from_ns IS NULL AND :to_ns IS NULL
+     UNION ALL
+    SELECT process_id, 1, iif(layer = 'driver', duration_ns, 0), layer = 'driver' AND status NOT IN (0, 600), 0
+      FROM calls
+     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
+       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+),
+summed AS (
+    SELECT process_id, sum(calls) AS calls, sum(driver_ns) AS driver_ns, sum(failed) AS failed, sum(lost) AS lost
+      FROM chosen
+     GROUP BY process_id
+),
+known AS ( -- as far as is known of those that run
+    SELECT max(until_ns) AS now_ns
+      FROM (SELECT max(call_id) AS until_ns FROM calls
+             UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
+)
+SELECT pid,
+       state,
+       round((ifnull(ended_ns, max(now_ns, started_ns)) - started_ns) / 1e9, 3) AS seconds,
+       ifnull(calls, 0)                              AS calls,
+       round(ifnull(driver_ns, 0) / 1e6, 3)          AS ms_in_driver,
+       ifnull(failed, 0)                             AS failed,
+       ifnull(lost, 0)                               AS lost,
        ifnull((SELECT group_concat(name, ', ')
                  FROM open_calls
                 WHERE open_calls.process_id = processes.process_id), '') AS inside, -- calls not returned yet
-       processes.cmdline                                  AS command
+       cmdline                                       AS command
   FROM processes
- CROSS JOIN (SELECT max(until_ns) AS now_ns     -- as far as is known
-               FROM (SELECT max(end_ns) AS until_ns FROM call
-                      UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns'))
-  LEFT JOIN totals ON totals.process_id = processes.process_id
- WHERE :pid IS NULL OR processes.pid = :pid
- GROUP BY processes.process_id
- ORDER BY sum(totals.total_ns) DESC;
+ CROSS JOIN known
+  LEFT JOIN summed USING (process_id)
+ WHERE (:pid IS NULL OR pid = :pid)
+   AND (:from_ns IS NULL OR ended_ns IS NULL OR ended_ns >= :from_ns)
+   AND (:to_ns IS NULL OR started_ns <= :to_ns)
+ ORDER BY driver_ns DESC, process_id;

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 from cudatrace_test import Session
 from figures import emit
@@ -46,11 +45,11 @@ def run(_build):
     with Session() as s:
         s.start_daemon()
         daemon = Daemon(s.daemon.pid)
-        time.sleep(1)
+        daemon.settle()
         usage("idle", daemon, QUIET_S, True)
         for processes in (1, LANES):
             release = hold(s, processes)
-            time.sleep(1)
+            daemon.settle()
             usage(f"idle_lanes_of_{processes}_processes", daemon, QUIET_S, True)
             release()
     with Session() as s:

@@ -56,9 +56,13 @@ def ask(path, sql, values):
     return ms, len(rows)
 
 
-def report_ms(build, path):
+# Sections that are made of sums, whatever the trace has of calls.
+OF_SUMS = ("processes", "threads", "categories", "functions", "errors", "losses")
+
+
+def tool_ms(build, command, path, *arguments):
     start = time.perf_counter()
-    subprocess.run([build / "tools/cudatrace", "report", "--db", path], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([build / "tools/cudatrace", command, "--db", path, *arguments], check=True, stdout=subprocess.DEVNULL)
     return (time.perf_counter() - start) * 1e3
 
 
@@ -97,8 +101,12 @@ def measure(build, path):
         emit("queries", f"{name}_again", [ask(path, sql, values)[0] for _ in range(ROUNDS)], "ms", target=target_of(name))
         emit("queries", f"{name}_rows", [count], "rows")
     forget_pages(path)
-    emit("queries", "report_first", [report_ms(build, path)], "ms")
-    emit("queries", "report_again", [report_ms(build, path) for _ in range(ROUNDS)], "ms")
+    emit("queries", "report_first", [tool_ms(build, "report", path)], "ms")
+    emit("queries", "report_again", [tool_ms(build, "report", path) for _ in range(ROUNDS)], "ms")
+    emit("queries", "report_of_sums", [tool_ms(build, "report", path, *OF_SUMS) for _ in range(ROUNDS)], "ms")
+    for form in ("chrome", "jsonl", "csv"):
+        emit("queries", f"export_{form}", [tool_ms(build, "export", path, "--format", form)], "ms")
+    emit("queries", "timeline", [tool_ms(build, "timeline", path)], "ms")
 
 
 def run(build):

@@ -3,7 +3,7 @@ import os
 import pathlib
 import time
 
-from cudatrace_test import WORKLOADS
+from cudatrace_test import WORKLOADS, wait_for
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -52,6 +52,10 @@ class Daemon:
         threads = [self._status(f"task/{thread}/status") for thread in os.listdir(self.folder / "task")]
         return tuple(sum(int(thread[which + "_ctxt_switches"]) for thread in threads)
                      for which in ("voluntary", "nonvoluntary"))
+
+    def settle(self):
+        """Until it is done with what came before: that it takes less than it may with nothing to do is for the figures to say."""
+        wait_for("the daemon to have next to nothing to do", lambda: self.over(0.5)[0] < 0.05)
 
     def over(self, seconds):
         """(share of one processor, waits that ended a second, times preempted a second) over the next seconds."""

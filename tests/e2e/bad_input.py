@@ -4,8 +4,8 @@ import os
 from cudatrace_test import CUDATRACE, DAEMON, Session, check, equal
 
 with Session() as s:
-    def refuses(status, *command, says):
-        done = s.run(*command, preload=False, status=status)
+    def refuses(status, *command, says, **options):
+        done = s.run(*command, preload=False, status=status, **options)
         equal(done.stdout, "", f"standard output of {command}")
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check(says in done.stderr, command, "said", done.stderr)
@@ -22,12 +22,17 @@ with Session() as s:
     refuses(2, CUDATRACE, "run", "--", says="no command")
     refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--ring", "0", "--", "true", says="--ring 0")
     refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--keep", "soon", "--", "true", says="--keep soon")
+    for command in ("sql", "stop"):
+        refuses(2, CUDATRACE, command, "-xy", "SELECT 1", says=f"{command}: unknown option -x ")
+    refuses(2, CUDATRACE, "gc", "--db", s.db, says="unknown option --db")
+    refuses(1, CUDATRACE, "sql", "--db", "/etc/passwd/x", "SELECT 1", says="no trace at '/etc/passwd/x', Not a directory")
     refuses(2, CUDATRACE, "sql", says="wants one query")
     refuses(2, CUDATRACE, "sql", "--format", "xml", "SELECT 1", says="--format xml")
     refuses(2, CUDATRACE, "report", "--pid", "many", says="--pid many")
     refuses(2, CUDATRACE, "report", "nosuch", says="no section 'nosuch'")
     refuses(1, CUDATRACE, "sql", "--db", s.dir / "none.db", "SELECT 1", says="no trace at")
-    refuses(1, CUDATRACE, "report", "--db", s.dir, says="cannot read")
+    refuses(1, CUDATRACE, "report", "--db", s.dir, says=f"cannot read '{s.dir}': it is a directory")
+    refuses(1, CUDATRACE, "sql", "--db", "/dev/null", "SELECT 1", says="cannot read '/dev/null': it is not a regular file")
     for command in ("flush", "status", "stop"):
         refuses(1, CUDATRACE, command, "--session", s.name, says=f"no cudatraced serves session '{s.name}'")
 
@@ -71,3 +76,18 @@ with Session() as s:
         equal(s.value("PRAGMA user_version"), version, "the schema version after " + query)
         equal(s.value("SELECT count(*) FROM sqlite_master WHERE name IN ('calls', 'call')"), 2, query)
     refuses(1, CUDATRACE, "report", "--db", s.db, "--pid", "1", says="no process 1")
+
+    # What cannot be read or written is said, whatever the command.
+    with open("/dev/full", "w") as full:
+        for command in (["sql", "--db", s.db, "SELECT 1"], ["report", "--db", s.db], ["status", "--session", s.name], ["gc", "--dry-run"],
+                        ["--help"], ["--version"], ["help", "sql"]):
+            done = s.run(CUDATRACE, *command, preload=False, status=1, stdout=full)
+            check("standard output cannot be written: No space left" in done.stderr, command, done.stderr)
+    folder = os.open(s.dir, os.O_RDONLY)
+    refuses(1, CUDATRACE, "sql", "--db", s.db, "-", says="cannot read the query: Is a directory", stdin=folder)
+    os.close(folder)
+    s.stop_daemon()
+    for path in (f"//{s.db}", f"/{s.db}", os.path.relpath(s.db)):
+        equal(s.run(CUDATRACE, "sql", "--db", path, "--format", "csv", "SELECT 1", preload=False).stdout, "1\n1\n", path)
+    equal(s.run(CUDATRACE, "sql", "--db", s.db, 'SELECT 1 AS "a\tb", 2 AS c', preload=False).stdout,
+          "a\\tb  c\n----  -\n   1  2\n", "a name that is made printable, and what stands below it")

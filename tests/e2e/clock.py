@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-from cudatrace_test import DAEMON, Session, WORKLOADS, check, skip
+from cudatrace_test import DAEMON, Session, WORKLOADS, check, skip, wait_for
 
 SOURCES = "/sys/devices/system/clocksource/clocksource0"
 if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"]).returncode != 0:
@@ -26,8 +26,7 @@ with Session() as s:
     s.run(WORKLOADS / "calls", "--calls", 100)
     check("\nclock counter\n" in s.cudatrace("status").stdout, s.cudatrace("status").stdout)
     current.write_text("hpet\n")
-    while "does not trust" not in s.cudatrace("status").stdout:
-        check(s.daemon.poll() is None, "the daemon ended")
+    wait_for("the daemon's doubt", lambda: "does not trust" in s.cudatrace("status").stdout)
     s.run(WORKLOADS / "calls", "--calls", 100)
     s.flush()
     s.check_identity()

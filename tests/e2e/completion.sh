@@ -85,7 +85,25 @@ for command in $commands; do
 done
 same 'cudatraced -' "$(options_of "$(cudatraced --help)")" "$(offered cudatraced -)"
 
-for command in sql report; do
+# ---- the manuals ----
+
+# In mdoc(7) an option is `Fl Fl name`.
+manual() { sed 's/Fl Fl \([a-z]\)/--\1/g' "$source/docs/man/$1.1"; }
+synopsis=$(manual cudatrace | sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/p')
+every=
+for command in $commands; do
+    wanted=$(options_of "$(cudatrace "$command" --help)")
+    every+=$wanted$'\n'
+    # The part of the synopsis that begins with the command's name.
+    part=$(awk -v command="$command" '/^\.Nm/ { here = 0 } / --help/ { here = 0 }
+        /^\.Cm/ { for (i = 2; i <= NF; i++) here = here || $i == command } here' <<<"$synopsis")
+    same "cudatrace(1), synopsis of $command" "$wanted" "$(options_of "$part")"
+done
+listed() { options_of "$(manual "$1" | grep '^\.It --')"; }
+same 'cudatrace(1)' "$({ echo "$every"; echo --version; } | sorted)" "$(listed cudatrace)"
+same 'cudatraced(1)' "$(options_of "$(cudatraced --help)")" "$(listed cudatraced)"
+
+for command in sql report diff; do
     formats=$(cudatrace "$command" --help | sed -nE 's/.*--format ([a-z|]+)\].*/\1/p' | tr '|' '\n' | sorted)
     same "cudatrace $command --format" "$formats" "$(offered cudatrace "$command" --format '')"
     same "cudatrace $command --format=" "$formats" "$(offered cudatrace "$command" --format =)"
@@ -110,6 +128,9 @@ for command in run flush status stop; do
     has "cudatrace $command --session" "$session" "$(offered cudatrace "$command" --session '')"
 done
 same 'a session once' "$session" "$(offered cudatrace stop --session "$session")"
+views=$(cudatrace sql --help | sed -n '/^The views:/,/;$/p' | grep -oE '[a-z_]+' | grep -vxE 'he|views' | sorted)
+same 'cudatrace sql --help' "$(cudatrace sql --db 'a trace.db' --format csv \
+    "SELECT name FROM sqlite_master WHERE type = 'view'" | tail -n +2 | sorted)" "$views"
 has 'cudatrace stop --session=' "$session" "$(offered cudatrace stop --session = completion)"
 has 'cudatraced --session' "$session" "$(offered cudatraced --session '')"
 
@@ -138,6 +159,11 @@ has 'cudatrace run --' traced-program "$(offered cudatrace run -- traced-p)"
 has 'cudatrace run' traced-program "$(offered cudatrace run traced-p)"
 has 'cudatrace run --db x --' traced-program "$(offered cudatrace run --db x.db -- traced-p)"
 has 'cudatrace run --db=x' traced-program "$(offered cudatrace run --db = x.db traced-p)"
+for option in $(cudatrace run --help | grep -oE -e '^  --[a-z-]+ [A-Z]+' | sed 's/ *\(--[a-z-]*\).*/\1/'); do
+    has "cudatrace run $option x" traced-program "$(offered cudatrace run "$option" x traced-p)"
+    has "cudatrace run $option=x" traced-program "$(offered cudatrace run "$option" = x traced-p)"
+    has_not "the value of $option" --help "$(offered cudatrace run "$option" -)"
+done
 has 'its arguments' 'a trace.db' "$(offered cudatrace run --session x -- cat 'a ')"
 has_not 'its arguments' --session "$(offered cudatrace run -- cat --s)"
 has_not 'its arguments' --session "$(offered cudatrace run cat --s)"

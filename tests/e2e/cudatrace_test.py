@@ -6,15 +6,20 @@ when a program has come to a place, and every wait has a deadline that fails the
 """
 import collections
 import contextlib
+import ctypes
 import glob
 import os
 import pathlib
+import platform
+import select
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 BUILD = pathlib.Path(os.environ.get("CUDATRACE_BUILD", "build")).resolve()
 # Another build's daemon and tool, where the hook is built for another architecture; None where there is no such build.
@@ -49,6 +54,18 @@ def equal(seen, wanted, what=""):
         first = [(i, a, b) for i, (a, b) in enumerate(zip(seen, wanted)) if a != b][:5]
         check(seen == wanted, what, f"has {len(seen)} items and should have {len(wanted)}; first differences:", first)
     check(seen == wanted, what, "is", repr(seen), "and should be", repr(wanted))
+
+
+def wait_for(what, condition):
+    """Asks until the condition says something true, which is returned, or the deadline is over."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (said := condition()):
+        check(time.monotonic() < deadline, "waited in vain for", what)
+    return said
+
+
+def first_thread_has_ended(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 class Session:
@@ -87,8 +104,7 @@ class Session:
             shutil.rmtree(self.dir, ignore_errors=True)
         else:
             print(f"kept for a look: {self.dir}", file=sys.stderr)
-            with contextlib.suppress(OSError):
-                print((self.dir / "daemon.log").read_text(), file=sys.stderr)
+            print(self.log(), file=sys.stderr)
 
     # ---- programs ----
 
@@ -133,10 +149,26 @@ class Session:
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log, stderr=log,
             **popen)
         log.close()
-        while self.daemon.poll() is None:
-            if self.cudatrace("status", status=None).returncode == 0:
-                return self.daemon
-        raise AssertionError("the daemon did not start: " + (self.dir / "daemon.log").read_text())
+        self.wait_until_served()
+        return self.daemon
+
+    def is_served(self, *options):
+        return self.cudatrace("status", *options, status=None).returncode == 0
+
+    def wait_until_served(self, *options, daemon=None, may_end=False):
+        """Returns whether it is; it fails, unless it may, when the daemon ends before."""
+        daemon = daemon or self.daemon
+        served = wait_for("a daemon that serves", lambda: self.is_served(*options) or daemon.poll() is not None and "ended")
+        check(may_end or served is True, "the daemon ended with", daemon.returncode, "and did not serve:", self.log())
+        return served is True
+
+    def status(self):
+        """{key: the rest of its line} of `cudatrace status`."""
+        return dict(line.split(" ", 1) for line in self.cudatrace("status").stdout.splitlines() if " " in line)
+
+    def log(self):
+        path = self.dir / "daemon.log"
+        return path.read_text() if path.exists() else ""
 
     def stop_daemon(self):
         self.daemon.send_signal(signal.SIGTERM)
@@ -145,6 +177,14 @@ class Session:
 
     def flush(self):
         self.cudatrace("flush")
+
+    def flush_until(self, what, condition):
+        """Flushes until the condition, asked behind each, says something true, which is returned."""
+        def flushed():
+            self.flush()
+            return condition()
+
+        return wait_for(what, flushed)
 
     # ---- rows ----
 
@@ -183,6 +223,16 @@ class Session:
             "SELECT process_id, layer, name, failed FROM totals WHERE stored > 0 AND expired = 0 EXCEPT "
             "SELECT process_id, layer, name, count(*) FILTER (WHERE status NOT IN (0, 600)) FROM calls "
             "GROUP BY process_id, layer, name"), [], "functions whose failed is not the number of their failed rows")
+        equal(self.rows(
+            "SELECT process_id, layer, name, stored, failed FROM totals WHERE stored > 0 EXCEPT "
+            "SELECT process_id, layer, name, sum(calls), ifnull((SELECT sum(calls) FROM failures WHERE "
+            "(failures.process_id, failures.layer, failures.name) = (durations.process_id, durations.layer, durations.name)), 0) "
+            "FROM durations GROUP BY process_id, layer, name"), [], "functions whose durations or failures do not add up")
+        equal(self.rows(
+            "SELECT process_id, sum(threads.calls), (SELECT sum(stored) FROM totals WHERE totals.process_id = threads.process_id) "
+            "AS stored FROM threads GROUP BY process_id HAVING sum(threads.calls) > stored OR (sum(threads.calls) < stored AND "
+            "NOT EXISTS (SELECT 1 FROM totals WHERE totals.process_id = threads.process_id AND expired > 0))"), [],
+            "processes whose threads' calls do not add up")
         if lost is not None:
             equal(self.value("SELECT ifnull(sum(lost), 0) FROM totals"), lost, "calls lost")
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "
@@ -202,3 +252,62 @@ def fifo(directory, name):
     path = pathlib.Path(directory) / name
     os.mkfifo(path)
     yield path
+
+
+class HungCall:
+    """A program that makes its calls and then one that does not return, cuCtxSynchronize, which it is in when the block begins.
+    `release()` lets it go on to its end, `kill()` ends it there, as the end of the block does. `within` is what runs it,
+    `start` starts it in place of the session's."""
+
+    def __init__(self, session, *options, within=(), program=WORKLOADS / "hang", start=None, env=None, **popen):
+        self.session, self.command, self.popen = session, [*within, program, *options], popen
+        self.start, self.env = start or session.start, env or {}
+
+    def __enter__(self):
+        places = [self.session.dir / f"{what}.{len(self.session.children)}" for what in ("blocked", "release")]
+        for place in places:
+            os.mkfifo(place)
+            os.chmod(place, 0o666)
+        self.go = os.open(places[1], os.O_RDWR)
+        blocked = os.open(places[0], os.O_RDONLY | os.O_NONBLOCK)
+        self.program = self.start(*self.command, env={
+            "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": places[0], "SIMCUDA_BLOCK_RELEASE": places[1],
+            **self.env}, **self.popen)
+        self.pid = self.program.pid
+        wait_for("a program to be in its call, or to end", lambda: select.select([blocked], [], [], 0.1)[0] or
+                 self.program.poll() is not None)
+        try:
+            check(os.read(blocked, 1), "the program ended before its call, with", self.program.poll())
+        finally:
+            os.close(blocked)
+        return self
+
+    def release(self):
+        os.write(self.go, b"\n")
+        equal(self.program.wait(DEADLINE_S), 0, "the status of the program whose call was let go on")
+
+    def kill(self):
+        self.program.kill()
+        self.program.wait(DEADLINE_S)
+
+    def __exit__(self, *error):
+        if self.program.poll() is None:
+            self.kill()
+        os.close(self.go)
+
+
+def refuse_system_call(name, error):
+    """In a program-to-be (preexec_fn): from now on the system call fails so, as under a container's filter."""
+    number = {"linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434}}[name][platform.machine()]
+    set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2
+    load_number, equals, give = 0x20, 0x15, 0x06  # BPF: of seccomp_data the first word; jump; return
+    refused, allowed = 0x50000, 0x7FFF0000
+    program = b"".join(struct.pack("HBBI", *row) for row in (
+        (load_number, 0, 0, 0), (equals, 0, 1, number), (give, 0, 0, refused | error), (give, 0, 0, allowed)))
+    code = ctypes.create_string_buffer(program)
+    filters = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    zeros = [ctypes.c_ulong(0)] * 2
+    if libc.prctl(set_no_new_privs, ctypes.c_ulong(1), ctypes.c_ulong(0), *zeros) or \
+            libc.prctl(set_seccomp, ctypes.c_ulong(mode_filter), filters, *zeros):
+        raise OSError(ctypes.get_errno(), "no filter of system calls")

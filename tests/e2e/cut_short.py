@@ -2,31 +2,27 @@
 import glob
 import os
 
-from cudatrace_test import Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import HungCall, Session, WORKLOADS, check, equal
 
-with Session() as s, fifo(s.dir, "blocked") as blocked:
+with Session() as s:
     s.start_daemon()
-    held = s.start(WORKLOADS / "hang", "--calls", 3000,
-                   env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-    with open(blocked, "rb") as inside:
-        inside.read(1)
-    s.flush()
-    before = s.value("SELECT count(*) FROM calls")
-    check(before >= 3000, "calls before the cut", before)
-    (segment,) = glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{held.pid}.*")
-    os.truncate(segment, 4096)
+    with HungCall(s, "--calls", 3000) as held:
+        s.flush()
+        before = s.value("SELECT count(*) FROM calls")
+        check(before >= 3000, "calls before the cut", before)
+        (segment,) = glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{held.pid}.*")
+        os.truncate(segment, 4096)
 
-    s.run(WORKLOADS / "calls", "--calls", 5000, "--threads", 2)
-    s.flush()
-    equal(s.daemon.poll(), None, "the daemon's status")
-    check("is let go" in (s.dir / "daemon.log").read_text(), "the log", (s.dir / "daemon.log").read_text())
-    check(not os.path.exists(segment), "the segment is still there")
-    s.check_identity()
-    check(s.value("SELECT count(*) FROM calls") >= before + 10000, "the bystander's calls")
+        s.run(WORKLOADS / "calls", "--calls", 5000, "--threads", 2)
+        s.flush()
+        equal(s.daemon.poll(), None, "the daemon's status")
+        check("is let go" in (s.dir / "daemon.log").read_text(), "the log", (s.dir / "daemon.log").read_text())
+        check(not os.path.exists(segment), "the segment is still there")
+        s.check_identity()
+        check(s.value("SELECT count(*) FROM calls") >= before + 10000, "the bystander's calls")
 
-    # Its row ends when it ends.
-    equal(s.value("SELECT state FROM processes WHERE pid = ?", held.pid), "running", "its state")
-    held.kill()
-    held.wait()
+        # Its row ends when it ends.
+        equal(s.value("SELECT state FROM processes WHERE pid = ?", held.pid), "running", "its state")
+        held.kill()
     s.flush()
     check(s.value("SELECT state FROM processes WHERE pid = ?", held.pid) != "running", "its state after its end")

@@ -4,10 +4,12 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
+import threading
 
-from cudatrace_test import CUDATRACE, HOOK, SIMCUDA, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import CUDATRACE, HOOK, SIMCUDA, Session, WORKLOADS, check, equal, fifo, first_thread_has_ended, wait_for
 
 CALLS = WORKLOADS / "calls"
 COMPILER = os.environ.get("CC", "cc").split()
@@ -103,6 +105,11 @@ with Session() as s:  # the machine, without a daemon
         kind = "miss" if status else "ok"
         says(doctor(s, "--db", s.db, status=status), kind, "database", says_what)
 
+    # What it quotes does not speak to the terminal.
+    nasty = s.dir / "a\x1b]0;owned\x07b\u202ec\u061c"
+    lines = doctor(s, "--db", nasty, status=0)
+    says(lines, "ok", "database", r"a\x1b]0;owned\x07b\xe2\x80\xaec\xd8\x9c is not there yet")
+
     # Wrong usage, and what cannot be looked at.
     refuses(s, 2, "--", text="no command behind --")
     refuses(s, 2, "12", "13", text="one process at a time")
@@ -115,6 +122,44 @@ with Session() as s:  # the machine, without a daemon
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
     says(doctor(s, gone.pid, status=1), "note", "state", "it has ended")
     equal({name for name in os.listdir("/dev/shm") if s.name in name}, set(), "what all that left behind")
+
+if os.geteuid() == 0:
+    with Session() as s:  # what is another user's serves nobody, whatever it is called
+        s.start_daemon()
+        path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"
+        says(doctor(s, status=0, cwd=s.dir), "ok", "daemon", f"process {s.daemon.pid} serves it")
+        os.chown(path, 65534, 65534)
+        says(doctor(s, "--db", s.dir / "other.db", status=0), "note", "daemon", "none serves it: ")
+        os.chown(path, 0, 0)
+
+with Session() as s:  # a trace whose first file is gone is named by that one still
+    s.start_daemon()
+    s.daemon.send_signal(signal.SIGHUP)
+    wait_for("the second file", lambda: (s.dir / "trace.2.db").exists())
+    s.flush()
+    s.db.unlink()
+    says(doctor(s, "--db", s.db, status=0), "ok", "database", "is being written")
+    says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", "leave --db away")
+
+with Session() as s:  # a socket that says no end of things
+    s.start_daemon()
+    path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock"
+    os.rename(path, path + ".away")
+    with socket.socket(socket.AF_UNIX) as endless:
+        endless.bind(path)
+        endless.listen()
+
+        def babble():
+            client = endless.accept()[0]
+            with client, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                while True:
+                    client.sendall(b"word value\n" * 1000)
+
+        talker = threading.Thread(target=babble)
+        talker.start()
+        says(doctor(s, status=1, cwd=s.dir), "miss", "daemon", "does not answer")
+        talker.join()
+    os.rename(path + ".away", path)
 
 with Session() as s:  # commands, which are not run
     ran = s.dir / "ran"
@@ -178,6 +223,13 @@ with Session() as s, Session() as second:  # processes
             lines = doctor(second, program.pid, status=1)
             says(lines, "miss", "daemon", "Served are: ")
             says(lines, "miss", "daemon", s.name)
+    # A process whose first thread has ended is one still.
+    with held(s, "--first-ends", 1) as program:
+        wait_for("the first thread's end", lambda: first_thread_has_ended(program.pid))
+        lines = doctor(s, program.pid, status=0, session=None)
+        says(lines, "ok", "recording", "threads with a ring of 2 MiB: 2")
+        says(lines, "ok", "hook", str(HOOK))
+        says(lines, "ok", "driver", str(SIMCUDA / "libcuda.so.1"))
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
     says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} writes it for another")
 

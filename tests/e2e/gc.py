@@ -10,16 +10,15 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 
-from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo, first_thread_has_ended, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 from fault_test import promise  # noqa: E402: lies beside the table of promises
 
 SHM = pathlib.Path("/dev/shm")
 # Offsets in struct ct_segment (proto/segment.h).
-VERSION, RING_BYTES, PID_NAMESPACE = 8, 40, 80
+VERSION, RING_BYTES, PID, PROCESS_START, HELD, PID_NAMESPACE = 8, 40, 48, 56, 76, 80
 OLD = (0, 0)
 GONE_PID = 2 ** 22 - 1  # above every pid_max
 NOBODY = 65534
@@ -77,9 +76,9 @@ def kill_daemon(s):
     s.daemon = None
 
 
-def program(s, hold):
+def program(s, hold, *options):
     """Holds its calls done."""
-    held = s.start(WORKLOADS / "calls", "--calls", 200, "--hold", hold, stdout=subprocess.PIPE)
+    held = s.start(WORKLOADS / "calls", "--calls", 200, "--hold", hold, *options, stdout=subprocess.PIPE)
     check(b" ok\n" in held.stdout.readline(), "the program's calls")
     held.stdout.close()
     return held
@@ -88,12 +87,6 @@ def program(s, hold):
 def end(child):
     child.kill()
     child.wait()
-
-
-def wait_until(what, condition):
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        check(time.monotonic() < deadline, "never", what)
 
 
 with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "hold2") as hold2:
@@ -126,12 +119,30 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     inside = ["unshare", "--pid", "--fork", "--mount-proc"]
     if os.geteuid() == 0 and subprocess.run([*inside, "true"], capture_output=True).returncode == 0:
         from_inside = s.run(*inside, CUDATRACE, "gc", "--session", s.name, "--force", preload=False)
-        says(told(from_inside.stdout), name, "kept", "another pid namespace")
+        says(told(from_inside.stdout), name, "kept", f"process {held.pid} of another pid namespace runs")
+    # The lock that it holds tells that it runs, whatever its number says here; without that, the number must do.
+    pid, start = struct.unpack("i4xQ", (SHM / name).read_bytes()[PID:PID + 16])
+    patch(name, PROCESS_START, "Q", start + 1)
+    says(gc(s, "--force"), name, "kept", f"process {pid} runs")
+    patch(name, PID, "i", GONE_PID)
+    says(gc(s, "--force"), name, "kept", f"process {GONE_PID} runs")
+    patch(name, PID, "i", pid)
+    patch(name, PROCESS_START, "Q", start)
     end(held)
+    patch(name, PID, "i", os.getpid())  # as where that number was another's before
+    patch(name, PROCESS_START, "Q", 0)
+    says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "has let go of it")
+    patch(name, HELD, "I", 0)
+    says(gc(s, "--force"), name, "kept", f"process {os.getpid()} runs")
+    patch(name, PID, "i", pid)
+    patch(name, PROCESS_START, "Q", start)
     if mine != 0xEFFFFFFC:
         patch(name, PID_NAMESPACE, "Q", mine + 1)
         says(gc(s, "--force"), name, "kept", "of another pid namespace may run")
+        patch(name, HELD, "I", 1)
+        says(told(s.cudatrace("gc", "--dry-run").stdout), name, "would remove", "of another pid namespace is gone")
         patch(name, PID_NAMESPACE, "Q", mine)
+    patch(name, HELD, "I", 1)
     # Another version's is left to that version.
     version = struct.unpack("I", (SHM / name).read_bytes()[VERSION:VERSION + 4])[0]
     patch(name, VERSION, "I", version + 1)
@@ -226,6 +237,23 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     end(held)
     says(gc(s), name, "removed", "damaged")
 
+# A first thread that has ended is a zombie, and the process goes on in the others: with a lock and without.
+with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
+    s.start_daemon()
+    held = program(s, hold, "--first-ends", 1)
+    wait_for("the first thread's end", lambda: first_thread_has_ended(held.pid))
+    s.flush()
+    kill_daemon(s)
+    says(gc(s), segment(s, held.pid), "kept", f"process {held.pid} runs")
+    patch(segment(s, held.pid), HELD, "I", 0)
+    s.start_daemon()
+    s.flush()
+    kill_daemon(s)
+    says(gc(s), segment(s, held.pid), "kept", f"process {held.pid} runs")
+    end(held)
+    gc(s)
+    equal(names(s), [], "what is left")
+
 # The system's session: its segments are of many users, and its control segment stays as long as one of them.
 if os.geteuid() == 0:
     with Session() as s, fifo(s.dir, "hold") as hold:
@@ -283,9 +311,8 @@ with Session() as s:
                         return True
             return False
 
-        wait_until("seen at the lock", waits)
-    while s.cudatrace("status", status=None).returncode:
-        check(s.daemon.poll() is None, "the daemon went:", (s.dir / "daemon.log").read_text())
+        wait_for("seen at the lock", waits)
+    s.wait_until_served()
     s.stop_daemon()
 
 # Daemons that start while gc is at work are served by it or before it, and keep their sockets.

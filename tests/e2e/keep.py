@@ -3,7 +3,7 @@ come; the file stops growing; sums go on; and a daemon that comes later goes on 
 import signal
 import time
 
-from cudatrace_test import Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import Session, WORKLOADS, check, equal, fifo, wait_for
 
 KEEP_S = 2
 PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range", "graph", "graph_launch")
@@ -27,9 +27,7 @@ def check_whole(s):
 def wait_until_gone(s, before_ns):
     """Everything that returned before goes once it is older than what is kept, without further calls."""
     newest_ns = s.value("SELECT ifnull(max(call_id), 0) FROM calls WHERE call_id < ?", before_ns)
-    deadline = time.monotonic() + 60
-    while s.value("SELECT count(*) FROM calls WHERE call_id < ?", before_ns) > 0:
-        check(time.monotonic() < deadline, "old calls do not go")
+    wait_for("old calls to go", lambda: s.value("SELECT count(*) FROM calls WHERE call_id < ?", before_ns) == 0)
     check(time.monotonic_ns() - newest_ns >= KEEP_S * 10**9, "calls went before their time")
 
 
@@ -85,8 +83,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.stop_daemon()
     s.start_daemon("--keep", f"{KEEP_S}s")
     program = steady(s, 3)
-    while s.value("SELECT count(*) FROM calls") < 10000:
-        check(program.poll() is None, "the program ended with", program.returncode)
+    wait_for("its calls", lambda: s.value("SELECT count(*) FROM calls") >= 10000)
     s.daemon.send_signal(signal.SIGKILL)
     s.daemon.wait()
     s.start_daemon("--keep", f"{KEEP_S}s")

@@ -1,24 +1,18 @@
 """SIGKILL in the middle: what was published is stored, the open call is shown, the segment is gone."""
 import os
-import signal
 
-from cudatrace_test import Session, WORKLOADS, equal, fifo
+from cudatrace_test import HungCall, Session, WORKLOADS, equal
 
-with Session() as s, fifo(s.dir, "blocked") as blocked:
+with Session() as s:
     s.start_daemon()
-    victim = s.start(WORKLOADS / "hang", "--calls", 5000,
-                     env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
     bystander = s.start(WORKLOADS / "calls", "--calls", 20000, "--threads", 2)
-    with open(blocked, "rb") as inside:
-        inside.read(1)
-    # While it hangs, it is shown in what it hangs.
-    s.flush()
-    equal(s.rows("SELECT pid, name FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", victim.pid),
-          [(victim.pid, "cuCtxSynchronize")], "the open call of a live process")
-    equal(s.value("SELECT state FROM processes WHERE pid = ?", victim.pid), "running", "its state")
-
-    os.kill(victim.pid, signal.SIGKILL)
-    victim.wait()
+    with HungCall(s, "--calls", 5000) as victim:
+        # While it hangs, it is shown in what it hangs.
+        s.flush()
+        equal(s.rows("SELECT pid, name FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", victim.pid),
+              [(victim.pid, "cuCtxSynchronize")], "the open call of a live process")
+        equal(s.value("SELECT state FROM processes WHERE pid = ?", victim.pid), "running", "its state")
+        victim.kill()
     equal(bystander.wait(120), 0, "the bystander's status")
     s.flush()
     equal(s.rows("SELECT pid, name FROM open_calls JOIN processes USING (process_id)"),

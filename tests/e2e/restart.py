@@ -1,7 +1,7 @@
 """The daemon is killed and comes back: nothing lost, nothing twice, and the programs do not notice."""
 import signal
 
-from cudatrace_test import DAEMON, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import DAEMON, HungCall, Session, WORKLOADS, check, equal, fifo
 
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
@@ -29,19 +29,14 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.daemon = None
 
 # A call that returns while no daemon is there is not open for the next one.
-with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") as release:
+with Session() as s:
     s.start_daemon()
-    held = s.start(WORKLOADS / "hang", env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked,
-                                            "SIMCUDA_BLOCK_RELEASE": release})
-    with open(blocked, "rb") as inside:
-        inside.read(1)
-    s.flush()
-    equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls before")
-    s.daemon.kill()
-    s.daemon.wait()
-    with open(release, "wb") as go:
-        go.write(b"\n")
-    equal(held.wait(60), 0, "the program's status")
+    with HungCall(s) as held:
+        s.flush()
+        equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls before")
+        s.daemon.kill()
+        s.daemon.wait()
+        held.release()
     s.start_daemon()
     s.flush()
     equal(s.rows("SELECT name FROM open_calls"), [], "open calls after")
@@ -58,3 +53,10 @@ with Session() as s:
     s.start_daemon()
     s.stop_daemon()
     s.start_daemon("--clock", "counter")
+
+# One that was started with its standard files closed keeps its locks, which are none of these three.
+with Session() as s:
+    closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", DAEMON, "--db", s.db, "--session", s.name)
+    s.run(*closed, preload=False)
+    s.run(*closed, preload=False, status=1)
+    s.cudatrace("stop")

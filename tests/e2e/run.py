@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
 
@@ -27,6 +28,13 @@ with Session() as s:
     equal(s.trace("sh", "-c", "ls /proc/self/fd | wc -l").stdout,
           s.run("sh", "-c", "ls /proc/self/fd | wc -l", preload=False).stdout, "open descriptors")
 
+    # Calls that were left out were made: it is not said that there were none.
+    calls = (WORKLOADS / "calls", "--calls", 100)
+    said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--calls", "!*", "--", *calls, preload=False).stderr
+    skipped = s.value("SELECT sum(skipped) FROM totals")
+    check(f"run: no call was recorded: {skipped} were made and left out" in said, said)
+    check("no CUDA driver call was traced" in s.trace("true").stderr, "what is said of a command that makes none")
+
     # A signal for run goes to the command.
     held = subprocess.Popen([str(CUDATRACE), "run", "--session", s.name, "--db", str(s.db), "--", "sh", "-c",
                              "trap 'exit 9' TERM; echo ready; while :; do read -r x; done"],
@@ -47,4 +55,31 @@ with Session() as s:
     equal(s.value("SELECT count(*) FROM processes") - before, 8, "their processes")
     s.check_identity()
     s.check_truth()
+
+# Losses are told of all files of the trace, and where the shared memory is that they may be of.
+with Session() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
+    os.environ["CUDATRACE_SHM_DIR"] = shm
+    s.start_daemon("--ring", "64K")
+    script = s.dir / "loses.py"
+    script.write_text(f"""import os, signal, subprocess
+os.kill({s.daemon.pid}, signal.SIGSTOP)
+subprocess.run([{str(WORKLOADS / "calls")!r}, "--calls", "5000"], check=True, stdout=subprocess.DEVNULL)
+os.kill({s.daemon.pid}, signal.SIGCONT)
+def flush():
+    subprocess.run([{str(CUDATRACE)!r}, "flush"], check=True)
+flush()
+os.kill({s.daemon.pid}, signal.SIGHUP)
+while not os.path.exists({str(s.dir / "trace.2.db")!r}):
+    flush()
+subprocess.run([{str(WORKLOADS / "calls")!r}, "--calls", "5"], check=True, stdout=subprocess.DEVNULL)
+""")
+    done = s.run(CUDATRACE, "run", "--shm-dir", shm, "--", sys.executable, script, preload=False,
+                 env={"CUDATRACE_SHM_DIR": ""})
+    equal(s.value("SELECT count(*) FROM losses", db=s.dir / "trace.2.db"), 0, "losses in the second file")
+    lost = s.value("SELECT sum(calls) FROM losses")
+    check(lost > 0, "nothing was lost")
+    check(f"run: {lost} calls are counted and not recorded (full)" in done.stderr, done.stderr)
+    check(f"room in {shm};" in done.stderr, done.stderr)
+    s.stop_daemon()
+    del os.environ["CUDATRACE_SHM_DIR"]
 sys.exit(0)

@@ -1,7 +1,6 @@
 """Less on request: by layer, by name, by sample, at start and while processes run; what is left out is counted exactly."""
-import time
 
-from cudatrace_test import DEADLINE_S, Session, WORKLOADS, check, equal
+from cudatrace_test import Session, WORKLOADS, check, equal, wait_for
 
 CALLS = WORKLOADS / "calls"
 
@@ -63,12 +62,6 @@ with Session() as s:
     # A process that runs follows what the session is set to, and back.
     s.start_daemon()
     child = s.start(CALLS, "--mix", "getctx", "--calls", 1 << 40)
-    deadline = time.monotonic() + DEADLINE_S
-
-    def until(condition, what):
-        while not condition():
-            check(time.monotonic() < deadline, "never came:", what)
-
     def grows(value):
         """Whether it is more after a flush than it was."""
         s.flush()
@@ -76,15 +69,15 @@ with Session() as s:
         s.flush()
         return value(s) > before
 
-    until(lambda: grows(stored), "calls stored at first")
+    wait_for("calls stored at first", lambda: grows(stored))
     s.cudatrace("set", "--calls", "!cuCtxGet*")
-    until(lambda: grows(skipped), "calls left out once it is asked for")
-    until(lambda: not grows(lambda s: stored(s, "name GLOB 'cuCtxGet*'")), "no more of them stored")
+    wait_for("calls left out once it is asked for", lambda: grows(skipped))
+    wait_for("no more of them stored", lambda: not grows(lambda s: stored(s, "name GLOB 'cuCtxGet*'")))
     said = s.cudatrace("status").stdout
     check("calls !cuCtxGet*\n" in said and "sample 1\n" in said, "status says", said)
     s.cudatrace("set", "--calls", "*")
-    until(lambda: grows(stored), "calls stored again")
-    until(lambda: not grows(skipped), "none left out any more")
+    wait_for("calls stored again", lambda: grows(stored))
+    wait_for("none left out any more", lambda: not grows(skipped))
     child.kill()
     child.wait()
     s.flush()

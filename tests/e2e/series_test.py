@@ -38,6 +38,8 @@ def check_series(s, db=None):
     equal(value(s, "SELECT sum(stored - expired) - (SELECT count(*) FROM calls) FROM totals", db), 0, "rows without a sum")
     for key, view in (("call_id", "calls"), ("call_id", "allocations"), ("process_id", "processes"), ("thread_id", "threads")):
         equal(value(s, f"SELECT count(*) - count(DISTINCT {key}) FROM {view}", db), 0, f"rows that {view} has twice")
+    equal(value(s, "SELECT (SELECT sum(stored) FROM totals) - (SELECT sum(calls) FROM durations)", db), 0, "durations")
+    equal(value(s, "SELECT (SELECT sum(failed) FROM totals) - (SELECT ifnull(sum(calls), 0) FROM failures)", db), 0, "failures")
     equal(value(s, "SELECT count(*) FROM launches WHERE kernel IS NULL", db), 0, "launches without a name")
     equal(value(s, "SELECT (SELECT count(*) FROM launches) - (SELECT count(*) FROM calls JOIN launches USING (call_id))", db),
           0, "launches without a call")

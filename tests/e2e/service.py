@@ -14,7 +14,7 @@ import sys
 import termios
 import time
 
-from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 from fault_test import promise  # noqa: E402: lies beside the table of promises
@@ -109,8 +109,7 @@ with Session() as s:
     manager.told.clear()
     for nowhere in (s.dir / "nothing", "unix", "@" + "x" * 200):
         start(s, env={"NOTIFY_SOCKET": nowhere})
-        while s.cudatrace("status", status=None).returncode:
-            check(s.daemon.poll() is None, "the daemon went for want of", nowhere)
+        s.wait_until_served()
         s.stop_daemon()
     # A service that runs `cudatrace run` is not ready because the daemon of that is.
     s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 10, preload=False,
@@ -122,8 +121,7 @@ with promise("log-forged"), Session() as s:
     evil = s.dir / "a\n2026-01-01 00:00:00 cudatraced[1]: error: forged\x1b[2J\"\\é\u202e\udcff"
     shutil.copy(WORKLOADS / "calls", evil)
     start(s, "--log-level", "info")
-    while s.cudatrace("status", status=None).returncode:
-        check(s.daemon.poll() is None, "the daemon went")
+    s.wait_until_served()
     s.run(evil, "--calls", 10)
     s.flush()
     s.stop_daemon()
@@ -134,8 +132,7 @@ with promise("log-forged"), Session() as s:
     check(lines[0][1].startswith(f"serving session {s.name}, database \""), lines[0])
     (s.dir / "daemon.log").unlink()
     start(s)
-    while s.cudatrace("status", status=None).returncode:
-        check(s.daemon.poll() is None, "the daemon went")
+    s.wait_until_served()
     s.run(WORKLOADS / "calls", "--calls", 10)
     s.stop_daemon()
     equal(log_of(s), [], "what a daemon says when all is well")
@@ -147,8 +144,7 @@ with Session() as s:
     pid = int(re.search(r"^daemon (\d+)$", s.cudatrace("status").stdout, re.M)[1])
     for moved in ("log.1", "log.2"):
         os.kill(pid, signal.SIGHUP)
-        while not log.exists():
-            s.cudatrace("status")  # it still serves
+        wait_for("a log", lambda: log.exists() or not s.is_served())
         log.rename(s.dir / moved)
     for moved in ("log.1", "log.2"):
         equal((s.dir / moved).read_text().count("asked for new files"), 1, moved)
@@ -159,8 +155,7 @@ with promise("log-flood"), Session() as s:
     log = open(s.dir / "daemon.log", "ab")
     status = os.fstat(log.fileno())
     start(s, "--log-level", "info", env={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
-    while s.cudatrace("status", status=None).returncode:
-        check(s.daemon.poll() is None, "the daemon went")
+    s.wait_until_served()
     refused = [pathlib.Path(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{i + 1}.{i:x}") for i in range(70)]
     for path in refused:
         path.symlink_to("/dev/null")
@@ -173,11 +168,9 @@ with promise("log-flood"), Session() as s:
     equal(sum(line.startswith("<4>segment /dev/shm/") for line in lines), 50, lines)
     equal([line for line in lines if "suppressed" in line], ["<4>20 similar messages suppressed (segment_refused)"], "at the end")
     start(s, env={"JOURNAL_STREAM": "1:2"})
-    while s.cudatrace("status", status=None).returncode:
-        check(s.daemon.poll() is None, "the daemon went")
+    s.wait_until_served()
     s.daemon.send_signal(signal.SIGHUP)
-    while "asked for new files" not in (s.dir / "daemon.log").read_text():
-        s.cudatrace("status")
+    wait_for("the log's word of new files", lambda: "asked for new files" in s.log())
     s.stop_daemon()
     check(LINE.fullmatch((s.dir / "daemon.log").read_text().splitlines()[-1]), "not the journal, and written for it")
     log.close()
@@ -188,8 +181,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name], stdin=its, stdout=its, stderr=its,
                                 start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
     os.close(its)
-    while s.cudatrace("status", status=None).returncode:
-        check(s.daemon.poll() is None, "the daemon went")
+    s.wait_until_served()
     held = s.start(WORKLOADS / "calls", "--calls", 100, "--hold", hold, stdout=subprocess.PIPE)
     check(b" ok\n" in held.stdout.readline(), "the program's calls")
     os.close(ours)
@@ -199,3 +191,37 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     hold.write_bytes(b"\n")
     held.stdout.close()
     equal(held.wait(DEADLINE_S), 0, "the program's status")
+
+# A stop returns when the daemon is gone, however long that takes it: here one that has nothing more to say, and stays.
+with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
+    path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock"
+    daemon.bind(path)
+    daemon.listen()
+    stop = s.start(CUDATRACE, "stop", "--session", s.name, preload=False)
+    client = daemon.accept()[0]
+    with client:
+        equal(client.makefile().readline(), "stop\n", "what is asked")
+        client.sendall(b"ok\n")
+        equal(client.recv(1), b"", "what it says besides")
+        try:
+            raise AssertionError(f"stop returned {stop.wait(1.5)} before the daemon was gone")
+        except subprocess.TimeoutExpired:
+            pass
+    equal(stop.wait(DEADLINE_S), 0, "the status of stop")
+    os.unlink(path)
+
+# A socket by the name of ours at which another user listens is no daemon's.
+if os.geteuid() == 0:
+    with Session() as s:
+        path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock"
+        listen = ("import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
+                  "print('listens', flush=True); [s.accept()[0].sendall(b'session \\x1b[2J\\n\\n') for _ in range(9)]")
+        other = s.start("/usr/bin/env", "python3", "-c", listen, path, preload=False, stdout=subprocess.PIPE)
+        equal(other.stdout.readline(), b"listens\n", "the other user's program")
+        said = s.cudatrace("status", status=1)
+        equal(said.stdout, "", "what status prints")
+        check(f"no cudatraced serves session '{s.name}'" in said.stderr, said.stderr)
+        other.kill()
+        other.wait()
+        other.stdout.close()
+        os.unlink(path)

@@ -6,7 +6,7 @@ import re
 import resource
 import subprocess
 
-from fault_test import DAEMON, LONG, Session, WORKLOADS, check, equal, fifo, promise
+from fault_test import LONG, Session, WORKLOADS, check, equal, fifo, promise
 
 
 def daemon_takes(s):
@@ -53,8 +53,7 @@ with Session() as s, promise("descriptors"):
         check(len(os.listdir(f"/proc/{s.daemon.pid}/fd")) < 64, "descriptors")
         end(programs, hold)
     # As some are at their end, others have their turn.
-    while s.flush() or s.value("SELECT count(*) FROM processes WHERE state = 'exited'") < 40:
-        check(s.daemon.poll() is None, "the daemon ended")
+    s.flush_until("the end of all", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'exited'") == 40)
     s.check_identity()
     s.check_truth()
     log = (s.dir / "daemon.log").read_text()

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 
-from daemon_test import Deadly, PROGRAMS
+from daemon_test import Deadly, PROGRAMS, step
 from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, check, equal, points, promise
 
 ALL = set(points(FAULT_DAEMON))
@@ -40,8 +40,7 @@ def under_load(s, wanted, *options):
         child = s.start_program(number, 15 * CALLS)
         if "--processes" not in command:  # whose first process makes no calls
             s.exact.add(child.pid)
-    while len(s.exact) > len(s.rows("SELECT pid FROM processes WHERE pid IN (%s)" % ",".join(map(str, s.exact)))):
-        s.flush()
+    s.flush_until("all programs", lambda: s.exact <= {pid for (pid,) in s.rows("SELECT pid FROM processes")})
     s.reap()
     for name, nth in wanted:
         die(s, name, nth, *options)
@@ -59,6 +58,7 @@ with Deadly() as s, promise("daemon-killed", len(LOAD)):
 with Deadly() as s, promise("daemon-killed-later", len(LOAD) * len(LATER)):
     under_load(s, [(name, nth) for nth in LATER for name in LOAD], "--ring", "64M")
     equal(s.rows("SELECT DISTINCT cause FROM losses WHERE cause NOT IN ('absent', 'signal')"), [], "causes of losses")
+    check(s.deaths >= len(LOAD) * len(LATER) // 3, "deaths at later passings:", s.deaths)
 
 # What is older than a second goes meanwhile. Sweeps, behind which numbers begin anew, are a second apart and want all
 # calls to be younger than the last: only what steps through the time can come to them under load.
@@ -87,13 +87,6 @@ for name in sorted(MAKING | {"database.locked", "database.opened", "session.lock
         s.check_all()
 
 
-def step(program):
-    """The next line of a program that stops at each (tests/workloads/churn.c)."""
-    program.stdin.write("\n")
-    program.stdin.flush()
-    return program.stdout.readline()
-
-
 # Leaving: hooks are told to let go, and then find another daemon. The program makes no call while none is there.
 for name in sorted(LEAVING):
     with Deadly() as s, promise("daemon-killed-leaving"):
@@ -109,7 +102,7 @@ for name in sorted(LEAVING):
         reached.add(name)
         s.start_daemon()
         while step(program) != "churn: ok\n":
-            pass
+            pass  # its steps are counted
         equal(program.wait(DEADLINE_S), 0, "the program's status")
         s.flush()
         s.check_all()
@@ -124,9 +117,8 @@ with Deadly() as s, promise("daemon-killed-setting"):
     check(s.reap(), "the daemon did not come to session.selecting")
     reached.add("session.selecting")
     s.start_daemon()
-    check("everything is" in (s.dir / "daemon.log").read_text(), "said nothing")
-    status = dict(line.split(" ", 1) for line in s.cudatrace("status").stdout.splitlines() if " " in line)
-    equal(status["calls"], "*", "what is recorded")
+    check("everything is" in s.log(), "said nothing")
+    equal(s.status()["calls"], "*", "what is recorded")
     s.exact.add(s.start_program(0, 500).pid)
     s.end_programs()
     s.flush()

@@ -1,6 +1,5 @@
 """The daemon is killed while its trace goes on in the next file: no call is lost, none is there twice, and the next daemon
 goes on where it was."""
-import re
 import signal
 
 from fault_test import DEADLINE_S, FAULT_DAEMON, Session, at_point, check, equal, fifo, points, promise
@@ -22,11 +21,6 @@ def expect_death(s, name):
     equal(s.daemon.wait(DEADLINE_S), -signal.SIGKILL, f"how the daemon ended that was to die at {name}")
 
 
-def current(s):
-    """The file that is being written."""
-    return re.search(r"^file (.*)$", s.cudatrace("status").stdout, re.M).group(1)
-
-
 for name, nth in GOING_ON.items():
     with Session() as s, fifo(s.dir, "hold") as hold, promise("daemon-killed-going-on"):
         s.start_daemon("--ring", "16M")
@@ -38,8 +32,7 @@ for name, nth in GOING_ON.items():
         start_armed(s, name, nth)
         # From its first call on it is in the trace: what it calls while no daemon is there fits its ring.
         busy = workload(s, 10000)
-        while s.flush() or not s.value("SELECT count(*) FROM processes WHERE pid = ?", busy.pid):
-            pass
+        s.flush_until("the busy program", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", busy.pid))
         s.daemon.send_signal(signal.SIGHUP)
         expect_death(s, name)
         s.start_daemon("--ring", "16M")
@@ -52,10 +45,9 @@ for name, nth in GOING_ON.items():
         equal(len(files(s)), 2 if name in ("database.made", "store.going_on", "store.went_on") else len(files(s)), "files")
         check_series(s)
         check_truth(s)
-        before = current(s)
+        before = s.status()["file"]
         s.daemon.send_signal(signal.SIGHUP)
-        while current(s) == before:
-            s.flush()
+        s.flush_until("the next file", lambda: s.status()["file"] != before)
         check_series(s)
 
 # The oldest goes, and its daemon with it.

@@ -4,14 +4,15 @@ import signal
 import subprocess
 import time
 
-from daemon_test import Deadly
-from fault_test import CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, check, equal, fifo, points, promise
+from daemon_test import Deadly, step
+from fault_test import CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, check, equal, fifo, points, promise, wait_for
 
 STOPPING = ["batch.begun", "merged.taken", "store.deferred", "batch.saved", "batch.committed", "lane.tail", "lane.loss_seen",
             "process.lane_published", "batch.published"]
 if LONG:
     STOPPING = sorted(name for name in set(points(FAULT_DAEMON)) if name.split(".")[0] in ("batch", "merged", "store", "lane", "process")
-                      and name not in ("process.detaching", "process.detached", "process.removing", "process.removed", "lane.loss_saved"))
+                      and name not in ("process.detaching", "process.detached", "process.removing", "process.removed", "lane.loss_saved",
+                                       "store.going_on", "store.went_on"))  # daemon_files.py
 
 
 def check_losses_by_function(s, programs):
@@ -97,13 +98,6 @@ with Deadly() as s:
     s.check_all()
 
 
-def step(program):
-    """The next line of a program that stops at each (tests/workloads/churn.c)."""
-    program.stdin.write("\n")
-    program.stdin.flush()
-    check(program.stdout.readline(), "the program ended")
-
-
 def start_churn(s):
     """Makes calls at each step for as long as there are steps."""
     program = s.start(WORKLOADS / "churn", "--threads", 1 << 30, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -119,11 +113,7 @@ def end_churn(program):
 
 def step_until(s, program, sql):
     """Hooks look for a daemon once a second, at a call."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not s.value(sql, program.pid):
-        check(time.monotonic() < deadline, "the daemon does not find the program")
-        step(program)
-        s.flush()
+    wait_for("the daemon to find the program", lambda: s.value(sql, program.pid) or not step(program) or s.flush())
 
 
 # The daemon comes later than the program: the trace begins then, and says so.

@@ -18,8 +18,7 @@ def lives(s, count, calls, *options):
     s.start_daemon(*options)
     child = s.start_program(0, 10 * calls * count)
     s.exact.add(child.pid)
-    while not s.rows("SELECT 1 FROM processes WHERE pid = ?", child.pid):
-        s.flush()
+    s.flush_until("the program", lambda: s.rows("SELECT 1 FROM processes WHERE pid = ?", child.pid))
     s.reap()
     for _ in range(count):
         name, magnitude = chance.choice((("*", 5), (chance.choice(POINTS), 2)))

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import fault_test
-from fault_test import DEADLINE_S, WORKLOADS, at_point, check, counts, equal
+from fault_test import DEADLINE_S, WORKLOADS, at_point, check, counts, equal, wait_for
 
 # Programs and what they leave out on request. Seeds differ, so that no two make the same calls.
 PROGRAMS = (
@@ -22,12 +22,22 @@ PROGRAMS = (
 )
 
 
+def step(program):
+    """The next line of a program that stops at each (tests/workloads/churn.c)."""
+    program.stdin.write("\n")
+    program.stdin.flush()
+    line = program.stdout.readline()
+    check(line, "the program ended with", program.poll())
+    return line
+
+
 class Deadly(fault_test.cudatrace_test.Session):
     """A session whose daemon dies again and again, and whose programs must neither stop nor notice."""
 
     def __init__(self):
         super().__init__(hook=fault_test.FAULT_HOOK, daemon_program=fault_test.FAULT_DAEMON)
-        self.programs = []  # (child, command, environment)
+        self.programs = []  # (child, command, environment) of those that have not been seen to end
+        self.started = 0
         self.deaths = 0
         self.exact = set()  # pids that were recorded from their first call on
 
@@ -42,24 +52,31 @@ class Deadly(fault_test.cudatrace_test.Session):
         child = self.start(*command, env=env, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True)
         self.programs.append((child, command, env))
+        self.started += 1
         return child
 
     def keep_running(self, count, calls):
         """So many programs at least; those that a daemon misses the beginning of say so."""
-        while len(self.running()) < count:
-            self.start_program(len(self.programs), calls)
+        for program in self.programs[:]:
+            if program[0].poll() is not None:
+                self.end_program(program)
+        while len(self.programs) < count:
+            self.start_program(self.started, calls)
 
-    def running(self):
-        return [child for child, _, _ in self.programs if child.poll() is None]
+    def end_program(self, program):
+        """It runs to its end and says what it says untraced. Of thousands, the ended ones keep no pipe open."""
+        child, command, env = program
+        out, err = child.communicate(timeout=DEADLINE_S)
+        plain = subprocess.run([str(c) for c in command], env=self.env(preload=False, SIMCUDA_COUNTS="", **env),
+                               capture_output=True, text=True, timeout=DEADLINE_S)
+        equal((child.returncode, out, err), (plain.returncode, plain.stdout, plain.stderr), command)
+        equal(plain.returncode, 0, command)
+        self.programs.remove(program)
+        self.children.remove(child)
 
     def end_programs(self):
-        """They run to their end and say what they say untraced."""
-        for child, command, env in self.programs:
-            out, err = child.communicate(timeout=DEADLINE_S)
-            plain = subprocess.run([str(c) for c in command], env=self.env(preload=False, SIMCUDA_COUNTS="", **env),
-                                   capture_output=True, text=True, timeout=DEADLINE_S)
-            equal((child.returncode, out, err), (plain.returncode, plain.stdout, plain.stderr), command)
-            equal(plain.returncode, 0, command)
+        for program in self.programs[:]:
+            self.end_program(program)
 
     # ---- the daemon ----
 
@@ -70,12 +87,9 @@ class Deadly(fault_test.cudatrace_test.Session):
             [str(self.daemon_program), "--foreground", "--db", str(self.db), "--session", self.name, *options], stdout=log,
             stderr=log, env=self.env(preload=False, **at_point(point, nth, action)))
         log.close()
-        while self.daemon.poll() is None:
-            if action == "stop" and self.is_stopped(os.WNOHANG):
-                return True
-            if self.cudatrace("status", status=None).returncode == 0:
-                return True
-        return False
+        wait_for("a daemon that serves, stops or ends", lambda: action == "stop" and self.is_stopped(os.WNOHANG) or
+                 self.daemon.poll() is not None or self.is_served())
+        return self.daemon.poll() is None
 
     def is_stopped(self, wait=0):
         """Whether the daemon is stopped; without WNOHANG, once it is."""

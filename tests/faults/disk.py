@@ -5,35 +5,38 @@ import contextlib
 import os
 import random
 import re
+import signal
 import sqlite3
 import subprocess
 import time
 
 from disk_test import FAULTS, JOURNAL, LOG, MAIN, SHM, Disk
-from fault_test import (CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, Session, check, equal, fifo, promise)
+from fault_test import (CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, HungCall, Session, check, equal, fifo, promise,
+                        wait_for)
+from series_test import check_series, check_truth, file, files
 
 CALLS = (WORKLOADS / "calls", "--threads", 2, "--calls", 500)
 OUTPUT = re.compile(r"calls: processes=1 threads=2 calls=1000 failed=\d+ ok\n")
 ALL = MAIN | LOG | SHM | JOURNAL
 BEGINS, ENDS = "calls stay in shared memory", "can be written again"
 
-# What each fault says, and which moments it must fail at: those at which SQLite does what fails then. At the others the
-# daemon may not notice, and then must have stored all.
-Fault = collections.namedtuple("Fault", "says fails")
+# What each fault says; which moments of a daemon's life it strikes at, being those at which SQLite does what fails then; and
+# which of them it makes fail. At the others the daemon may not notice, and then must have stored all.
+Fault = collections.namedtuple("Fault", "says strikes fails")
+WRITING = "create first middle checkpoint stop", "create first middle stop"
 WANTED = {
-    "full": Fault("database or disk is full", "create first middle stop"),
-    "short": Fault("database or disk is full", "create first middle stop"),
-    "quota": Fault("Disk quota exceeded", "create first middle stop"),
-    "write": Fault("Input/output error", "create first middle stop"),
-    "readonly": Fault("readonly database", "create first middle stop"),
-    "fsync": Fault("Input/output error", "create"),
-    "read": Fault("Input/output error", "open"),
-    "truncate": Fault("Input/output error", ""),
-    "shm": Fault("No space left on device", "create open"),
-    "open": Fault("Too many open files", "create open"),
-    "dead": Fault("Input/output error", "create open first middle stop"),
+    "full": Fault("database or disk is full", *WRITING),
+    "short": Fault("database or disk is full", *WRITING),
+    "quota": Fault("Disk quota exceeded", *WRITING),
+    "write": Fault("Input/output error", *WRITING),
+    "readonly": Fault("readonly database", *WRITING),
+    "fsync": Fault("Input/output error", "create first middle checkpoint stop", "create"),
+    "read": Fault("Input/output error", "create first middle stop open", "open"),
+    "truncate": Fault("Input/output error", "middle checkpoint stop", ""),
+    "shm": Fault("No space left on device", "create grown open", "create grown open"),
+    "open": Fault("Too many open files", "create open", "create open"),
+    "dead": Fault("Input/output error", "create first middle checkpoint stop open", "create open first middle stop"),
 }
-NOW_AND_THEN = "fsync", "truncate"  # done with checkpoints alone
 equal(sorted(WANTED), sorted(FAULTS[1:]), "faults of both tables")
 
 
@@ -41,19 +44,19 @@ def env(disk):
     return dict(os.environ, **disk.env)
 
 
-def status(s):
-    lines = s.cudatrace("status").stdout.splitlines()
-    return dict(line.split(" ", 1) for line in lines if " " in line)
-
-
 def log_lines(s):
-    lines = (s.dir / "daemon.log").read_text().splitlines()
+    lines = s.log().splitlines()
     return sum(BEGINS in line for line in lines), sum(ENDS in line for line in lines)
 
 
 def run_program(s):
     done = s.run(*CALLS)
     check(OUTPUT.fullmatch(done.stdout) and done.stderr == "", "the program said", done.stdout, done.stderr)
+
+
+def run_long_program(s):
+    """So much that the log is copied into the database behind it."""
+    s.run(WORKLOADS / "calls", "--threads", 2, "--calls", 30000, "--mix", "copy")
 
 
 def check_whole(s, lost=0):
@@ -65,33 +68,38 @@ def check_whole(s, lost=0):
 
 
 def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
-    """Programs run while the disk fails, and it is mended: what is said, and that nothing is missing after it."""
+    """Programs run until the disk has failed, and it is mended: what is said, and that nothing is missing after it."""
     fault, before = WANTED[name], log_lines(s)
+    run = run_program if moment in ("first", "middle") else run_long_program
     disk.fail(name, kinds, left)
-    run_program(s)
-    while name in NOW_AND_THEN and moment == "middle" and disk["hits"] == 0:
-        run_program(s)
+    run(s)
+    wait_for(f"a {name} that strikes at {moment}", lambda: disk["hits"] > 0 or run(s))
     done = s.cudatrace("flush", status=None)
+    if moment == "checkpoint":
+        wait_for("status to say why the log grows", lambda: s.status()["checkpoints"] != "ok" or run(s))
     if done.returncode == 0:
         check(left > 0 or moment not in fault.fails, name, "went by unnoticed at", moment)
         check_whole(s)
     else:
         equal((done.returncode, done.stderr.count("\n")), (1, 1), f"status and lines of {done.stderr!r}")
         check(fault.says in done.stderr, "flush said", done.stderr, "and not", fault.says)
-        now = status(s)
+        now = s.status()
         check(fault.says in now["state"], "status says", now)
         missing = sum(s.truth().values()) - s.value("SELECT ifnull(sum(stored), 0) FROM totals")
         check(missing > 0 and int(now["waiting"]) == missing, missing, "calls are missing; status says", now)
         check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", now["since"]), "since", now)
         run_program(s)
         equal(s.cudatrace("flush", status=None).returncode, 1, "the second flush")
-        equal(log_lines(s), (before[0] + 1, before[1]), "what the log says while it fails")
+        begun, ended = log_lines(s)
+        check(begun == ended + 1 and (ended == before[1] or moment == "grown"), "what the log says while it fails", begun, ended)
     disk.mend()
     s.flush()
-    now = status(s)
+    now = s.status()
     equal((now["state"], now["waiting"]), ("ok", "0"), "the state behind it")
     begun, ended = log_lines(s)
-    equal((begun, ended), (before[0] + (done.returncode != 0 or begun > before[0]), begun), "what the log says after it")
+    check(begun == ended, "what the log says after it", begun, ended)
+    # What fits into the log as it is passes for recovery where it cannot grow.
+    check(begun <= before[0] + 1 or moment == "grown", "the log says it", begun - before[0], "times")
     run_program(s)
     s.flush()
     check_whole(s)
@@ -101,19 +109,18 @@ def fail_to_start(s, disk, name, moment):
     """A daemon that cannot make or open its database leaves, in one sentence, and nothing changes; or serves all the same."""
     files = {path.name: path.read_bytes() for path in s.dir.glob("trace.db*")}
     disk.fail(name)
-    done = subprocess.Popen([FAULT_DAEMON, "--foreground", "--session", s.name, "--db", s.db], env=env(disk),
-                            stderr=subprocess.PIPE, text=True)
-    served = None
-    while done.poll() is None and served is None:
-        served = True if s.cudatrace("status", status=None).returncode == 0 else None
+    done = s.start(FAULT_DAEMON, "--foreground", "--session", s.name, "--db", s.db, preload=False, env=disk.env,
+                   stderr=subprocess.PIPE, text=True)
+    served = s.wait_until_served(daemon=done, may_end=True)
     hits = disk.mend()
+    check(hits > 0 or moment not in WANTED[name].strikes, name, "did not strike at", moment)
     if served:
         check(moment not in WANTED[name].fails, name, "let the daemon start at", moment)
         s.cudatrace("stop")
     said = done.communicate(timeout=DEADLINE_S)[1]
     if not served:
         equal((done.returncode, said.count("\n")), (1, 1), f"status and lines of {said!r}")
-        check(hits > 0 and WANTED[name].says in said, "the daemon said", said)
+        check(WANTED[name].says in said, "the daemon said", said)
         left = {path.name: path.read_bytes() for path in s.dir.glob("trace.db") if path.name in files}
         equal(left, {n: b for n, b in files.items() if n == "trace.db"}, "the database")
         if moment == "create":
@@ -136,7 +143,7 @@ def stop_while_failing(s, disk, name):
         check(WANTED[name].says in done.stderr and "next daemon" in done.stderr, "stop said", done.stderr)
     else:
         check("stop" not in WANTED[name].fails, name, "went by unnoticed at the stop")
-    disk.mend()
+    check(disk.mend() > 0 or "stop" not in WANTED[name].strikes, name, "did not strike at the stop")
     s.daemon = None
     s.start_daemon(env=env(disk))
     s.flush()
@@ -145,6 +152,17 @@ def stop_while_failing(s, disk, name):
     equal(held.wait(DEADLINE_S), 0, "the held program's status")
     s.flush()
     check_whole(s)
+
+
+@contextlib.contextmanager
+def reading(s):
+    """Somebody reads the database and does not end, so that the log cannot begin anew."""
+    run_program(s)
+    s.flush()
+    with contextlib.closing(sqlite3.connect(f"file:{s.db}?mode=ro", uri=True)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM call").fetchall()
+        yield
 
 
 def life(name, seed=None):
@@ -156,10 +174,10 @@ def life(name, seed=None):
         with promise("disk-start"):
             fail_to_start(s, disk, name, "create")
         s.start_daemon(env=env(disk))
-        with promise(f"disk-{name}", 3):
-            fail_while_running(s, disk, name, "first", left=left)
-            fail_while_running(s, disk, name, "middle", left=left // 3)
-            fail_while_running(s, disk, name, "checkpoint", MAIN, left=left // 10)
+        for moment, kinds, later in (("first", ALL, left), ("middle", ALL, left // 3), ("checkpoint", MAIN, left // 10)):
+            if moment in WANTED[name].strikes:
+                with promise(f"disk-{name}"):
+                    fail_while_running(s, disk, name, moment, kinds, later)
         with promise("disk-stop"):
             stop_while_failing(s, disk, name)
         s.stop_daemon()
@@ -171,12 +189,6 @@ def life(name, seed=None):
         check_whole(s)
 
 
-def wait_for(what, condition):
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        check(time.monotonic() < deadline, what, "does not come")
-
-
 def losses():
     """Rings of 64 KiB hold 2000 calls: the rest is counted as lost, and the daemon comes back without being asked."""
     with Session() as s, promise("disk-losses"):
@@ -185,9 +197,9 @@ def losses():
         disk.fail("full")
         s.run(WORKLOADS / "calls", "--threads", 2, "--calls", 20000)
         equal(s.cudatrace("flush", status=None).returncode, 1, "flush")
-        waiting = int(status(s)["waiting"])
+        waiting = int(s.status()["waiting"])
         disk.mend()
-        wait_for("recovery", lambda: status(s)["state"] == "ok")
+        wait_for("recovery", lambda: s.status()["state"] == "ok")
         s.flush()
         check_whole(s, lost=None)
         stored, lost = s.rows("SELECT sum(stored), sum(lost) FROM totals")[0]
@@ -197,46 +209,36 @@ def losses():
 
 def hung_call():
     """Nothing but open calls is to be written: a retry that leaves them out does not pass for recovery."""
-    with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") as release, promise("disk-said-once"):
+    with Session() as s, promise("disk-said-once"):
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
-        held = s.start(WORKLOADS / "hang", env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked,
-                                                "SIMCUDA_BLOCK_RELEASE": release}, stdout=subprocess.PIPE)
         disk.fail("full")
-        with open(blocked, "rb") as inside:
-            inside.read(1)
-        for _ in range(2):
-            equal(s.cudatrace("flush", status=None).returncode, 1, "flush")
-        equal(log_lines(s), (1, 0), "what the log says while it fails")
-        disk.mend()
-        s.flush()
-        equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls")
-        with open(release, "wb") as go:
-            go.write(b"\n")
-        equal(held.wait(DEADLINE_S), 0, "the held program's status")
+        with HungCall(s, stdout=subprocess.DEVNULL) as held:
+            for _ in range(2):
+                equal(s.cudatrace("flush", status=None).returncode, 1, "flush")
+            equal(log_lines(s), (1, 0), "what the log says while it fails")
+            disk.mend()
+            s.flush()
+            equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls")
+            held.release()
         s.flush()
         equal(log_lines(s), (1, 1), "what the log says")
         s.check_identity(lost=0)
-    with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") as release, promise("disk-said-once"):
+    with Session() as s, promise("disk-said-once"):
         disk, aside = Disk(s.dir), s.dir / "aside.db"
         s.start_daemon(env=env(disk))
-        held = s.start(WORKLOADS / "hang", env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked,
-                                                "SIMCUDA_BLOCK_RELEASE": release}, stdout=subprocess.PIPE)
-        with open(blocked, "rb") as inside:
-            inside.read(1)
-        s.flush()
-        s.db.rename(aside)
-        wait_for("a failure", lambda: status(s)["state"] != "ok")
-        disk.fail("full")
-        aside.rename(s.db)
-        wait_for("two retries", lambda: disk["hits"] >= 2)
-        equal(log_lines(s), (1, 0), "what the log says while it fails")
-        disk.mend()
-        s.flush()
-        equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls")
-        with open(release, "wb") as go:
-            go.write(b"\n")
-        equal(held.wait(DEADLINE_S), 0, "the held program's status")
+        with HungCall(s, stdout=subprocess.DEVNULL) as held:
+            s.flush()
+            s.db.rename(aside)
+            wait_for("a failure", lambda: s.status()["state"] != "ok")
+            disk.fail("full")
+            aside.rename(s.db)
+            wait_for("two retries", lambda: disk["hits"] >= 2)
+            equal(log_lines(s), (1, 0), "what the log says while it fails")
+            disk.mend()
+            s.flush()
+            equal(s.rows("SELECT name FROM open_calls"), [("cuCtxSynchronize",)], "open calls")
+            held.release()
 
 
 def checkpoint():
@@ -245,11 +247,10 @@ def checkpoint():
         disk = Disk(s.dir)
         s.start_daemon(env=env(disk))
         disk.fail("full", MAIN)
-        run = WORKLOADS / "calls", "--threads", 2, "--calls", 30000
-        s.run(*run)
+        run_long_program(s)
         s.flush()
-        wait_for("a failed checkpoint", lambda: s.run(*run) and status(s)["checkpoints"] != "ok")
-        now = status(s)
+        wait_for("a failed checkpoint", lambda: s.status()["checkpoints"] != "ok" or run_long_program(s))
+        now = s.status()
         check(now["state"] == "ok" and "full" in now["checkpoints"], "status says", now)
         s.flush()
         check_whole(s)
@@ -259,9 +260,9 @@ def checkpoint():
         disk.mend()
         check_whole(s)
         s.start_daemon(env=env(disk))
-        wait_for("a checkpoint", lambda: s.run(*run) and s.flush() is None and
-                 s.db.stat().st_size > s.value("SELECT count(*) FROM calls") * 10)
-        equal(status(s)["checkpoints"], "ok", "the log behind it")
+        s.flush_until("a checkpoint", lambda: s.db.stat().st_size > s.value("SELECT count(*) FROM calls") * 10 or
+                      run_long_program(s))
+        equal(s.status()["checkpoints"], "ok", "the log behind it")
         check_whole(s)
 
 
@@ -273,7 +274,7 @@ def expire():
         run_program(s)
         s.flush()
         disk.fail("write", LOG)
-        wait_for("a failure", lambda: status(s)["state"] != "ok")
+        wait_for("a failure", lambda: s.status()["state"] != "ok")
         rows = s.value("SELECT count(*) FROM calls")
         hits = disk["hits"]
         wait_for("a retry", lambda: disk["hits"] > hits)
@@ -306,6 +307,38 @@ def under_run():
         equal(s.rows("SELECT DISTINCT state FROM processes WHERE exe LIKE '%calls'"), [("exited",)], "states")
 
 
+def grown_log():
+    """A reader has the log grow until there is no room for its index."""
+    with Session() as s, promise("disk-shm"):
+        disk = Disk(s.dir)
+        s.start_daemon(env=env(disk))
+        with reading(s):
+            fail_while_running(s, disk, "shm", "grown")
+
+
+def next_file():
+    """No descriptor for the file that the trace is to go on in: it goes on where it was, and in the next one when it can."""
+    with Session() as s, promise("disk-open"):
+        disk = Disk(s.dir)
+        s.start_daemon(env=env(disk))
+        run_program(s)
+        disk.fail("open")
+        s.daemon.send_signal(signal.SIGHUP)
+        s.flush_until("the next file's failure", lambda: "cannot go on in its next file" in s.log())
+        check(WANTED["open"].says in s.log() and disk["hits"] > 0, "the log says", s.log())
+        run_program(s)
+        s.flush()
+        equal(files(s), [1], "files")
+        check_whole(s)
+        disk.mend()
+        s.daemon.send_signal(signal.SIGHUP)
+        s.flush_until("the next file", lambda: s.status()["file"] == str(file(s, 2)))
+        run_program(s)
+        s.flush()
+        check_series(s)
+        check_truth(s)
+
+
 def replaced():
     """The database is moved or deleted under the daemon: said at once, nothing is written to what nobody finds, and the next
     daemon has what was called meanwhile."""
@@ -320,15 +353,14 @@ def replaced():
                 for path in s.dir.glob("trace.db*"):
                     path.unlink()
             elif how == "delete it alone":  # somebody still reads it, and holds its -shm
-                reader = stack.enter_context(contextlib.closing(sqlite3.connect(f"file:{s.db}?mode=ro", uri=True)))
-                reader.execute("BEGIN")
-                reader.execute("SELECT count(*) FROM call").fetchall()
+                stack.enter_context(reading(s))
+                before = s.truth()
                 s.db.unlink()
             else:
                 s.db.rename(aside)
             if how == "replace":
                 s.db.write_text("Dear reader")
-            wait_for("the daemon's notice", lambda: "moved, deleted or replaced" in status(s)["state"])
+            wait_for("the daemon's notice", lambda: "moved, deleted or replaced" in s.status()["state"])
             run_program(s)
             done = s.cudatrace("flush", status=None)
             check(done.returncode == 1 and "moved, deleted or replaced" in done.stderr, "flush said", done.stderr)
@@ -367,7 +399,7 @@ for name in WANTED:
     print(f"{name}: {time.monotonic() - began:.1f} s")
     for seed in range(1, 11 if LONG else 1):
         life(name, seed)
-for test in losses, hung_call, checkpoint, expire, under_run, replaced:
+for test in losses, hung_call, checkpoint, expire, under_run, grown_log, next_file, replaced:
     began = time.monotonic()
     for _ in range(3 if LONG else 1):
         test()

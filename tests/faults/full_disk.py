@@ -2,9 +2,8 @@
 import os
 import subprocess
 import sys
-import time
 
-from fault_test import DEADLINE_S, WORKLOADS, check, cudatrace_test, equal, promise, skip
+from fault_test import DEADLINE_S, WORKLOADS, check, cudatrace_test, equal, promise, skip, wait_for
 
 if "CUDATRACE_MOUNTS" not in os.environ:
     env = dict(os.environ, CUDATRACE_MOUNTS="own")
@@ -13,16 +12,6 @@ if "CUDATRACE_MOUNTS" not in os.environ:
         if subprocess.run([*unshare, "sh", "-c", mount], capture_output=True, timeout=DEADLINE_S).returncode == 0:
             os.execvpe("unshare", [*unshare, sys.executable, *sys.argv], env)
     skip("no mount namespace to be had")
-
-
-def status(s):
-    return dict(line.split(" ", 1) for line in s.cudatrace("status").stdout.splitlines() if " " in line)
-
-
-def wait_for(what, condition):
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        check(time.monotonic() < deadline, what, "does not come")
 
 
 with cudatrace_test.Session() as s, promise("full-tmpfs"):
@@ -34,13 +23,13 @@ with cudatrace_test.Session() as s, promise("full-tmpfs"):
         s.start_daemon()
         program = WORKLOADS / "calls", "--threads", 2, "--calls", 4000
         wait_for("a full disk", lambda: s.run(*program) and s.cudatrace("flush", status=None).returncode == 1)
-        now = status(s)
+        now = s.status()
         check("full" in now["state"] and int(now["waiting"]) > 0, "status says", now)
         s.run(*program)
         done = s.cudatrace("flush", status=None)
         check(done.returncode == 1 and "full" in done.stderr, "flush said", done.stderr)
         subprocess.run(["mount", "-o", "remount,size=256m", folder], check=True)
-        wait_for("recovery", lambda: status(s)["state"] == "ok")
+        wait_for("recovery", lambda: s.status()["state"] == "ok")
         s.flush()
         s.check_identity(lost=0)
         s.check_truth()

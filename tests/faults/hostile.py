@@ -17,10 +17,9 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 
-from fault_test import BUILD, LONG, Session, WORKLOADS, check, equal, fifo, promise
+from fault_test import BUILD, LONG, Session, WORKLOADS, check, equal, fifo, promise, wait_for
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
@@ -92,11 +91,7 @@ class Segment:
 
 
 def status(s, key):
-    return int(next(line.split()[1] for line in s.cudatrace("status").stdout.splitlines() if line.split()[0] == key))
-
-
-def log(s):
-    return (s.dir / "daemon.log").read_text()
+    return int(s.status()[key].split()[0])
 
 
 class Honest:
@@ -123,7 +118,7 @@ class Honest:
 def check_daemon(s):
     equal(s.daemon.poll(), None, "the daemon's status")
     for word in ("AddressSanitizer", "runtime error", "cannot write database"):
-        check(word not in log(s), "the daemon's log:", log(s)[-3000:])
+        check(word not in s.log(), "the daemon's log:", s.log()[-3000:])
 
 
 # ---- what is no segment ----
@@ -147,7 +142,7 @@ def refused(s, segment, what):
     yield
     s.flush()
     equal(status(s, "refused"), before + 1, ("refused after", what))
-    check(pathlib.Path(segment).name in log(s), what, "is not named:", log(s)[-1000:])
+    check(pathlib.Path(segment).name in s.log(), what, "is not named:", s.log()[-1000:])
     check(os.path.lexists(segment), what, "was taken away")
 
 
@@ -202,13 +197,13 @@ def test_refused(s):
 
 def test_names(s):
     with promise("names-of-others"):
-        before = log(s), status(s, "refused"), status(s, "processes")
+        before = s.log(), status(s, "refused"), status(s, "processes")
         names = ["x", "1.zz", "0.1", "-1.1", "99999999999.1", "1.", "1.1.1", "01.1", "1.ABC", "1", ".1", "1.1 ", "1.11111111111111111"]
         files = [Segment(s, pid=1, name=name, calls=3) for name in names]
         s.flush()
         s.flush()
         check(all(file.there() for file in files), "a file was taken away")
-        equal((log(s), status(s, "refused"), status(s, "processes")), before, "what was noticed")
+        equal((s.log(), status(s, "refused"), status(s, "processes")), before, "what was noticed")
         for file in files:
             file.remove()
 
@@ -247,7 +242,7 @@ def test_crowds(s):
     """Thousands of files that are nothing: what is left over goes, what is wrong is refused in a few lines, and forgotten."""
     count = 3000 if LONG else 1000
     with promise("crowd-of-empty-files"):
-        before = len(log(s).splitlines())
+        before = len(s.log().splitlines())
         prefix = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"
         paths = [f"{prefix}.{NO_PID + i}.1" for i in range(count)]
         for path in paths:
@@ -260,7 +255,7 @@ def test_crowds(s):
         s.flush()
         equal([path for path in paths if os.path.exists(path)], [], "empty files whose makers are gone")
         check(os.path.exists(mine), "a file in the making is gone")
-        equal(len(log(s).splitlines()), before, "lines of the log")
+        equal(len(s.log().splitlines()), before, "lines of the log")
         os.unlink(mine)
     with promise("crowd-of-refused-files"):
         refused_before = status(s, "refused")
@@ -272,7 +267,7 @@ def test_crowds(s):
                 file.write(struct.pack("<I", 1))
         s.flush()
         check(status(s, "refused") >= refused_before + count * 9 // 10, "refused", status(s, "refused"))
-        check(len(log(s).splitlines()) <= before + 55, "lines of the log", len(log(s).splitlines()) - before)
+        check(len(s.log().splitlines()) <= before + 55, "lines of the log", len(s.log().splitlines()) - before)
         for path in paths:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
@@ -307,8 +302,8 @@ def test_let_go(s):
                 segment.poke(at, value, form)
             s.flush()
             equal(status(s, "detached"), before + 1, ("detached after", what))
-            check(re.search(rf'process {child.pid} is let go, .*: "/bin/hostile\\x0a\\x1b\[2J\?"', log(s)), what, "is not named:",
-                  log(s)[-1000:])
+            check(re.search(rf'process {child.pid} is let go, .*: "/bin/hostile\\x0a\\x1b\[2J\?"', s.log()), what, "is not named:",
+                  s.log()[-1000:])
             check(not segment.there(), "the segment is still there")
             equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", child.pid), 5, ("rows after", what))
             equal(s.value("SELECT state FROM processes WHERE pid = ?", child.pid), "running", "its state")
@@ -351,8 +346,8 @@ def test_lies_about_counts(s):
         equal(s.value("SELECT count(*) FROM totals WHERE min(calls, lost, total_ns, bytes) < 0 OR "
                       "typeof(total_ns) <> 'integer' OR typeof(bytes) <> 'integer'"), 0, "sums that are none")
         check(s.value("SELECT started_ns FROM processes WHERE pid = ?", child.pid) > 0, "started before time")
-        segment.poke(LOST_CALLS, 1)
         before = status(s, "detached")
+        segment.poke(LOST_CALLS, 1)
         s.flush()
         equal(status(s, "detached"), before + 1, "detached for a count that shrinks")
         equal(s.value("SELECT lost FROM totals JOIN processes USING (process_id) WHERE pid = ?", child.pid), 2**48 - 1, "lost")
@@ -432,12 +427,10 @@ def test_mutations(s, honest):
                              stdout=subprocess.PIPE)
             own = s.start("sleep", "1000", preload=False)
             made = Segment(s, pid=own.pid, calls=1000)
-            while not (segments := glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{victim.pid}.*")):
-                s.flush()
-                equal(victim.poll(), None, "the victim's status")
-            while os.path.exists(segments[0]) and os.path.getsize(segments[0]) < LANES_AT + LANE_HEADER:
-                equal(victim.poll(), None, "the victim's status")
-            mutators = [mutate(s, segments[0], seed, 300000, begun), mutate(s, made.path, seed + 1, 300000)]
+            segment, = s.flush_until("the victim's segment", lambda: glob.glob(
+                f"/dev/shm/cudatrace.*.{s.name}.{victim.pid}.*"))
+            wait_for("its first lane", lambda: os.path.getsize(segment) >= LANES_AT + LANE_HEADER)
+            mutators = [mutate(s, segment, seed, 300000, begun), mutate(s, made.path, seed + 1, 300000)]
             with open(begun, "rb") as file:
                 file.read(1)
             honest.run("--calls", 2000, "--threads", 2)
@@ -462,7 +455,7 @@ def test_mutations(s, honest):
     print("detached by mutations:", detached, "seed", SEED)
     check(detached > 0, "no mutation was noticed, seed", SEED)
     # The log has fifty of them in a minute, and how many more there were.
-    check(min(status(s, "detached"), 50) <= log(s).count("is let go") <= status(s, "detached"), "detached and not named")
+    check(min(status(s, "detached"), 50) <= s.log().count("is let go") <= status(s, "detached"), "detached and not named")
 
 
 def test_control_segment():

@@ -5,6 +5,7 @@ tests/traps/signals.py.
     interrupted.py fork_late | clone_late | alternate | jump | jump_launch | jump_decoded | jump_range
 """
 import platform
+import re
 import subprocess
 import sys
 
@@ -16,7 +17,7 @@ if platform.machine() != "x86_64":
 INTERRUPTED = {"jump": "cuDriverGetVersion", "jump_launch": "cuLaunchKernel", "jump_decoded": "cuStreamQuery"}
 
 
-def check_jumps(s):
+def check_jumps(s, rounds_made):
     seen, truth = s.totals(), s.truth()
     behind = [(pid, name) for pid, name in truth if name == "cuCtxGetCurrent"]
     equal([seen[key] for key in behind], [truth[key] for key in behind], "calls behind a jump")
@@ -36,6 +37,7 @@ def check_jumps(s):
         elif name == "cuCtxGetCurrent":
             rounds.append(recorded)
             recorded = False
+    equal(len(rounds), rounds_made, "rounds")
     first = rounds.index(True)
     check(first > 10 and len(rounds) - first > 3 and all(rounds[first:]), "rounds that were recorded", rounds)
 
@@ -50,7 +52,9 @@ with cudatrace_test.Session() as s:  # the hook without test points, whose instr
     if ran.returncode == 77:
         skip("ptrace is not permitted")
     with promise({"alternate": "alternate-stack", "fork_late": "clone", "clone_late": "clone"}.get(trap, "siglongjmp")):
-        equal((ran.returncode, ran.stdout), (0, f"{trap}: every instruction\n"), "what it said")
+        said = re.fullmatch(rf"{trap}: every instruction, (\d+) rounds\n", ran.stdout)
+        check(ran.returncode == 0 and said, "it ended with", ran.returncode, "and said", ran.stdout)
+        rounds_made = int(said[1])
         s.flush()
         lost = s.value("SELECT sum(lost) FROM totals")
         s.check_identity(lost=lost)
@@ -62,12 +66,12 @@ with cudatrace_test.Session() as s:  # the hook without test points, whose instr
         elif "late" in trap:
             equal(lost, 0, "calls lost")
             check("is let go" not in (s.dir / "daemon.log").read_text(), (s.dir / "daemon.log").read_text())
-            # Two calls at each instruction, and twenty behind them. A child's is its own where it had not begun.
-            parents, *childrens = [calls for (calls,) in s.rows(
+            # Two calls in each round, and twenty behind them. A child's is its own where it had not begun.
+            parent, *childrens = [calls for (calls,) in s.rows(
                 "SELECT calls FROM totals WHERE name = 'cuLaunchKernel' ORDER BY process_id")]
-            equal((parents % 22, set(childrens) - {1}), (0, set()), "the parent's calls, and the children's")
+            equal((parent, set(childrens)), (22 * rounds_made, {1}), "the parent's calls, and the children's")
             equal(s.rows("SELECT * FROM (SELECT start_ns, lag(end_ns) OVER (PARTITION BY tid ORDER BY call_id) AS before "
                          "FROM calls) WHERE start_ns < before - 1000"), [], "calls that began before the one before had ended")
         else:
             equal(lost, 0, "calls lost behind a jump")
-            check_jumps(s)
+            check_jumps(s, rounds_made)

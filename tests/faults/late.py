@@ -3,14 +3,14 @@ and its row then comes late, marked and counted; a call that does not return hol
 import os
 import signal
 
-from fault_test import Session, WORKLOADS, at_point, check, equal, fifo, promise
+from fault_test import HungCall, Session, WORKLOADS, at_point, check, equal, promise
 
 CALLS = 200
 
 
 def late(s):
     """As `status` counts them."""
-    return int(next(line.split()[1] for line in s.cudatrace("status").stdout.splitlines() if line.startswith("late ")))
+    return int(s.status()["late"].split()[0])
 
 
 def rows_of(s, pid):
@@ -48,11 +48,7 @@ with Session() as s:
         s.check_identity()
         s.check_truth()
 
-    with promise("blocked_call"), fifo(s.dir, "blocked") as blocked:
-        inside = s.start(WORKLOADS / "hang", "--calls", CALLS,
-                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-        with open(blocked, "rb") as reached:
-            reached.read(1)
+    with promise("blocked_call"), HungCall(s, "--calls", CALLS) as inside:
         other = s.start(WORKLOADS / "calls", "--calls", CALLS)
         equal(other.wait(120), 0, "the other's status")
         s.flush()
@@ -62,7 +58,5 @@ with Session() as s:
         equal(s.value("SELECT count(*) FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", inside.pid), 1,
               "open calls")
         equal(late(s), 1, "late rows: no more than before")
-        inside.kill()
-        inside.wait()
     s.flush()
     s.check_identity()

@@ -14,7 +14,7 @@ import subprocess
 from fault_test import CUDATRACE, DAEMON, DEADLINE_S, LONG, Session, WORKLOADS, check, equal, promise
 
 VARIANTS, DAEMONS = (4000, 200) if LONG else (400, 10)
-NASTY = "a\x1b]0;owned\x07b\x9bc\rd\ne\tf\u202eg\u2028h\x7f"
+NASTY = "a\x1b]0;owned\x07b\x9bc\rd\ne\tf\u202eg\u2028h\u061ci\x7f"
 
 
 def tool(s, *arguments, status=None, text=True):
@@ -151,7 +151,7 @@ def what_a_terminal_obeys(s, trace):
             with promise("terminal_obeys"):
                 done = tool(s, *arguments)
                 for said in (done.stdout, done.stderr):
-                    bad = set(said) & set("\x1b\x07\x9b\r\t\u202e\u2028\x7f")
+                    bad = set(said) & set("\x1b\x07\x9b\r\t\u202e\u2028\u061c\x7f")
                     check(not bad, arguments, "sent", bad, "in", repr(said[:500]))
         check("a\\x1b]0;owned\\x07b\\xc2\\x9bc\\x0dd\\ne\\tf\\xe2\\x80\\xaeg" in
               sql(s, path, "SELECT exe FROM processes").stdout, "how it is written")
@@ -165,6 +165,9 @@ def what_a_terminal_obeys(s, trace):
         query = "SELECT 'a' || char(0) || 'b' AS n, cast(x'61ff62' AS text) AS u, 9e999 AS i, printf('%.3000c', 'x') AS l"
         row = json.loads(sql(s, trace, query, "--format", "json").stdout)[0]
         equal((row["n"], row["u"], row["i"], len(row["l"])), ("a\0b", "a\ufffdb", float("inf"), 3000), "NUL, bytes, infinity")
+        types = "SELECT 1 AS i, 1.5 AS f, '2' AS t, x'3334' AS b, NULL AS n, typeof(cast(5 AS text)) AS o"
+        equal(sql(s, trace, types, "--format", "json").stdout,
+              '[\n{"i":1,"f":1.5,"t":"2","b":"34","n":null,"o":"text"}\n]\n', "each value as its type")
         check(b'"a\0b",a\xffb,' in sql(s, trace, query, "--format", "csv", text=False).stdout, "as CSV")
         check("a\\x00b  a\\xffb  " in sql(s, trace, query).stdout, "as a table")
 

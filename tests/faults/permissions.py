@@ -148,8 +148,29 @@ def taken(u, owner):
         check("hard link" in done.stderr, done.stderr)
 
 
+def lured(u, owner):
+    """Another user has put his own daemon's control segment where the owner's would be: hooks take it for none."""
+    s = u.s
+    his, hers = (f"/dev/shm/cudatrace.{uid}.{s.name}" for uid in (OTHER, owner))
+    db = u.folder(f"lure-{owner}", OTHER) / "trace.db"
+    u.run(OTHER, u.daemon, "--db", db, "--session", s.name)
+    for mode in (0o600, 0o644, 0o666):
+        for lay in (os.link, os.symlink):
+            equal(attempt(OTHER, lambda: (os.chmod(his, mode), lay(his, hers)) and None), "None", "laid")
+            with promise("hook_not_lured"), u.held(owner, "--calls", 200):
+                equal(glob.glob(f"/dev/shm/cudatrace.*.{s.name}.[1-9]*"), [], f"segments after {lay.__name__} to {mode:o}")
+            os.unlink(hers)
+    os.chmod(his, 0o600)
+    with u.held(OTHER, "--calls", 200):
+        equal(len(glob.glob(f"/dev/shm/cudatrace.{OTHER}.{s.name}.[1-9]*")), 1, "segments of who is served")
+    u.run(OTHER, u.cudatrace, "stop", "--session", s.name)
+    equal(s.rows("SELECT DISTINCT uid FROM processes", db=db), [(OTHER,)], "who is in his trace")
+
+
 with Session() as s:
     u = Users(s)
+    for owner in (0, ALICE):
+        lured(u, owner)
     for owner in (0, ALICE):
         for umask in (0o000, 0o077, 0o777):
             record(u, owner, umask)

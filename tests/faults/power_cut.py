@@ -7,14 +7,13 @@ A daemon that alone dies is no such case: the page cache, and the calls in share
 import contextlib
 import glob
 import os
-import shutil
 import sqlite3
 import struct
 import subprocess
 import sys
 
 from disk_test import NEVER, Disk
-from fault_test import CUDATRACE, DAEMON, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, Session, check, equal, fifo, promise
+from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, Session, check, equal, promise
 
 PROGRAMS = 3  # in the first life, and one in the second
 CUTS = 90
@@ -35,9 +34,8 @@ def ask(s, command):
 def start_daemon(s, disk):
     s.daemon = s.start(FAULT_DAEMON, "--foreground", "--db", s.db, "--session", s.name, preload=False, env=disk.env,
                        stderr=subprocess.DEVNULL)
-    while s.cudatrace("status", status=None).returncode != 0:
-        if s.daemon.poll() is not None:
-            raise PowerIsOff
+    if not s.wait_until_served(may_end=True):
+        raise PowerIsOff
 
 
 class Life:

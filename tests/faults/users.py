@@ -4,6 +4,7 @@ The files of the build are copied to where every user can read them, since a che
 import atexit
 import contextlib
 import errno
+import functools
 import glob
 import os
 import pathlib
@@ -12,7 +13,7 @@ import socket
 import subprocess
 
 import fault_test
-from fault_test import CUDATRACE, SIMCUDA, WORKLOADS, check, skip
+from fault_test import CUDATRACE, SIMCUDA, WORKLOADS, HungCall, check, skip
 
 ALICE, BOB = 12001, 12002  # numbers alone: neither needs an account
 
@@ -144,18 +145,6 @@ class Users:
         self.s.children.append(child)
         return child
 
-    @contextlib.contextmanager
-    def held(self, uid, *options, umask=0o022, name="held"):
+    def held(self, uid, *options, umask=0o022):
         """A traced process of that user that has made its calls and stays; ends with the block."""
-        fifo = self.s.dir / f"{name}-{uid}-{len(self.s.children)}"
-        os.mkfifo(fifo)
-        os.chown(fifo, uid, uid)
-        child = self.start(uid, self.hang, *options, umask=umask,
-                           env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": fifo})
-        with open(fifo, "rb") as inside:
-            inside.read(1)
-        try:
-            yield child
-        finally:
-            child.kill()
-            child.wait()
+        return HungCall(self.s, *options, program=self.hang, start=functools.partial(self.start, uid, umask=umask))

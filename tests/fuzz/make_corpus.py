@@ -166,7 +166,9 @@ STRINGS = {
 }
 SELECTIONS = {
     "all": b"layers=driver,nvtx calls=cuMem*,!cuMemcpy* sample=10", "refused": b"layers=driver,,x",
-    "stars": b"calls=" + b"*a" * 200, "too-long": b"calls=" + b"a" * 1100, "name": b"1234.17f3a", "name-of-none": b"99999999999.1",
+    "stars": b"calls=" + b"*a" * 200, "too-long": b"calls=" + b"a" * 1100, "name": b"cudatrace.0.default.1234.17f3a",
+    "name-of-system": b"cudatrace.1000.a-b_c.system.1234.0", "name-of-bell": b"cudatrace.0.default.bell",
+    "name-of-none": b"cudatrace.0.default.99999999999.1",
 }
 
 

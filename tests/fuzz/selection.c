@@ -18,6 +18,24 @@ static void fail(const char *what, const char *text)
     abort();
 }
 
+/* A name that is understood is the one that is written for what it says. */
+static void check_name(const char *name, const struct ct_session_file *file)
+{
+    static void (*const paths[])(char *, const char *, uint32_t, const char *) = {
+        [CT_FILE_CONTROL] = ct_session_control_path,
+        [CT_FILE_SOCKET] = ct_session_socket_path,
+        [CT_FILE_BELL] = ct_session_bell_path,
+    };
+    char path[CT_NAME_BYTES];
+    if (file->kind == CT_FILE_SEGMENT)
+        ct_session_segment_path(path, "", file->uid, file->session, file->system, file->pid,
+                                file->created_ns);
+    else
+        paths[file->kind](path, "", file->uid, file->session);
+    if (strcmp(path + 1, name) != 0)
+        fail("a name that is written otherwise", name);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
@@ -51,11 +69,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         }
     }
     char path[CT_NAME_BYTES];
-    const int32_t pid = ct_session_segment_pid(text);
     if (ct_session_valid(text))
         ct_session_segment_path(path, CT_SHM_DIR, UINT32_MAX, text, false, INT32_MAX, UINT64_MAX);
-    if (pid < 0 || (pid > 0 && strtol(text, NULL, 10) != pid))
-        fail("a name that has another pid", text);
+    struct ct_session_file file;
+    if (ct_session_file_parse(text, &file))
+        check_name(text, &file);
     free(text);
     return 0;
 }

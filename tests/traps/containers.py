@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from trap_test import CUDATRACE, DAEMON, LINKED, Session, WORKLOADS, can_unshare, check, compiled, equal, fifo, skip
+from trap_test import CUDATRACE, DAEMON, HungCall, LINKED, Session, WORKLOADS, can_unshare, check, compiled, equal, fifo, skip, wait_for
 
 (trap,) = sys.argv[1:]
 CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls", 5000]
@@ -41,8 +41,7 @@ def private(s):
     env = {"CUDATRACE_SHM_DIR": shm}
     plain = s.run(*CONTAINER, *PRIVATE, *CALLS, preload=False)
     s.daemon = subprocess.Popen([DAEMON, "--foreground", "--db", s.db, "--session", s.name, "--shm-dir", "shm"])
-    while s.cudatrace("status", "--shm-dir", "shm", status=None).returncode != 0:
-        check(s.daemon.poll() is None, "the daemon did not start")
+    s.wait_until_served("--shm-dir", "shm")
     seen = s.run(*CONTAINER, *PRIVATE, *CALLS, env=env)
     equal((seen.stdout, seen.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
     s.cudatrace("run", "--shm-dir", "shm", "--", *CONTAINER, *PRIVATE, *CALLS)
@@ -81,8 +80,9 @@ def user(s):
         server = subprocess.Popen([*daemon, DAEMON, "--foreground", "--db", s.db, *options], env=s.env(preload=False),
                                   stderr=subprocess.DEVNULL, **as_user)
         s.children.append(server)
-        while s.run(CUDATRACE, "status", *options, preload=False, status=None, **as_user).returncode != 0:
-            check(server.poll() is None, "the daemon did not start")
+        wait_for("a daemon that serves", lambda: server.poll() is not None or s.run(
+            CUDATRACE, "status", *options, preload=False, status=None, **as_user).returncode == 0)
+        equal(server.poll(), None, "the daemon's status")
         before = s.value("SELECT count(*) FROM processes")
         s.run(*program, *CALLS, **as_user)
         s.run(*program, CUDATRACE, "flush", *options, preload=False, **as_user)
@@ -96,11 +96,10 @@ def sibling(s):
     """The daemon in a pid namespace from which it sees no program: each end is seen, that in the middle of a call too."""
     inside = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
     program = compiled(s, "lifecycle.c", *LINKED, "-lpthread")
-    with fifo(s.dir, "blocked") as blocked, fifo(s.dir, "hold") as hold:
+    with fifo(s.dir, "hold") as hold:
         server = s.start(*inside, DAEMON, "--foreground", "--db", s.db, "--session", s.name, preload=False,
                          stderr=subprocess.DEVNULL)
-        while s.cudatrace("status", status=None).returncode != 0:
-            check(server.poll() is None, "the daemon did not start")
+        s.wait_until_served(daemon=server)
         for _ in range(3):
             s.run(*inside, *CALLS)
         s.run(*CALLS)
@@ -110,17 +109,12 @@ def sibling(s):
         ended(s, {"exited": 5})
         for within in (inside, ()):
             before = s.value("SELECT count(*) FROM processes WHERE state = 'killed'")
-            victim = s.start(*within, WORKLOADS / "hang", "--calls", 100,
-                             env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-            with open(blocked, "rb") as notified:
-                notified.read(1)
-            for _ in range(3):
-                ended(s, {"exited": 5, "running": 1} if not before else {"exited": 5, "killed": 1, "running": 1})
-            victim.kill()
-            victim.wait()
+            with HungCall(s, "--calls", 100, within=within) as victim:
+                for _ in range(3):
+                    ended(s, {"exited": 5, "running": 1} if not before else {"exited": 5, "killed": 1, "running": 1})
+                victim.kill()
             # unshare has ended; what it kills does so by itself.
-            while s.value("SELECT count(*) FROM processes WHERE state = 'running'") > 0:
-                s.flush()
+            s.flush_until("its end", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
             ended(s, {"exited": 5, "killed": before + 1})
         equal(s.rows("SELECT DISTINCT name FROM open_calls"), [("cuCtxSynchronize",)], "what they were in")
         equal([name for name in os.listdir("/dev/shm") if f".{s.name}." in name and not name.endswith(".sock")], [],

@@ -4,13 +4,13 @@ pidfd, a process is who it is.
     pids.py reuse | namespace | own_shm | no_pidfd
 """
 import contextlib
-import ctypes
+import errno
 import os
-import struct
+import signal
 import subprocess
 import sys
 
-from trap_test import Session, WORKLOADS, can_unshare, check, equal, fifo, skip
+from trap_test import HungCall, Session, WORKLOADS, can_unshare, check, equal, refuse_system_call, skip
 
 INSIDE = "CUDATRACE_TEST_INSIDE"
 (trap,) = sys.argv[1:]
@@ -50,18 +50,12 @@ def namespace(s):
     for _ in range(10):
         s.run("unshare", "-p", "-f", "--mount-proc", "sh", "-c",
               f'echo {free} >/proc/sys/kernel/ns_last_pid; "$0" "$@" & wait $!; exit $?', *CALLS, 500)
-    with fifo(s.dir, "blocked") as blocked:
-        victim = s.start("unshare", "-p", "-f", "--mount-proc", "--kill-child", WORKLOADS / "hang", "--calls", 100,
-                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-        with open(blocked, "rb") as inside:
-            inside.read(1)
+    with HungCall(s, "--calls", 100, within=("unshare", "-p", "-f", "--mount-proc", "--kill-child")) as victim:
         victim.kill()
-        victim.wait()
     s.flush()
     s.check_identity()
     # That a process of another namespace has ended is looked for, and not told.
-    while s.value("SELECT count(*) FROM processes WHERE state = 'running'") > 0:
-        s.flush()
+    s.flush_until("the end of all processes", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
     rows = s.rows("SELECT pid, state FROM processes WHERE cmdline LIKE '%getctx%'")
     equal(len(rows), 13, "programs")
     equal({state for _, state in rows}, {"exited"}, rows)
@@ -80,22 +74,6 @@ def own_shm(s):
     equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
 
 
-def refuse_pidfd():
-    """In the daemon-to-be: from now on pidfd_open fails, as under valgrind or a container's filter."""
-    set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2
-    load_number, equals, give = 0x20, 0x15, 0x06  # BPF: of seccomp_data the first word; jump; return
-    refused, allowed, pidfd_open, eperm = 0x50000, 0x7FFF0000, 434, 1
-    program = b"".join(struct.pack("HBBI", *row) for row in (
-        (load_number, 0, 0, 0), (equals, 0, 1, pidfd_open), (give, 0, 0, refused | eperm), (give, 0, 0, allowed)))
-    code = ctypes.create_string_buffer(program)
-    filters = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(code)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    zeros = [ctypes.c_ulong(0)] * 2
-    if libc.prctl(set_no_new_privs, ctypes.c_ulong(1), ctypes.c_ulong(0), *zeros) or \
-            libc.prctl(set_seccomp, ctypes.c_ulong(mode_filter), filters, *zeros):
-        raise OSError(ctypes.get_errno(), "no filter of system calls")
-
-
 def open_files(pid):
     """What they are; one that is closed meanwhile is none."""
     files = []
@@ -107,23 +85,18 @@ def open_files(pid):
 
 def no_pidfd(s):
     """The daemon looks processes up in /proc: the end of one is seen with the next look."""
-    s.start_daemon(preexec_fn=refuse_pidfd)
-    with fifo(s.dir, "blocked") as blocked:
-        victim = s.start(WORKLOADS / "hang", "--calls", 100,
-                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+    s.start_daemon(preexec_fn=lambda: refuse_system_call("pidfd_open", errno.EPERM))
+    with HungCall(s, "--calls", 100) as victim:
         s.run(*CALLS, 500)
-        with open(blocked, "rb") as inside:
-            inside.read(1)
         s.flush()
         states = "SELECT state FROM processes ORDER BY cmdline LIKE '%hang%'"
         equal(s.rows(states), [("exited",), ("running",)], "states")
         equal(open_files(s.daemon.pid).count("anon_inode:[pidfd]"), 0, "pidfds of the daemon")
-        victim.kill()
+        os.kill(victim.pid, signal.SIGKILL)
         # Not waited for: a zombie has ended, too.
         os.waitid(os.P_PID, victim.pid, os.WEXITED | os.WNOWAIT)
         s.flush()
         equal(s.rows(states), [("exited",), ("killed",)], "states after the kill")
-        victim.wait()
     equal([name for name in os.listdir("/dev/shm") if f".{s.name}." in name and not name.endswith(".sock")], [],
           "segments")
     s.check_identity()

@@ -1,15 +1,17 @@
 /* A signal at every instruction of the hook: a tracer stops a call before one of them, another for each call,
  * and sends a signal whose handler makes a call of its own.
  *
- *   plain    a call without arguments that are read, inside another
- *   launch   a launch inside one of another kernel, which the hook remembers at the same place
- *   fork     the handler forks, and the interrupted launch goes on in both; the child's ends well
- *   capture  a captured launch, each time of a kernel whose name is to be sent, inside a plain call
- *   fork_late, clone_late
- *            the handler forks, with fork() or with _Fork(), which runs no handlers, and the child's call
- * goes on when its parent has gone on for long alternate  as plain, on a stack of the handler's own that lies
- * above the one of the call jump, jump_launch, jump_decoded, jump_range the handler leaves a plain call, a
- * launch, a call whose arguments are read, a range by siglongjmp */
+ *   plain         a call without arguments that are read, inside another
+ *   launch        a launch inside one of another kernel, which the hook remembers at the same place
+ *   fork          the handler forks, and the interrupted launch goes on in both; the child's ends well
+ *   capture       a captured launch, each time of a kernel whose name is to be sent, inside a plain call
+ *   fork_late     the handler forks, and the child's call goes on when its parent has gone on for long
+ *   clone_late    the same with _Fork(), which runs no handlers
+ *   alternate     as plain, on a stack of the handler's own that lies above the one of the call
+ *   jump          the handler leaves a plain call by siglongjmp
+ *   jump_launch   a launch
+ *   jump_decoded  a call whose arguments are read
+ *   jump_range    a range */
 #include "cuda_min.h"
 
 #include <dlfcn.h>
@@ -336,7 +338,8 @@ int main(int argc, char **argv)
     if (killed)
         printf("%d children were killed\n", killed);
     /* Without the hook, none. */
-    printf("%s: %s\n", what,
-           shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions");
+    printf("%s: %s, %ld rounds\n", what,
+           shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions",
+           shared->stop_at);
     return 0;
 }

@@ -4,6 +4,7 @@ lost, and every launch has its kernel's name.
     signals.py plain | launch | fork | capture
 """
 import platform
+import re
 import sys
 
 from trap_test import LINKED, Session, check, compiled, counted, equal, recorded, skip
@@ -18,7 +19,8 @@ with Session() as s:
     ran = s.run(program, trap, status=None)
     if ran.returncode == 77:
         skip("ptrace is not permitted")
-    equal((ran.returncode, ran.stdout), (0, f"{trap}: every instruction\n"), "what it said")
+    said = re.fullmatch(rf"{trap}: every instruction, (\d+) rounds\n", ran.stdout)
+    check(ran.returncode == 0 and said, "it ended with", ran.returncode, "and said", ran.stdout)
     s.flush()
     lost = s.value("SELECT sum(lost) FROM totals")
     s.check_identity(lost=lost)
@@ -26,6 +28,9 @@ with Session() as s:
     if trap != "fork":  # there, a child's call is its parent's, or was counted by neither
         equal(recorded(s), counted(s), "calls, and the driver's counts")
         check(lost > 0, "calls that interrupted a record are counted as lost")
+    else:
+        launches = s.value("SELECT calls FROM totals WHERE name = 'cuLaunchKernel' ORDER BY process_id")
+        equal((launches, lost), (2 * int(said[1]), 0), "the parent's launches, two in each round, and lost ones")
     if trap == "launch":
         equal(s.value("SELECT count(DISTINCT grid_x) FROM launches"), 2, "grids")
         equal(s.value("SELECT count(*) FROM (SELECT DISTINCT kernel, grid_x FROM launches)"), 2, "kernels of two grids")

@@ -1,13 +1,20 @@
 /* The hook's own code and the collector's on one segment, as threads of one process, for TSan to watch (the
  * `threads` build): threads come and go, their records are of one to three slots and lap the rings many
- * times, rings fill and calls are lost, open calls are read meanwhile. In the end calls = stored + lost.
+ * times, open calls are read meanwhile. In the end calls = stored + lost, and each row says what its thread
+ * called, in that order.
+ *
+ *   paced  threads wait for the collector when a ring might be full: nothing is lost
+ *   full   the collector waits until a ring is full: calls are lost
  *
  * TSan goes by addresses, so both ends must have one mapping: mmap() is wrapped, which by its 64-bit offsets
  * is mmap64(). */
+#include "both_ends.h"
 #include "batch.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +22,7 @@
 #include <unistd.h>
 
 enum { THREADS = 3, GENERATIONS = 4, CALLS = 6000, LANES = 16 };
-
-bool both_ends_begin(struct ct_segment *of, struct ct_control *control);
-void both_ends_call(uint64_t number);
+enum { AHEAD = 500 }; /* calls that fit a ring, whoever makes them: three slots each, and those of a thread */
 
 static uint8_t *whole;
 static size_t whole_bytes;
@@ -75,14 +80,20 @@ static struct ct_segment *make_segment(const char *path)
     return segment;
 }
 
+static bool paced;
+static _Atomic bool done;
+static _Atomic uint64_t made, stored;
+
 static void *work(void *number)
 {
-    for (uint64_t i = 0; i < CALLS; i++)
+    for (uint64_t i = 0; i < CALLS; i++) {
+        const uint64_t before = atomic_fetch_add(&made, 1);
+        while (paced && before >= atomic_load(&stored) + AHEAD)
+            sched_yield();
         both_ends_call(i + (uint64_t)(uintptr_t)number);
+    }
     return NULL;
 }
-
-static _Atomic bool done;
 
 /* Threads after threads, that take over each other's lanes. */
 static void *produce(void *unused)
@@ -110,10 +121,68 @@ static void collect(struct ct_collection *collection, struct ct_report *report, 
         fprintf(stderr, "%s%s\n", report->error, report->gone ? report->gone->broken : "");
         exit(EXIT_FAILURE);
     }
+    atomic_store(&stored, report->rows_total);
 }
 
-int main(void)
+static uint64_t calls_lost(const struct ct_segment *segment)
 {
+    uint64_t lost = atomic_load(&segment->unlaned.calls);
+    const uint32_t lanes = atomic_load(&segment->lanes);
+    for (uint32_t i = 0; i < lanes; i++) {
+        const struct ct_lane *lane =
+            (const struct ct_lane *)(const void *)(whole + ct_segment_lane_offset(segment, i));
+        for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+            lost += atomic_load(&lane->loss[cause].calls);
+    }
+    return lost;
+}
+
+/* The number of rows; each thread's, by the order of their return, are calls that it made, one after the
+ * other. */
+static uint64_t check_rows(const char *path)
+{
+    static const char query[] = "SELECT thread_id, call.bytes, source, destination, status FROM call "
+                                "JOIN site USING (site_id) LEFT JOIN transfer ON call_id = end_ns "
+                                "ORDER BY thread_id, end_ns";
+    sqlite3 *connection;
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_open(path, &connection) != SQLITE_OK ||
+        sqlite3_prepare_v2(connection, query, -1, &statement, NULL) != SQLITE_OK)
+        die("sqlite");
+    int64_t thread = 0, last = -1;
+    uint64_t rows = 0;
+    int rc;
+    for (; (rc = sqlite3_step(statement)) == SQLITE_ROW; rows++) {
+        const int64_t bytes = sqlite3_column_int64(statement, 1);
+        const bool is_copy = sqlite3_column_type(statement, 2) != SQLITE_NULL;
+        if (sqlite3_column_int64(statement, 0) != thread)
+            last = -1;
+        thread = sqlite3_column_int64(statement, 0);
+        if (sqlite3_column_type(statement, 1) == SQLITE_NULL || bytes <= last || bytes >= CALLS + THREADS ||
+            is_copy != (bytes % 3 != 0) || sqlite3_column_int64(statement, 4) != 0 ||
+            (is_copy && (sqlite3_column_int64(statement, 2) != bytes + BOTH_ENDS_SOURCE ||
+                         sqlite3_column_int64(statement, 3) != bytes + BOTH_ENDS_DESTINATION))) {
+            fprintf(stderr, "thread %lld: %lld behind %lld, from %lld to %lld\n", (long long)thread,
+                    (long long)bytes, (long long)last, (long long)sqlite3_column_int64(statement, 2),
+                    (long long)sqlite3_column_int64(statement, 3));
+            exit(EXIT_FAILURE);
+        }
+        last = bytes;
+    }
+    if (rc != SQLITE_DONE)
+        die("sqlite");
+    sqlite3_finalize(statement);
+    sqlite3_close(connection);
+    return rows;
+}
+
+int main(int argc, char **argv)
+{
+    paced = argc == 2 && strcmp(argv[1], "paced") == 0;
+    if (!paced && (argc != 2 || strcmp(argv[1], "full") != 0)) {
+        fprintf(stderr, "usage: both_ends paced | full\n");
+        return 2;
+    }
     char folder[] = "/tmp/both-ends.XXXXXX", path[64], name[64], message[CT_STORE_MESSAGE_BYTES];
     if (!mkdtemp(folder))
         die("mkdtemp");
@@ -133,6 +202,8 @@ int main(void)
     if (pthread_create(&producers, NULL, produce, NULL) != 0)
         die("pthread_create");
     struct ct_report report = { 0 };
+    while (!paced && calls_lost(segment) == 0)
+        sched_yield();
     while (!atomic_load(&done))
         collect(&collection, &report, false);
     pthread_join(producers, NULL);
@@ -140,21 +211,17 @@ int main(void)
         collect(&collection, &report, true);
     while (report.backlog);
 
-    uint64_t lost = atomic_load(&segment->unlaned.calls);
-    const uint32_t lanes = atomic_load(&segment->lanes);
-    for (uint32_t i = 0; i < lanes; i++) {
-        struct ct_lane *lane = (struct ct_lane *)(void *)(whole + ct_segment_lane_offset(segment, i));
-        for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
-            lost += atomic_load(&lane->loss[cause].calls);
-    }
+    const uint64_t lost = calls_lost(segment);
     const uint64_t calls = (uint64_t)THREADS * GENERATIONS * CALLS;
     printf("%llu calls, %llu stored, %llu lost, %u lanes, %llu late\n", (unsigned long long)calls,
-           (unsigned long long)report.rows_total, (unsigned long long)lost, lanes,
+           (unsigned long long)report.rows_total, (unsigned long long)lost, atomic_load(&segment->lanes),
            (unsigned long long)report.late_total);
     ct_process_close(collection.processes, true);
     ct_store_close(collection.store);
     ct_merge_finish(&collection.merge);
+    const uint64_t rows = check_rows(path);
     unlink(path);
     rmdir(folder);
-    return report.rows_total + lost == calls ? EXIT_SUCCESS : EXIT_FAILURE;
+    return rows + lost == calls && rows == report.rows_total && (lost > 0) == !paced ? EXIT_SUCCESS
+                                                                                     : EXIT_FAILURE;
 }

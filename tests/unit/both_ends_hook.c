@@ -1,5 +1,6 @@
 /* The producers' side of both_ends.c: record.c and thread.c of the hook, and for the rest of it as little as
  * they need. */
+#include "both_ends.h"
 #include "graphs.h"
 
 #include <pthread.h>
@@ -87,17 +88,19 @@ void ct_decode_no_status(const struct ct_frame *frame, struct ct_decoded *decode
     (void)frame, (void)decoded;
 }
 
-/* Records of one to three slots, told apart by what a copy says of itself. */
+/* Records of one to three slots, all of which say which one it is. */
 static void decode(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     decoded->payload_slots = (uint8_t)(frame->result % 3);
     decoded->kind = decoded->payload_slots == 0 ? CT_KIND_CALL : CT_KIND_TRANSFER;
+    decoded->flags = CT_FLAG_BYTES;
     decoded->value = frame->args[0];
+    decoded->payload.transfer = (struct ct_transfer){
+        .source = frame->args[0] + BOTH_ENDS_SOURCE,
+        .destination = frame->args[0] + BOTH_ENDS_DESTINATION,
+    };
     decoded->status = 0;
 }
-
-bool both_ends_begin(struct ct_segment *of, struct ct_control *control);
-void both_ends_call(uint64_t number);
 
 bool both_ends_begin(struct ct_segment *of, struct ct_control *control)
 {

@@ -1,5 +1,6 @@
 /* The timeline on a machine whose clocks are made up: slewed, suspended, moved to another machine, read
- * slowly, and running for ten days. */
+ * slowly, and running for ten days. A step is said in the log, once; nothing else is. */
+#include "log.h"
 #include "record.h"
 #include "timeline.h"
 
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const uint64_t millisecond = 1000000, second = 1000000000;
 
@@ -59,6 +61,24 @@ static void is(const char *what, uint64_t at_ticks, uint64_t wanted_ns, int64_t 
     if (llabs(off) <= within_ns)
         return;
     fprintf(stderr, "%s: %s is off by %lld ns\n", scene, what, (long long)off);
+    exit(EXIT_FAILURE);
+}
+
+static char log_path[] = "/tmp/unit-clock-steps-XXXXXX";
+
+static void is_logged(int steps)
+{
+    char line[1024];
+    int lines = 0, of_steps = 0;
+    FILE *log = fopen(log_path, "r");
+    for (; log && fgets(line, sizeof(line), log); lines++)
+        of_steps += strstr(line, "warning: the counter has stepped by ") != NULL;
+    if (log)
+        fclose(log);
+    if (log && lines == steps && of_steps == steps && truncate(log_path, 0) == 0)
+        return;
+    fprintf(stderr, "%s: the log has %d lines, %d of steps, and should have %d\n", scene, lines, of_steps,
+            steps);
     exit(EXIT_FAILURE);
 }
 
@@ -185,17 +205,60 @@ static void long_calls(void)
     }
 }
 
+/* What another daemon, or whoever may write there, has left in the control segment. */
+static void left_over(const char *name, const struct ct_anchor *kept, size_t count)
+{
+    begin(name, 3);
+    memset(&control, 0, sizeof(control));
+    control.clock = CT_CLOCK_COUNTER;
+    memcpy(control.anchor, kept, count * sizeof(*kept));
+    atomic_store(&control.anchors, count);
+    ct_timeline_begin_with(&timeline, &control, &clocks);
+    if (now_ns > 1001 * second) {
+        fprintf(stderr, "%s: it took %llu s to begin\n", name, (unsigned long long)(now_ns / second - 1000));
+        exit(EXIT_FAILURE);
+    }
+    collect(second);
+}
+
+static void left_over_by_others(void)
+{
+    /* A second in one tick: the next is in none. */
+    const struct ct_anchor steep[] = { { (uint64_t)3000e9, 998 * second, 0 },
+                                       { (uint64_t)3000e9 + 1, 999 * second, 0 },
+                                       { (uint64_t)3000e9 + 1, 999 * second + 6 * millisecond, 0 } };
+    left_over("anchors of a clock that stands", steep, sizeof(steep) / sizeof(steep[0]));
+    const struct ct_anchor ahead[] = { { (uint64_t)9000e9, 999 * second, 1 } };
+    left_over("one anchor, of a counter that was ahead", ahead, 1);
+    is("now", (uint64_t)ticks, now_ns, 1000);
+}
+
 int main(void)
 {
+    const int fd = mkstemp(log_path);
+    if (fd < 0 || close(fd) != 0)
+        return EXIT_FAILURE;
+    ct_log_to(log_path);
+    left_over_by_others();
+    is_logged(1);
     slewed();
+    is_logged(0);
     suspended("suspended, the counter going on", -1);
+    is_logged(1);
     suspended("suspended, the counter beginning anew", 0);
+    is_logged(1);
     suspended_at_once();
-    moved(2.5);
-    moved(2.9);
-    moved(4);
+    is_logged(1);
+    static const double ghz[] = { 2.5, 2.9, 4 };
+    for (size_t i = 0; i < sizeof(ghz) / sizeof(ghz[0]); i++) {
+        moved(ghz[i]);
+        is_logged(1);
+    }
     read_slowly();
+    is_logged(0);
     ten_days();
+    is_logged(0);
     long_calls();
+    unlink(log_path);
     return EXIT_SUCCESS;
 }

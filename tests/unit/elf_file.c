@@ -110,12 +110,74 @@ static void read_everything(const char *path)
     for (const char **needed = elf.needed; needed && *needed; needed++)
         length += strlen(*needed);
     CHECK(length < 1 << 24);
-    if (ct_elf_functions(&elf, all, &names) == 0)
-        ct_elf_names_free(&names);
-    if (ct_elf_versions(&elf, &names) == 0)
-        ct_elf_names_free(&names);
+    ct_elf_functions(&elf, all, &names);
+    ct_elf_names_free(&names);
+    ct_elf_versions(&elf, &names);
+    ct_elf_names_free(&names);
     ct_elf_note(&elf, "unit", 7, value, sizeof(value));
     ct_elf_close(&elf);
+}
+
+/* A file without contents but a header and what follows it. */
+static int sparse(const void *headers, size_t bytes, off_t length, char path[64])
+{
+    const int fd = memfd_create("sparse", 0);
+    CHECK(fd >= 0 && write(fd, headers, bytes) == (ssize_t)bytes && ftruncate(fd, length) == 0);
+    snprintf(path, 64, "/proc/self/fd/%d", fd);
+    return fd;
+}
+
+static Elf64_Ehdr own_header(void)
+{
+    Elf64_Ehdr header;
+    const int fd = open("/proc/self/exe", O_RDONLY);
+    CHECK(fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header));
+    close(fd);
+    header.e_phnum = header.e_shnum = 0;
+    return header;
+}
+
+/* Each of as many dynamic segments as there may be is as large as one may be: reading them all takes hours.
+ */
+static void read_many_segments(void)
+{
+    enum { SEGMENTS = 65535, BYTES = 64 << 20 };
+    struct {
+        Elf64_Ehdr header;
+        Elf64_Phdr segment[SEGMENTS];
+    } *file = calloc(1, sizeof(*file));
+    char path[64];
+    CHECK(file);
+    file->header = own_header();
+    file->header.e_phoff = sizeof(file->header);
+    file->header.e_phnum = SEGMENTS;
+    for (int i = 0; i < SEGMENTS; i++)
+        file->segment[i] = (Elf64_Phdr){ .p_type = PT_DYNAMIC, .p_offset = sizeof(*file), .p_filesz = BYTES };
+    const int fd = sparse(file, sizeof(*file), (off_t)sizeof(*file) + BYTES, path);
+    read_everything(path);
+    close(fd);
+    free(file);
+}
+
+/* A table of symbols that lies outside of the file, and names that do not. */
+static void read_half_a_table(void)
+{
+    struct {
+        Elf64_Ehdr header;
+        Elf64_Shdr section[2];
+    } file = { .header = own_header() };
+    char path[64];
+    file.header.e_shoff = sizeof(file.header);
+    file.header.e_shnum = 2;
+    for (uint32_t type = 0; type < 2; type++) {
+        file.section[0] = (Elf64_Shdr){
+            .sh_type = type ? SHT_DYNSYM : SHT_GNU_verdef, .sh_offset = 1 << 20, .sh_size = 4096, .sh_link = 1
+        };
+        file.section[1] = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = 0, .sh_size = 64 };
+        const int fd = sparse(&file, sizeof(file), 4096, path);
+        read_everything(path);
+        close(fd);
+    }
 }
 
 /* The same noise every time. */
@@ -171,6 +233,8 @@ int main(void)
     read_this_program();
     read_a_library();
     read_no_elf();
+    read_many_segments();
+    read_half_a_table();
     read_damaged();
     return exported_a() - 1;
 }

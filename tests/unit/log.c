@@ -3,7 +3,9 @@
 #include "log.h"
 #include "clock.h"
 
+#undef NDEBUG
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +39,14 @@ int main(void)
     assert(count("warning: segment") == BURST && count("suppressed") == 0);
     ct_log_catch_up(ct_monotonic_ns()); /* its minute is not over */
     assert(count("suppressed") == 0);
+    errno = ENOSPC;
     ct_log(CT_LOG_database_failed, "another kind");
+    assert(errno == ENOSPC);
     assert(count("error: another kind") == 1);
+
+    /* A line stays one line, and a terminal shows it as it is. */
+    ct_log(CT_LOG_database_failed, "%s", "gr\xc3\xbc\xc3\x9f \x1b[2J\n \xd8\x9c \xe2\x80\xae \xe4\xb8");
+    assert(count("error: gr\xc3\xbc\xc3\x9f \\x1b[2J\\x0a \\xd8\\x9c \\xe2\\x80\\xae \\xe4\\xb8\n") == 1);
 
     const uint64_t later_ns = ct_monotonic_ns() + UINT64_C(61000000000);
     ct_log_catch_up(later_ns);

@@ -16,6 +16,7 @@
 
 static long long threads = 1, calls = 1000, processes = 1, seed = 1, rate, burst = 1, via = VIA_LINKED,
                  mix = MIX_TRAINING;
+static long long first_ends;
 static long long process = -1, report_fd = -1; /* set in the processes that the program starts */
 static const char *hold;
 
@@ -30,6 +31,7 @@ static const struct option_row options[] = {
     NUMBER_OPTION("burst", "calls at a time under --rate: going to sleep takes longer than many calls do",
                   &burst, 1, 1000000000),
     TEXT_OPTION("hold", "FIFO", "when the calls are done, stay until FIFO is written or closed", &hold),
+    NUMBER_OPTION("first-ends", "1: the first thread ends, and another one does all this", &first_ends, 0, 1),
     NUMBER_OPTION("process", "internal: which of the processes this is", &process, 0, 4096),
     NUMBER_OPTION("report", "internal: where it reports", &report_fd, 0, 1 << 20),
     { .name = NULL },
@@ -116,6 +118,12 @@ static int run_process(void)
     return 0;
 }
 
+static void *run_and_exit(void *unused)
+{
+    (void)unused;
+    exit(run_process());
+}
+
 static pid_t start_process(int argc, char **argv, int number, int fd)
 {
     char process_text[16], fd_text[16];
@@ -142,7 +150,13 @@ int main(int argc, char **argv)
 {
     options_read(argc, argv, "Make driver calls from many processes and threads, and check every result.",
                  options);
-    if (processes == 1 || process >= 0)
+    const bool is_one = processes == 1 || process >= 0;
+    if (is_one && first_ends) {
+        pthread_t other;
+        ENSURE(pthread_create(&other, NULL, run_and_exit, NULL) == 0);
+        pthread_exit(NULL);
+    }
+    if (is_one)
         return run_process();
 
     int pipe_fds[2];

@@ -49,10 +49,16 @@ _cudatrace_pids()
 _cudatrace_value()
 {
     case $1 in
-    --db) _cudatrace_files ;;
+    --db | --output) _cudatrace_files ;;
     --session) _cudatrace_sessions ;;
     --shm-dir) _cudatrace_folders ;;
-    --format) _cudatrace_words 'table csv json' ;;
+    --format)
+        if [[ ${COMP_WORDS[1]} == export ]]; then
+            _cudatrace_words 'chrome jsonl csv'
+        else
+            _cudatrace_words 'text csv json markdown'
+        fi
+        ;;
     --pid) _cudatrace_pids ;;
     --clock) _cudatrace_words 'counter monotonic' ;;
     --log-level) _cudatrace_words 'error warning notice info debug' ;;
@@ -61,7 +67,8 @@ _cudatrace_value()
     --max-db) _cudatrace_words '500M 2G 20G 100G' ;;
     --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
     --layers) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
-    --calls | --sample) ;;
+    --color) _cudatrace_words 'auto always never' ;;
+    --calls | --sample | --from | --to | --around | --width) ;;
     *) return 1 ;;
     esac
 }
@@ -77,7 +84,7 @@ _cudatrace_first_argument()
             first=$((i + 1))
             return
             ;;
-        --db | --session | --shm-dir | --format | --pid | --ring | --keep | --max-db | --layers | --calls | --sample)
+        --db | --session | --shm-dir | --format | --output | --pid | --from | --to | --around | --width | --color | --ring | --keep | --max-db | --layers | --calls | --sample)
             [[ ${COMP_WORDS[i + 1]} == = ]] && i=$((i + 3)) || i=$((i + 2))
             ;;
         -*) i=$((i + 1)) ;;
@@ -123,7 +130,7 @@ _cudatrace()
     COMPREPLY=()
     _cudatrace_current
     if ((COMP_CWORD == 1)); then
-        _cudatrace_words 'run sql report flush set status stop doctor gc help --help --version'
+        _cudatrace_words 'run sql report diff timeline export flush set status stop doctor gc help --help --version'
         return
     fi
     _cudatrace_first_argument
@@ -154,9 +161,27 @@ _cudatrace()
     sql) _cudatrace_words '--db --session --shm-dir --format --help' ;;
     report)
         if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --shm-dir --pid --format --help'
+            _cudatrace_words '--db --session --shm-dir --pid --from --to --format --help'
         else
-            _cudatrace_words 'processes categories functions'
+            _cudatrace_words 'bottleneck phases processes threads categories functions kernels graphs launches gaps waits copies memory leaks contexts modules errors losses'
+        fi
+        ;;
+    timeline)
+        _cudatrace_words '--db --session --shm-dir --pid --from --to --around --layers --width --color --help'
+        ;;
+    export)
+        _cudatrace_words '--db --session --shm-dir --format --output --from --to --pid --layers --calls --help'
+        ;;
+    diff)
+        if [[ $cur == -* ]]; then
+            _cudatrace_words '--format --help'
+        else
+            _cudatrace_first_argument
+            if ((first == 0 || COMP_CWORD < first + 2)); then
+                _cudatrace_files
+            else
+                _cudatrace_words 'summary functions kernels memory errors'
+            fi
         fi
         ;;
     set) _cudatrace_words '--session --shm-dir --db --layers --calls --sample --help' ;;

@@ -1,0 +1,106 @@
+#include "followed.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+/* Freed by the callback of its handle's end. */
+struct ct_follower {
+    uv_poll_t poll;
+    struct ct_followed *followed;
+    struct ct_process *process;
+    struct ct_follower *next;
+    bool ended;
+};
+
+void ct_followed_init(struct ct_followed *followed, uv_loop_t *loop, void (*on_end)(void *data), void *data)
+{
+    *followed = (struct ct_followed){ .loop = loop, .on_end = on_end, .data = data };
+}
+
+static void note_end(struct ct_follower *follower)
+{
+    if (follower->ended)
+        return;
+    follower->ended = true;
+    uv_poll_stop(&follower->poll);
+    atomic_store_explicit(&follower->process->dead, true, memory_order_release);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    struct ct_follower *follower = poll->data;
+    note_end(follower);
+    follower->followed->on_end(follower->followed->data);
+}
+
+void ct_followed_add(struct ct_followed *followed, struct ct_process *process)
+{
+    if (process->pidfd < 0)
+        return;
+    struct ct_follower *follower = calloc(1, sizeof(*follower));
+    if (!follower || uv_poll_init(followed->loop, &follower->poll, process->pidfd) != 0) {
+        free(follower);
+        process->looked_up = process->seen_pid;
+        return;
+    }
+    follower->followed = followed;
+    follower->process = process;
+    follower->next = followed->first;
+    followed->first = follower;
+    follower->poll.data = follower;
+    process->loop_data = follower;
+    uv_poll_start(&follower->poll, UV_READABLE, on_poll);
+}
+
+static void free_follower(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void ct_followed_remove(struct ct_followed *followed, struct ct_process *process)
+{
+    struct ct_follower *follower = process->loop_data;
+    if (!follower)
+        return;
+    struct ct_follower **link = &followed->first;
+    while (*link != follower)
+        link = &(*link)->next;
+    *link = follower->next;
+    process->loop_data = NULL;
+    uv_poll_stop(&follower->poll);
+    uv_close((uv_handle_t *)&follower->poll, free_follower);
+}
+
+void ct_followed_look(struct ct_followed *followed)
+{
+    for (struct ct_follower *f = followed->first; f; f = f->next) {
+        struct pollfd end = { .fd = f->process->pidfd, .events = POLLIN };
+        if (!f->ended && poll(&end, 1, 0) == 1)
+            note_end(f);
+    }
+}
+
+static bool is_same_process(const struct ct_process *one, const struct ct_process *other)
+{
+    return one->seen_pid == other->seen_pid && one->facts.pid == other->facts.pid &&
+           one->facts.process_start == other->facts.process_start;
+}
+
+bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process)
+{
+    for (const struct ct_follower *f = followed->first; f; f = f->next) {
+        if (is_same_process(f->process, process) && f->process->facts.image_ns == process->facts.image_ns)
+            return ct_process_hold(process) == CT_HOLD_NO && ct_process_hold(f->process) == CT_HOLD_YES;
+    }
+    return false;
+}
+
+void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process)
+{
+    for (struct ct_follower *f = followed->first; f; f = f->next) {
+        if (is_same_process(f->process, process) && f->process->facts.image_ns < process->facts.image_ns &&
+            ct_process_hold(f->process) != CT_HOLD_YES)
+            note_end(f);
+    }
+}

@@ -1,0 +1,32 @@
+/* The processes whose end the loop waits for, by their descriptors. Called by daemon.c; loop thread. */
+#ifndef CT_FOLLOWED_H
+#define CT_FOLLOWED_H
+
+#include "process.h"
+
+#include <uv.h>
+
+struct ct_follower;
+
+struct ct_followed {
+    uv_loop_t *loop;
+    void (*on_end)(void *data);
+    void *data;
+    struct ct_follower *first;
+};
+
+/* `on_end` is called when the loop finds that one has ended, which its `dead` says by then. */
+void ct_followed_init(struct ct_followed *followed, uv_loop_t *loop, void (*on_end)(void *data), void *data);
+/* Waits for its end from here on; where the loop cannot, the worker looks (ct_process_is_over()). */
+void ct_followed_add(struct ct_followed *followed, struct ct_process *process);
+/* Before the process is closed. */
+void ct_followed_remove(struct ct_followed *followed, struct ct_process *process);
+/* Notes at once who has ended, whatever the loop has heard. */
+void ct_followed_look(struct ct_followed *followed);
+/* Whether an image that is followed says that this one, which claims to be the same, is made up: it has not
+ * been mapped by the process that has the other one. */
+bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process);
+/* A process that has become another program: the images before it are at their end, if it is so. */
+void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process);
+
+#endif

@@ -1,0 +1,54 @@
+/* Text of unknown origin: what programs call their files, kernels and ranges is theirs to choose. One decoder
+ * for all that look at it, so that what one lets through is no surprise to the next: the daemon makes UTF-8
+ * of what it stores, its log and the tools keep from a terminal what a terminal would obey. */
+#ifndef CT_PROTO_UTF8_H
+#define CT_PROTO_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The character at `text`, of which `bytes` (1 or more) are there: it goes to *point, its length is returned.
+ * 0 where there is none: a stray or missing continuation, more bytes than need be, half of a surrogate pair,
+ * past U+10FFFF (the Unicode standard, table 3-7). */
+static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const uint8_t first = (uint8_t)text[0];
+    *point = first;
+    if (first < 0x80)
+        return 1;
+    const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || length > bytes)
+        return 0;
+    uint32_t value = first & (0x7fU >> length);
+    for (size_t i = 1; i < length; i++) {
+        const uint8_t next = (uint8_t)text[i];
+        if ((next & 0xc0) != 0x80)
+            return 0;
+        value = value << 6 | (next & 0x3fU);
+    }
+    *point = value;
+    const bool is_character =
+        value >= least[length] && value <= 0x10ffff && (value < 0xd800 || value > 0xdfff);
+    return is_character ? length : 0;
+}
+
+/* Whether a terminal would obey it rather than show it: control characters, the ends of lines and paragraphs,
+ * and what turns the direction of what follows (Bidi_Control in PropList.txt of the Unicode database). */
+static inline bool ct_utf8_steers(uint32_t point)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        { 0x00, 0x1f },     { 0x7f, 0x9f },     { 0x61c, 0x61c },
+        { 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 },
+    };
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        if (point >= ranges[i].first && point <= ranges[i].last)
+            return true;
+    }
+    return false;
+}
+
+#endif

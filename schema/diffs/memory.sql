@@ -1,0 +1,38 @@
+-- Memory
+-- The most that all processes together held at once, and what was not freed, by kind.
+
+-- name: side
+WITH piece AS (
+    SELECT kind, allocated_ns, coalesce(freed_ns, ended_ns) AS gone_ns, freed_ns IS NULL AS leaked, bytes
+      FROM allocations
+      JOIN processes USING (process_id)
+     WHERE kind NOT IN ('reserved', 'mapped')
+),
+change AS (
+    SELECT kind, allocated_ns AS at_ns, bytes FROM piece
+     UNION ALL
+    SELECT kind, gone_ns, -bytes FROM piece WHERE gone_ns IS NOT NULL
+),
+held AS (
+    SELECT kind, sum(bytes) OVER (PARTITION BY kind ORDER BY at_ns) AS bytes FROM change
+)
+SELECT kind, count(*) AS allocations, (SELECT max(bytes) FROM held WHERE held.kind = piece.kind) AS peak,
+       sum(iif(leaked, bytes, 0)) AS leaked
+  FROM piece
+ GROUP BY kind;
+
+-- name: compare
+WITH every AS (
+    SELECT kind FROM a UNION SELECT kind FROM b
+)
+SELECT kind,
+       ifnull(a.allocations, 0)                           AS allocations_a,
+       ifnull(b.allocations, 0)                           AS allocations_b,
+       round(ifnull(a.peak, 0) / 1e6, 3)                  AS peak_mb_a,
+       round(ifnull(b.peak, 0) / 1e6, 3)                  AS peak_mb_b,
+       round(ifnull(a.leaked, 0) / 1e6, 3)                AS not_freed_mb_a,
+       round(ifnull(b.leaked, 0) / 1e6, 3)                AS not_freed_mb_b
+  FROM every
+  LEFT JOIN a USING (kind)
+  LEFT JOIN b USING (kind)
+ ORDER BY max(ifnull(a.peak, 0), ifnull(b.peak, 0)) DESC;

@@ -1,0 +1,59 @@
+-- What the formats of `cudatrace export` ask besides the calls.
+
+-- A process has its pid, unless another one of the trace has it, too: then a number that no pid can be.
+-- name: chrome_processes
+SELECT process_id,
+       iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id) AS track,
+       cmdline || ' (' || pid || ', ' || state || ')' AS name
+  FROM processes
+ WHERE ?1 = 0 OR pid = ?1
+ ORDER BY started_ns;
+
+-- name: chrome_threads
+SELECT process_id, tid, max(name) AS name
+  FROM threads
+ WHERE ?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1)
+ GROUP BY process_id, tid;
+
+-- Device memory that each process holds, each time that it changes.
+-- name: chrome_memory
+WITH piece AS (
+    SELECT process_id, allocated_ns, freed_ns, bytes
+      FROM allocations
+     WHERE kind IN ('device', 'managed', 'pool', 'array', 'physical')
+       AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1))
+),
+change AS (
+    SELECT process_id, allocated_ns AS at_ns, bytes FROM piece
+     UNION ALL
+    SELECT process_id, freed_ns, -bytes FROM piece WHERE freed_ns IS NOT NULL
+),
+held AS (
+    SELECT process_id, at_ns, sum(bytes) OVER (PARTITION BY process_id ORDER BY at_ns) AS bytes FROM change
+)
+SELECT process_id, at_ns, bytes FROM held WHERE at_ns BETWEEN ?2 AND ?3 ORDER BY at_ns;
+
+-- Calls that have not returned.
+-- name: open_calls
+SELECT process_id, tid, name, start_ns, depth
+  FROM open_calls
+ WHERE (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1))
+   AND start_ns <= ?3
+ ORDER BY start_ns;
+
+-- Calls that have not returned, with what is drawn of them.
+-- name: timeline_open_calls
+SELECT open_calls.process_id, open_calls.tid,
+       (SELECT category FROM functions WHERE functions.name = open_calls.name LIMIT 1) AS category,
+       open_calls.start_ns, processes.ended_ns
+  FROM open_calls
+  JOIN processes USING (process_id)
+ WHERE ?1 = 0 OR pid = ?1;
+
+-- Threads below their processes.
+-- name: timeline_threads
+SELECT threads.process_id, pid, cmdline, tid, max(name) AS name
+  FROM threads
+  JOIN processes USING (process_id)
+ GROUP BY threads.process_id, tid
+ ORDER BY started_ns, threads.process_id, max(driver_ns) DESC, tid;

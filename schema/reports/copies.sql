@@ -1,0 +1,19 @@
+-- Copies by direction
+-- gb_per_s is that of synchronous copies: an asynchronous call returns when the copy is queued, or when pageable memory
+-- has been taken, so its time says nothing about the bus. small: below 64 KiB, where the overhead is most of it.
+SELECT kind,
+       iif(async, 'async', 'sync')                        AS mode,
+       count(*)                                           AS copies,
+       round(sum(bytes) / 1e6, 3)                         AS mb,
+       round(avg(bytes), 0)                               AS mean_bytes,
+       max(bytes)                                         AS max_bytes,
+       sum(bytes < 65536)                                 AS small,
+       round(sum(duration_ns) / 1e6, 3)                   AS total_ms,
+       iif(async, NULL, round(1.0 * sum(bytes) / nullif(sum(duration_ns), 0), 2)) AS gb_per_s,
+       count(DISTINCT process_id)                         AS processes
+  FROM copies
+ WHERE captured = 0
+   AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+   AND (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+ GROUP BY kind, async
+ ORDER BY sum(bytes) DESC;

@@ -1,0 +1,41 @@
+-- The longest gaps between launches
+-- When each was, and in which calls of the driver its process was meanwhile; what is left of ms was spent outside of them:
+-- in Python, in a loader, asleep.
+WITH step AS (
+    SELECT process_id, call_id, start_ns
+      FROM launches
+     WHERE captured = 0 AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+     UNION ALL
+    SELECT process_id, call_id, start_ns
+      FROM graph_launches
+     WHERE captured = 0 AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+),
+gap AS (
+    SELECT process_id,
+           lag(call_id) OVER (PARTITION BY process_id ORDER BY call_id) AS from_ns,
+           start_ns                                                     AS to_ns
+      FROM step
+     WHERE (:pid IS NULL OR process_id IN (SELECT process_id FROM processes WHERE pid = :pid))
+),
+longest AS MATERIALIZED (
+    SELECT process_id, from_ns, to_ns FROM gap WHERE to_ns - from_ns > 1000000 ORDER BY to_ns - from_ns DESC LIMIT 15
+),
+inside AS MATERIALIZED (
+    SELECT longest.process_id, from_ns, calls.name, count(*) AS calls, sum(duration_ns) AS ns
+      FROM longest
+     CROSS JOIN calls ON calls.call_id > from_ns AND calls.call_id < to_ns
+     WHERE calls.process_id = longest.process_id AND calls.layer = 'driver'
+     GROUP BY longest.process_id, from_ns, calls.name
+)
+SELECT pid,
+       round((longest.from_ns - (SELECT min(started_ns) FROM processes)) / 1e9, 6) AS at_s,
+       round((to_ns - longest.from_ns) / 1e6, 3)          AS ms,
+       round(ifnull(sum(ns), 0) / 1e6, 3)                 AS driver_ms,
+       ifnull(sum(calls), 0)                              AS calls,
+       ifnull(name, '')                                   AS most_in,   -- of the row that has the maximum
+       round(max(ns) / 1e6, 3)                            AS most_ms
+  FROM longest
+  JOIN processes USING (process_id)
+  LEFT JOIN inside ON inside.process_id = longest.process_id AND inside.from_ns = longest.from_ns
+ GROUP BY longest.process_id, longest.from_ns
+ ORDER BY to_ns - longest.from_ns DESC;

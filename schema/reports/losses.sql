@@ -1,0 +1,17 @@
+-- Calls that are not in the trace
+-- They are counted in all sums. full: the ring had no room (--ring); signal: made by a signal handler while its thread
+-- wrote a record; memory: shared memory was refused; absent: nobody knows how many, the process had no daemon.
+SELECT pid,
+       tid,
+       cause,
+       calls,
+       round((first_ns - (SELECT min(started_ns) FROM processes)) / 1e9, 3) AS first_s,
+       round((last_ns - (SELECT min(started_ns) FROM processes)) / 1e9, 3) AS last_s,
+       cmdline                                            AS command
+  FROM losses
+  JOIN processes USING (process_id)
+ WHERE last_ns  >= ifnull(:from_ns, 0)
+   AND first_ns <= ifnull(:to_ns, 9223372036854775807)
+   AND (:pid IS NULL OR pid = :pid)
+ ORDER BY calls DESC
+ LIMIT 30;

@@ -1,0 +1,40 @@
+-- Memory by process
+-- What was allocated, the most that was held at once, and what was not freed: held by a process that runs, left over by
+-- one that ended. device holds all that lies on a GPU; a kind of its own is host memory.
+WITH piece AS (
+    SELECT process_id, pid, started_ns, cmdline,
+           CASE WHEN kind IN ('device', 'managed', 'pool', 'array', 'physical') THEN 'device' ELSE kind END AS place,
+           allocated_ns, freed_ns, bytes
+      FROM allocations
+      JOIN processes USING (process_id)
+     WHERE kind NOT IN ('reserved', 'mapped')   -- addresses, not memory
+       AND (:pid IS NULL OR pid = :pid)
+),
+change AS (
+    SELECT process_id, place, allocated_ns AS at_ns, bytes FROM piece
+     UNION ALL
+    SELECT process_id, place, freed_ns, -bytes FROM piece WHERE freed_ns IS NOT NULL
+),
+held AS (
+    SELECT process_id, place, at_ns, sum(bytes) OVER (PARTITION BY process_id, place ORDER BY at_ns) AS bytes FROM change
+),
+peak AS (
+    SELECT process_id, place, at_ns, max(bytes) AS bytes
+      FROM held
+     WHERE at_ns BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+     GROUP BY process_id, place
+)
+SELECT piece.pid,
+       piece.place                                        AS kind,
+       count(*)                                           AS allocations,
+       round(sum(piece.bytes) / 1e6, 3)                   AS allocated_mb,
+       round(peak.bytes / 1e6, 3)                         AS peak_mb,
+       round((peak.at_ns - (SELECT min(started_ns) FROM processes)) / 1e9, 3) AS peak_s,
+       count(*) FILTER (WHERE freed_ns IS NULL)           AS not_freed,
+       round(ifnull(sum(piece.bytes) FILTER (WHERE freed_ns IS NULL), 0) / 1e6, 3) AS not_freed_mb,
+       cmdline                                            AS command
+  FROM piece
+  JOIN peak ON peak.process_id = piece.process_id AND peak.place = piece.place
+ WHERE allocated_ns BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+ GROUP BY piece.process_id, piece.place
+ ORDER BY peak.bytes DESC;

@@ -1,0 +1,151 @@
+-- Phases
+-- Of a process that has NVTX ranges: its outermost ones, by message, numbers behind it left out. Of others, what the pattern of loads, copies and
+-- launches says, to within a five-hundredth of the run: load (contexts, code), preparation (memory and copies to the
+-- GPU), execution (launches, with the copies between them), retrieval (copies back), exit (nothing of these any more).
+WITH known AS (
+    SELECT max(until_ns) AS now_ns
+      FROM (SELECT max(call_id) AS until_ns FROM calls
+             UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
+),
+run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
+    SELECT process_id, pid,
+           max(started_ns, ifnull(:from_ns, 0)) AS from_ns,
+           min(ifnull(ended_ns, max(now_ns, started_ns)), ifnull(:to_ns, 9223372036854775807)) AS to_ns,
+           ended_ns <= ifnull(:to_ns, 9223372036854775807) AS ended
+      FROM processes
+     CROSS JOIN known
+     WHERE (:pid IS NULL OR pid = :pid)
+),
+outermost AS MATERIALIZED (
+    SELECT ranges.process_id,
+           -- "step 1", "step 2", … are one
+           CASE WHEN rtrim(message, '0123456789') <> message
+                 AND substr(rtrim(message, '0123456789'), -1) IN (' ', '_', '-', ':', '=', '/', '#', '.')
+                THEN rtrim(message, '0123456789') || 'N'
+                ELSE ifnull(message, '') END                 AS phase,
+           count(*) AS times, min(start_ns) AS begin_ns, sum(duration_ns) AS ns
+      FROM ranges
+     CROSS JOIN run ON run.process_id = ranges.process_id
+     WHERE kind <> 'mark' AND depth = 0 AND end_ns BETWEEN from_ns AND to_ns
+     GROUP BY ranges.process_id, phase
+),
+-- 1 load, 2 preparation, 3 execution, 4 retrieval
+event AS (
+    SELECT process_id, start_ns, call_id AS end_ns, 1 AS class, duration_ns AS weight FROM module_loads
+     UNION ALL
+    SELECT process_id, start_ns, call_id, CASE kind WHEN 'HtoD' THEN 2 ELSE 4 END, bytes
+      FROM copies
+     WHERE captured = 0 AND kind IN ('HtoD', 'DtoH')
+     UNION ALL
+    SELECT process_id, allocated_ns, allocated_ns, 2, bytes FROM allocations WHERE kind IN ('device', 'managed', 'pool', 'physical')
+     UNION ALL
+    SELECT process_id, start_ns, call_id, 3, 1 FROM launches WHERE captured = 0
+     UNION ALL
+    SELECT process_id, start_ns, call_id, 3, max(1, kernel_nodes) FROM graph_launches WHERE captured = 0
+),
+slice AS MATERIALIZED (
+    SELECT event.process_id,
+           (start_ns - from_ns) / max(1, (to_ns - from_ns) / 500) AS slice,
+           total(weight)   FILTER (WHERE class = 1) AS load,
+           total(weight)   FILTER (WHERE class = 2) AS prepare,
+           total(weight)   FILTER (WHERE class = 3) AS execute,
+           total(weight)   FILTER (WHERE class = 4) AS retrieve,
+           max(start_ns)   FILTER (WHERE class = 1) AS load_last_ns,
+           min(start_ns)   FILTER (WHERE class = 2) AS prepare_ns,
+           max(start_ns)   FILTER (WHERE class = 2) AS prepare_last_ns,
+           min(start_ns)   FILTER (WHERE class = 3) AS execute_ns,
+           max(start_ns)   FILTER (WHERE class = 3) AS execute_last_ns,
+           min(start_ns)   FILTER (WHERE class = 4) AS retrieve_ns,
+           max(end_ns)                              AS last_ns
+      FROM event
+     CROSS JOIN run ON run.process_id = event.process_id
+     WHERE start_ns BETWEEN from_ns AND to_ns
+       AND event.process_id NOT IN (SELECT process_id FROM outermost)
+     GROUP BY event.process_id, slice
+),
+-- What share of each class lies up to a slice.
+share AS MATERIALIZED (
+    SELECT process_id, slice,
+           ifnull(sum(load)     OVER so_far / nullif(sum(load)     OVER whole, 0), 0) AS load,
+           ifnull(sum(prepare)  OVER so_far / nullif(sum(prepare)  OVER whole, 0), 0) AS prepare,
+           ifnull(sum(execute)  OVER so_far / nullif(sum(execute)  OVER whole, 0), 0) AS execute,
+           ifnull(sum(retrieve) OVER so_far / nullif(sum(retrieve) OVER whole, 0), 0) AS retrieve
+      FROM slice
+    WINDOW whole AS (PARTITION BY process_id), so_far AS (PARTITION BY process_id ORDER BY slice)
+     UNION ALL
+    SELECT process_id, -1, 0, 0, 0, 0 FROM slice GROUP BY process_id
+),
+-- The boundaries t1 <= t2 <= t3 are those that put most of each class into its own phase; of copies half counts during
+-- execution. A boundary gains what the phase before it has up to there, less what the phase behind it has: the best of
+-- one is a running maximum, from which that of the next is made.
+gain AS MATERIALIZED (
+    SELECT process_id, slice,
+           load - prepare                                      AS gain_1,
+           prepare - (execute + 0.5 * prepare + 0.5 * retrieve) AS gain_2,
+           (execute + 0.5 * prepare + 0.5 * retrieve) - retrieve AS gain_3
+      FROM share
+),
+best_1 AS MATERIALIZED (
+    SELECT *, max(gain_1) OVER (PARTITION BY process_id ORDER BY slice) + gain_2 AS sum_2 FROM gain
+),
+best_2 AS MATERIALIZED (
+    SELECT *, max(sum_2) OVER (PARTITION BY process_id ORDER BY slice) + gain_3 AS sum_3 FROM best_1
+),
+third AS (
+    SELECT process_id, slice AS t3, max(sum_3) FROM best_2 GROUP BY process_id -- slice is that of the maximum
+),
+second AS (
+    SELECT process_id, t3, slice AS t2, max(sum_2)
+      FROM third JOIN best_1 USING (process_id) WHERE slice <= t3 GROUP BY process_id
+),
+first AS (
+    SELECT process_id, t3, t2, slice AS t1, max(gain_1)
+      FROM second JOIN gain USING (process_id) WHERE slice <= t2 GROUP BY process_id
+),
+-- A phase begins with the first of its own, in the slice of the boundary where that is behind the last of the one before.
+begun AS (
+    SELECT process_id, sum(execute) AS kernels,
+           min(prepare_ns) FILTER (WHERE slice <= t2 AND (slice > t1 OR (slice = t1 AND prepare_ns > ifnull(load_last_ns, 0))))
+               AS prepare_ns,
+           min(coalesce(execute_ns, prepare_ns, retrieve_ns))
+               FILTER (WHERE slice <= t3 AND (slice > t2 OR (slice = t2 AND execute_ns > ifnull(prepare_last_ns, 0))))
+               AS execute_ns,
+           min(retrieve_ns) FILTER (WHERE slice > t3 OR (slice = t3 AND retrieve_ns > ifnull(execute_last_ns, 0)))
+               AS retrieve_ns,
+           max(last_ns) AS last_ns
+      FROM slice
+      JOIN first USING (process_id)
+     GROUP BY process_id
+),
+phase AS (
+    SELECT process_id, 'load' AS phase, from_ns AS begin_ns -- from the start on, until something else begins
+      FROM run
+     WHERE process_id NOT IN (SELECT process_id FROM outermost)
+     UNION ALL
+    SELECT process_id, 'preparation', prepare_ns FROM begun WHERE prepare_ns > 0
+     UNION ALL
+    SELECT process_id, iif(kernels > 0, 'execution', 'copying'), execute_ns FROM begun WHERE execute_ns > 0
+     UNION ALL
+    SELECT process_id, 'retrieval', retrieve_ns FROM begun WHERE retrieve_ns > 0
+     UNION ALL -- of one that goes on, it is not known that nothing more comes
+    SELECT process_id, 'exit', last_ns FROM begun JOIN run USING (process_id) WHERE ended AND last_ns < to_ns
+),
+named AS (
+    SELECT process_id, phase, 1 AS times, begin_ns,
+           lead(begin_ns, 1, to_ns) OVER (PARTITION BY process_id ORDER BY begin_ns) - begin_ns AS ns, 'pattern' AS by
+      FROM phase
+      JOIN run USING (process_id)
+     UNION ALL
+    SELECT process_id, phase, times, begin_ns, ns, 'nvtx' FROM outermost
+)
+SELECT pid,
+       phase,
+       times,
+       round((begin_ns - (SELECT min(started_ns) FROM processes)) / 1e9, 3) AS at_s,
+       round(ns / 1e9, 6)                                 AS seconds,
+       round(100.0 * ns / nullif(to_ns - from_ns, 0), 1)  AS "%",
+       by
+  FROM named
+  JOIN run USING (process_id)
+ ORDER BY from_ns, process_id, begin_ns
+ LIMIT 200;

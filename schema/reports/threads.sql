@@ -1,0 +1,32 @@
+-- Threads
+-- Which threads make the calls; ms_in_driver adds up what a thread spends in the driver's. A thread that has made none since a
+-- while may be missing when calls expire (--keep).
+WITH chosen AS (
+    SELECT process_id, tid, calls, driver_ns
+      FROM threads
+     WHERE :from_ns IS NULL AND :to_ns IS NULL
+     UNION ALL
+    SELECT process_id, tid, count(*), sum(duration_ns) FILTER (WHERE layer = 'driver')
+      FROM calls
+     WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
+       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+     GROUP BY process_id, tid
+),
+named AS (
+    SELECT process_id, tid, max(name) AS name FROM threads GROUP BY process_id, tid
+)
+SELECT pid,
+       tid,
+       named.name                                         AS thread,
+       sum(calls)                                         AS calls,
+       round(sum(driver_ns) / 1e6, 3)                     AS ms_in_driver,
+       round(100.0 * sum(driver_ns) / nullif(sum(sum(driver_ns)) OVER (PARTITION BY process_id), 0), 1) AS "%_of_process",
+       cmdline                                            AS command
+  FROM chosen
+  JOIN processes USING (process_id)
+  LEFT JOIN named USING (process_id, tid)
+ WHERE (:pid IS NULL OR pid = :pid)
+ GROUP BY process_id, tid
+HAVING sum(calls) > 0
+ ORDER BY sum(driver_ns) DESC
+ LIMIT 40;

@@ -1,0 +1,35 @@
+-- What tools/stream.c asks of each file of a trace, whose schema stands for %s.
+
+-- name: sites
+SELECT site.site_id, thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category,
+       site.depth, site.status, status.name
+  FROM %s.site
+  JOIN %s.thread   ON thread.thread_id = site.thread_id
+  JOIN %s.process  ON process.process_id = thread.process_id
+  JOIN %s.function ON function.function_id = site.function_id
+  LEFT JOIN %s.status ON status.layer = function.layer AND status.status = site.status;
+
+-- name: calls
+SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 AND ?2 ORDER BY end_ns;
+
+-- Those that took more than a tenth of a second, by their start, with all that a row of `calls` has.
+-- name: long_calls
+SELECT call.end_ns, call.duration_ns, call.site_id, call.bytes
+  FROM %s.long_call
+ CROSS JOIN %s.call ON call.end_ns = long_call.call_id
+ WHERE long_call.call_id BETWEEN ?1 AND ?2
+ ORDER BY long_call.start_ns;
+
+-- name: launch
+SELECT kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, captured
+  FROM %s.launches
+ WHERE call_id = ?1;
+
+-- name: graph_launch
+SELECT graph_exec, kernel_nodes, stream, captured FROM %s.graph_launches WHERE call_id = ?1;
+
+-- name: copy
+SELECT kind, async, stream, captured FROM %s.copies WHERE call_id = ?1;
+
+-- name: range
+SELECT message, domain, category, kind FROM %s.ranges WHERE call_id = ?1;

@@ -1,0 +1,61 @@
+"""cudatrace diff says what differs between two traces of which the difference is known."""
+import json
+
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
+
+
+def row_of(rows, **wanted):
+    found = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    equal(len(found), 1, f"rows with {wanted} of {rows}")
+    return found[0]
+
+
+with Session() as s, Session() as other:
+    for session, launches, latency, leaks, failures in ((s, 500, 0, 1, 2), (other, 800, 2000000, 4, 0)):
+        session.start_daemon()
+        session.run(WORKLOADS / "scripted", "--launches", launches, "--idle-ms", 0, "--leaks", leaks, "--failures", failures,
+                    env={"SIMCUDA_LATENCY": f"cuMemcpyDtoH_v2={latency}"})
+        session.flush()
+        session.stop_daemon()
+
+    def diff(*options, format="json", status=0):
+        done = s.run(CUDATRACE, "diff", "--format", format, s.db, other.db, *options, preload=False, status=status)
+        return json.loads(done.stdout) if format == "json" and status == 0 else done
+
+    found = diff()
+    equal(list(found), ["summary", "functions", "kernels", "memory", "errors"], "sections")
+    calls = row_of(found["summary"], what="calls")
+    equal((calls["a"], calls["b"]), tuple(x.value("SELECT sum(calls) FROM totals") for x in (s, other)), "calls")
+    equal(calls["change"], calls["b"] - calls["a"], "the change of calls")
+    launches = row_of(found["summary"], what="launches")
+    equal((launches["a"], launches["b"], launches["change"], launches["change_%"]), (500, 800, 300, 60), "launches")
+    equal(row_of(found["kernels"], kernel="fill_u32")["change"], 300, "launches of a kernel")
+
+    copy = found["functions"][0]
+    equal((copy["function"], copy["calls_a"], copy["calls_b"]), ("cuMemcpyDtoH_v2", 8, 8), "what changed most")
+    check(copy["ms_b"] >= 16 and copy["mean_us_b"] >= 2000, "its time", copy)
+    check(abs(copy["ms_b"] - copy["ms_a"] - copy["change_ms"]) < 0.002, "its change", copy)
+    memory = row_of(found["memory"], kind="device")
+    equal((memory["allocations_a"], memory["allocations_b"]), (9, 12), "allocations")
+    equal((memory["not_freed_mb_a"], memory["not_freed_mb_b"]), (round((1 << 20) / 1e6, 3), round((4 << 20) / 1e6, 3)), "leaks")
+    equal([(row["error"], row["calls_a"], row["calls_b"], row["change"]) for row in found["errors"]],
+          [("CUDA_ERROR_OUT_OF_MEMORY", 2, 0, -2)], "errors")
+    equal(list(diff("errors")), ["errors"], "one section")
+
+    # Of one with itself nothing changes. One of them has functions that the other does not have.
+    same = json.loads(s.run(CUDATRACE, "diff", "--format", "json", s.db, s.db, preload=False).stdout)
+    equal({row["change"] for row in same["summary"]}, {0}, "changes to itself")
+    with Session() as third:
+        third.start_daemon()
+        third.run(WORKLOADS / "hang", "--calls", 5)
+        third.flush()
+        third.stop_daemon()
+        rows = json.loads(s.run(CUDATRACE, "diff", "--format", "json", s.db, third.db, "functions", preload=False).stdout)["functions"]
+        equal(row_of(rows, function="cuCtxSynchronize")["calls_a"], 0, "calls of a function that a does not have")
+        equal(row_of(rows, function="cuMemcpyDtoH_v2")["calls_b"], 0, "calls of a function that b does not have")
+
+    for arguments, status, says in (((), 2, "wants two traces"), ((s.db,), 2, "wants two traces"),
+                                    ((s.db, s.dir / "none.db"), 1, "no trace at"), ((s.db, other.db, "nosuch"), 2, "no section 'nosuch'"),
+                                    (("--db", s.db, other.db, s.db), 2, "its arguments"), ((s.db, __file__), 1, "cannot read")):
+        done = s.run(CUDATRACE, "diff", *arguments, preload=False, status=status)
+        check(says in done.stderr, arguments, done.stderr)

@@ -1,0 +1,149 @@
+"""A report finds what is in a run of which the truth is known: phases, an idle gap, a leak, failing calls, and which of its
+processes lags behind; for all, for one process, and for a window, in every format."""
+import csv
+import io
+import json
+
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
+
+LATENCY = "cuModuleLoadData=20000000,cuMemcpyHtoD_v2=2000000,cuStreamSynchronize=500000,cuMemcpyDtoH_v2=3000000"
+LAUNCHES, PAUSE_US, IDLE_MS, LEAKS, FAILURES, BUFFERS, MIB = 2000, 150, 120, 3, 5, 8, 1 << 20
+
+
+def truth_of(out):
+    """{phase: when it began}, and when it was idle."""
+    begun, idle = {}, None
+    for kind, *rest in map(str.split, out.splitlines()):
+        if kind == "phase":
+            begun[rest[0]] = int(rest[1])
+        else:
+            idle = tuple(map(int, rest))
+    return begun, idle
+
+
+def report(s, *options, format="json"):
+    out = s.run(CUDATRACE, "report", "--db", s.db, "--format", format, *options, preload=False).stdout
+    return json.loads(out) if format == "json" else out
+
+
+def close(value, wanted, off, what):
+    check(abs(value - wanted) <= off, what, "is", value, "and not about", wanted)
+
+
+def row_of(rows, **wanted):
+    found = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    equal(len(found), 1, f"rows with {wanted} of {rows}")
+    return found[0]
+
+
+with Session() as s:
+    s.start_daemon()
+    truth = {}
+    for pause_us in (0, 0, PAUSE_US):
+        child = s.start(WORKLOADS / "scripted", "--launches", LAUNCHES, "--idle-ms", IDLE_MS, "--leaks", LEAKS, "--failures",
+                        FAILURES, "--pause-us", pause_us, env={"SIMCUDA_LATENCY": LATENCY}, stdout=-1, text=True)
+        truth[child.pid] = truth_of(child.communicate()[0])
+        equal(child.returncode, 0, "the program's status")
+    straggler = child.pid
+    s.flush()
+    found = report(s)
+    zero_ns = s.value("SELECT min(started_ns) FROM processes")
+
+    # Phases, as near as a five-hundredth of the run and the calls at their borders allow.
+    for pid, (begun, idle) in truth.items():
+        length_s = (begun["end"] - begun["load"]) / 1e9
+        begun["exit"] = s.value("SELECT max(call_id) FROM copies JOIN processes USING (process_id) WHERE pid = ?", pid)
+        begun["load"] = s.value("SELECT started_ns FROM processes WHERE pid = ?", pid)  # with the first call
+        phases = [row for row in found["phases"] if row["pid"] == pid]
+        equal([row["phase"] for row in phases], ["load", "preparation", "execution", "retrieval", "exit"], "phases")
+        for row in phases:
+            close(row["at_s"], (begun[row["phase"]] - zero_ns) / 1e9, length_s / 200 + 0.001, f"{row['phase']} of {pid}")
+        equal({row["by"] for row in phases}, {"pattern"}, "how phases were found")
+
+        # The idle gap is the longest of its process.
+        gap = max((row for row in found["gaps"] if row["pid"] == pid), key=lambda row: row["ms"])
+        check(gap["ms"] >= (idle[1] - idle[0]) / 1e6, "the gap", gap, idle)
+        close(gap["at_s"] + gap["ms"] / 1e3, (idle[1] - zero_ns) / 1e9, 0.02, "the gap's end")
+        check(gap["driver_ms"] < 5, "calls in the gap", gap)
+
+        leak = row_of(found["leaks"], pid=pid)
+        equal((leak["kind"], leak["piece_bytes"], leak["pieces"], leak["state"]), ("device", MIB, LEAKS, "exited"), "the leak")
+        memory = row_of(found["memory"], pid=pid, kind="device")
+        equal((memory["allocations"], memory["not_freed"]), (BUFFERS + LEAKS, LEAKS), "allocations")
+        close(memory["peak_mb"], (BUFFERS + LEAKS) * MIB / 1e6, 0.001, "the peak")
+        equal(row_of(found["launches"], pid=pid)["launches"], LAUNCHES, "launches")
+        equal(row_of(found["processes"], pid=pid)["failed"], FAILURES, "failed calls of a process")
+        equal(row_of(found["modules"], pid=pid)["loads"], 3, "modules")
+        check(row_of(found["modules"], pid=pid)["total_ms"] >= 60, "the time of loading modules")
+        wait = row_of(found["waits"], pid=pid, function="cuStreamSynchronize")
+        equal(wait["waits"], LAUNCHES // 100, "waits")
+        check(wait["total_ms"] >= 10, "the time of waiting", wait)
+        thread = row_of(found["threads"], pid=pid)
+        equal(thread["calls"], s.value("SELECT count(*) FROM calls WHERE pid = ?", pid), "a thread's calls")
+        close(thread["ms_in_driver"], s.value("SELECT sum(duration_ns) FROM calls WHERE pid = ? AND layer = 'driver'", pid) / 1e6,
+              0.001, "a thread's time")
+
+    # The straggler launches at the lowest rate, over the longest time.
+    equal(min(found["launches"], key=lambda row: row["per_second"])["pid"], straggler, "the lowest rate")
+    equal(max(found["processes"], key=lambda row: row["seconds"])["pid"], straggler, "the longest run")
+    check("outside of the driver" in found["bottleneck"][0]["paragraph"], found["bottleneck"])
+    equal(found["bottleneck"][0]["bound_by"], "host", "the straggler's pauses")
+
+    # Sums are those of the rows; percentiles those of the durations, to a thirty-second.
+    equal([(row["function"], row["error"], row["calls"], row["processes"]) for row in found["errors"]],
+          [("cuMemAlloc_v2", "CUDA_ERROR_OUT_OF_MEMORY", 3 * FAILURES, 3)], "errors")
+    first_ns, last_ns = s.rows("SELECT min(call_id), max(call_id) FROM calls WHERE status = 2")[0]
+    close(found["errors"][0]["first_s"], (first_ns - zero_ns) / 1e9, 0.001, "the first error")
+    close(found["errors"][0]["last_s"], (last_ns - zero_ns) / 1e9, 0.001, "the last error")
+    for row in found["functions"]:
+        durations = [ns for ns, in s.rows("SELECT duration_ns FROM calls WHERE name = ? ORDER BY 1", row["function"])]
+        equal(row["calls"], len(durations), row["function"])
+        for share, column in ((0.5, "p50_us"), (0.95, "p95_us"), (0.99, "p99_us")):
+            exact = next(ns for place, ns in enumerate(durations, 1) if place >= share * len(durations)) / 1e3
+            close(row[column], exact, exact / 31 + 0.001, f"{column} of {row['function']}")
+    to_gpu = row_of(found["copies"], kind="HtoD", mode="sync")
+    equal((to_gpu["copies"], to_gpu["max_bytes"]), (3 * BUFFERS, MIB), "copies to the GPU")
+    close(to_gpu["mb"], 3 * BUFFERS * MIB / 1e6, 0.001, "bytes to the GPU")
+    check(to_gpu["gb_per_s"] <= MIB / 2e6, "the rate of copies that take 2 ms", to_gpu)
+    equal(row_of(found["kernels"], kernel="fill_u32")["launches"], 3 * LAUNCHES, "launches by kernel")
+    equal(found["losses"], [], "losses")
+
+    # One process, and a window: what rows say of it.
+    begun, _ = truth[straggler]
+    alone = report(s, "--pid", straggler)
+    equal({row["pid"] for section in ("processes", "threads", "launches", "memory") for row in alone[section]}, {straggler}, "--pid")
+    equal([(row["calls"], row["processes"]) for row in alone["errors"]], [(FAILURES, 1)], "errors of a process")
+    window = ("--from", f"@{begun['execution']}", "--to", f"@{begun['retrieval']}")
+    within = f"call_id BETWEEN {begun['execution']} AND {begun['retrieval']} AND pid = {straggler}"
+    seen = report(s, "--pid", straggler, *window)
+    equal({row["function"]: (row["calls"], row["failed"]) for row in seen["functions"]},
+          {name: (calls, failed) for name, calls, failed in s.rows(
+              f"SELECT name, count(*), sum(status <> 0) FROM calls WHERE {within} GROUP BY name")}, "functions of a window")
+    for row in seen["functions"]:
+        durations = [ns for ns, in s.rows(f"SELECT duration_ns FROM calls WHERE {within} AND name = ? ORDER BY 1", row["function"])]
+        equal(row["max_us"], round(durations[-1] / 1e3, 3), "the longest of a window")
+        equal(row["p50_us"], round(durations[-(-len(durations) // 2) - 1] / 1e3, 3), "the median of a window")
+    equal(row_of(seen["launches"], pid=straggler)["launches"], LAUNCHES, "launches of a window")
+    equal(row_of(seen["kernels"], kernel="fill_u32")["launches"], LAUNCHES, "kernels of a window")
+    equal([row["kind"] for row in seen["copies"]], ["HtoD"], "copies of a window")
+    equal(seen["modules"], [], "modules of a window")
+    equal([(row["calls"], row["processes"]) for row in seen["errors"]], [(FAILURES, 1)], "errors of a window")
+    equal(sum(row["calls"] for row in seen["categories"]), s.value(f"SELECT count(*) FROM calls WHERE {within}"), "calls of a window")
+
+    # Moments: since the beginning, before the end, of the day.
+    end_ns = s.value("SELECT max(ended_ns) FROM processes")
+    for option, ns in (("1.5ms", zero_ns + 1500000), (f"-{(end_ns - begun['retrieval']) / 1e9:.9f}", begun["retrieval"])):
+        rows = report(s, "--from", option, "functions")["functions"]
+        equal(sum(row["calls"] for row in rows), s.value("SELECT count(*) FROM calls WHERE call_id >= ?", ns), f"--from {option}")
+    for option in ("0:00:00", "1970-01-01 00:00:00"):
+        rows = report(s, "--from", option, "functions")["functions"]
+        equal(sum(row["calls"] for row in rows), s.value("SELECT count(*) FROM calls"), f"--from {option}")
+
+    # Formats. Numbers are numbers, and each file of schema/reports is usable alone.
+    equal(list(csv.DictReader(io.StringIO(report(s, "copies", format="csv"))))[0].keys(), found["copies"][0].keys(), "columns as csv")
+    check(isinstance(found["functions"][0]["total_ms"], float), "a number", found["functions"][0])
+    markdown = report(s, "errors", format="markdown").splitlines()
+    equal(markdown[0], "## Failed calls", "a heading")
+    check(markdown[-3].startswith("| function | error |") and "OUT\\_OF\\_MEMORY" in markdown[-1], markdown)
+    text = report(s, "errors", "losses", format="text")
+    check(text.startswith("Failed calls\n\nfunction") and text.endswith("\nNothing to tell: losses\n"), text)

@@ -1,0 +1,103 @@
+"""The report of a real training on an H200 (tests/fixtures): what is in it, on terminals of every width; of an older database,
+of one without a call, of one that is being written by a daemon that was killed."""
+import fcntl
+import json
+import lzma
+import os
+import pathlib
+import pty
+import re
+import sqlite3
+import struct
+import subprocess
+import termios
+
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
+
+FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
+SECTIONS = ("bottleneck phases processes threads categories functions kernels graphs launches gaps waits copies memory leaks "
+            "contexts modules errors losses").split()
+
+
+def on_terminal(columns, *command):
+    """What a command prints on a terminal of that width."""
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE)
+    os.close(there)
+    said = b""
+    while True:
+        try:
+            piece = os.read(here, 65536)
+        except OSError:  # its last writer has gone
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(here)
+    _, errors = child.communicate()
+    equal((child.returncode, errors), (0, b""), command)
+    return said.decode().replace("\r\n", "\n")
+
+
+with Session() as s:
+    s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
+    found = json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout)
+    equal(list(found), SECTIONS, "sections")
+    equal({name for name, rows in found.items() if not rows}, {"graphs", "losses"}, "sections without a row")
+    equal([(row["phase"], row["times"], row["by"]) for row in found["phases"]], [("step N", 20, "nvtx")], "phases")
+    process, = found["processes"]
+    equal((process["calls"], process["failed"], process["lost"], process["state"]),
+          s.rows("SELECT sum(calls), sum(failed) FILTER (WHERE layer = 'driver'), sum(lost), 'exited' FROM totals")[0], "the process")
+    equal(sum(row["launches"] for row in found["launches"]), s.value("SELECT count(*) FROM launches"), "launches")
+    equal(sum(row["copies"] for row in found["copies"]), s.value("SELECT count(*) FROM copies"), "copies")
+    equal(sum(row["calls"] for row in found["errors"]),
+          s.value("SELECT count(*) FROM calls WHERE status NOT IN (0, 600)"), "errors of all layers")
+    equal(found["bottleneck"][0]["bound_by"], "host", "what bounds a training of twenty steps")
+
+    # Lines are as wide as the terminal at most, whatever is cut; a pipe gets all.
+    titles = re.findall(r"^  \w+ +(.+)$", s.run(CUDATRACE, "report", "--help", preload=False).stdout, re.M)
+    for columns in (20, 40, 80, 200):
+        text = on_terminal(columns, CUDATRACE, "report", "--db", s.db)
+        wide = [line for line in text.splitlines() if len(line) > columns and not line.startswith(("(no room", "Nothing to tell"))
+                and line not in titles]
+        equal(wide, [], f"lines of more than {columns} columns")
+        check("…" in text, "nothing was cut")
+        check(columns > 100 or "(no room for" in text, "no column was left out")
+        check(text.endswith("Nothing to tell: graphs, losses\n"), text[-100:])
+    whole = s.run(CUDATRACE, "report", "--db", s.db, preload=False).stdout
+    check("…" not in whole and "no room" not in whole, "a pipe got less")
+    longest = s.value("SELECT kernel FROM launches ORDER BY length(kernel) DESC LIMIT 1")
+    check(longest in whole, "the longest kernel is not there")
+
+    # A database of before there were durations and failures: what needs them is left out, and said.
+    with sqlite3.connect(s.db) as old:
+        old.executescript("DROP VIEW durations; DROP VIEW failures; DROP TABLE duration; DROP TABLE failure; PRAGMA user_version = 4;")
+    done = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False)
+    equal(set(SECTIONS) - set(json.loads(done.stdout)), {"functions", "errors"}, "what is left out")
+    for section in ("functions", "errors"):
+        check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)
+
+# Nothing yet.
+with Session() as s:
+    s.start_daemon()
+    done = s.run(CUDATRACE, "report", "--db", s.db, preload=False)
+    check("holds no call yet" in done.stderr, done.stderr)
+    equal(done.stdout, "Nothing to tell: " + ", ".join(SECTIONS) + "\n", "a report of nothing")
+    equal(json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout),
+          {section: [] for section in SECTIONS}, "a report of nothing, as json")
+    # A window that holds nothing, or is none; a killed daemon.
+    s.run(WORKLOADS / "calls", "--calls", 1000)
+    s.flush()
+    s.daemon.kill()
+    s.daemon.wait()
+    for options, status, says in ((("--from", "1h"), 1, "no call returned in that window; the trace lasts"),
+                                  (("--from", "5", "--to", "4"), 2, "ends before it begins"),
+                                  (("--to", "soon"), 2, "--to soon: wants seconds"),
+                                  (("--pid", "1"), 1, "no process 1")):
+        done = s.run(CUDATRACE, "report", "--db", s.db, *options, preload=False, status=status)
+        check(says in done.stderr, options, done.stderr)
+        equal(done.stdout, "", options)
+    equal(len(json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", "processes", preload=False).stdout)["processes"]),
+          1, "processes of a killed daemon's trace")
+    s.start_daemon()  # which clears up after the other

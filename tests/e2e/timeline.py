@@ -1,0 +1,129 @@
+"""cudatrace timeline draws what was when: phases, an idle gap and a call that never returned stand in the columns of their
+times; on terminals of every width, in colours there and nowhere else."""
+import fcntl
+import lzma
+import os
+import pathlib
+import pty
+import re
+import struct
+import subprocess
+import termios
+
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, fifo
+
+FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
+LABEL = 26
+
+
+def timeline(s, *options, status=0):
+    return s.run(CUDATRACE, "timeline", "--db", s.db, *options, preload=False, status=status)
+
+
+def rows_of(text):
+    """{tid: letters}"""
+    return {int(tid): letters for tid, letters in re.findall(r"^  (\d+) \S*…? +(\S+)$", text, re.M)}
+
+
+def on_terminal(columns, *command, **env):
+    """What a command prints on a terminal of that width, and on standard error."""
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", **env))
+    os.close(there)
+    said = b""
+    while True:
+        try:
+            piece = os.read(here, 65536)
+        except OSError:  # its last writer has gone
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(here)
+    _, errors = child.communicate()
+    equal(child.returncode, 0, command)
+    return said.decode().replace("\r\n", "\n"), errors.decode()
+
+
+# A job whose truth is known: each phase has its letter in all columns that lie within it.
+with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
+    s.start_daemon()
+    child = s.start(WORKLOADS / "scripted", "--launches", 2000, "--idle-ms", 300, stdout=-1, text=True, env={
+        "SIMCUDA_LATENCY": "cuModuleLoadData=60000000,cuMemcpyHtoD_v2=20000000,cuStreamSynchronize=10000000,cuMemcpyDtoH_v2=20000000"})
+    begun, idle = {}, None
+    for kind, *rest in map(str.split, child.communicate()[0].splitlines()):
+        if kind == "phase":
+            begun[rest[0]] = int(rest[1])
+        else:
+            idle = tuple(map(int, rest))
+    hung = s.start(WORKLOADS / "hang", "--calls", 10, stdout=-3, env={
+        "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release})
+    with open(inside, "rb") as notice:
+        notice.read(1)
+    hung.kill()
+    hung.wait()
+    s.flush()
+    from_ns, to_ns = s.value("SELECT min(started_ns) FROM processes"), max(
+        s.value("SELECT max(call_id) FROM calls"), s.value("SELECT max(ended_ns) FROM processes"))
+
+    def columns(letters, begin_ns, end_ns, window=(from_ns, to_ns)):
+        """The letters of the columns that lie within a time."""
+        width = (window[1] - window[0]) / len(letters)
+        return [letter for i, letter in enumerate(letters)
+                if window[0] + i * width >= begin_ns and window[0] + (i + 1) * width <= end_ns]
+
+    for width in (80, 200):
+        rows = rows_of(timeline(s, "--width", width).stdout)
+        letters = rows[child.pid]
+        equal(len(letters), width - LABEL, "columns")
+        for what, begin_ns, end_ns in (("O", begun["load"] + 20000000, begun["load"] + 150000000), (".", *idle),
+                                       ("C", begun["preparation"], begun["execution"]), ("C", begun["retrieval"], begun["end"])):
+            found = columns(letters, begin_ns, end_ns)
+            check(len(found) > 1 and {letter.upper() for letter in found} == {what}, what, "is drawn as", found, letters)
+        check("W" in columns(letters, begun["execution"], idle[0]), "waits", letters)
+        # The hung process: nothing before it began, and then the call that never returned.
+        start_ns = s.value("SELECT start_ns FROM open_calls")
+        check(set(columns(rows[hung.pid], from_ns, start_ns - 50000000)) <= {"."}, "before the hung process", rows[hung.pid])
+        equal(set(columns(rows[hung.pid], start_ns, to_ns)), {"W"} if columns(rows[hung.pid], start_ns, to_ns) else set(), rows[hung.pid])
+        equal(rows[hung.pid][-1].upper(), "W", "the end of the hung process")
+
+    # A window, and a call with what is around it.
+    window = begun["retrieval"], begun["end"]
+    letters = rows_of(timeline(s, "--from", f"@{window[0]}", "--to", f"@{window[1]}", "--pid", child.pid).stdout)
+    equal(set(letters), {child.pid}, "--pid")
+    check(set(letters[child.pid]) <= set("Cc.Mm") and letters[child.pid].count("C") > 60, letters)
+    longest, took = s.rows("SELECT call_id, duration_ns FROM calls WHERE name = 'cuModuleLoadData' ORDER BY 2 DESC LIMIT 1")[0]
+    letters = rows_of(timeline(s, "--around", longest).stdout)[child.pid]
+    equal(set(letters[len(letters) // 3 + 1:2 * len(letters) // 3 - 1]), {"O"}, "a call and what is around it")
+    for options, status, says in ((("--around", "1"), 1, "wants the call_id"), (("--around", "x"), 2, "wants the call_id"),
+                                  (("--around", longest, "--from", "1"), 2, "--around is a window"), (("--from", "1h"), 2, "ends before it begins"),
+                                  (("--from", "1h", "--to", "2h"), 1, "no call there"), (("--width", "10"), 2, "wants 40 to"),
+                                  (("--color", "red"), 2, "--color red"), (("--pid", "1"), 1, "no call there"), (("x",), 2, "unknown argument")):
+        done = timeline(s, *options, status=status)
+        check(says in done.stderr, options, done.stderr)
+        equal(done.stdout, "", options)
+
+# On terminals.
+with Session() as s:
+    s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
+    command = CUDATRACE, "timeline", "--db", s.db
+    for width in (80, 200):
+        text, errors = on_terminal(width, *command)
+        check("\033[" in text and errors == "", "no colours, or something else was said", errors)
+        plain = re.sub(r"\033\[[0-9;]*m", "", text)
+        equal([line for line in plain.splitlines() if len(line) > width], [], "lines that are too long")
+        equal(plain, timeline(s, "--width", width).stdout, "what a pipe gets")
+        for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            equal(on_terminal(width, "env", *(f"{name}={value}" for name, value in env.items()), *command)[0], plain, env)
+    text, errors = on_terminal(20, *command)
+    check("the terminal has 20 columns" in errors, errors)
+    equal(max(len(line) for line in re.sub(r"\033\[[0-9;]*m", "", text).splitlines() if re.match(r"  \d", line)), 40, "lines")
+    check("\033[" in timeline(s, "--color", "always").stdout and "\033[" not in timeline(s).stdout, "colours")
+    equal(set(rows_of(timeline(s).stdout)), {tid for tid, in s.rows("SELECT DISTINCT tid FROM calls WHERE layer = 'driver'")}, "threads")
+    only = rows_of(timeline(s, "--layers", "nvtx").stdout)
+    check(all(set(letters.upper()) <= set("R.") for letters in only.values()), only)
+
+with Session() as s:
+    s.start_daemon()
+    check("holds no call yet" in timeline(s).stderr, "nothing was said of an empty trace")

@@ -1,0 +1,18 @@
+/* What the two sides of both_ends.c have in common: they cannot include each other's headers. */
+#ifndef CT_TESTS_BOTH_ENDS_H
+#define CT_TESTS_BOTH_ENDS_H
+
+#include "control.h"
+#include "segment.h"
+
+#include <stdbool.h>
+
+/* A copy of `n` bytes says that it went from n + SOURCE to n + DESTINATION. */
+enum { BOTH_ENDS_SOURCE = 1 << 20, BOTH_ENDS_DESTINATION = 1 << 24 };
+
+bool both_ends_begin(struct ct_segment *of, struct ct_control *control);
+
+/* A call of the calling thread. Every third one is a plain call of `number` bytes, the others are copies. */
+void both_ends_call(uint64_t number);
+
+#endif

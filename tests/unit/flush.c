@@ -1,0 +1,89 @@
+/* What a report says is flushed, is: also where it stands for several batches, where users were held back,
+ * and where segments may be there that nobody has looked for. */
+#include "batch.h"
+#include "clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void expect(const char *what, bool is_so)
+{
+    if (is_so)
+        return;
+    fprintf(stderr, "%s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+/* A report that holds users from `uid` on. */
+static struct ct_report held_of(uint32_t uid, uint32_t users, uint64_t flushed_ns)
+{
+    struct ct_report report = { .flushed_ns = flushed_ns };
+    for (uint32_t i = 0; i < users; i++)
+        ct_report_hold(&report, uid + i);
+    return report;
+}
+
+static void check_held(void)
+{
+    /* The same ones again take no room. */
+    struct ct_report report = held_of(1, CT_HELD_MAX, 20), earlier = held_of(1, CT_HELD_MAX, 10);
+    ct_report_add(&report, &earlier);
+    expect("the later moment counts", report.flushed_ns == 20);
+    expect("those who were held are", ct_report_holds(&report, 1) && ct_report_holds(&report, CT_HELD_MAX));
+    expect("nobody else is", !ct_report_holds(&report, CT_HELD_MAX + 1));
+    /* One too many to be named is held, and with him whoever may be meant. */
+    earlier = held_of(100, 1, 30);
+    ct_report_add(&report, &earlier);
+    expect("what is flushed stays so", report.flushed_ns == 30);
+    expect("one who was held before is", ct_report_holds(&report, 100));
+    report = held_of(1, 1, 10);
+    earlier = held_of(1, CT_HELD_MAX + 1, 10);
+    ct_report_add(&report, &earlier);
+    expect("one of those who had no room is", ct_report_holds(&report, CT_HELD_MAX + 1));
+}
+
+/* A batch without a process, at once. */
+static uint64_t flushed_by(struct ct_collection *collection)
+{
+    struct ct_report report = { 0 };
+    ct_batch_make(collection, &(struct ct_request){ .flush_ns = 1 }, &report);
+    expect(report.error, report.error[0] == '\0');
+    return report.flushed_ns;
+}
+
+static void check_looked(const char *path)
+{
+    static struct ct_control control = { .clock = CT_CLOCK_MONOTONIC };
+    struct ct_collection collection = { .control = &control, .dir = "/nowhere" };
+    char message[CT_STORE_MESSAGE_BYTES] = "";
+    ct_store_open(path, "test", &collection.store, message);
+    expect(message, collection.store != NULL);
+    ct_timeline_begin(&collection.timeline, &control);
+
+    uint64_t before_ns = ct_monotonic_ns();
+    expect("all segments are known", flushed_by(&collection) >= before_ns);
+    before_ns = collection.looked_ns = ct_monotonic_ns();
+    atomic_store(&control.segments, 1);
+    expect("a segment is counted, and not known", flushed_by(&collection) < before_ns);
+    collection.segments_known = 1;
+    control.system = true;
+    expect("a system's session has not looked since", flushed_by(&collection) <= before_ns);
+    before_ns = ct_monotonic_ns();
+    collection.looked_ns = before_ns + 1;
+    expect("it has looked", flushed_by(&collection) >= before_ns);
+    ct_store_close(collection.store);
+    ct_merge_finish(&collection.merge);
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/cudatrace-flush.XXXXXX", path[64];
+    check_held();
+    if (!mkdtemp(folder))
+        return EXIT_FAILURE;
+    snprintf(path, sizeof(path), "%s/trace.db", folder);
+    check_looked(path);
+    unlink(path);
+    return rmdir(folder) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,232 @@
+/* A batch that fails at one step leaves nothing behind, neither in the file nor in memory: what the next one
+ * does is what this one would have done. */
+#include "batch.h"
+#include "clock.h"
+#include "lane.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char path[64];
+static struct ct_store *store;
+static sqlite3 *reader;
+static bool is_memory_short;
+
+/* The linker leads realloc() here (--wrap). */
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return is_memory_short ? NULL : __real_realloc(memory, bytes);
+}
+
+static void equal(const char *what, long long seen, long long wanted)
+{
+    if (seen == wanted)
+        return;
+    fprintf(stderr, "%s: %lld, and should be %lld; %s\n", what, seen, wanted, ct_store_error(store));
+    exit(EXIT_FAILURE);
+}
+
+static long long ask(const char *sql)
+{
+    sqlite3_stmt *statement;
+    equal(sql, sqlite3_prepare_v2(reader, sql, -1, &statement, NULL), SQLITE_OK);
+    equal(sql, sqlite3_step(statement), SQLITE_ROW);
+    const long long value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+/* No file grows: what is to be committed cannot be. */
+static void fill_disk(bool is_full)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = is_full ? 0 : limit.rlim_max;
+    equal("a limit", setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* ---- late rows are counted once they are stored ---- */
+
+struct one_call {
+    struct ct_source source;
+    bool taken;
+};
+static bool peek(struct ct_source *source, uint64_t until_ns)
+{
+    return source->end_ns <= until_ns && !((struct one_call *)source)->taken;
+}
+static void take(struct ct_source *source, struct ct_row *row)
+{
+    *row = (struct ct_row){ .end_ns = source->end_ns, .duration_ns = 1, .site_id = 1 };
+    ((struct one_call *)source)->taken = true;
+}
+static const struct ct_source_class one_call_class = { .peek = peek, .take = take };
+
+static void put_call(uint64_t end_ns)
+{
+    struct one_call call = { .source = { .class = &one_call_class, .end_ns = end_ns } };
+    struct ct_merge merge = { 0 };
+    uint64_t rows;
+    equal("begin", ct_store_begin(store), 0);
+    ct_merge_begin(&merge, UINT64_MAX);
+    equal("a source", ct_merge_add(&merge, &call.source), 0);
+    equal("storing", ct_store_calls(store, &merge, 1, &rows), 0);
+    equal("a row", (long long)rows, 1);
+    ct_merge_finish(&merge);
+}
+
+static void check_late_rows(void)
+{
+    put_call(ct_monotonic_ns());
+    equal("commit", ct_store_commit(store), 0);
+    put_call(1000);
+    fill_disk(true);
+    equal("commit on a full disk", ct_store_commit(store), -1);
+    fill_disk(false);
+    ct_store_rollback(store);
+    equal("late rows that were not stored", (long long)ct_store_late_rows(store), 0);
+    put_call(1000);
+    equal("commit", ct_store_commit(store), 0);
+    equal("late rows", (long long)ct_store_late_rows(store), ask("SELECT count(*) FROM late_call"));
+    equal("late rows", (long long)ct_store_late_rows(store), 1);
+}
+
+/* ---- what had no memory is not left out of a batch, even of one without a call ---- */
+
+static void check_memory(int64_t process_id)
+{
+    enum { THREADS = 10000 }; /* more than the buffer has room for without growing */
+    equal("begin", ct_store_begin(store), 0);
+    is_memory_short = true;
+    for (uint32_t tid = 1; tid <= THREADS; tid++)
+        ct_store_thread(store, process_id, tid, "a thread of that name");
+    is_memory_short = false;
+    equal("commit without memory", ct_store_commit(store), -1);
+    ct_store_rollback(store);
+    equal("threads", ask("SELECT count(*) FROM thread"), 0);
+    equal("begin", ct_store_begin(store), 0);
+    ct_store_thread(store, process_id, 1, "");
+    equal("commit", ct_store_commit(store), 0);
+    equal("threads", ask("SELECT count(*) FROM thread"), 1);
+}
+
+/* A merge without memory for its sources is an error that says so. */
+static void check_merge(void)
+{
+    static struct ct_segment segment;
+    static struct ct_process_function function;
+    struct ct_lane_source lane = { .source = { .class = &one_call_class } };
+    struct ct_lane_source *lanes[] = { &lane };
+    struct ct_process process = {
+        .shared = &segment, .functions = &function, .function_room = 1, .lanes = lanes, .lane_count = 1
+    };
+    struct ct_batch batch = { .store = store };
+    struct ct_merge merge = { 0 };
+    ct_merge_begin(&merge, UINT64_MAX);
+    is_memory_short = true;
+    equal("a merge without memory", ct_process_add(&process, &batch, &merge), -1);
+    is_memory_short = false;
+    equal("that is the reason", strcmp(ct_store_error(store), "out of memory"), 0);
+}
+
+/* ---- the end of a process that nobody follows is written, and if it takes two batches ---- */
+
+static bool never(const struct ct_running *running, const void *data)
+{
+    (void)running, (void)data;
+    return false;
+}
+
+static void check_orphans(void)
+{
+    static struct ct_control control = { .clock = CT_CLOCK_MONOTONIC };
+    struct ct_collection collection = {
+        .control = &control, .store = store, .dir = "/nowhere", .orphans = true
+    };
+    const struct ct_request request = { .snapshot_open = true };
+    struct ct_report report = { 0 };
+    ct_timeline_begin(&collection.timeline, &control);
+    fill_disk(true);
+    ct_batch_make(&collection, &request, &report);
+    fill_disk(false);
+    equal("a batch on a full disk", report.error[0] != 0, true);
+    equal("running", ask("SELECT count(*) FROM process WHERE state = 'running'"), 1);
+
+    /* The list of those that run cannot be read. */
+    equal("away", sqlite3_exec(reader, "ALTER TABLE process RENAME TO away", NULL, NULL, NULL), SQLITE_OK);
+    equal("ending nobody knows whom", ct_store_end_orphans(store, 1, never, NULL, NULL), -1);
+    equal("back", sqlite3_exec(reader, "ALTER TABLE away RENAME TO process", NULL, NULL, NULL), SQLITE_OK);
+
+    report = (struct ct_report){ 0 };
+    ct_batch_make(&collection, &request, &report);
+    equal("a batch", report.error[0], 0);
+    equal("running", ask("SELECT count(*) FROM process WHERE state = 'running'"), 0);
+    equal("nobody else is looked for", collection.orphans, false);
+    ct_merge_finish(&collection.merge);
+}
+
+/* What is said of one file's log is not said of the next one's. */
+static void check_next_file(void)
+{
+    put_call(ct_monotonic_ns());
+    equal("commit", ct_store_commit(store), 0);
+    fill_disk(true);
+    equal("a log that cannot be copied", ct_store_checkpoint(store), false);
+    fill_disk(false);
+    equal("is one", ct_store_checkpoint_error(store) != NULL, true);
+    equal("the next file", ct_store_go_on(store), 0);
+    equal("has none", ct_store_checkpoint_error(store) == NULL, true);
+}
+
+/* A process that has ended. */
+static int32_t pid_of_nobody(void)
+{
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    return child;
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/cudatrace-undone.XXXXXX", message[CT_STORE_MESSAGE_BYTES];
+    const struct ct_process_facts facts = {
+        .pid = pid_of_nobody(), .start_ticks = 1, .exe = "", .cmdline = "", .segment = "first"
+    };
+    int64_t process_id, segment_id;
+    signal(SIGXFSZ, SIG_IGN);
+    if (!mkdtemp(folder))
+        return EXIT_FAILURE;
+    snprintf(path, sizeof(path), "%s/trace.db", folder);
+    if (ct_store_open(path, "test", &store, message) != 0 || sqlite3_open(path, &reader) != SQLITE_OK) {
+        fprintf(stderr, "%s\n", message);
+        return EXIT_FAILURE;
+    }
+    equal("begin", ct_store_begin(store), 0);
+    equal("a process", ct_store_process(store, &facts, &process_id, &segment_id), 0);
+    equal("commit", ct_store_commit(store), 0);
+    check_late_rows();
+    check_merge();
+    check_memory(process_id);
+    check_orphans();
+    check_next_file();
+
+    sqlite3_close(reader);
+    ct_store_close(store);
+    for (int i = 0; i < 4; i++) {
+        char file[80];
+        snprintf(file, sizeof(file), "%s/%s", folder,
+                 (const char *[]){ "trace.db", "trace.db-wal", "trace.db-shm", "trace.2.db" }[i]);
+        unlink(file);
+    }
+    return rmdir(folder) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,142 @@
+/* cudatrace diff: two traces side by side. Each file of schema/diffs asks both traces for a few rows, which
+ * become the tables a and b of a database in memory, and compares these. */
+#include "sections.h"
+
+#include "schema_sql.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct ct_section sections[] = {
+#define ROW(name_, title_, about_, side_, compare_) { .name = name_, .title = title_, .about = about_ },
+    CT_DIFFS(ROW)
+#undef ROW
+};
+static const struct {
+    const char *side, *compare;
+} section_sql[] = {
+#define ROW(name_, title_, about_, side_, compare_) { side_, compare_ },
+    CT_DIFFS(ROW)
+#undef ROW
+};
+enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
+
+static bool on_option(int option, const char *value, void *data)
+{
+    (void)option;
+    return ct_format_parse(value, data);
+}
+
+static int make_table(sqlite3 *both, const char *table, sqlite3_stmt *side, sqlite3_stmt **insert)
+{
+    sqlite3_str *create = sqlite3_str_new(both), *fill = sqlite3_str_new(both);
+    sqlite3_str_appendf(create, "DROP TABLE IF EXISTS %s; CREATE TABLE %s (", table, table);
+    sqlite3_str_appendf(fill, "INSERT INTO %s VALUES (", table);
+    for (int c = 0; c < sqlite3_column_count(side); c++) {
+        sqlite3_str_appendf(create, "%s%Q", c ? ", " : "", sqlite3_column_name(side, c));
+        sqlite3_str_appendf(fill, "%s?", c ? ", " : "");
+    }
+    sqlite3_str_appendall(create, ")");
+    sqlite3_str_appendall(fill, ")");
+    char *create_sql = sqlite3_str_finish(create), *fill_sql = sqlite3_str_finish(fill);
+    int rc = create_sql && fill_sql ? sqlite3_exec(both, create_sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(both, fill_sql, -1, insert, NULL);
+    sqlite3_free(create_sql);
+    sqlite3_free(fill_sql);
+    return rc;
+}
+
+/* What a trace answers becomes a table of `both`. False after noting the problem. */
+static bool take_side(struct ct_section *section, const char *sql, sqlite3 *trace, sqlite3 *both,
+                      const char *table)
+{
+    sqlite3_stmt *side = NULL, *insert = NULL;
+    sqlite3 *blamed = trace;
+    int rc = sqlite3_prepare_v2(trace, sql, -1, &side, NULL);
+    if (rc != SQLITE_OK) {
+        ct_section_run(section, trace, NULL, CT_FORMAT_TEXT, 0); /* says why there is none */
+        return false;
+    }
+    rc = make_table(both, table, side, &insert);
+    blamed = rc == SQLITE_OK ? trace : both;
+    while (rc == SQLITE_OK && (rc = sqlite3_step(side)) == SQLITE_ROW) {
+        for (int c = 0; c < sqlite3_column_count(side); c++)
+            sqlite3_bind_value(insert, c + 1, sqlite3_column_value(side, c));
+        rc = sqlite3_step(insert) == SQLITE_DONE ? sqlite3_reset(insert) : SQLITE_ERROR;
+        blamed = rc == SQLITE_OK ? trace : both;
+    }
+    const bool taken = rc == SQLITE_DONE;
+    if (!taken)
+        snprintf(section->problem, sizeof(section->problem), "%s", sqlite3_errmsg(blamed));
+    sqlite3_finalize(side);
+    sqlite3_finalize(insert);
+    return taken;
+}
+
+static void run_section(size_t s, sqlite3 *trace[2], sqlite3 *both, enum ct_format format, int width)
+{
+    static const char *const tables[] = { "a", "b" };
+    sqlite3_exec(both, "DROP TABLE IF EXISTS a; DROP TABLE IF EXISTS b", NULL, NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        if (!take_side(&sections[s], section_sql[s].side, trace[i], both, tables[i]))
+            return;
+    }
+    sqlite3_stmt *compare = NULL;
+    sqlite3_prepare_v2(both, section_sql[s].compare, -1, &compare, NULL);
+    ct_section_run(&sections[s], both, compare, format, width);
+    sqlite3_finalize(compare);
+}
+
+int ct_diff(int argc, char **argv)
+{
+    static const char head[] =
+        "Usage: cudatrace diff [--format text|csv|json|markdown] A.db B.db [SECTION…]\n"
+        "\n"
+        "What differs between two traces: before and after an update, a fast run and a slow one.\n"
+        "Sections, all of them when none is named:\n"
+        "\n";
+    static const char tail[] = "\n" CT_FORMAT_HELP "\n"
+                               "Each section is a file of schema/diffs.\n";
+    static const struct option known[] = { { "format", required_argument, NULL, 'f' }, { 0 } };
+    struct ct_options options;
+    enum ct_format format = CT_FORMAT_TEXT;
+    char *help = ct_sections_help(head, sections, SECTIONS, tail);
+    if (!help)
+        return ct_fail(EXIT_FAILURE, "diff: out of memory");
+    bool done;
+    int status;
+    const int first = ct_options_parse(argc, argv, known, help, &options, on_option, &format, &done, &status);
+    free(help);
+    if (done)
+        return status;
+    if (options.database || options.session_given || options.shm_dir_given)
+        return ct_fail(EXIT_USAGE, "diff: the two traces are its arguments (see cudatrace diff --help)");
+    if (argc - first < 2)
+        return ct_fail(EXIT_USAGE, "diff: wants two traces (see cudatrace diff --help)");
+    if (!ct_sections_choose("diff", sections, SECTIONS, argc - first - 2, argv + first + 2))
+        return EXIT_USAGE;
+    sqlite3 *trace[2] = { NULL, NULL }, *both = NULL;
+    status = EXIT_FAILURE;
+    for (int i = 0; i < 2; i++) {
+        options.database = argv[first + i];
+        if (!(trace[i] = ct_trace_open(&options, NULL)))
+            goto out;
+    }
+    if (sqlite3_open(":memory:", &both) != SQLITE_OK) {
+        ct_fail(EXIT_FAILURE, "diff: %s", both ? sqlite3_errmsg(both) : "out of memory");
+        goto out;
+    }
+    for (size_t s = 0; s < SECTIONS; s++) {
+        if (sections[s].wanted)
+            run_section(s, trace, both, format, ct_terminal_width());
+    }
+    status = ct_sections_print("diff", sections, SECTIONS, format);
+out:
+    ct_sections_finish(sections, SECTIONS);
+    sqlite3_close(both);
+    sqlite3_close(trace[0]);
+    sqlite3_close(trace[1]);
+    return status;
+}

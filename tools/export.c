@@ -1,0 +1,264 @@
+/* cudatrace export: the calls of a trace in the form that other programs read. */
+#include "export.h"
+
+#include "schema_sql.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct ct_export_format *const formats[] = { &ct_export_chrome, &ct_export_jsonl,
+                                                          &ct_export_csv };
+enum { FORMATS = sizeof(formats) / sizeof(formats[0]), BUFFER_BYTES = 1 << 20, CALLS_BETWEEN_LOOKS = 4096 };
+
+struct export_options {
+    struct ct_options common;
+    const struct ct_export_format *format;
+    const char *output, *from, *to;
+    struct ct_stream_choice choice;
+};
+
+static bool take_format(const char *value, struct export_options *options)
+{
+    for (size_t i = 0; i < FORMATS; i++) {
+        if (strcmp(value, formats[i]->name) == 0) {
+            options->format = formats[i];
+            return true;
+        }
+    }
+    ct_fail(EXIT_USAGE, "export: --format %s: wants chrome, jsonl or csv", value);
+    return false;
+}
+
+static bool on_option(int option, const char *value, void *data)
+{
+    struct export_options *options = data;
+    char *end;
+    switch (option) {
+    case 'f':
+        return take_format(value, options);
+    case 'o':
+        options->output = value;
+        return true;
+    case 'F':
+        options->from = value;
+        return true;
+    case 'T':
+        options->to = value;
+        return true;
+    case 'l':
+        if (ct_selection_set_layers(&options->choice.selection, value))
+            return true;
+        ct_fail(EXIT_USAGE, "export: --layers %s: wants some of driver, runtime, ioctl, nvtx, or all", value);
+        return false;
+    case 'c':
+        if (ct_selection_set_calls(&options->choice.selection, value))
+            return true;
+        ct_fail(EXIT_USAGE, "export: --calls %s: wants patterns such as 'cuMem*,!cuMemGetInfo*'", value);
+        return false;
+    default:
+        options->choice.pid = strtoll(value, &end, 10);
+        if (options->choice.pid > 0 && *end == '\0')
+            return true;
+        ct_fail(EXIT_USAGE, "export: --pid %s: wants a process number", value);
+        return false;
+    }
+}
+
+static int take_window(struct export_options *options, const struct ct_extent *extent)
+{
+    struct ct_stream_choice *choice = &options->choice;
+    choice->from_ns = 0;
+    choice->to_ns = INT64_MAX;
+    if (options->from && !ct_moment_parse(options->from, extent, &choice->from_ns))
+        return ct_fail(
+            EXIT_USAGE,
+            "export: --from %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
+            options->from);
+    if (options->to && !ct_moment_parse(options->to, extent, &choice->to_ns))
+        return ct_fail(
+            EXIT_USAGE,
+            "export: --to %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
+            options->to);
+    if (choice->from_ns >= choice->to_ns)
+        return ct_fail(EXIT_USAGE, "export: the window ends before it begins");
+    return EXIT_SUCCESS;
+}
+
+/* ---- progress, on a terminal ---- */
+
+struct progress {
+    bool shown, drawn;
+    int64_t begin_ns, length_ns;
+    struct timespec last;
+};
+
+static void show_progress(struct progress *progress, int64_t at_ns)
+{
+    enum { WIDTH = 40 };
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!progress->shown ||
+        (now.tv_sec - progress->last.tv_sec) * 10 + (now.tv_nsec - progress->last.tv_nsec) / 100000000 < 2)
+        return;
+    progress->last = now;
+    progress->drawn = true;
+    double part =
+        progress->length_ns > 0 ? (double)(at_ns - progress->begin_ns) / (double)progress->length_ns : 0;
+    part = part < 0 ? 0 : part > 1 ? 1 : part;
+    char bar[WIDTH + 1];
+    memset(bar, '-', WIDTH);
+    memset(bar, '#', (size_t)(part * WIDTH));
+    bar[WIDTH] = '\0';
+    fprintf(stderr, "\r[%s] %3d %%", bar, (int)(part * 100));
+}
+
+static void end_progress(const struct progress *progress)
+{
+    if (progress->drawn)
+        fputs("\r\033[K", stderr);
+}
+
+/* ---- details ---- */
+
+int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, const char *before)
+{
+    enum ct_detail detail;
+    int members = 0;
+    sqlite3_stmt *row = ct_stream_detail(to->stream, call, &detail);
+    for (int c = 0; row && c < sqlite3_column_count(row); c++) {
+        const int type = sqlite3_column_type(row, c);
+        if (type == SQLITE_NULL)
+            continue;
+        fprintf(to->to, "%s\"%s\":", members++ ? "," : before, sqlite3_column_name(row, c));
+        const char *text = (const char *)sqlite3_column_text(row, c);
+        if (type == SQLITE_INTEGER)
+            fputs(text ? text : "0", to->to);
+        else
+            ct_print_json_string(text ? text : "", (size_t)sqlite3_column_bytes(row, c), to->to);
+    }
+    return members;
+}
+
+/* ---- the command ---- */
+
+static bool stream_all(struct ct_export *to, const struct ct_export_format *format)
+{
+    struct progress progress = { .shown =
+                                     isatty(STDERR_FILENO) && !(isatty(STDOUT_FILENO) && to->to == stdout),
+                                 .begin_ns = to->extent.begin_ns,
+                                 .length_ns = to->extent.end_ns - to->extent.begin_ns };
+    struct ct_stream_call call;
+    bool good = !format->begin || format->begin(to);
+    for (uint64_t calls = 0; good && ct_stream_next(to->stream, &call); calls++) {
+        good = format->call(to, &call) && !ferror(to->to);
+        if (calls % CALLS_BETWEEN_LOOKS == 0)
+            show_progress(&progress, call.id);
+    }
+    good = good && ct_stream_error(to->stream) == SQLITE_OK && (!format->end || format->end(to));
+    end_progress(&progress);
+    if (format->finish)
+        format->finish(to);
+    return good;
+}
+
+/* A file gets its name when it is whole: whoever looks for it finds all of it or none. */
+static FILE *open_output(const char *path, char *unfinished, size_t bytes)
+{
+    snprintf(unfinished, bytes, "%s.unfinished", path);
+    const int fd = open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
+static int write_all(struct ct_export *to, const struct export_options *options)
+{
+    char unfinished[4096 + 16];
+    to->to = options->output ? open_output(options->output, unfinished, sizeof(unfinished)) : stdout;
+    if (!to->to)
+        return ct_fail(EXIT_FAILURE, "export: cannot write '%s': %s", unfinished, strerror(errno));
+    setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
+    errno = 0;
+    bool good = stream_all(to, options->format);
+    const int error = ct_stream_error(to->stream);
+    if (error != SQLITE_OK)
+        ct_fail(EXIT_FAILURE, "export: cannot read the trace: %s", sqlite3_errmsg(to->connection));
+    const bool written = !ferror(to->to) && (options->output ? fclose(to->to) == 0 : fflush(to->to) == 0);
+    if (good && written && options->output && rename(unfinished, options->output) != 0)
+        good = false;
+    if (good && written)
+        return EXIT_SUCCESS;
+    if (options->output)
+        unlink(unfinished);
+    return error != SQLITE_OK ? EXIT_FAILURE
+                              : ct_fail(EXIT_FAILURE, "export: cannot write %s: %s",
+                                        options->output ? options->output : "the result",
+                                        errno ? strerror(errno) : "out of memory");
+}
+
+static int run_export(struct export_options *options)
+{
+    struct ct_series series;
+    struct ct_export to = { .connection = ct_trace_open(&options->common, &series) };
+    if (!to.connection)
+        return EXIT_FAILURE;
+    int status = EXIT_SUCCESS;
+    if (!ct_trace_extent(to.connection, &to.extent))
+        ct_fail(0, "export: the trace holds no call yet");
+    status = take_window(options, &to.extent);
+    to.choice = options->choice;
+    to.stream = status == EXIT_SUCCESS ? ct_stream_open(to.connection, &series, &to.choice) : NULL;
+    if (to.stream)
+        status = write_all(&to, options);
+    else if (status == EXIT_SUCCESS)
+        status = EXIT_FAILURE;
+    ct_stream_close(to.stream);
+    sqlite3_close(to.connection);
+    return status;
+}
+
+int ct_export(int argc, char **argv)
+{
+    static const char help[] =
+        "Usage: cudatrace export [--db FILE] [--session NAME] [--shm-dir DIR] [--format F]\n"
+        "                        [--output FILE] [--from T] [--to T] [--pid PID]\n"
+        "                        [--layers LIST] [--calls LIST]\n"
+        "\n"
+        "The calls of a trace, as other programs read them:\n"
+        "\n"
+        "  chrome  JSON for Perfetto (ui.perfetto.dev) and Chrome's chrome://tracing: threads,\n"
+        "          from runtime calls arrows to their driver calls, memory that is held\n"
+        "  jsonl   a line of JSON when a call begins and one when it returns, in that order\n"
+        "  csv     a line for each call\n"
+        "\n"
+        "  --db FILE       the trace (default: ./trace.db)\n"
+        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
+        "  --format F      one of these (default: chrome)\n"
+        "  --output FILE   where to write (default: standard output)\n" CT_WINDOW_HELP
+        "  --pid PID       of this process alone (default: all)\n"
+        "  --layers LIST   of these layers: driver, runtime, ioctl, nvtx, or all (default: all)\n"
+        "  --calls LIST    driver and runtime functions by pattern, '!' before those to leave\n"
+        "                  out, the last match deciding: 'cuMem*,!cuMemGetInfo*'\n";
+    static const struct option known[] = {
+        { "format", required_argument, NULL, 'f' }, { "output", required_argument, NULL, 'o' },
+        { "pid", required_argument, NULL, 'p' },    { "from", required_argument, NULL, 'F' },
+        { "to", required_argument, NULL, 'T' },     { "layers", required_argument, NULL, 'l' },
+        { "calls", required_argument, NULL, 'c' },  { 0 }
+    };
+    struct export_options options = { .format = formats[0],
+                                      .choice = { .selection = ct_selection_everything() } };
+    bool done;
+    int status;
+    const int first =
+        ct_options_parse(argc, argv, known, help, &options.common, on_option, &options, &done, &status);
+    if (done)
+        return status;
+    if (first != argc)
+        return ct_fail(EXIT_USAGE, "export: unknown argument '%s' (see cudatrace export --help)",
+                       argv[first]);
+    return run_export(&options);
+}

@@ -1,0 +1,36 @@
+/* cudatrace export --format csv: a line for each call, RFC 4180 but for the line's end. */
+#include "export.h"
+
+#include <string.h>
+
+static bool begin(struct ct_export *to)
+{
+    return fputs("call_id,pid,tid,layer,name,category,depth,start_s,duration_ns,status,status_name,bytes\n",
+                 to->to) >= 0;
+}
+
+static void print_text(struct ct_export *to, const char *text)
+{
+    ct_print_csv_field(text, strlen(text), to->to);
+    fputc(',', to->to);
+}
+
+static bool call(struct ct_export *to, const struct ct_stream_call *call)
+{
+    const struct ct_site *site = call->site;
+    const int64_t start_ns = call->start_ns - to->extent.begin_ns;
+    const int64_t whole = start_ns / 1000000000, rest = start_ns % 1000000000;
+    fprintf(to->to, "%lld,%lld,%lld,", (long long)call->id, (long long)site->pid, (long long)site->tid);
+    print_text(to, site->layer);
+    print_text(to, site->name);
+    print_text(to, site->category);
+    fprintf(to->to, "%d,%s%lld.%09lld,%lld,%d,", site->depth, start_ns < 0 && whole == 0 ? "-" : "",
+            (long long)whole, (long long)(rest < 0 ? -rest : rest), (long long)(call->id - call->start_ns),
+            site->status);
+    print_text(to, site->status_name ? site->status_name : "");
+    if (call->has_bytes)
+        fprintf(to->to, "%lld", (long long)call->bytes);
+    return fputc('\n', to->to) != EOF;
+}
+
+const struct ct_export_format ct_export_csv = { .name = "csv", .begin = begin, .call = call };

@@ -1,0 +1,480 @@
+/* Rows of a query as text for people and as csv, json and markdown for programs. Called by query.c and
+ * report.c. */
+#include "cudatrace.h"
+
+#include "utf8.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const char *const format_names[CT_FORMAT_COUNT] = { "text", "csv", "json", "markdown" };
+
+bool ct_format_parse(const char *name, enum ct_format *format)
+{
+    for (int i = 0; i < CT_FORMAT_COUNT; i++) {
+        if (strcmp(name, format_names[i]) == 0) {
+            *format = (enum ct_format)i;
+            return true;
+        }
+    }
+    if (strcmp(name, "table") == 0) { /* its name in earlier versions */
+        *format = CT_FORMAT_TEXT;
+        return true;
+    }
+    ct_fail(EXIT_USAGE, "--format %s: wants text, csv, json or markdown", name);
+    return false;
+}
+
+int ct_terminal_width(void)
+{
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
+/* A value as text, ended by a NUL and perhaps holding others; `bytes` is its length. What type it has is to
+ * be asked before: reading it as text may change that. */
+static const char *text_of(sqlite3_stmt *statement, int column, size_t *bytes)
+{
+    const unsigned char *text = sqlite3_column_text(statement, column);
+    *bytes = text ? (size_t)sqlite3_column_bytes(statement, column) : 0;
+    return text ? (const char *)text : "";
+}
+
+/* NULL without memory, as SQLite has it. */
+static const char *name_of(sqlite3_stmt *statement, int column)
+{
+    const char *name = sqlite3_column_name(statement, column);
+    return name ? name : "";
+}
+
+/* ---- tables, for people ---- */
+
+/* Widths and decimals come from the first rows, which are held back until they are known. What is wider than
+ * WIDTH_MAX does not make the other rows so. */
+enum { ROWS_MEASURED = 1000, BYTES_MEASURED = 16 * 1024 * 1024, WIDTH_MAX = 1000, DECIMALS_MAX = 6 };
+
+/* What is left of a text where lines are short: most of the first column, which says what the row is of. */
+enum { FIRST_MIN = 26, TEXT_MIN = 12 };
+
+struct column {
+    int width;    /* in characters */
+    int decimals; /* of a column of numbers: the most that one has */
+    bool numbers, words;
+    bool cut; /* narrower than what stands in it may be */
+};
+
+struct table {
+    sqlite3_stmt *statement;
+    struct column *column;
+    int columns;
+    int shown;    /* the first so many have room */
+    char **cell;  /* of the rows that were measured */
+    int rows;     /* so many */
+    int64_t seen; /* rows in all */
+};
+
+static int step(struct table *table)
+{
+    const int rc = sqlite3_step(table->statement);
+    table->seen += rc == SQLITE_ROW;
+    return rc;
+}
+
+/* Numbers that a query formatted as text stand to the right as well. */
+static bool looks_like_number(const char *text)
+{
+    return *text && strspn(text, "+-.0123456789") == strlen(text);
+}
+
+static int decimals_of(const char *number)
+{
+    const char *point = strchr(number, '.');
+    return point ? (int)strlen(point + 1) : 0;
+}
+
+static void pad(int count, FILE *to)
+{
+    if (count > 0)
+        fprintf(to, "%*s", count, "");
+}
+
+/* A cell, an ellipsis where it is cut. Decimal points stand below each other: zeros behind a number that has
+ * fewer decimals than others of its column, spaces behind one that has none. */
+static void print_cell(const struct column *column, const char *text, bool last, FILE *to)
+{
+    const bool number = column->numbers && *text;
+    const int more = number ? column->decimals - decimals_of(text) : 0;
+    const bool whole = !strchr(text, '.');
+    const int behind = more > 0 ? more + whole : 0;
+    const int room = column->width - ct_text_width(text) - behind;
+    if (room < 0 && column->cut) {
+        fprintf(to, "%.*s…", ct_text_bytes(text, column->width - 1), text);
+        return;
+    }
+    if (column->numbers)
+        pad(room, to);
+    fputs(text, to);
+    if (whole && !last)
+        pad(behind, to);
+    for (int i = 0; i < more && !whole; i++)
+        fputc('0', to);
+    if (!column->numbers && !last)
+        pad(room, to);
+}
+
+static void print_row(const struct table *table, char **cell, FILE *to)
+{
+    for (int c = 0; c < table->columns; c++) {
+        if (c < table->shown) {
+            print_cell(&table->column[c], cell[c] ? cell[c] : "", c + 1 == table->shown, to);
+            fputs(c + 1 == table->shown ? "\n" : "  ", to);
+        }
+        free(cell[c]);
+        cell[c] = NULL;
+    }
+}
+
+/* To be freed; NULL without memory. */
+static char *printable_name(const struct table *table, int column)
+{
+    const char *name = name_of(table->statement, column);
+    return ct_printable(name, strlen(name));
+}
+
+/* A header stands over numbers to the right; it has no decimals to align. */
+static void print_header(const struct table *table, FILE *to)
+{
+    for (int c = 0; c < table->shown; c++) {
+        char *name = printable_name(table, c);
+        struct column column = table->column[c];
+        column.decimals = 0;
+        print_cell(&column, name ? name : "", c + 1 == table->shown, to);
+        fputs(c + 1 == table->shown ? "\n" : "  ", to);
+        free(name);
+    }
+    for (int c = 0; c < table->shown; c++) {
+        for (int i = 0; i < table->column[c].width; i++)
+            fputc('-', to);
+        fputs(c + 1 == table->shown ? "\n" : "  ", to);
+    }
+}
+
+static void widen(struct column *column, int width)
+{
+    if (width > column->width)
+        column->width = width < WIDTH_MAX ? width : WIDTH_MAX;
+}
+
+/* The row that the statement stands on, a string to be freed for each column; how many bytes they have. */
+static size_t copy_row(const struct table *table, char **cell)
+{
+    size_t sum = 0, bytes;
+    for (int c = 0; c < table->columns; c++) {
+        const char *text = text_of(table->statement, c, &bytes);
+        cell[c] = ct_printable(text, bytes);
+        sum += cell[c] ? strlen(cell[c]) : 0;
+    }
+    return sum;
+}
+
+/* What the rows that were read say of the columns. */
+static void measure(struct table *table)
+{
+    for (int c = 0; c < table->columns; c++) {
+        struct column *column = &table->column[c];
+        for (int r = 0; r < table->rows; r++) {
+            const char *cell = table->cell[(size_t)r * (size_t)table->columns + (size_t)c];
+            if (!cell || !*cell)
+                continue;
+            column->words |= !looks_like_number(cell);
+            if (decimals_of(cell) > column->decimals)
+                column->decimals = decimals_of(cell);
+        }
+        column->numbers = table->rows > 0 && !column->words;
+        if (!column->numbers || column->decimals > DECIMALS_MAX)
+            column->decimals = 0;
+        char *name = printable_name(table, c);
+        widen(column, ct_text_width(name ? name : ""));
+        free(name);
+        for (int r = 0; r < table->rows; r++) {
+            const char *cell = table->cell[(size_t)r * (size_t)table->columns + (size_t)c];
+            if (!cell)
+                continue;
+            const int more = column->decimals - decimals_of(cell);
+            widen(column, ct_text_width(cell) + (column->decimals > 0 && *cell ? more + !strchr(cell, '.') : 0));
+        }
+    }
+}
+
+/* Makes the table as narrow as `width`: first the widest texts are cut, then columns at its end left out. */
+static void fit(struct table *table, int width)
+{
+    int sum = -2;
+    table->shown = table->columns;
+    for (int c = 0; c < table->columns; c++)
+        sum += table->column[c].width + 2;
+    while (width > 0 && sum > width) {
+        struct column *widest = NULL;
+        for (int c = 0; c < table->shown; c++) {
+            struct column *column = &table->column[c];
+            if (!column->numbers && column->width > (c == 0 ? FIRST_MIN : TEXT_MIN) &&
+                (!widest || column->width > widest->width))
+                widest = column;
+        }
+        if (widest) {
+            widest->width--;
+            widest->cut = true;
+            sum--;
+        } else if (table->shown > 1) {
+            sum -= table->column[--table->shown].width + 2;
+        } else {
+            table->column[0].width = width;
+            table->column[0].cut = true;
+            break;
+        }
+    }
+    /* What was cut for columns that are left out now has their room. */
+    for (int c = 0; width > 0 && c < table->shown && sum < width; c++) {
+        if (table->column[c].cut) {
+            table->column[c].width += width - sum;
+            break;
+        }
+    }
+}
+
+static void name_left_out(const struct table *table, FILE *to)
+{
+    if (table->shown == table->columns)
+        return;
+    fprintf(to, "(no room for");
+    for (int c = table->shown; c < table->columns; c++) {
+        char *name = printable_name(table, c);
+        fprintf(to, "%s %s", c > table->shown ? "," : "", name ? name : "");
+        free(name);
+    }
+    fputs(")\n", to);
+}
+
+static int read_rows(struct table *table)
+{
+    int rc = SQLITE_ROW;
+    size_t bytes = 0;
+    while (table->rows < ROWS_MEASURED && bytes < BYTES_MEASURED && (rc = step(table)) == SQLITE_ROW)
+        bytes += copy_row(table, table->cell + (size_t)table->rows++ * (size_t)table->columns);
+    measure(table);
+    return rc;
+}
+
+/* In words: a line for each paragraph of text. */
+static void print_paragraph(const char *text, int width, FILE *to)
+{
+    const int most = width > 0 && width < 100 ? width : 100;
+    while (*text) {
+        int bytes = ct_text_bytes(text, most);
+        if (text[bytes]) {
+            int space = bytes;
+            while (space > 0 && text[space] != ' ')
+                space--;
+            bytes = space > 0 ? space : bytes;
+        }
+        fprintf(to, "%.*s\n", bytes, text);
+        text += bytes;
+        text += strspn(text, " ");
+    }
+}
+
+/* A column of this name is a text, and all that is for people of its row. */
+static int paragraph_column(const struct table *table)
+{
+    for (int c = 0; c < table->columns; c++) {
+        if (strcmp(name_of(table->statement, c), "paragraph") == 0)
+            return c;
+    }
+    return -1;
+}
+
+static int print_text(struct table *table, int width, FILE *to)
+{
+    int rc = read_rows(table);
+    const int paragraph = paragraph_column(table);
+    fit(table, width);
+    if (table->columns > 0 && paragraph < 0)
+        print_header(table, to);
+    for (int r = 0; r < table->rows; r++) {
+        char **row = table->cell + (size_t)r * (size_t)table->columns;
+        if (paragraph < 0) {
+            print_row(table, row, to);
+            continue;
+        }
+        print_paragraph(row[paragraph] ? row[paragraph] : "", width, to);
+        for (int c = 0; c < table->columns; c++)
+            free(row[c]);
+    }
+    while (rc == SQLITE_ROW && (rc = step(table)) == SQLITE_ROW) {
+        copy_row(table, table->cell);
+        print_row(table, table->cell, to);
+    }
+    if (paragraph < 0)
+        name_left_out(table, to);
+    return rc;
+}
+
+static void print_markdown_row(const struct table *table, char **cell, FILE *to)
+{
+    for (int c = 0; c < table->columns; c++) {
+        fputs("| ", to);
+        for (const char *at = cell[c] ? cell[c] : ""; *at; at++) {
+            if (*at == '|' || *at == '\\' || *at == '<' || *at == '`' || *at == '*' || *at == '_')
+                fputc('\\', to);
+            fputc(*at, to);
+        }
+        fputc(' ', to);
+        free(cell[c]);
+        cell[c] = NULL;
+    }
+    fputs("|\n", to);
+}
+
+static int print_markdown(struct table *table, int width, FILE *to)
+{
+    (void)width;
+    int rc = read_rows(table);
+    char **names = table->cell + (size_t)table->columns * ROWS_MEASURED; /* behind the rows */
+    for (int c = 0; c < table->columns; c++)
+        names[c] = printable_name(table, c);
+    print_markdown_row(table, names, to);
+    for (int c = 0; c < table->columns; c++)
+        fputs(table->column[c].numbers ? "| ---: " : "| --- ", to);
+    fputs("|\n", to);
+    for (int r = 0; r < table->rows; r++)
+        print_markdown_row(table, table->cell + (size_t)r * (size_t)table->columns, to);
+    while (rc == SQLITE_ROW && (rc = step(table)) == SQLITE_ROW) {
+        copy_row(table, table->cell);
+        print_markdown_row(table, table->cell, to);
+    }
+    return rc;
+}
+
+/* ---- csv and json, for programs ---- */
+
+/* RFC 4180, but for the line's end. */
+void ct_print_csv_field(const char *text, size_t bytes, FILE *to)
+{
+    if (memchr(text, '\0', bytes) == NULL && !strpbrk(text, ",\"\n\r")) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '"')
+            fputc('"', to);
+        fputc(text[i], to);
+    }
+    fputc('"', to);
+}
+
+static int print_csv(struct table *table, int width, FILE *to)
+{
+    (void)width;
+    for (int c = 0; c < table->columns; c++) {
+        const char *name = name_of(table->statement, c);
+        ct_print_csv_field(name, strlen(name), to);
+        fputc(c + 1 == table->columns ? '\n' : ',', to);
+    }
+    int rc;
+    while ((rc = step(table)) == SQLITE_ROW) {
+        for (int c = 0; c < table->columns; c++) {
+            size_t bytes;
+            const char *text = text_of(table->statement, c, &bytes);
+            ct_print_csv_field(text, bytes, to);
+            fputc(c + 1 == table->columns ? '\n' : ',', to);
+        }
+    }
+    return rc;
+}
+
+/* What is no UTF-8 has no place in JSON: U+FFFD stands for each such byte. */
+void ct_print_json_string(const char *text, size_t bytes, FILE *to)
+{
+    size_t plain = 0;
+    while (plain < bytes && text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' && text[plain] != '\\')
+        plain++;
+    fputc('"', to);
+    fwrite(text, 1, plain, to);
+    for (size_t i = plain; i < bytes;) {
+        const unsigned char c = (unsigned char)text[i];
+        uint32_t point;
+        const size_t length = ct_utf8_next(text + i, bytes - i, &point);
+        if (length == 0)
+            fputs("\\ufffd", to);
+        else if (c == '"' || c == '\\')
+            fprintf(to, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(to, "\\u%04x", c);
+        else
+            fwrite(text + i, 1, length, to);
+        i += length ? length : 1;
+    }
+    fputc('"', to);
+}
+
+static void print_json_value(sqlite3_stmt *statement, int column, FILE *to)
+{
+    size_t bytes;
+    const int type = sqlite3_column_type(statement, column);
+    const char *text = text_of(statement, column, &bytes);
+    if (type == SQLITE_NULL)
+        fputs("null", to);
+    else if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
+        ct_print_json_string(text, bytes, to);
+    else if (strstr(text, "Inf"))
+        fputs(*text == '-' ? "-9e999" : "9e999", to);
+    else
+        fputs(text, to);
+}
+
+/* An array of objects, one a line. */
+static int print_json(struct table *table, int width, FILE *to)
+{
+    (void)width;
+    const char *before = "[\n";
+    int rc;
+    while ((rc = step(table)) == SQLITE_ROW) {
+        fputs(before, to);
+        before = ",\n";
+        for (int c = 0; c < table->columns; c++) {
+            fputs(c == 0 ? "{" : ",", to);
+            const char *name = name_of(table->statement, c);
+            ct_print_json_string(name, strlen(name), to);
+            fputc(':', to);
+            print_json_value(table->statement, c, to);
+        }
+        fputc('}', to);
+    }
+    fputs(before[0] == '[' ? "[]\n" : "\n]\n", to);
+    return rc;
+}
+
+int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows)
+{
+    static int (*const printers[CT_FORMAT_COUNT])(
+        struct table *, int width, FILE *) = { print_text, print_csv, print_json, print_markdown };
+    const int columns = sqlite3_column_count(statement);
+    struct table table = {
+        .statement = statement,
+        .columns = columns,
+        .column = calloc((size_t)columns + 1, sizeof(*table.column)),
+        .cell = calloc((size_t)columns * (ROWS_MEASURED + 1) + 1, sizeof(*table.cell)),
+    };
+    const int rc = table.column && table.cell ? printers[format](&table, width, to) : SQLITE_NOMEM;
+    if (rows)
+        *rows = table.seen;
+    free(table.column);
+    free(table.cell);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}

@@ -1,0 +1,133 @@
+#include "sections.h"
+
+#include "schema_version.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool ct_sections_choose(const char *command, struct ct_section *sections, size_t count, int names,
+                        char **name)
+{
+    for (size_t s = 0; s < count; s++)
+        sections[s].wanted = names == 0;
+    for (int i = 0; i < names; i++) {
+        bool known = false;
+        for (size_t s = 0; s < count; s++) {
+            const bool meant = strcmp(name[i], sections[s].name) == 0;
+            sections[s].wanted |= meant;
+            known |= meant;
+        }
+        if (!known) {
+            ct_fail(EXIT_USAGE, "%s: no section '%s' (see cudatrace %s --help)", command, name[i], command);
+            return false;
+        }
+    }
+    return true;
+}
+
+static int64_t schema_of(sqlite3 *connection)
+{
+    sqlite3_stmt *statement;
+    int64_t version = 0;
+    if (sqlite3_prepare_v2(connection, "PRAGMA user_version", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        version = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return version;
+}
+
+void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stmt *statement,
+                    enum ct_format format, int width)
+{
+    FILE *to = statement ? open_memstream(&section->text, &section->bytes) : NULL;
+    if (to && ct_print_rows(statement, format, width, to, &section->rows) == SQLITE_OK) {
+        if (fclose(to) != 0)
+            snprintf(section->problem, sizeof(section->problem), "out of memory");
+        return;
+    }
+    snprintf(section->problem, sizeof(section->problem), "%s",
+             statement && !to ? "out of memory" : sqlite3_errmsg(connection));
+    if (to)
+        fclose(to);
+    const int64_t schema = statement ? CT_SCHEMA_VERSION : schema_of(connection);
+    section->left_out = schema < CT_SCHEMA_VERSION;
+    if (section->left_out)
+        snprintf(section->problem, sizeof(section->problem),
+                 "left out: the trace was written by an older cudatrace (schema %lld, this wants %d)",
+                 (long long)schema, CT_SCHEMA_VERSION);
+}
+
+static void print_head(const struct ct_section *section, enum ct_format format, bool first)
+{
+    switch (format) {
+    case CT_FORMAT_TEXT:
+        printf("%s%s\n\n", first ? "" : "\n", section->title);
+        break;
+    case CT_FORMAT_MARKDOWN:
+        printf("%s## %s\n\n%s\n\n", first ? "" : "\n", section->title, section->about);
+        break;
+    case CT_FORMAT_JSON:
+        printf("%s\"%s\": ", first ? "{\n" : ",\n", section->name);
+        break;
+    default:
+        fputs(first ? "" : "\n", stdout);
+    }
+}
+
+static void name_empty(const struct ct_section *sections, size_t count, bool first)
+{
+    const char *before = first ? "Nothing to tell: " : "\nNothing to tell: ";
+    for (size_t s = 0; s < count; s++) {
+        if (!sections[s].wanted || sections[s].problem[0] || sections[s].rows > 0)
+            continue;
+        printf("%s%s", before, sections[s].name);
+        before = ", ";
+    }
+    if (*before == ',')
+        putchar('\n');
+}
+
+int ct_sections_print(const char *command, const struct ct_section *sections, size_t count,
+                      enum ct_format format)
+{
+    int status = EXIT_SUCCESS;
+    bool first = true;
+    const bool for_people = format == CT_FORMAT_TEXT || format == CT_FORMAT_MARKDOWN;
+    for (size_t s = 0; s < count; s++) {
+        if (!sections[s].wanted)
+            continue;
+        if (sections[s].problem[0]) {
+            ct_fail(0, "%s: %s: %s", command, sections[s].name, sections[s].problem);
+            status = sections[s].left_out ? status : EXIT_FAILURE;
+        } else if (sections[s].rows > 0 || !for_people) {
+            print_head(&sections[s], format, first);
+            fwrite(sections[s].text, 1, sections[s].bytes, stdout);
+            first = false;
+        }
+    }
+    if (format == CT_FORMAT_JSON)
+        fputs(first ? "{}\n" : "}\n", stdout);
+    if (for_people)
+        name_empty(sections, count, first);
+    return fflush(stdout) == 0 ? status : ct_fail(EXIT_FAILURE, "%s: cannot write the result", command);
+}
+
+char *ct_sections_help(const char *head, const struct ct_section *sections, size_t count, const char *tail)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to)
+        return NULL;
+    fputs(head, to);
+    for (size_t s = 0; s < count; s++)
+        fprintf(to, "  %-11s %s\n", sections[s].name, sections[s].title);
+    fputs(tail, to);
+    return fclose(to) == 0 ? text : NULL;
+}
+
+void ct_sections_finish(struct ct_section *sections, size_t count)
+{
+    for (size_t s = 0; s < count; s++)
+        free(sections[s].text);
+}

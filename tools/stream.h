@@ -1,0 +1,66 @@
+/* The calls of a trace one after the other, by their return, in bounded memory: all files, a window, some
+ * processes, some functions. What a call has in common with others (its site) is looked up once. Called by
+ * export.c. */
+#ifndef CT_STREAM_H
+#define CT_STREAM_H
+
+#include "cudatrace.h"
+#include "series.h"
+
+#include "selection.h"
+
+#include <sqlite3.h>
+
+struct ct_site {
+    int64_t process_id, pid, tid;
+    const char *layer, *name, *category, *status_name; /* status_name: NULL for a code that is not known */
+    int32_t depth, status;
+    bool wanted;
+    uint32_t file; /* in which it is, 0 being the newest */
+};
+
+struct ct_stream_call {
+    int64_t id; /* call_id, which is the return time */
+    int64_t start_ns, bytes;
+    bool has_bytes;
+    const struct ct_site *site;
+};
+
+/* What is streamed. */
+struct ct_stream_choice {
+    int64_t from_ns, to_ns; /* of returns */
+    int64_t pid;            /* 0: all */
+    struct ct_selection selection;
+};
+
+struct ct_stream;
+/* The connection is that of ct_trace_open(), whose files are `series`, and stays the caller's. NULL after
+ * reporting; a trace that changes is seen as it is now until the end. */
+struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *series,
+                                 const struct ct_stream_choice *choice);
+void ct_stream_close(struct ct_stream *stream);
+
+/* The next call; false at the end, or after an error. */
+bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call);
+/* The next of those that took more than CT_STREAM_LONG_NS, by their start: all others that began before a
+ * moment have been returned by the time that calls of CT_STREAM_LONG_NS later are. */
+#define CT_STREAM_LONG_NS INT64_C(100000000)
+bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call);
+
+/* The row that says more of a launch, a launch of a graph, a copy or a range; NULL where there is none. Its
+ * columns are those of schema/stream.sql; it is valid until the next call of this. */
+enum ct_detail {
+    CT_DETAIL_NONE,
+    CT_DETAIL_LAUNCH,
+    CT_DETAIL_GRAPH_LAUNCH,
+    CT_DETAIL_COPY,
+    CT_DETAIL_RANGE,
+    CT_DETAILS
+};
+sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_call *call,
+                               enum ct_detail *detail);
+
+/* SQLITE_OK, or why the stream ended. */
+int ct_stream_error(const struct ct_stream *stream);
+
+#endif

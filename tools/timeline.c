@@ -1,0 +1,490 @@
+/* cudatrace timeline: a line of letters for each thread, time to the right. */
+#include "stream.h"
+
+#include "schema_sql.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WIDTH_MIN = 40, WIDTH_OTHERWISE = 100, WIDTH_MAX = 2000, ROWS_SHOWN = 40, ROWS_MAX = 1 << 16 };
+
+/* What a letter stands for, and its colour: SGR parameters. Categories that are not here are "other". */
+static const struct {
+    const char *category;
+    char letter;
+    const char *colour;
+} letters[] = {
+    { "launch", 'L', "32" }, { "graph", 'G', "92" }, { "copy", 'C', "34" },    { "set", 'Z', "36" },
+    { "memory", 'M', "35" }, { "sync", 'W', "31" },  { "event", 'E', "33" },   { "stream", 'S', "93" },
+    { "module", 'O', "95" }, { "init", 'I', "96" },  { "context", 'X', "37" }, { "device", 'D', "90" },
+    { "query", 'Q', "90" },  { "image", 'A', "94" }, { "interop", 'T', "91" }, { "control", 'K', "90" },
+    { "range", 'R', "94" },  { "other", '?', "0" },
+};
+enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
+
+struct row {
+    int64_t process_id, tid;
+    int64_t *ns; /* by column and letter */
+    int64_t total_ns;
+};
+
+struct timeline {
+    struct ct_options common;
+    struct ct_stream_choice choice;
+    const char *from, *to, *around, *width_text, *colour;
+    sqlite3 *connection;
+    struct ct_extent extent;
+    int64_t from_ns, to_ns;
+    int width, label, columns; /* characters: of a line, of what stands before the letters, of these */
+    struct row *rows;
+    size_t count, mask; /* open addressing; count of those in use */
+    bool used[LETTERS]; /* letters that were printed */
+    uint64_t calls;
+};
+
+static bool on_option(int option, const char *value, void *data)
+{
+    struct timeline *timeline = data;
+    char *end;
+    switch (option) {
+    case 'F':
+        timeline->from = value;
+        return true;
+    case 'T':
+        timeline->to = value;
+        return true;
+    case 'a':
+        timeline->around = value;
+        return true;
+    case 'w':
+        timeline->width = (int)strtol(value, &end, 10);
+        if (timeline->width >= WIDTH_MIN && timeline->width <= WIDTH_MAX && *end == '\0')
+            return true;
+        ct_fail(EXIT_USAGE, "timeline: --width %s: wants %d to %d columns", value, WIDTH_MIN, WIDTH_MAX);
+        return false;
+    case 'C':
+        timeline->colour = value;
+        if (strcmp(value, "auto") == 0 || strcmp(value, "always") == 0 || strcmp(value, "never") == 0)
+            return true;
+        ct_fail(EXIT_USAGE, "timeline: --color %s: wants auto, always or never", value);
+        return false;
+    case 'l':
+        if (ct_selection_set_layers(&timeline->choice.selection, value))
+            return true;
+        ct_fail(EXIT_USAGE, "timeline: --layers %s: wants some of driver, runtime, ioctl, nvtx, or all",
+                value);
+        return false;
+    default:
+        timeline->choice.pid = strtoll(value, &end, 10);
+        if (timeline->choice.pid > 0 && *end == '\0')
+            return true;
+        ct_fail(EXIT_USAGE, "timeline: --pid %s: wants a process number", value);
+        return false;
+    }
+}
+
+/* ---- the window ---- */
+
+/* A call with as much before and behind it as it took, or as half a thousandth of the trace, whichever is
+ * more. */
+static int take_around(struct timeline *timeline)
+{
+    sqlite3_stmt *statement = NULL;
+    char *end;
+    const int64_t id = strtoll(timeline->around, &end, 10);
+    int status = *timeline->around && *end == '\0' ? EXIT_FAILURE : EXIT_USAGE;
+    if (status == EXIT_FAILURE &&
+        sqlite3_prepare_v2(timeline->connection, "SELECT start_ns FROM calls WHERE call_id = ?1", -1,
+                           &statement, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(statement, 1, id);
+        if (sqlite3_step(statement) == SQLITE_ROW) {
+            const int64_t start_ns = sqlite3_column_int64(statement, 0);
+            int64_t more_ns = (timeline->extent.end_ns - timeline->extent.begin_ns) / 2000;
+            more_ns = more_ns > id - start_ns ? more_ns : id - start_ns;
+            timeline->from_ns = start_ns - more_ns;
+            timeline->to_ns = id + more_ns;
+            status = EXIT_SUCCESS;
+        }
+    }
+    sqlite3_finalize(statement);
+    return status == EXIT_SUCCESS
+               ? status
+               : ct_fail(status, "timeline: --around %s: wants the call_id of a call of the trace",
+                         timeline->around);
+}
+
+static int take_window(struct timeline *timeline)
+{
+    timeline->from_ns = timeline->extent.begin_ns;
+    timeline->to_ns = timeline->extent.end_ns > timeline->extent.begin_ns ? timeline->extent.end_ns
+                                                                          : timeline->extent.begin_ns + 1;
+    if (timeline->around && (timeline->from || timeline->to))
+        return ct_fail(EXIT_USAGE, "timeline: --around is a window, and so are --from and --to");
+    if (timeline->around)
+        return take_around(timeline);
+    if (timeline->from && !ct_moment_parse(timeline->from, &timeline->extent, &timeline->from_ns))
+        return ct_fail(
+            EXIT_USAGE,
+            "timeline: --from %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
+            timeline->from);
+    if (timeline->to && !ct_moment_parse(timeline->to, &timeline->extent, &timeline->to_ns))
+        return ct_fail(
+            EXIT_USAGE,
+            "timeline: --to %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
+            timeline->to);
+    if (timeline->from_ns >= timeline->to_ns)
+        return ct_fail(EXIT_USAGE, "timeline: the window ends before it begins");
+    return EXIT_SUCCESS;
+}
+
+/* ---- rows ---- */
+
+static struct row *find_slot(const struct timeline *timeline, int64_t process_id, int64_t tid)
+{
+    uint64_t hash =
+        ((uint64_t)process_id * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)tid) * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t i = hash >> 32;; i++) {
+        struct row *row = &timeline->rows[i & timeline->mask];
+        if (!row->ns || (row->process_id == process_id && row->tid == tid))
+            return row;
+    }
+}
+
+/* NULL without memory, or where there are more threads than anybody looks at. */
+static struct row *row_of(struct timeline *timeline, int64_t process_id, int64_t tid)
+{
+    if (!timeline->rows || 2 * timeline->count >= timeline->mask) {
+        const size_t slots = timeline->rows ? 2 * (timeline->mask + 1) : 64;
+        struct timeline grown = { .rows = calloc(slots, sizeof(*grown.rows)), .mask = slots - 1 };
+        if (!grown.rows || timeline->count > ROWS_MAX) {
+            free(grown.rows);
+            return NULL;
+        }
+        for (size_t i = 0; timeline->rows && i <= timeline->mask; i++) {
+            if (timeline->rows[i].ns)
+                *find_slot(&grown, timeline->rows[i].process_id, timeline->rows[i].tid) = timeline->rows[i];
+        }
+        free(timeline->rows);
+        timeline->rows = grown.rows;
+        timeline->mask = grown.mask;
+    }
+    struct row *row = find_slot(timeline, process_id, tid);
+    if (!row->ns) {
+        row->ns = calloc((size_t)timeline->columns * LETTERS, sizeof(*row->ns));
+        row->process_id = process_id;
+        row->tid = tid;
+        timeline->count += row->ns != NULL;
+    }
+    return row->ns ? row : NULL;
+}
+
+static size_t letter_of(const char *category)
+{
+    size_t i = 0;
+    while (i < OTHER && strcmp(letters[i].category, category) != 0)
+        i++;
+    return i;
+}
+
+/* The beginning of column `c`; that of the one behind the last is the window's end. */
+static int64_t column_ns(const struct timeline *timeline, int c)
+{
+    const double part = (double)c / timeline->columns;
+    return timeline->from_ns + (int64_t)(part * (double)(timeline->to_ns - timeline->from_ns));
+}
+
+/* Spreads the time of a call over its columns. */
+static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, const char *category,
+                 int64_t start_ns, int64_t end_ns)
+{
+    if (end_ns <= timeline->from_ns || start_ns >= timeline->to_ns)
+        return true;
+    struct row *row = row_of(timeline, process_id, tid);
+    if (!row)
+        return false;
+    const int64_t from_ns = start_ns > timeline->from_ns ? start_ns : timeline->from_ns;
+    const int64_t to_ns = end_ns < timeline->to_ns ? end_ns : timeline->to_ns;
+    const size_t letter = letter_of(category);
+    timeline->calls++;
+    row->total_ns += to_ns - from_ns;
+    int c = (int)((double)(from_ns - timeline->from_ns) / (double)(timeline->to_ns - timeline->from_ns) *
+                  timeline->columns);
+    for (c = c > 0 ? c - 1 : 0; c < timeline->columns; c++) {
+        const int64_t begin = column_ns(timeline, c), end = column_ns(timeline, c + 1);
+        if (begin >= to_ns)
+            break;
+        const int64_t ns = (to_ns < end ? to_ns : end) - (from_ns > begin ? from_ns : begin);
+        if (ns >= 0 && from_ns < end)
+            row->ns[(size_t)c * LETTERS + letter] += ns > 0 ? ns : 1; /* a call of no length is seen, too */
+    }
+    return true;
+}
+
+static bool draw_call(struct timeline *timeline, const struct ct_stream_call *call)
+{
+    return draw(timeline, call->site->process_id, call->site->tid, call->site->category, call->start_ns,
+                call->id);
+}
+
+/* Calls in the order of return, until all that began in the window have: but for the long ones, which are
+ * asked for. */
+static int draw_calls(struct timeline *timeline, const struct ct_series *series)
+{
+    struct ct_stream_call call;
+    bool good = true;
+    int error = SQLITE_OK;
+    for (int pass = 0; pass < 2 && good && error == SQLITE_OK; pass++) {
+        struct ct_stream_choice choice = timeline->choice;
+        const int64_t until_ns = timeline->to_ns + CT_STREAM_LONG_NS;
+        choice.from_ns = pass == 0 ? timeline->from_ns : until_ns + 1;
+        choice.to_ns = pass == 0 ? until_ns : INT64_MAX;
+        struct ct_stream *stream = ct_stream_open(timeline->connection, series, &choice);
+        if (!stream)
+            return EXIT_FAILURE;
+        while (good && (pass == 0 ? ct_stream_next(stream, &call)
+                                  : ct_stream_next_long(stream, &call) && call.start_ns < timeline->to_ns))
+            good = draw_call(timeline, &call);
+        error = ct_stream_error(stream);
+        ct_stream_close(stream);
+    }
+    if (!good)
+        return ct_fail(EXIT_FAILURE,
+                       "timeline: out of memory, or more than %d threads: --pid chooses a process", ROWS_MAX);
+    return error == SQLITE_OK
+               ? EXIT_SUCCESS
+               : ct_fail(EXIT_FAILURE, "timeline: cannot read the trace: %s", sqlite3_errstr(error));
+}
+
+/* Those that have not returned go on to the end of their process, or as far as is known. */
+static bool draw_open_calls(struct timeline *timeline)
+{
+    sqlite3_stmt *rows = NULL;
+    bool good = sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_open_calls, -1, &rows,
+                                   NULL) == SQLITE_OK;
+    if (good)
+        sqlite3_bind_int64(rows, 1, timeline->choice.pid);
+    while (good && sqlite3_step(rows) == SQLITE_ROW) {
+        const char *category = (const char *)sqlite3_column_text(rows, 2);
+        const int64_t end_ns = sqlite3_column_type(rows, 4) == SQLITE_INTEGER ? sqlite3_column_int64(rows, 4)
+                                                                              : timeline->extent.end_ns;
+        good = draw(timeline, sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1),
+                    category ? category : "other", sqlite3_column_int64(rows, 3), end_ns);
+    }
+    sqlite3_finalize(rows);
+    return good;
+}
+
+/* ---- printing ---- */
+
+static bool colours_wanted(const struct timeline *timeline)
+{
+    if (timeline->colour && strcmp(timeline->colour, "auto") != 0)
+        return strcmp(timeline->colour, "always") == 0;
+    const char *never = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(never && *never) && !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+/* The category that took most of the column: a capital when calls took half of it, small when less. */
+static void print_columns(struct timeline *timeline, const struct row *row, bool colours)
+{
+    size_t shown = LETTERS;
+    for (int c = 0; c < timeline->columns; c++) {
+        const int64_t *ns = &row->ns[(size_t)c * LETTERS],
+                      length = column_ns(timeline, c + 1) - column_ns(timeline, c);
+        size_t most = 0;
+        int64_t sum = 0;
+        for (size_t i = 0; i < LETTERS; i++) {
+            sum += ns[i];
+            most = ns[i] > ns[most] ? i : most;
+        }
+        const size_t letter = sum > 0 ? most : LETTERS;
+        if (sum > 0)
+            timeline->used[most] = true;
+        if (colours && letter != shown)
+            printf("\033[%sm", letter < LETTERS ? letters[letter].colour : "0");
+        shown = letter;
+        const bool half = 2 * sum >= length;
+        const char sign = letter == LETTERS ? '.' : letters[letter].letter;
+        putchar(half || sign < 'A' || sign > 'Z' ? sign : (char)(sign - 'A' + 'a'));
+    }
+    puts(colours ? "\033[0m" : "");
+}
+
+/* At most so many characters, an ellipsis where the text is cut, spaces up to `padded` of them. */
+static void print_label(const char *text, int most, int padded)
+{
+    char *label = ct_printable(text, strlen(text));
+    const int width = ct_text_width(label ? label : "");
+    if (width > most)
+        printf("%.*s…", ct_text_bytes(label, most - 1), label);
+    else
+        printf("%s%*s", label ? label : "", padded > width ? padded - width : 0, "");
+    free(label);
+}
+
+static void print_axis(const struct timeline *timeline)
+{
+    enum { TICK = 20 };
+    printf("%*s", timeline->label, "");
+    for (int c = 0; c < timeline->columns;) {
+        char text[64];
+        const int64_t ns = column_ns(timeline, c) - timeline->extent.begin_ns;
+        const int64_t window_ns = timeline->to_ns - timeline->from_ns;
+        const int decimals = window_ns > INT64_C(100000000000) ? 0
+                             : window_ns > 1000000000          ? 3
+                             : window_ns > 1000000             ? 6
+                                                               : 9;
+        const int length = snprintf(text, sizeof(text), "|%.*f s", decimals, (double)ns / 1e9);
+        if (c + length > timeline->columns)
+            break;
+        printf("%-*s", c + TICK <= timeline->columns ? TICK : 0, text);
+        c += TICK;
+    }
+    putchar('\n');
+}
+
+static void print_legend(const struct timeline *timeline, bool colours)
+{
+    int at = 0;
+    putchar('\n');
+    for (size_t i = 0; i < LETTERS; i++) {
+        if (!timeline->used[i])
+            continue;
+        const int length = (int)strlen(letters[i].category) + 4;
+        if (at > 0 && at + length > timeline->width) {
+            putchar('\n');
+            at = 0;
+        }
+        fputs(at > 0 ? "  " : "", stdout);
+        printf(colours ? "\033[%sm%c\033[0m %s" : "%.0s%c %s", letters[i].colour, letters[i].letter,
+               letters[i].category);
+        at += length;
+    }
+    puts("\n. no call; a small letter: calls took less than half of that time");
+}
+
+/* Processes by their start, their threads below them; of many threads those that spent most. */
+static int print_all(struct timeline *timeline)
+{
+    const bool colours = colours_wanted(timeline);
+    sqlite3_stmt *threads = NULL;
+    int64_t process_id = -1;
+    int shown = 0, left_out = 0;
+    if (sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_threads, -1, &threads, NULL) !=
+        SQLITE_OK)
+        return ct_fail(EXIT_FAILURE, "timeline: %s", sqlite3_errmsg(timeline->connection));
+    print_axis(timeline);
+    while (sqlite3_step(threads) == SQLITE_ROW) {
+        const struct row *row =
+            find_slot(timeline, sqlite3_column_int64(threads, 0), sqlite3_column_int64(threads, 3));
+        if (!row->ns)
+            continue;
+        if (shown >= ROWS_SHOWN && isatty(STDOUT_FILENO)) {
+            left_out++;
+            continue;
+        }
+        shown++;
+        if (row->process_id != process_id) {
+            process_id = row->process_id;
+            char pid[32];
+            const int bytes =
+                snprintf(pid, sizeof(pid), "%lld ", (long long)sqlite3_column_int64(threads, 1));
+            fputs(pid, stdout);
+            const char *command = (const char *)sqlite3_column_text(threads, 2);
+            print_label(command ? command : "", timeline->width - bytes, 0);
+            putchar('\n');
+        }
+        char label[64];
+        const char *name = (const char *)sqlite3_column_text(threads, 4);
+        snprintf(label, sizeof(label), "  %lld %s", (long long)row->tid, name ? name : "");
+        print_label(label, timeline->label - 1, timeline->label - 1);
+        putchar(' ');
+        print_columns(timeline, row, colours);
+    }
+    sqlite3_finalize(threads);
+    print_legend(timeline, colours);
+    if (left_out > 0)
+        printf("%d more threads made calls: --pid shows those of a process\n", left_out);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : ct_fail(EXIT_FAILURE, "timeline: cannot write the result");
+}
+
+static void choose_width(struct timeline *timeline)
+{
+    const int terminal = ct_terminal_width();
+    if (timeline->width == 0 && terminal > 0 && terminal < WIDTH_MIN)
+        ct_fail(0, "timeline: the terminal has %d columns: lines of %d are longer than it", terminal,
+                WIDTH_MIN);
+    if (timeline->width == 0)
+        timeline->width = terminal == 0 ? WIDTH_OTHERWISE : terminal < WIDTH_MIN ? WIDTH_MIN : terminal;
+    timeline->label = timeline->width < 80 ? 16 : 26;
+    timeline->columns = timeline->width - timeline->label;
+}
+
+static int run(struct timeline *timeline)
+{
+    struct ct_series series;
+    timeline->connection = ct_trace_open(&timeline->common, &series);
+    if (!timeline->connection)
+        return EXIT_FAILURE;
+    int status = EXIT_SUCCESS;
+    if (!ct_trace_extent(timeline->connection, &timeline->extent)) {
+        ct_fail(0, "timeline: the trace holds no call yet");
+    } else if ((status = take_window(timeline)) == EXIT_SUCCESS) {
+        choose_width(timeline);
+        status = draw_calls(timeline, &series);
+        if (status == EXIT_SUCCESS && !draw_open_calls(timeline))
+            status = ct_fail(EXIT_FAILURE, "timeline: %s", sqlite3_errmsg(timeline->connection));
+        if (status == EXIT_SUCCESS && timeline->calls == 0)
+            status = ct_fail(EXIT_FAILURE, "timeline: no call there: the trace lasts %.3f seconds",
+                             (double)(timeline->extent.end_ns - timeline->extent.begin_ns) / 1e9);
+        if (status == EXIT_SUCCESS)
+            status = print_all(timeline);
+    }
+    for (size_t i = 0; timeline->rows && i <= timeline->mask; i++)
+        free(timeline->rows[i].ns);
+    free(timeline->rows);
+    sqlite3_close(timeline->connection);
+    return status;
+}
+
+int ct_timeline(int argc, char **argv)
+{
+    static const char help[] =
+        "Usage: cudatrace timeline [--db FILE] [--session NAME] [--shm-dir DIR] [--pid PID]\n"
+        "                          [--from T] [--to T] [--around CALL] [--layers LIST]\n"
+        "                          [--width N] [--color WHEN]\n"
+        "\n"
+        "Draws what each thread did when: a line for each, time to the right, a letter for the\n"
+        "category of calls that took most of that time.\n"
+        "\n"
+        "  --db FILE       the trace (default: ./trace.db)\n"
+        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
+        "  --pid PID       of this process alone (default: all)\n"
+        "  --from T        from T on, and\n"
+        "  --to T          up to T: seconds since the trace began (12.5, 350ms), before its end\n"
+        "                  (-10s), of the day (14:03:02), or as in the database (@NANOSECONDS)\n"
+        "  --around CALL   a call, by its call_id, and a little before and after it\n"
+        "  --layers LIST   of these layers: driver, runtime, ioctl, nvtx, or all (default: driver)\n"
+        "  --width N       columns (default: the terminal's, or 100)\n"
+        "  --color WHEN    auto, always or never (default: auto, on a terminal)\n";
+    static const struct option known[] = {
+        { "pid", required_argument, NULL, 'p' },    { "from", required_argument, NULL, 'F' },
+        { "to", required_argument, NULL, 'T' },     { "around", required_argument, NULL, 'a' },
+        { "layers", required_argument, NULL, 'l' }, { "width", required_argument, NULL, 'w' },
+        { "color", required_argument, NULL, 'C' },  { 0 }
+    };
+    struct timeline timeline = { .choice = { .selection = ct_selection_everything() } };
+    ct_selection_set_layers(&timeline.choice.selection, "driver");
+    bool done;
+    int status;
+    const int first =
+        ct_options_parse(argc, argv, known, help, &timeline.common, on_option, &timeline, &done, &status);
+    if (done)
+        return status;
+    if (first != argc)
+        return ct_fail(EXIT_USAGE, "timeline: unknown argument '%s' (see cudatrace timeline --help)",
+                       argv[first]);
+    return run(&timeline);
+}
