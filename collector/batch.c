@@ -300,6 +300,7 @@ void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *re
 void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report)
 {
+    report->looked_ns = collection->looked_ns;
     if (!collection->quiet)
         atomic_store_explicit(&collection->control->sleeping, 0, memory_order_relaxed);
     collection->next_file |= request->next_file;

@@ -58,6 +58,7 @@ struct ct_report {
     uint32_t held_count; /* beyond CT_HELD_MAX: it may be anybody's */
     uint64_t rows;                      /* stored */
     uint64_t flushed_ns;                /* all that returned before is stored; 0 when rows were left over */
+    uint64_t looked_ns;                 /* all processes that were there then were in it */
     bool more;                          /* the batch was full: rows that could be stored were left */
     bool backlog;                       /* published calls wait, if only because they are too young */
     bool expiring;                      /* calls wait to be taken away */

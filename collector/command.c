@@ -286,7 +286,7 @@ void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
     char text[ANSWER_BYTES];
     snprintf(text, sizeof(text), "error %s\n", error ? error : "");
     for (struct client *client = commands->clients; client; client = client->next) {
-        if (client->flush_ns == 0 || (!error && client->flush_ns > flushed_ns) ||
+        if (client->flush_ns == 0 || client->flush_ns > flushed_ns ||
             (!error && held && held(client->uid, data)))
             continue;
         client->flush_ns = 0;

@@ -44,8 +44,9 @@ struct ct_command_handler {
 /* Listens on the socket at `path`, which it takes over if nobody serves it. 0 or a libuv error. */
 int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_command_handler *handler,
                        struct ct_commands **commands);
-/* Answers the flushes up to `flushed_ns`; all of them, with the error, when there is one. `held` says of
- * which users calls were left over: theirs wait on. A user waits for his own calls, and so never for another
+/* Answers the flushes that were asked for up to `flushed_ns`, with the error when there is one: those that the
+ * failed batch could not know of wait for the next. `held` says of which users calls were left over: theirs
+ * wait on. A user waits for his own calls, and so never for another
  * who has more than his share. */
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
                          bool (*held)(uint32_t uid, const void *data), const void *data, const char *error);

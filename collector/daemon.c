@@ -266,7 +266,8 @@ static void on_batch(const struct ct_report *report, void *data)
                (unsigned long long)report->batches_total, (unsigned long long)report->rows,
                report->processes);
     CT_TEST_POINT("daemon.answering");
-    ct_commands_flushed(daemon->commands, report->flushed_ns, holds, report, failed ? report->error : NULL);
+    ct_commands_flushed(daemon->commands, failed ? report->looked_ns : report->flushed_ns, holds, report,
+                        failed ? report->error : NULL);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
     daemon->batch_ms = now_ms;
     if (daemon->stopping)

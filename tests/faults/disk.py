@@ -67,6 +67,13 @@ def check_whole(s, lost=0):
     equal(s.rows("PRAGMA foreign_key_check"), [], "foreign_key_check")
 
 
+def look_between_batches(s):
+    """The status and the calls stored at one moment; None if a batch came in between: it is tried again every second, and a part
+    of it may fit."""
+    now, stored = s.status(), s.value("SELECT ifnull(sum(stored), 0) FROM totals")
+    return (now, stored) if s.status()["batches"] == now["batches"] else None
+
+
 def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
     """Programs run until the disk has failed, and it is mended: what is said, and that nothing is missing after it."""
     fault, before = WANTED[name], log_lines(s)
@@ -83,9 +90,9 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
     else:
         equal((done.returncode, done.stderr.count("\n")), (1, 1), f"status and lines of {done.stderr!r}")
         check(fault.says in done.stderr, "flush said", done.stderr, "and not", fault.says)
-        now = s.status()
+        now, stored = wait_for("no batch between two looks", lambda: look_between_batches(s))
         check(fault.says in now["state"], "status says", now)
-        missing = sum(s.truth().values()) - s.value("SELECT ifnull(sum(stored), 0) FROM totals")
+        missing = sum(s.truth().values()) - stored
         check(missing > 0 and int(now["waiting"]) == missing, missing, "calls are missing; status says", now)
         check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", now["since"]), "since", now)
         run_program(s)

@@ -49,6 +49,7 @@ static uint64_t flushed_by(struct ct_collection *collection)
     struct ct_report report = { 0 };
     ct_batch_make(collection, &(struct ct_request){ .flush_ns = 1 }, &report);
     expect(report.error, report.error[0] == '\0');
+    expect("what was there at the last look was in it", report.looked_ns == collection->looked_ns);
     return report.flushed_ns;
 }
 
