@@ -1,22 +1,27 @@
 -- What the formats of `cudatrace export` ask besides the calls.
 
 -- A process has its pid, unless another one of the trace has it, too: then a number that no pid can be.
--- name: chrome_processes
-SELECT process_id,
+-- name: processes
+SELECT process_id, pid,
        iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id) AS track,
        cmdline || ' (' || pid || ', ' || state || ')' AS name
   FROM processes
  WHERE ?1 = 0 OR pid = ?1
  ORDER BY started_ns;
 
--- name: chrome_threads
-SELECT process_id, tid, max(name) AS name
+-- name: threads
+WITH process AS (
+    SELECT process_id, pid, iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id) AS track
+      FROM processes
+)
+SELECT process_id, tid, max(threads.name) AS name, track
   FROM threads
- WHERE ?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1)
+  JOIN process USING (process_id)
+ WHERE ?1 = 0 OR pid = ?1
  GROUP BY process_id, tid;
 
 -- Device memory that each process holds, each time that it changes.
--- name: chrome_memory
+-- name: memory
 WITH piece AS (
     SELECT process_id, allocated_ns, freed_ns, bytes
       FROM allocations

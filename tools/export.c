@@ -12,8 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct ct_export_format *const formats[] = { &ct_export_chrome, &ct_export_jsonl,
-                                                          &ct_export_csv };
+static const struct ct_export_format *const formats[] = {
+    &ct_export_chrome, &ct_export_perfetto, &ct_export_jsonl, &ct_export_csv, &ct_export_nsys,
+};
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]), BUFFER_BYTES = 1 << 20, CALLS_BETWEEN_LOOKS = 4096 };
 
 struct export_options {
@@ -31,7 +32,7 @@ static bool take_format(const char *value, struct export_options *options)
             return true;
         }
     }
-    ct_fail(EXIT_USAGE, "export: --format %s: wants chrome, jsonl or csv", value);
+    ct_fail(EXIT_USAGE, "export: --format %s: wants chrome, perfetto, jsonl, csv or nsys", value);
     return false;
 }
 
@@ -124,7 +125,72 @@ static void end_progress(const struct progress *progress)
         fputs("\r\033[K", stderr);
 }
 
-/* ---- details ---- */
+/* ---- what formats share ---- */
+
+static int compare_processes(const void *a, const void *b)
+{
+    const struct ct_export_process *x = a, *y = b;
+    return (x->process_id > y->process_id) - (x->process_id < y->process_id);
+}
+
+const struct ct_export_process *ct_export_process(const struct ct_export *to, int64_t process_id)
+{
+    static char nothing[] = "";
+    static const struct ct_export_process none = { .name = nothing };
+    const struct ct_export_process wanted = { .process_id = process_id };
+    const struct ct_export_process *found =
+        to->process_count
+            ? bsearch(&wanted, to->process, to->process_count, sizeof(wanted), compare_processes)
+            : NULL;
+    return found ? found : &none;
+}
+
+/* SQLITE_OK, or why they could not be read. */
+static int load_processes(struct ct_export *to)
+{
+    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_processes);
+    int rc = rows ? SQLITE_OK : sqlite3_errcode(to->connection);
+    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(rows, 3);
+        struct ct_export_process *process = realloc(to->process, (to->process_count + 1) * sizeof(*process));
+        char *copy = strdup(name ? name : "");
+        if (process)
+            to->process = process;
+        if (!process || !copy) {
+            free(copy);
+            rc = SQLITE_NOMEM;
+            break;
+        }
+        to->process[to->process_count++] = (struct ct_export_process){
+            .process_id = sqlite3_column_int64(rows, 0),
+            .pid = sqlite3_column_int64(rows, 1),
+            .track = sqlite3_column_int64(rows, 2),
+            .name = copy,
+        };
+    }
+    sqlite3_finalize(rows);
+    if (to->process_count)
+        qsort(to->process, to->process_count, sizeof(*to->process), compare_processes);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static void free_processes(struct ct_export *to)
+{
+    for (size_t i = 0; i < to->process_count; i++)
+        free(to->process[i].name);
+    free(to->process);
+}
+
+sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql)
+{
+    sqlite3_stmt *rows = NULL;
+    if (sqlite3_prepare_v2(to->connection, sql, -1, &rows, NULL) != SQLITE_OK)
+        return NULL;
+    sqlite3_bind_int64(rows, 1, to->choice.pid);
+    sqlite3_bind_int64(rows, 2, to->choice.from_ns);
+    sqlite3_bind_int64(rows, 3, to->choice.to_ns);
+    return rows;
+}
 
 int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, const char *before)
 {
@@ -181,6 +247,7 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     to->to = options->output ? open_output(options->output, unfinished, sizeof(unfinished)) : stdout;
     if (!to->to)
         return ct_fail(EXIT_FAILURE, "export: cannot write '%s': %s", unfinished, strerror(errno));
+    to->path = options->output ? unfinished : NULL;
     setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
     errno = 0;
     bool good = stream_all(to, options->format);
@@ -212,10 +279,13 @@ static int run_export(struct export_options *options)
     status = take_window(options, &to.extent);
     to.choice = options->choice;
     to.stream = status == EXIT_SUCCESS ? ct_stream_open(to.connection, &series, &to.choice) : NULL;
-    if (to.stream)
-        status = write_all(&to, options);
-    else if (status == EXIT_SUCCESS)
+    if (!to.stream && status == EXIT_SUCCESS)
         status = EXIT_FAILURE;
+    if (to.stream && load_processes(&to) != SQLITE_OK)
+        status = ct_fail(EXIT_FAILURE, "export: cannot read the trace: %s", sqlite3_errmsg(to.connection));
+    if (to.stream && status == EXIT_SUCCESS)
+        status = write_all(&to, options);
+    free_processes(&to);
     ct_stream_close(to.stream);
     sqlite3_close(to.connection);
     return status;
@@ -230,10 +300,13 @@ int ct_export(int argc, char **argv)
         "\n"
         "The calls of a trace, as other programs read them:\n"
         "\n"
-        "  chrome  JSON for Perfetto (ui.perfetto.dev) and Chrome's chrome://tracing: threads,\n"
-        "          from runtime calls arrows to their driver calls, memory that is held\n"
-        "  jsonl   a line of JSON when a call begins and one when it returns, in that order\n"
-        "  csv     a line for each call\n"
+        "  chrome    JSON for Perfetto (ui.perfetto.dev) and Chrome's chrome://tracing: threads,\n"
+        "            from runtime calls arrows to their driver calls, memory that is held\n"
+        "  perfetto  the same in Perfetto's own format, which is a third as large\n"
+        "  jsonl     a line of JSON when a call begins and one when it returns, in that order\n"
+        "  csv       a line for each call\n"
+        "  nsys      a SQLite file with the tables of Nsight Systems' exports, for `nsys stats`\n"
+        "            and scripts that read them\n"
         "\n"
         "  --db FILE       the trace (default: ./trace.db)\n"
         "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
@@ -260,5 +333,8 @@ int ct_export(int argc, char **argv)
     if (first != argc)
         return ct_fail(EXIT_USAGE, "export: unknown argument '%s' (see cudatrace export --help)",
                        argv[first]);
+    if (options.format->is_file && !options.output)
+        return ct_fail(EXIT_USAGE, "export: --format %s: is a database, and wants --output FILE",
+                       options.format->name);
     return run_export(&options);
 }

@@ -1,29 +1,45 @@
-/* What the formats of `cudatrace export` share: export.c calls them, export_jsonl.c, export_chrome.c and
- * export_csv.c are them. */
+/* What the formats of `cudatrace export` share: export.c calls them, the others are them. */
 #ifndef CT_EXPORT_H
 #define CT_EXPORT_H
 
 #include "stream.h"
+
+struct ct_export_process {
+    int64_t process_id, pid;
+    int64_t track; /* its pid, unless another process of the trace has it: then a number that none can be */
+    char *name;
+};
 
 struct ct_export {
     struct ct_stream *stream;
     sqlite3 *connection;
     struct ct_stream_choice choice;
     struct ct_extent extent;
+    struct ct_export_process *process; /* by process_id */
+    size_t process_count;
     FILE *to;
-    void *state; /* the format's own */
+    const char *path; /* where that is, for a format that `is_file` */
+    void *state;      /* the format's own */
 };
 
 /* A format; all of it but `call` may be NULL. False when it cannot go on, for want of memory or by an error
  * of SQLite. */
 struct ct_export_format {
-    const char *name, *summary;
+    const char *name;
+    bool is_file; /* it cannot be a stream: it opens what --output names itself */
     bool (*begin)(struct ct_export *);
     bool (*call)(struct ct_export *, const struct ct_stream_call *); /* in the order of return */
     bool (*end)(struct ct_export *);
     void (*finish)(struct ct_export *); /* frees its state; always called */
 };
-extern const struct ct_export_format ct_export_jsonl, ct_export_chrome, ct_export_csv;
+extern const struct ct_export_format ct_export_chrome, ct_export_perfetto, ct_export_jsonl, ct_export_csv,
+    ct_export_nsys;
+
+/* The process of a call; never NULL. */
+const struct ct_export_process *ct_export_process(const struct ct_export *to, int64_t process_id);
+/* A query of schema/exports.sql with what is streamed bound; the caller finalizes it. NULL after SQLite
+ * failed. */
+sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql);
 
 /* {"a":1,…}: what the call's row of details has, without the braces, each member behind `before` and then
  * commas; the number of members. */

@@ -1,5 +1,10 @@
 # Sourced by quickstart, check and bench: makes sure of Debian packages, as root or with sudo, and says what it does.
 
+# What building all of it takes.
+# shellcheck disable=SC2034
+build_packages=(gcc libc6-dev binutils pkg-config meson ninja-build python3 libuv1-dev libsqlite3-dev libiberty-dev
+    libprotobuf-c-dev protobuf-c-compiler libncurses-dev)
+
 say() { printf '\n== %s\n' "$*"; }
 
 # Installs the packages that are missing; with none missing it needs neither root nor a network.

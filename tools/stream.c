@@ -2,6 +2,7 @@
 
 #include "schema_sql.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,11 @@ struct file {
     bool has_long;
 };
 
+struct thread {
+    int64_t process_id, tid;
+    uint32_t number;
+};
+
 struct ct_stream {
     sqlite3 *connection;
     struct ct_stream_choice choice;
@@ -28,6 +34,8 @@ struct ct_stream {
         struct names *next;
         char text[];
     } * names;
+    void *threads; /* tsearch(3)'s, of struct thread */
+    uint32_t thread_count;
     int error;
 };
 
@@ -101,6 +109,47 @@ static bool is_wanted(const struct ct_stream *stream, const struct ct_site *site
            (layer == CT_LAYER_COUNT || ct_selection_takes(&stream->choice.selection, layer, site->name));
 }
 
+static int compare_threads(const void *a, const void *b)
+{
+    const struct thread *x = a, *y = b;
+    if (x->process_id != y->process_id)
+        return x->process_id < y->process_id ? -1 : 1;
+    return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+/* The same in all files, each of which has ids of its own. */
+static uint32_t thread_number(struct ct_stream *stream, int64_t process_id, int64_t tid)
+{
+    struct thread *thread = malloc(sizeof(*thread));
+    if (thread)
+        *thread = (struct thread){ .process_id = process_id, .tid = tid, .number = stream->thread_count };
+    struct thread **found = thread ? tsearch(thread, &stream->threads, compare_threads) : NULL;
+    if (!found) {
+        free(thread);
+        stream->error = SQLITE_NOMEM;
+        return 0;
+    }
+    if (*found == thread)
+        stream->thread_count++;
+    else
+        free(thread);
+    return (*found)->number;
+}
+
+uint32_t ct_stream_threads(const struct ct_stream *stream)
+{
+    return stream->thread_count;
+}
+
+static enum ct_site_kind kind_of(const struct ct_site *site)
+{
+    if (strcmp(site->layer, "nvtx") != 0)
+        return CT_SITE_CALL;
+    if (strcmp(site->name, "nvtxMark") == 0)
+        return CT_SITE_MARK;
+    return strcmp(site->name, "nvtxRangeStart") == 0 ? CT_SITE_START : CT_SITE_PUSH;
+}
+
 static bool load_sites(struct ct_stream *stream, uint32_t number)
 {
     struct file *file = &stream->file[number];
@@ -125,7 +174,11 @@ static bool load_sites(struct ct_stream *stream, uint32_t number)
             .status_name = keep(stream, sqlite3_column_text(rows, 9)),
             .file = number,
         };
-        site->wanted = site->layer && site->name && site->category && is_wanted(stream, site);
+        site->thread = thread_number(stream, site->process_id, site->tid);
+        if (!site->layer || !site->name || !site->category)
+            continue;
+        site->kind = kind_of(site);
+        site->wanted = is_wanted(stream, site);
     }
     if (stream->error == SQLITE_OK && rc != SQLITE_DONE)
         stream->error = rc;
@@ -169,6 +222,7 @@ void ct_stream_close(struct ct_stream *stream)
         next = name->next;
         free(name);
     }
+    tdestroy(stream->threads, free);
     sqlite3_exec(stream->connection, "COMMIT", NULL, NULL, NULL);
     free(stream);
 }

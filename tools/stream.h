@@ -11,12 +11,18 @@
 
 #include <sqlite3.h>
 
+/* What a thread calls lies one inside of the other, and so do ranges that it pushes; what it starts may end
+ * wherever, even in another thread, and a mark has no length. */
+enum ct_site_kind { CT_SITE_CALL, CT_SITE_PUSH, CT_SITE_START, CT_SITE_MARK };
+
 struct ct_site {
     int64_t process_id, pid, tid;
     const char *layer, *name, *category, *status_name; /* status_name: NULL for a code that is not known */
+    enum ct_site_kind kind;
     int32_t depth, status;
     bool wanted;
-    uint32_t file; /* in which it is, 0 being the newest */
+    uint32_t thread; /* of all threads of the stream, from 0: ct_stream_threads() */
+    uint32_t file;   /* in which it is, 0 being the newest */
 };
 
 struct ct_stream_call {
@@ -39,6 +45,8 @@ struct ct_stream;
 struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *series,
                                  const struct ct_stream_choice *choice);
 void ct_stream_close(struct ct_stream *stream);
+/* How many threads have calls in it; those of a process have numbers of their own. */
+uint32_t ct_stream_threads(const struct ct_stream *stream);
 
 /* The next call; false at the end, or after an error. */
 bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call);

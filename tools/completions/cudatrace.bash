@@ -54,7 +54,7 @@ _cudatrace_value()
     --shm-dir) _cudatrace_folders ;;
     --format)
         if [[ ${COMP_WORDS[1]} == export ]]; then
-            _cudatrace_words 'chrome jsonl csv'
+            _cudatrace_words 'chrome perfetto jsonl csv nsys'
         else
             _cudatrace_words 'text csv json markdown'
         fi

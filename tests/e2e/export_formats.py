@@ -1,0 +1,266 @@
+"""cudatrace export to perfetto and nsys: a decoder of others reads the one, SQL as people write it for Nsight Systems asks the
+other, and both say what the trace says. Ranges that were started and marks, which lie across the others, in all formats."""
+import collections
+import json
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+
+from cudatrace_test import CUDATRACE, HOOK, Session, WORKLOADS, check, equal, fifo
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+FIXTURE = SOURCE / "tests" / "fixtures" / "h200-training.db.xz"
+INCREMENTAL_STATE_CLEARED = 1
+
+
+def export(s, form, *options):
+    path = s.dir / f"out.{form}"
+    s.run(CUDATRACE, "export", "--db", s.db, "--format", form, "--output", path, *options, preload=False)
+    check(not path.with_name(path.name + ".unfinished").exists(), "the unfinished file is there still")
+    return path
+
+
+# ---- perfetto ----
+
+def decode(path):
+    """The packets, [{field: [value]}], as protobuf's own decoder prints them."""
+    with open(path, "rb") as trace:
+        done = subprocess.run(["protoc", f"--proto_path={SOURCE / 'tools'}", "--decode=perfetto.Trace", "perfetto.proto"],
+                              stdin=trace, capture_output=True, text=True)
+    equal((done.returncode, done.stderr), (0, ""), "how the decoder ended")
+    root = message = collections.defaultdict(list)
+    around = []
+    for line in done.stdout.splitlines():
+        field, brace, value = line.strip().partition(" ")
+        if value == "{":
+            inner = collections.defaultdict(list)
+            message[field].append(inner)
+            around.append(message)
+            message = inner
+        elif field == "}":
+            message = around.pop()
+        else:
+            check(not re.fullmatch(r"\d+:?", field), "a field that the schema does not have", line)
+            message[field[:-1]].append(json.loads(value) if value[0] == '"' and "\\" not in value else value)
+    return root["packet"]
+
+
+def text(value):
+    """A string as protoc prints it, escapes and all."""
+    return value if '"' not in value[:1] else value[1:-1].encode().decode("unicode_escape").encode("latin-1").decode()
+
+
+def read_perfetto(path):
+    """What is in a trace, by tracks, with numbers turned into the names that they mean."""
+    names = {kind: {} for kind in ("event_categories", "event_names", "debug_annotation_names", "debug_annotation_string_values")}
+    tracks, events, clocks = {}, [], None
+    for number, packet in enumerate(decode(path)):
+        equal(packet["trusted_packet_sequence_id"], ["1"], "the sequence of a packet")
+        check((int(packet["sequence_flags"][0]) & INCREMENTAL_STATE_CLEARED != 0) == (number == 0), "where the state begins", packet)
+        for data in packet["interned_data"]:
+            for kind, entries in data.items():
+                for entry in entries:
+                    check(entry["iid"][0] not in names[kind], "a number is given twice", kind, entry)
+                    names[kind][entry["iid"][0]] = text(entry["name"][0])
+        for snapshot in packet["clock_snapshot"]:
+            clocks = {int(c["clock_id"][0]): int(c["timestamp"][0]) for c in snapshot["clocks"]}
+            equal((snapshot["primary_trace_clock"], packet["trace_packet_defaults"][0]["timestamp_clock_id"]),
+                  (["BUILTIN_CLOCK_MONOTONIC"], ["3"]), "the clock of all times")
+        for track in packet["track_descriptor"]:
+            check(track["uuid"][0] not in tracks, "a track is there twice", track)
+            tracks[track["uuid"][0]] = track
+        for event in packet["track_event"]:
+            check(event["track_uuid"][0] in tracks, "an event on a track that nothing described", event)
+            said = {names["debug_annotation_names"][a["name_iid"][0]]:
+                    int(a["int_value"][0]) if "int_value" in a else
+                    names["debug_annotation_string_values"][a["string_value_iid"][0]] if "string_value_iid" in a else
+                    text(a["string_value"][0]) if "string_value" in a else a["bool_value"][0] == "true"
+                    for a in event["debug_annotations"]}
+            name = names["event_names"][event["name_iid"][0]] if "name_iid" in event else text((event["name"] or [""])[0])
+            events.append({"at": int(packet["timestamp"][0]), "type": event["type"][0], "track": event["track_uuid"][0], "name": name,
+                           "categories": [names["event_categories"][c] for c in event["category_iids"]], "said": said,
+                           "flows": event["flow_ids"], "value": event["counter_value"]})
+    return clocks, tracks, events
+
+
+def slices(events):
+    """[(begin, end)] of all slices, one inside of the other on each track; and those that do not end."""
+    open_slices, whole = collections.defaultdict(list), []
+    for event in sorted(events, key=lambda e: e["at"]):  # which keeps the order of what happens at once, as its readers do
+        stack = open_slices[event["track"]]
+        if event["type"] == "TYPE_SLICE_BEGIN":
+            stack.append(event)
+        elif event["type"] == "TYPE_SLICE_END":
+            check(stack, "a slice ends that did not begin", event)
+            whole.append((stack.pop(), event))
+    return whole, [e for stack in open_slices.values() for e in stack]
+
+
+def check_perfetto(s, condition="1", options=()):
+    clocks, tracks, events = read_perfetto(export(s, "perfetto", *options))
+    begin_ns = s.value("SELECT min(started_ns) FROM processes")
+    equal(clocks[3], begin_ns, "the time of the snapshot")
+    equal(clocks[1] - clocks[3], int(s.value("SELECT value FROM meta WHERE key = 'realtime_offset_ns'")), "the time of day")
+    whole, still_open = slices(events)
+    marks = [(e, e) for e in events if e["type"] == "TYPE_INSTANT"]
+    wanted = {row[0]: row[1:] for row in s.rows(
+        f"SELECT call_id, pid, calls.tid, calls.start_ns, layer, calls.category, status, bytes, coalesce(ranges.message, calls.name), "
+        f"ranges.kind FROM calls LEFT JOIN ranges USING (call_id) WHERE {condition}")}
+    equal(sorted(b["said"]["call_id"] for b, _ in whole + marks), sorted(wanted), "calls")
+    across = []
+    for begin, end in whole + marks:
+        pid, tid, start_ns, layer, category, status, size, name, kind = wanted[begin["said"]["call_id"]]
+        equal((begin["at"], end["at"]), (start_ns, begin["said"]["call_id"]), "when a call is")
+        equal((begin["name"], begin["categories"], begin["said"].get("status", 0), begin["said"].get("bytes")),
+              (name, [layer, category], status, size), "what a call says")
+        track = tracks[begin["track"]]
+        equal(end["track"], begin["track"], "where a call ends")
+        if track["parent_uuid"]:
+            across.append((pid, tid, kind, start_ns, begin["said"]["call_id"]))
+            equal(tracks[track["parent_uuid"][0]]["process"][0]["pid"], [str(pid)], "whose range it is")
+        else:
+            equal((track["thread"][0]["pid"], track["thread"][0]["tid"]), ([str(pid)], [str(tid)]), "whose call it is")
+    # On tracks of their own lie ranges that were started, and what really begins in one that ends before it.
+    for pid, tid, kind, start_ns, end_ns in across:
+        check(kind == "start" or any(p == pid and t == tid and k != "start" and b <= start_ns < e < end_ns
+                                     for (p, t, b, *_, k), e in ((row, key) for key, row in wanted.items())), "lies across nothing", start_ns)
+    equal(sum(kind == "start" for _, _, kind, _, _ in across), sum(row[-1] == "start" for row in wanted.values()), "started ranges")
+    return tracks, events, whole, still_open
+
+
+# ---- Nsight Systems: what people ask of its files, in words of our own ----
+
+SUMMARY = """
+    SELECT strings.value, count(*), sum(api.end - api.start), min(api.end - api.start), max(api.end - api.start)
+      FROM CUPTI_ACTIVITY_KIND_RUNTIME AS api
+      LEFT JOIN StringIds AS strings ON strings.id = api.nameId
+     GROUP BY 1 ORDER BY 1"""
+CALLS = """
+    SELECT api.start, api.end - api.start, strings.value, api.returnValue, (api.globalTid >> 24) & 0xFFFFFF,
+           api.globalTid & 0xFFFFFF, api.eventClass, thread_strings.value
+      FROM CUPTI_ACTIVITY_KIND_RUNTIME AS api
+      LEFT JOIN StringIds AS strings ON strings.id = api.nameId
+      LEFT JOIN ThreadNames ON ThreadNames.globalTid = api.globalTid
+      LEFT JOIN StringIds AS thread_strings ON thread_strings.id = ThreadNames.nameId
+     ORDER BY api.start, api.end DESC"""
+RANGES = """
+    SELECT coalesce(domain.text || ':', '') || coalesce(strings.value, range.text, ''), range.eventType, range.start, range.end
+      FROM NVTX_EVENTS AS range
+      LEFT JOIN NVTX_EVENTS AS domain ON domain.eventType = 75 AND domain.domainId = range.domainId
+                                     AND (range.globalTid & 0xFFFFFF000000) = (domain.globalTid & 0xFFFFFF000000)
+      LEFT JOIN StringIds AS strings ON strings.id = range.textId
+     WHERE range.eventType IN (34, 59, 60)
+     ORDER BY range.start, range.end DESC, 1"""
+
+
+def outermost(s):
+    """Calls of the runtime and the driver that no other such call made."""
+    ends, found = collections.defaultdict(list), []
+    for row in s.rows("SELECT start_ns, call_id, calls.name, status, pid, tid, layer, threads.name, process_id FROM calls "
+                      "LEFT JOIN (SELECT process_id, tid, max(name) AS name FROM threads GROUP BY process_id, tid) AS threads "
+                      "USING (process_id, tid) WHERE layer IN ('driver', 'runtime') ORDER BY start_ns, depth"):
+        thread = row[8], row[5]
+        if row[1] > max(ends[thread], default=0):
+            found.append(row[:8])
+            ends[thread].append(row[1])
+    return found
+
+
+def check_nsys(s):
+    path = export(s, "nsys")
+    asked = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    equal(asked.execute("PRAGMA integrity_check").fetchone()[0], "ok", "integrity_check")
+    equal(asked.execute("PRAGMA foreign_key_check").fetchall(), [], "foreign_key_check")
+    begin_ns = s.value("SELECT min(started_ns) FROM processes")
+    calls = outermost(s)
+    equal(asked.execute(CALLS).fetchall(),
+          [(start - begin_ns, end - start, name, status, pid, tid, {"runtime": 0, "driver": 1}[layer], thread)
+           for start, end, name, status, pid, tid, layer, thread in sorted(calls, key=lambda c: (c[0], -c[1]))], "calls")
+    sums = collections.defaultdict(list)
+    for start, end, name, *_ in calls:
+        sums[name].append(end - start)
+    equal(asked.execute(SUMMARY).fetchall(),
+          [(name, len(spans), sum(spans), min(spans), max(spans)) for name, spans in sorted(sums.items())], "sums")
+    equal(len({row[0] for row in asked.execute("SELECT correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME")}), len(calls), "correlations")
+    equal(asked.execute(RANGES).fetchall(),
+          s.rows(f"SELECT ifnull(domain || ':', '') || ifnull(message, ''), CASE kind WHEN 'push' THEN 59 WHEN 'start' THEN 60 ELSE 34 "
+                 f"END, start_ns - {begin_ns}, iif(kind = 'mark', NULL, end_ns - {begin_ns}) FROM ranges "
+                 f"ORDER BY 3, 4 DESC, 1"), "ranges")
+    equal(asked.execute("SELECT strings.value, count(*), sum(end - start) FROM OSRT_API JOIN StringIds AS strings ON id = nameId "
+                        "GROUP BY 1 ORDER BY 1").fetchall(),
+          s.rows("SELECT name, count(*), sum(duration_ns) FROM calls WHERE layer = 'ioctl' GROUP BY name ORDER BY name"), "ioctls")
+    equal(sorted(asked.execute("SELECT pid, globalPid >> 24 & 0xFFFFFF FROM PROCESSES").fetchall()),
+          sorted((pid, pid) for pid, in s.rows("SELECT pid FROM processes")), "processes")
+    # What happens on the GPU is not in the trace, and not in the file.
+    equal(asked.execute("SELECT name FROM sqlite_master WHERE name LIKE 'CUPTI%' ORDER BY 1").fetchall(),
+          [("CUPTI_ACTIVITY_KIND_RUNTIME",)], "tables of CUPTI")
+    asked.close()
+    # Where Nsight Systems is installed, its own reports.
+    nsys = os.environ.get("CUDATRACE_NSYS", shutil.which("nsys"))
+    if nsys:
+        copy = path.with_suffix(".sqlite")
+        path.rename(copy)
+        done = subprocess.run([nsys, "stats", "--format", "csv", "--quiet", "--report", "cudaapisum", copy], capture_output=True, text=True)
+        for name, spans in sums.items():
+            check(re.search(rf"^[\d.]+,{sum(spans)},{len(spans)},.*{name}", done.stdout, re.M), name, "is not in", done.stdout, done.stderr)
+
+
+# A real training: all layers, pushed ranges, memory, a thousand arrows.
+with Session() as s:
+    s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
+    tracks, events, whole, still_open = check_perfetto(s)
+    equal(still_open, [], "slices that do not end")
+    launches = {b["said"]["call_id"]: b["said"] for b, _ in whole if "kernel" in b["said"]}
+    equal({key: (d["kernel"], d["grid_x"], d["block_x"], d["stream"]) for key, d in launches.items()},
+          {row[0]: row[1:] for row in s.rows("SELECT call_id, kernel, grid_x, block_x, stream FROM launches WHERE kernel IS NOT NULL")},
+          "kernels and grids")
+    pid, cmdline = s.rows("SELECT pid, cmdline FROM processes")[0]
+    equal([t["process"][0]["process_name"][0] for t in tracks.values() if t["process"]], [f"{cmdline} ({pid}, exited)"], "processes")
+    equal({(t["thread"][0]["tid"][0], t["thread"][0]["thread_name"][0]) for t in tracks.values() if t["thread"]},
+          {(str(tid), name) for tid, name in s.rows("SELECT tid, name FROM threads")}, "threads")
+    held = [int(e["value"][0]) for e in events if e["type"] == "TYPE_COUNTER"]
+    equal(max(held), s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, "
+                             "bytes FROM allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE "
+                             "kind = 'device' AND freed_ns IS NOT NULL))"), "the peak of memory")
+    # From each runtime call through the driver calls inside of it.
+    by_id = {b["said"]["call_id"]: (b, e) for b, e in whole}
+    joined = 0
+    for begin, end in whole:
+        for flow in begin["flows"]:
+            outer_begin, outer_end = by_id[int(flow)]
+            check(outer_begin["categories"][0] == "runtime" and outer_begin["track"] == begin["track"] and
+                  outer_begin["at"] <= begin["at"] and end["at"] <= outer_end["at"], "an arrow from elsewhere", begin)
+            joined += begin is not outer_begin
+    check(joined > 1000, "hardly an arrow", joined)
+    check_perfetto(s, "layer = 'driver'", ("--layers", "driver"))
+    check_nsys(s)
+    done = s.run(CUDATRACE, "export", "--db", s.db, "--format", "nsys", preload=False, status=2)
+    check("wants --output" in done.stderr, "without --output", done.stderr)
+
+# Ranges that lie across each other, of several threads, with names of all kinds; more processes than one.
+with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
+    s.start_daemon()
+    for what in ("nest", "cross", "domains", "threads"):
+        s.run(WORKLOADS / "ranges", "--do", what, env={"NVTX_INJECTION64_PATH": HOOK})
+    stuck = s.start(WORKLOADS / "hang", "--calls", 10, stdout=subprocess.DEVNULL,
+                    env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release})
+    with open(inside, "rb") as notice:
+        notice.read(1)
+    s.flush()
+    equal(s.rows("SELECT DISTINCT kind FROM ranges ORDER BY kind"), [("mark",), ("push",), ("start",)], "kinds of ranges")
+    still_open = check_perfetto(s)[3]
+    equal([(e["name"], e["said"]["returned"]) for e in still_open], [("cuCtxSynchronize", False)], "calls that have not returned")
+    check_nsys(s)
+    events = json.loads(export(s, "chrome").read_text())["traceEvents"]
+    found = {phase: {e["id"] if phase == "e" else e["args"]["call_id"] for e in events if e["ph"] == phase} for phase in "Xbei"}
+    started, marks = ({row for row, in s.rows("SELECT call_id FROM ranges WHERE kind = ?", kind)} for kind in ("start", "mark"))
+    equal((found["i"], found["b"] == found["e"], started <= found["b"], len(found["b"] - started) > 0), (marks, True, True, True),
+          "instants and asynchronous events of chrome")
+    equal(sorted(found["X"] | found["b"] | found["i"]), [row for row, in s.rows("SELECT call_id FROM calls ORDER BY 1")], "events of chrome")
+    os.kill(stuck.pid, signal.SIGKILL)
+    stuck.wait()

@@ -1,0 +1,49 @@
+/* The calls of a stream as their beginnings and returns, in the order of time, in bounded memory. Called by
+ * the formats
+ * of export. */
+#ifndef CT_EVENTS_H
+#define CT_EVENTS_H
+
+#include "stream.h"
+
+struct ct_event {
+    int64_t at_ns;
+    uint64_t order; /* of those of one moment: the order in which they came */
+    bool is_begin;
+    struct ct_stream_call call;
+    /* It begins in one that ends before it: ranges of two domains may, and one that is popped in a call.
+     * Where it is true of the beginning it is of the end; started ranges always do, as far as this is
+     * concerned. */
+    bool is_across;
+    /* The call or pushed range of its thread that it began in; its site is NULL where there is none. */
+    struct ct_enclosing {
+        int64_t id, start_ns;
+        const struct ct_site *site;
+        bool in_call; /* it is one of the runtime or the driver, or lies in one */
+    } around;
+};
+
+struct ct_nest;
+
+struct ct_events {
+    struct ct_stream *stream;
+    struct ct_event *heap; /* the earliest first */
+    size_t count, room;
+    uint64_t order;
+    int64_t until_ns;                /* what happened before is due */
+    struct ct_stream_call long_call; /* the next to begin of those that took long */
+    struct ct_nest *open;            /* by ct_site.thread */
+    uint32_t threads;
+    bool has_long, failed;
+};
+
+void ct_events_begin(struct ct_events *events, struct ct_stream *stream);
+/* Takes the next call of the stream: all of them have to come, in its order. */
+void ct_events_add(struct ct_events *events, const struct ct_stream_call *call);
+/* Behind the last call: all that is left is due. */
+void ct_events_end(struct ct_events *events);
+/* The next event that is due; false when more calls have to come first, or memory ran out (`failed`). */
+bool ct_events_next(struct ct_events *events, struct ct_event *event);
+void ct_events_finish(struct ct_events *events);
+
+#endif

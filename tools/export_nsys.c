@@ -1,0 +1,272 @@
+/* cudatrace export --format nsys: a SQLite file with the tables of Nsight Systems' exports that a tracer of
+ * calls can fill (schema/nsys.sql). What happens on the GPU is not seen, and so CUPTI_ACTIVITY_KIND_KERNEL
+ * and its like are not there: scripts that want them say so, and do not count launches as kernels. */
+#include "events.h"
+#include "export.h"
+#include "names.h"
+
+#include "schema_sql.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENT_MARK = 34, EVENT_PUSHED = 59, EVENT_STARTED = 60, EVENT_DOMAIN = 75 };
+enum { CLASS_RUNTIME = 0, CLASS_DRIVER = 1 };
+
+#define STATEMENTS(ROW)                                                                                      \
+    ROW(string) ROW(process) ROW(thread) ROW(session) ROW(meta) ROW(call) ROW(os_call) ROW(range)
+enum statement {
+#define ROW(name) INSERT_##name,
+    STATEMENTS(ROW)
+#undef ROW
+        INSERTS
+};
+
+struct state {
+    struct ct_events events;
+    sqlite3 *file;
+    sqlite3_stmt *insert[INSERTS];
+    struct ct_names strings, domains;
+    int64_t correlation;
+    bool failed; /* out of memory, or the file cannot be written */
+};
+
+/* Inserts the row whose first values are bound, and is as before. */
+static void insert(struct state *state, enum statement statement)
+{
+    sqlite3_stmt *row = state->insert[statement];
+    state->failed |= sqlite3_step(row) != SQLITE_DONE;
+    sqlite3_reset(row);
+    sqlite3_clear_bindings(row);
+}
+
+static void bind_text(sqlite3_stmt *row, int place, const char *text)
+{
+    sqlite3_bind_text(row, place, text, -1, SQLITE_STATIC);
+}
+
+static int64_t string_id(struct state *state, const char *text)
+{
+    const struct ct_name name = ct_names_number(&state->strings, text, &state->failed);
+    if (name.is_new) {
+        sqlite3_bind_int64(state->insert[INSERT_string], 1, (int64_t)name.number);
+        bind_text(state->insert[INSERT_string], 2, name.text);
+        insert(state, INSERT_string);
+    }
+    return (int64_t)name.number;
+}
+
+/* 24 bits each, as they are taken apart by others; two processes with one pid differ in the bits above, which
+ * are a virtual machine's there. */
+static int64_t global_pid(const struct ct_export *to, int64_t process_id)
+{
+    const struct ct_export_process *process = ct_export_process(to, process_id);
+    const int64_t machine = process->track == process->pid ? 0 : process_id & 0xff;
+    return machine << 48 | (process->pid & 0xffffff) << 24;
+}
+
+static int64_t global_tid(const struct ct_export *to, const struct ct_site *site)
+{
+    return global_pid(to, site->process_id) | (site->tid & 0xffffff);
+}
+
+/* ---- calls ---- */
+
+/* The domain's number, said once a process. */
+static int64_t domain_id(struct ct_export *to, const struct ct_stream_call *call, const char *domain)
+{
+    struct state *state = to->state;
+    char *text = sqlite3_mprintf("%lld %s", (long long)call->site->process_id, domain);
+    if (!text) {
+        state->failed = true;
+        return 0;
+    }
+    const struct ct_name name = ct_names_number(&state->domains, text, &state->failed);
+    sqlite3_free(text);
+    if (name.is_new) {
+        sqlite3_stmt *row = state->insert[INSERT_range];
+        sqlite3_bind_int64(row, 1, call->start_ns - to->extent.begin_ns);
+        sqlite3_bind_int64(row, 3, global_tid(to, call->site));
+        sqlite3_bind_int(row, 4, EVENT_DOMAIN);
+        bind_text(row, 5, domain);
+        sqlite3_bind_int64(row, 6, (int64_t)name.number);
+        insert(state, INSERT_range);
+    }
+    return (int64_t)name.number;
+}
+
+/* When and where, which are a row's first values. */
+static sqlite3_stmt *bind_call(struct ct_export *to, enum statement statement,
+                               const struct ct_stream_call *call)
+{
+    sqlite3_stmt *row = ((struct state *)to->state)->insert[statement];
+    sqlite3_bind_int64(row, 1, call->start_ns - to->extent.begin_ns);
+    if (call->site->kind != CT_SITE_MARK)
+        sqlite3_bind_int64(row, 2, call->id - to->extent.begin_ns);
+    sqlite3_bind_int64(row, 3, global_tid(to, call->site));
+    return row;
+}
+
+static void write_range(struct ct_export *to, const struct ct_stream_call *call)
+{
+    static const int types[] = {
+        [CT_SITE_PUSH] = EVENT_PUSHED, [CT_SITE_START] = EVENT_STARTED, [CT_SITE_MARK] = EVENT_MARK
+    };
+    enum ct_detail detail;
+    sqlite3_stmt *range = ct_stream_detail(to->stream, call, &detail);
+    const char *message = range ? (const char *)sqlite3_column_text(range, 0) : NULL;
+    const char *domain = range ? (const char *)sqlite3_column_text(range, 1) : NULL;
+    const int64_t id = domain ? domain_id(to, call, domain) : 0;
+    sqlite3_stmt *row = bind_call(to, INSERT_range, call);
+    sqlite3_bind_int(row, 4, types[call->site->kind]);
+    bind_text(row, 5, message);
+    sqlite3_bind_int64(row, 6, id);
+    insert(to->state, INSERT_range);
+}
+
+static void write_call(struct ct_export *to, const struct ct_event *event)
+{
+    struct state *state = to->state;
+    const struct ct_site *site = event->call.site;
+    const bool is_runtime = strcmp(site->layer, "runtime") == 0;
+    const bool is_cuda = is_runtime || strcmp(site->layer, "driver") == 0;
+    if (site->kind != CT_SITE_CALL) {
+        write_range(to, &event->call);
+        return;
+    }
+    if (is_cuda && event->around.in_call)
+        return;
+    const enum statement statement = is_cuda ? INSERT_call : INSERT_os_call;
+    const int64_t name = string_id(state, site->name);
+    sqlite3_stmt *row = bind_call(to, statement, &event->call);
+    sqlite3_bind_int64(row, 4, name);
+    sqlite3_bind_int(row, 5, site->status);
+    if (is_cuda) {
+        sqlite3_bind_int(row, 6, is_runtime ? CLASS_RUNTIME : CLASS_DRIVER);
+        sqlite3_bind_int64(row, 7, ++state->correlation);
+    } else {
+        sqlite3_bind_int(row, 6, 0);
+    }
+    insert(state, statement);
+}
+
+static bool write_due(struct ct_export *to)
+{
+    struct state *state = to->state;
+    struct ct_event event;
+    while (!state->failed && ct_events_next(&state->events, &event)) {
+        if (event.is_begin)
+            write_call(to, &event);
+    }
+    return !state->failed && !state->events.failed;
+}
+
+static bool call(struct ct_export *to, const struct ct_stream_call *call)
+{
+    struct state *state = to->state;
+    ct_events_add(&state->events, call);
+    return write_due(to);
+}
+
+/* ---- what is there besides ---- */
+
+static void write_meta(struct state *state, const char *name, const char *value)
+{
+    bind_text(state->insert[INSERT_meta], 1, name);
+    bind_text(state->insert[INSERT_meta], 2, value);
+    insert(state, INSERT_meta);
+}
+
+static void write_processes(struct ct_export *to)
+{
+    struct state *state = to->state;
+    for (size_t i = 0; i < to->process_count; i++) {
+        sqlite3_stmt *row = state->insert[INSERT_process];
+        sqlite3_bind_int64(row, 1, global_pid(to, to->process[i].process_id));
+        sqlite3_bind_int64(row, 2, to->process[i].pid);
+        bind_text(row, 3, to->process[i].name);
+        insert(state, INSERT_process);
+    }
+}
+
+static bool write_threads(struct ct_export *to)
+{
+    struct state *state = to->state;
+    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_threads);
+    int rc = rows ? SQLITE_OK : SQLITE_ERROR;
+    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(rows, 2);
+        const int64_t id = string_id(state, name ? name : "");
+        sqlite3_bind_int64(state->insert[INSERT_thread], 1, id);
+        sqlite3_bind_int64(state->insert[INSERT_thread], 2,
+                           global_pid(to, sqlite3_column_int64(rows, 0)) |
+                               (sqlite3_column_int64(rows, 1) & 0xffffff));
+        insert(state, INSERT_thread);
+    }
+    sqlite3_finalize(rows);
+    return rc == SQLITE_DONE;
+}
+
+/* Of the file nothing is read before it has its name, so that it needs no journal. */
+static bool create(struct ct_export *to, struct state *state)
+{
+    static const char *const inserts[INSERTS] = {
+#define ROW(name) ct_sql_nsys_##name,
+        STATEMENTS(ROW)
+#undef ROW
+    };
+    if (sqlite3_open_v2(to->path, &state->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, NULL) !=
+            SQLITE_OK ||
+        sqlite3_exec(state->file, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN", NULL, NULL,
+                     NULL) != SQLITE_OK ||
+        sqlite3_exec(state->file, ct_sql_nsys_tables, NULL, NULL, NULL) != SQLITE_OK)
+        return false;
+    for (int i = 0; i < INSERTS; i++) {
+        if (sqlite3_prepare_v3(state->file, inserts[i], -1, SQLITE_PREPARE_PERSISTENT, &state->insert[i],
+                               NULL) != SQLITE_OK)
+            return false;
+    }
+    return true;
+}
+
+static bool begin(struct ct_export *to)
+{
+    struct state *state = to->state = calloc(1, sizeof(*state));
+    if (!state || !create(to, state))
+        return false;
+    write_meta(state, "tool", "cudatrace " CUDATRACE_VERSION);
+    sqlite3_bind_int64(state->insert[INSERT_session], 1, to->extent.begin_ns + to->extent.realtime_offset_ns);
+    insert(state, INSERT_session);
+    write_processes(to);
+    ct_events_begin(&state->events, to->stream);
+    return write_threads(to) && !state->failed;
+}
+
+static bool end(struct ct_export *to)
+{
+    struct state *state = to->state;
+    ct_events_end(&state->events);
+    return write_due(to) && sqlite3_exec(state->file, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static void finish(struct ct_export *to)
+{
+    struct state *state = to->state;
+    if (!state)
+        return;
+    const int error = sqlite3_errcode(state->file);
+    if (error != SQLITE_OK && error != SQLITE_ROW && error != SQLITE_DONE)
+        errno = error == SQLITE_FULL ? ENOSPC : error == SQLITE_NOMEM ? ENOMEM : EIO;
+    ct_events_finish(&state->events);
+    for (int i = 0; i < INSERTS; i++)
+        sqlite3_finalize(state->insert[i]);
+    sqlite3_close(state->file);
+    ct_names_free(&state->strings);
+    ct_names_free(&state->domains);
+    free(state);
+}
+
+const struct ct_export_format ct_export_nsys = {
+    .name = "nsys", .is_file = true, .begin = begin, .call = call, .end = end, .finish = finish
+};

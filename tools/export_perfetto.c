@@ -1,0 +1,465 @@
+/* cudatrace export --format perfetto: Perfetto's own format (perfetto.proto), packet by packet: a track for
+ * each thread with a slice for each call, one for each range that lies across others, a counter of memory;
+ * arrows from a runtime call through the driver calls that it made. Names, and what calls were given, are
+ * written once and then meant by number. */
+#include "events.h"
+#include "export.h"
+#include "names.h"
+
+#include "perfetto.pb-c.h"
+#include "schema_sql.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of each kind of name so many have a number: a program may give each of its ranges another. */
+enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24, SEQUENCE = 1 };
+
+enum kind { CATEGORY, EVENT, ANNOTATION, VALUE, KINDS };
+
+struct state {
+    struct ct_events events;
+    bool failed; /* out of memory */
+
+    struct {
+        struct ct_names names;
+        /* Those that the next packet is the first to mean. */
+        Perfetto__InternedName fresh[ANNOTATIONS_MAX], *list[ANNOTATIONS_MAX];
+        size_t fresh_count;
+    } names[KINDS];
+
+    /* The event being written. */
+    Perfetto__TrackEvent event;
+    Perfetto__DebugAnnotation annotation[ANNOTATIONS_MAX], *annotations[ANNOTATIONS_MAX];
+    uint64_t categories[2], flow;
+
+    uint8_t *packed;
+    size_t packed_room;
+};
+
+/* ---- tracks: numbers that a process, a thread, a counter and a range have alone ---- */
+
+static uint64_t track_of_process(int64_t process_id)
+{
+    return (uint64_t)process_id << 33 | UINT64_C(1) << 32;
+}
+
+static uint64_t track_of_thread(int64_t process_id, int64_t tid)
+{
+    return (uint64_t)process_id << 33 | (uint32_t)tid;
+}
+
+static uint64_t track_of_memory(int64_t process_id)
+{
+    return track_of_process(process_id) | 1;
+}
+
+static uint64_t track_of_range(int64_t call_id)
+{
+    return UINT64_C(1) << 63 | (uint64_t)call_id;
+}
+
+/* ---- packets ---- */
+
+static void attach_names(struct state *state, Perfetto__InternedData *data)
+{
+    struct {
+        size_t *count;
+        Perfetto__InternedName ***list;
+    } const fields[KINDS] = {
+        [CATEGORY] = { &data->n_event_categories, &data->event_categories },
+        [EVENT] = { &data->n_event_names, &data->event_names },
+        [ANNOTATION] = { &data->n_debug_annotation_names, &data->debug_annotation_names },
+        [VALUE] = { &data->n_debug_annotation_string_values, &data->debug_annotation_string_values },
+    };
+    for (int kind = 0; kind < KINDS; kind++) {
+        *fields[kind].count = state->names[kind].fresh_count;
+        *fields[kind].list = state->names[kind].list;
+        state->names[kind].fresh_count = 0;
+    }
+}
+
+/* As a field of a Trace: its number and type, the length, the packet. */
+static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
+{
+    struct state *state = to->state;
+    Perfetto__InternedData names = PERFETTO__INTERNED_DATA__INIT;
+    packet->has_trusted_packet_sequence_id = packet->has_sequence_flags = true;
+    packet->trusted_packet_sequence_id = SEQUENCE;
+    packet->sequence_flags |= PERFETTO__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE;
+    bool fresh = false;
+    for (int kind = 0; kind < KINDS; kind++)
+        fresh |= state->names[kind].fresh_count > 0;
+    if (fresh) {
+        attach_names(state, &names);
+        packet->interned_data = &names;
+    }
+    const size_t bytes = protobuf_c_message_get_packed_size(&packet->base);
+    if (bytes > state->packed_room) {
+        uint8_t *packed = realloc(state->packed, 2 * bytes);
+        if (!packed)
+            return false;
+        state->packed = packed;
+        state->packed_room = 2 * bytes;
+    }
+    protobuf_c_message_pack(&packet->base, state->packed);
+    fputc(1 << 3 | 2, to->to);
+    for (size_t rest = bytes; fputc((int)(rest & 0x7f) | (rest > 0x7f ? 0x80 : 0), to->to), rest >>= 7;)
+        ;
+    return fwrite(state->packed, 1, bytes, to->to) == bytes;
+}
+
+/* The number of a name, said with the next packet when it is new; 0 when there are too many. A packet has no
+ * more new ones of a kind than annotations. */
+static uint64_t number_of(struct state *state, enum kind kind, const char *text)
+{
+    const struct ct_name name = ct_names_number(&state->names[kind].names, text, &state->failed);
+    if (name.is_new) {
+        const size_t place = state->names[kind].fresh_count++;
+        Perfetto__InternedName *fresh = state->names[kind].list[place] = &state->names[kind].fresh[place];
+        perfetto__interned_name__init(fresh);
+        fresh->has_iid = true;
+        fresh->iid = name.number;
+        fresh->name = (char *)(uintptr_t)name.text; /* which is packed, and not changed */
+    }
+    return name.number;
+}
+
+/* ---- events ---- */
+
+static void begin_event(struct state *state, Perfetto__TrackEvent__Type type, uint64_t track)
+{
+    perfetto__track_event__init(&state->event);
+    state->event.has_type = state->event.has_track_uuid = true;
+    state->event.type = type;
+    state->event.track_uuid = track;
+}
+
+static bool write_event(struct ct_export *to, int64_t at_ns)
+{
+    struct state *state = to->state;
+    Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
+    packet.has_timestamp = true;
+    packet.timestamp = (uint64_t)at_ns;
+    packet.data_case = PERFETTO__TRACE_PACKET__DATA_TRACK_EVENT;
+    packet.track_event = &state->event;
+    return write_packet(to, &packet) && !state->failed;
+}
+
+static void set_name(struct state *state, const char *text)
+{
+    const uint64_t iid = number_of(state, EVENT, text);
+    state->event.name_field_case =
+        iid ? PERFETTO__TRACK_EVENT__NAME_FIELD_NAME_IID : PERFETTO__TRACK_EVENT__NAME_FIELD_NAME;
+    if (iid)
+        state->event.name_iid = iid;
+    else
+        state->event.name = (char *)(uintptr_t)text;
+}
+
+static void set_category(struct state *state, const char *text)
+{
+    const uint64_t iid = number_of(state, CATEGORY, text);
+    if (!iid)
+        return;
+    state->categories[state->event.n_category_iids++] = iid;
+    state->event.category_iids = state->categories;
+}
+
+/* One more; NULL when there is room for none. */
+static Perfetto__DebugAnnotation *annotate(struct state *state, const char *name)
+{
+    const size_t count = state->event.n_debug_annotations;
+    const uint64_t iid = count < ANNOTATIONS_MAX ? number_of(state, ANNOTATION, name) : 0;
+    if (!iid)
+        return NULL;
+    Perfetto__DebugAnnotation *annotation = state->annotations[count] = &state->annotation[count];
+    perfetto__debug_annotation__init(annotation);
+    annotation->name_field_case = PERFETTO__DEBUG_ANNOTATION__NAME_FIELD_NAME_IID;
+    annotation->name_iid = iid;
+    state->event.debug_annotations = state->annotations;
+    state->event.n_debug_annotations++;
+    return annotation;
+}
+
+static void annotate_number(struct state *state, const char *name, int64_t value)
+{
+    Perfetto__DebugAnnotation *annotation = annotate(state, name);
+    if (!annotation)
+        return;
+    annotation->value_case = PERFETTO__DEBUG_ANNOTATION__VALUE_INT_VALUE;
+    annotation->int_value = value;
+}
+
+/* `value` stays the caller's, and has to be there until the event is written. */
+static void annotate_text(struct state *state, const char *name, const char *value)
+{
+    Perfetto__DebugAnnotation *annotation = annotate(state, name);
+    if (!annotation)
+        return;
+    const uint64_t iid = number_of(state, VALUE, value);
+    annotation->value_case = iid ? PERFETTO__DEBUG_ANNOTATION__VALUE_STRING_VALUE_IID
+                                 : PERFETTO__DEBUG_ANNOTATION__VALUE_STRING_VALUE;
+    if (iid)
+        annotation->string_value_iid = iid;
+    else
+        annotation->string_value = (char *)(uintptr_t)value;
+}
+
+static void annotate_details(struct ct_export *to, sqlite3_stmt *row)
+{
+    for (int c = 0; row && c < sqlite3_column_count(row); c++) {
+        const char *name = sqlite3_column_name(row, c);
+        if (sqlite3_column_type(row, c) == SQLITE_INTEGER)
+            annotate_number(to->state, name, sqlite3_column_int64(row, c));
+        else if (sqlite3_column_type(row, c) != SQLITE_NULL)
+            annotate_text(to->state, name, (const char *)sqlite3_column_text(row, c));
+    }
+}
+
+/* ---- arrows ---- */
+
+/* The flow of a runtime call has its number, and the driver calls that it makes are in it. */
+static void set_flow(struct state *state, const struct ct_event *event)
+{
+    const struct ct_site *site = event->call.site, *around = event->around.site;
+    if (around && strcmp(around->layer, "runtime") == 0 && strcmp(site->layer, "driver") == 0)
+        state->flow = (uint64_t)event->around.id;
+    else if (strcmp(site->layer, "runtime") == 0)
+        state->flow = (uint64_t)event->call.id;
+    else
+        return;
+    state->event.n_flow_ids = 1;
+    state->event.flow_ids = &state->flow;
+}
+
+/* ---- calls ---- */
+
+static bool describe(struct ct_export *to, Perfetto__TrackDescriptor *track)
+{
+    Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
+    packet.data_case = PERFETTO__TRACE_PACKET__DATA_TRACK_DESCRIPTOR;
+    packet.track_descriptor = track;
+    return write_packet(to, &packet);
+}
+
+/* A track below a process, or, with `counter`, a counter there. */
+static bool describe_below(struct ct_export *to, int64_t process_id, uint64_t uuid, const char *name,
+                           Perfetto__CounterDescriptor *counter)
+{
+    Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
+    track.has_uuid = track.has_parent_uuid = true;
+    track.uuid = uuid;
+    track.parent_uuid = track_of_process(process_id);
+    track.name = (char *)(uintptr_t)name;
+    track.counter = counter;
+    return describe(to, &track);
+}
+
+static uint64_t track_of(const struct ct_event *event)
+{
+    const struct ct_site *site = event->call.site;
+    return event->is_across ? track_of_range(event->call.id) : track_of_thread(site->process_id, site->tid);
+}
+
+static bool write_begin(struct ct_export *to, const struct ct_event *event)
+{
+    struct state *state = to->state;
+    const struct ct_stream_call *call = &event->call;
+    const struct ct_site *site = call->site;
+    if (event->is_across &&
+        !describe_below(to, site->process_id, track_of(event),
+                        site->kind == CT_SITE_CALL ? "calls across ranges" : "NVTX ranges", NULL))
+        return false;
+    begin_event(state,
+                site->kind == CT_SITE_MARK ? PERFETTO__TRACK_EVENT__TYPE__TYPE_INSTANT
+                                           : PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN,
+                track_of(event));
+    enum ct_detail detail;
+    sqlite3_stmt *row = ct_stream_detail(to->stream, call, &detail);
+    const bool is_named = detail == CT_DETAIL_RANGE && row && sqlite3_column_type(row, 0) == SQLITE_TEXT;
+    set_name(state, is_named ? (const char *)sqlite3_column_text(row, 0) : site->name);
+    set_category(state, site->layer);
+    set_category(state, site->category);
+    annotate_number(state, "call_id", call->id);
+    if (site->status != 0) {
+        annotate_number(state, "status", site->status);
+        annotate_text(state, "status_name", site->status_name ? site->status_name : "");
+    }
+    if (call->has_bytes)
+        annotate_number(state, "bytes", call->bytes);
+    annotate_details(to, row);
+    set_flow(state, event);
+    return write_event(to, call->start_ns);
+}
+
+static bool write_end(struct ct_export *to, const struct ct_event *event)
+{
+    if (event->call.site->kind == CT_SITE_MARK)
+        return true;
+    begin_event(to->state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_END, track_of(event));
+    return write_event(to, event->at_ns);
+}
+
+static bool write_due(struct ct_export *to)
+{
+    struct state *state = to->state;
+    struct ct_event event;
+    while (ct_events_next(&state->events, &event)) {
+        if (!(event.is_begin ? write_begin : write_end)(to, &event))
+            return false;
+    }
+    return !state->events.failed;
+}
+
+static bool call(struct ct_export *to, const struct ct_stream_call *call)
+{
+    struct state *state = to->state;
+    ct_events_add(&state->events, call);
+    return write_due(to);
+}
+
+/* ---- what is there besides ---- */
+
+static const char *text_of(sqlite3_stmt *rows, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(rows, column);
+    return text ? text : "";
+}
+
+/* Asks, and has each row written; false when that failed. */
+static bool for_each(struct ct_export *to, const char *sql, bool (*write)(struct ct_export *, sqlite3_stmt *))
+{
+    sqlite3_stmt *rows = ct_export_ask(to, sql);
+    int rc = rows ? SQLITE_OK : SQLITE_ERROR;
+    bool good = true;
+    while (rows && good && (rc = sqlite3_step(rows)) == SQLITE_ROW)
+        good = write(to, rows);
+    sqlite3_finalize(rows);
+    return good && rc == SQLITE_DONE;
+}
+
+static bool write_process(struct ct_export *to, const struct ct_export_process *its)
+{
+    const int64_t process_id = its->process_id;
+    Perfetto__ProcessDescriptor process = PERFETTO__PROCESS_DESCRIPTOR__INIT;
+    process.has_pid = true;
+    process.pid = (int32_t)its->track;
+    process.process_name = its->name;
+    Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
+    track.has_uuid = true;
+    track.uuid = track_of_process(process_id);
+    track.process = &process;
+    Perfetto__CounterDescriptor counter = PERFETTO__COUNTER_DESCRIPTOR__INIT;
+    counter.has_unit = true;
+    counter.unit = PERFETTO__COUNTER_DESCRIPTOR__UNIT__UNIT_SIZE_BYTES;
+    return describe(to, &track) &&
+           describe_below(to, process_id, track_of_memory(process_id), "device memory held", &counter);
+}
+
+static bool write_thread(struct ct_export *to, sqlite3_stmt *rows)
+{
+    const int64_t process_id = sqlite3_column_int64(rows, 0), tid = sqlite3_column_int64(rows, 1);
+    Perfetto__ThreadDescriptor thread = PERFETTO__THREAD_DESCRIPTOR__INIT;
+    thread.has_pid = thread.has_tid = true;
+    thread.pid = sqlite3_column_int(rows, 3);
+    thread.tid = tid;
+    thread.thread_name = (char *)(uintptr_t)text_of(rows, 2);
+    Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
+    track.has_uuid = true;
+    track.uuid = track_of_thread(process_id, tid);
+    track.thread = &thread;
+    return describe(to, &track);
+}
+
+static bool write_memory(struct ct_export *to, sqlite3_stmt *rows)
+{
+    struct state *state = to->state;
+    begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_COUNTER,
+                track_of_memory(sqlite3_column_int64(rows, 0)));
+    state->event.counter_value_field_case = PERFETTO__TRACK_EVENT__COUNTER_VALUE_FIELD_COUNTER_VALUE;
+    state->event.counter_value = sqlite3_column_int64(rows, 2);
+    return write_event(to, sqlite3_column_int64(rows, 1));
+}
+
+/* A slice that does not end. */
+static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
+{
+    struct state *state = to->state;
+    begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN,
+                track_of_thread(sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1)));
+    set_name(state, text_of(rows, 2));
+    set_category(state, "open");
+    Perfetto__DebugAnnotation *annotation = annotate(state, "returned");
+    if (annotation)
+        annotation->value_case = PERFETTO__DEBUG_ANNOTATION__VALUE_BOOL_VALUE;
+    return write_event(to, sqlite3_column_int64(rows, 3));
+}
+
+/* All times are of the monotonic clock; which time of day that is a snapshot says. */
+static bool write_clocks(struct ct_export *to)
+{
+    Perfetto__ClockSnapshot__Clock clock[2] = { PERFETTO__CLOCK_SNAPSHOT__CLOCK__INIT,
+                                                PERFETTO__CLOCK_SNAPSHOT__CLOCK__INIT };
+    Perfetto__ClockSnapshot__Clock *clocks[2] = { &clock[0], &clock[1] };
+    clock[0].clock_id = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_MONOTONIC;
+    clock[0].timestamp = (uint64_t)to->extent.begin_ns;
+    clock[1].clock_id = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_REALTIME;
+    clock[1].timestamp = (uint64_t)(to->extent.begin_ns + to->extent.realtime_offset_ns);
+    for (int i = 0; i < 2; i++)
+        clock[i].has_clock_id = clock[i].has_timestamp = true;
+    Perfetto__ClockSnapshot snapshot = PERFETTO__CLOCK_SNAPSHOT__INIT;
+    snapshot.n_clocks = 2;
+    snapshot.clocks = clocks;
+    snapshot.has_primary_trace_clock = true;
+    snapshot.primary_trace_clock = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_MONOTONIC;
+    Perfetto__TracePacketDefaults defaults = PERFETTO__TRACE_PACKET_DEFAULTS__INIT;
+    defaults.has_timestamp_clock_id = true;
+    defaults.timestamp_clock_id = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_MONOTONIC;
+    Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
+    packet.has_timestamp = true;
+    packet.timestamp = (uint64_t)to->extent.begin_ns;
+    packet.sequence_flags = PERFETTO__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED;
+    packet.trace_packet_defaults = &defaults;
+    packet.data_case = PERFETTO__TRACE_PACKET__DATA_CLOCK_SNAPSHOT;
+    packet.clock_snapshot = &snapshot;
+    return write_packet(to, &packet);
+}
+
+static bool begin(struct ct_export *to)
+{
+    struct state *state = to->state = calloc(1, sizeof(*state));
+    if (!state)
+        return false;
+    for (int kind = 0; kind < KINDS; kind++)
+        state->names[kind].names.max = NAMES_MAX;
+    ct_events_begin(&state->events, to->stream);
+    bool good = write_clocks(to);
+    for (size_t i = 0; i < to->process_count && good; i++)
+        good = write_process(to, &to->process[i]);
+    return good && for_each(to, ct_sql_exports_threads, write_thread);
+}
+
+static bool end(struct ct_export *to)
+{
+    struct state *state = to->state;
+    ct_events_end(&state->events);
+    return write_due(to) && for_each(to, ct_sql_exports_open_calls, write_open_call) &&
+           for_each(to, ct_sql_exports_memory, write_memory);
+}
+
+static void finish(struct ct_export *to)
+{
+    struct state *state = to->state;
+    if (!state)
+        return;
+    ct_events_finish(&state->events);
+    for (int kind = 0; kind < KINDS; kind++)
+        ct_names_free(&state->names[kind].names);
+    free(state->packed);
+    free(state);
+}
+
+const struct ct_export_format ct_export_perfetto = {
+    .name = "perfetto", .begin = begin, .call = call, .end = end, .finish = finish
+};
