@@ -127,11 +127,21 @@ static bool send_line(int fd, const char *line)
 
 enum ct_answer ct_client_ask(int fd, const char *line, char *text, size_t bytes)
 {
+    return ct_client_ask_within(fd, line, text, bytes, 0);
+}
+
+static uint64_t until(unsigned patience_s)
+{
+    return patience_s ? ct_monotonic_ns() + patience_s * UINT64_C(1000000000) : 0;
+}
+
+enum ct_answer ct_client_ask_within(int fd, const char *line, char *text, size_t bytes, unsigned patience_s)
+{
     static const struct {
         const char *word;
         enum ct_answer answer;
     } words[] = { { "ok", CT_ANSWER_OK }, { "error", CT_ANSWER_ERROR }, { "refused", CT_ANSWER_REFUSED } };
-    if (!send_line(fd, line) || !read_line(fd, 0, text, bytes))
+    if (!send_line(fd, line) || !read_line(fd, until(patience_s), text, bytes))
         return CT_ANSWER_NONE;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         const size_t length = strlen(words[i].word);
@@ -146,7 +156,7 @@ enum ct_answer ct_client_ask(int fd, const char *line, char *text, size_t bytes)
 
 char *ct_client_status(int fd, unsigned patience_s)
 {
-    const uint64_t until_ns = patience_s ? ct_monotonic_ns() + patience_s * UINT64_C(1000000000) : 0;
+    const uint64_t until_ns = until(patience_s);
     char line[ANSWER_BYTES], *text = NULL;
     size_t bytes = 0;
     FILE *to = send_line(fd, "status") ? open_memstream(&text, &bytes) : NULL;

@@ -24,7 +24,7 @@ struct ct_options {
 
 /* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */
 typedef int ct_command(int argc, char **argv);
-ct_command ct_run, ct_sql, ct_report, ct_diff, ct_timeline, ct_export, ct_flush, ct_set, ct_status, ct_stop, ct_doctor, ct_gc;
+ct_command ct_run, ct_sql, ct_report, ct_diff, ct_timeline, ct_top, ct_export, ct_flush, ct_set, ct_status, ct_stop, ct_doctor, ct_gc;
 
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -85,6 +85,8 @@ enum ct_answer {
 /* Sends a line and reads one; what that says behind the word for its kind goes to `text`. A daemon that is
  * busy is waited for. */
 enum ct_answer ct_client_ask(int fd, const char *line, char *text, size_t bytes);
+/* The same; one that has not answered after so many seconds is not waited for any more, 0 for never. */
+enum ct_answer ct_client_ask_within(int fd, const char *line, char *text, size_t bytes, unsigned patience_s);
 /* Its status, lines to be freed; NULL when it does not come whole. `patience_s`: after how many seconds one
  * that is busy is not waited for any more, 0 for never. */
 char *ct_client_status(int fd, unsigned patience_s);

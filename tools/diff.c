@@ -1,5 +1,6 @@
 /* cudatrace diff: two traces side by side. Each file of schema/diffs asks both traces for a few rows, which
  * become the tables a and b of a database in memory, and compares these. */
+#include "copy_table.h"
 #include "sections.h"
 
 #include "schema_sql.h"
@@ -28,50 +29,20 @@ static bool on_option(int option, const char *value, void *data)
     return ct_format_parse(value, data);
 }
 
-static int make_table(sqlite3 *both, const char *table, sqlite3_stmt *side, sqlite3_stmt **insert)
-{
-    sqlite3_str *create = sqlite3_str_new(both), *fill = sqlite3_str_new(both);
-    sqlite3_str_appendf(create, "DROP TABLE IF EXISTS %s; CREATE TABLE %s (", table, table);
-    sqlite3_str_appendf(fill, "INSERT INTO %s VALUES (", table);
-    for (int c = 0; c < sqlite3_column_count(side); c++) {
-        sqlite3_str_appendf(create, "%s%Q", c ? ", " : "", sqlite3_column_name(side, c));
-        sqlite3_str_appendf(fill, "%s?", c ? ", " : "");
-    }
-    sqlite3_str_appendall(create, ")");
-    sqlite3_str_appendall(fill, ")");
-    char *create_sql = sqlite3_str_finish(create), *fill_sql = sqlite3_str_finish(fill);
-    int rc = create_sql && fill_sql ? sqlite3_exec(both, create_sql, NULL, NULL, NULL) : SQLITE_NOMEM;
-    if (rc == SQLITE_OK)
-        rc = sqlite3_prepare_v2(both, fill_sql, -1, insert, NULL);
-    sqlite3_free(create_sql);
-    sqlite3_free(fill_sql);
-    return rc;
-}
-
 /* What a trace answers becomes a table of `both`. False after noting the problem. */
 static bool take_side(struct ct_section *section, const char *sql, sqlite3 *trace, sqlite3 *both,
                       const char *table)
 {
-    sqlite3_stmt *side = NULL, *insert = NULL;
+    sqlite3_stmt *side = NULL;
     sqlite3 *blamed = trace;
-    int rc = sqlite3_prepare_v2(trace, sql, -1, &side, NULL);
-    if (rc != SQLITE_OK) {
+    if (sqlite3_prepare_v2(trace, sql, -1, &side, NULL) != SQLITE_OK) {
         ct_section_run(section, trace, NULL, CT_FORMAT_TEXT, 0); /* says why there is none */
         return false;
     }
-    rc = make_table(both, table, side, &insert);
-    blamed = rc == SQLITE_OK ? trace : both;
-    while (rc == SQLITE_OK && (rc = sqlite3_step(side)) == SQLITE_ROW) {
-        for (int c = 0; c < sqlite3_column_count(side); c++)
-            sqlite3_bind_value(insert, c + 1, sqlite3_column_value(side, c));
-        rc = sqlite3_step(insert) == SQLITE_DONE ? sqlite3_reset(insert) : SQLITE_ERROR;
-        blamed = rc == SQLITE_OK ? trace : both;
-    }
-    const bool taken = rc == SQLITE_DONE;
+    const bool taken = ct_copy_table(side, both, table, &blamed) == SQLITE_OK;
     if (!taken)
         snprintf(section->problem, sizeof(section->problem), "%s", sqlite3_errmsg(blamed));
     sqlite3_finalize(side);
-    sqlite3_finalize(insert);
     return taken;
 }
 

@@ -194,10 +194,10 @@ with Session() as s, fifo(s.dir, "hold") as hold:
 
 # A stop returns when the daemon is gone, however long that takes it: here one that has nothing more to say, and stays.
 with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
-    path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock"
+    path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"
     daemon.bind(path)
     daemon.listen()
-    stop = s.start(CUDATRACE, "stop", "--session", s.name, preload=False)
+    stop = s.start(CUDATRACE, "stop", "--session", s.name, "--shm-dir", s.dir, preload=False)
     client = daemon.accept()[0]
     with client:
         equal(client.makefile().readline(), "stop\n", "what is asked")
@@ -213,12 +213,13 @@ with Session() as s, socket.socket(socket.AF_UNIX) as daemon:
 # A socket by the name of ours at which another user listens is no daemon's.
 if os.geteuid() == 0:
     with Session() as s:
-        path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.sock"
+        path = f"{s.dir}/cudatrace.{os.geteuid()}.{s.name}.sock"
+        s.dir.chmod(0o777)
         listen = ("import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
                   "print('listens', flush=True); [s.accept()[0].sendall(b'session \\x1b[2J\\n\\n') for _ in range(9)]")
         other = s.start("/usr/bin/env", "python3", "-c", listen, path, preload=False, stdout=subprocess.PIPE)
         equal(other.stdout.readline(), b"listens\n", "the other user's program")
-        said = s.cudatrace("status", status=1)
+        said = s.cudatrace("status", "--shm-dir", s.dir, status=1)
         equal(said.stdout, "", "what status prints")
         check(f"no cudatraced serves session '{s.name}'" in said.stderr, said.stderr)
         other.kill()

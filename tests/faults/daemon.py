@@ -25,7 +25,7 @@ CALLS = 2000
 def die(s, name, nth, *options):
     """A daemon that is to die at the point's nth passing, under load."""
     if s.start_armed(name, nth, *options):
-        s.flush_until_death(3, CALLS, None if nth == 1 else 100 if LONG else 4)
+        s.flush_until_death(3, CALLS, None if nth == 1 else 40 if LONG else 4)
     if s.reap():
         reached.add(name)
     else:

@@ -68,7 +68,9 @@ _cudatrace_value()
     --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
     --layers) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
     --color) _cudatrace_words 'auto always never' ;;
-    --calls | --sample | --from | --to | --around | --width) ;;
+    --interval) _cudatrace_words '0.5 1 2 10' ;;
+    --sort) _cudatrace_words 'pid calls/s driver_% launches/s copied_MB/s held_MB lost open_s open_call command state failed calls' ;;
+    --calls | --sample | --from | --to | --around | --width | --count | --find) ;;
     *) return 1 ;;
     esac
 }
@@ -84,7 +86,7 @@ _cudatrace_first_argument()
             first=$((i + 1))
             return
             ;;
-        --db | --session | --shm-dir | --format | --output | --pid | --from | --to | --around | --width | --color | --ring | --keep | --max-db | --layers | --calls | --sample)
+        --db | --session | --shm-dir | --format | --output | --pid | --from | --to | --around | --width | --color | --interval | --sort | --count | --find | --ring | --keep | --max-db | --layers | --calls | --sample)
             [[ ${COMP_WORDS[i + 1]} == = ]] && i=$((i + 3)) || i=$((i + 2))
             ;;
         -*) i=$((i + 1)) ;;
@@ -130,7 +132,7 @@ _cudatrace()
     COMPREPLY=()
     _cudatrace_current
     if ((COMP_CWORD == 1)); then
-        _cudatrace_words 'run sql report diff timeline export flush set status stop doctor gc help --help --version'
+        _cudatrace_words 'run sql report diff timeline top export flush set status stop doctor gc help --help --version'
         return
     fi
     _cudatrace_first_argument
@@ -168,6 +170,9 @@ _cudatrace()
         ;;
     timeline)
         _cudatrace_words '--db --session --shm-dir --pid --from --to --around --layers --width --color --help'
+        ;;
+    top)
+        _cudatrace_words '--db --session --shm-dir --interval --sort --all --find --pid --threads --once --count --json --format --help'
         ;;
     export)
         _cudatrace_words '--db --session --shm-dir --format --output --from --to --pid --layers --calls --help'

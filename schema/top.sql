@@ -1,0 +1,147 @@
+-- What `cudatrace top` shows. Each table is asked for at two moments ("side", which become the tables a and b of a database
+-- in memory, a being empty at first) and compared: :now_ns is the moment, :process_id the process that is looked into,
+-- :text what the user looks for, NULL for anything. Numbers of a process that has no earlier moment count from its start.
+
+-- name: processes_side
+WITH total_of AS (
+    SELECT process_id,
+           sum(calls)                                                                            AS calls,
+           ifnull(sum(total_ns) FILTER (WHERE layer = 'driver'), 0)                              AS driver_ns,
+           ifnull(sum(calls) FILTER (WHERE layer = 'driver' AND category IN ('launch', 'graph')), 0) AS launches,
+           ifnull(sum(bytes) FILTER (WHERE layer = 'driver' AND category = 'copy'), 0)           AS copied,
+           sum(failed)                                                                           AS failed,
+           sum(lost)                                                                             AS lost
+      FROM totals
+     GROUP BY process_id
+),
+held_by AS (
+    SELECT process_id, sum(bytes) AS held
+      FROM allocations
+     WHERE freed_ns IS NULL AND kind IN ('device', 'managed', 'pool', 'array', 'physical')
+     GROUP BY process_id
+),
+open_call AS (
+    SELECT process_id, open_calls.name, layer, start_ns,
+           row_number() OVER (PARTITION BY process_id ORDER BY start_ns, depth) AS place
+      FROM open_calls
+      JOIN (SELECT DISTINCT name, layer FROM functions) AS function USING (name)
+     WHERE layer IN ('driver', 'runtime')
+),
+open_in AS (
+    SELECT process_id, sum(start_ns) FILTER (WHERE layer = 'driver') AS begun_ns, count(*) FILTER (WHERE layer = 'driver') AS calls
+      FROM open_call
+     GROUP BY process_id
+)
+SELECT processes.process_id, pid, state, cmdline, started_ns,
+       min(:now_ns, ifnull(ended_ns, :now_ns))                     AS at_ns,
+       ifnull(total_of.calls, 0)                                   AS calls,
+       ifnull(driver_ns, 0) + ifnull(open_in.calls * min(:now_ns, ifnull(ended_ns, :now_ns)) - begun_ns, 0) AS driver_ns,
+       ifnull(launches, 0)                                         AS launches,
+       ifnull(copied, 0)                                           AS copied,
+       iif(state = 'running', ifnull(held, 0), 0)                  AS held,
+       ifnull(failed, 0)                                           AS failed,
+       ifnull(lost, 0)                                             AS lost,
+       open_call.name                                              AS open_call,
+       min(:now_ns, ifnull(ended_ns, :now_ns)) - open_call.start_ns AS open_ns
+  FROM processes
+  LEFT JOIN total_of ON total_of.process_id = processes.process_id
+  LEFT JOIN held_by  ON held_by.process_id = processes.process_id
+  LEFT JOIN open_in  ON open_in.process_id = processes.process_id
+  LEFT JOIN open_call ON open_call.process_id = processes.process_id AND open_call.place = 1;
+
+-- name: processes
+WITH moment AS (
+    SELECT b.*, b.at_ns - ifnull(a.at_ns, b.started_ns) AS ns,
+           b.calls - ifnull(a.calls, 0)         AS new_calls,
+           b.driver_ns - ifnull(a.driver_ns, 0) AS new_driver_ns,
+           b.launches - ifnull(a.launches, 0)   AS new_launches,
+           b.copied - ifnull(a.copied, 0)       AS new_copied
+      FROM b LEFT JOIN a ON a.process_id = b.process_id
+)
+SELECT pid,
+       CAST(round(ifnull(new_calls * 1e9 / nullif(ns, 0), 0)) AS INTEGER)    AS "calls/s",
+       round(max(ifnull(new_driver_ns * 100.0 / nullif(ns, 0), 0), 0), 1)    AS "driver_%",
+       CAST(round(ifnull(new_launches * 1e9 / nullif(ns, 0), 0)) AS INTEGER) AS "launches/s",
+       round(ifnull(new_copied * 1e3 / nullif(ns, 0), 0), 1)                 AS "copied_MB/s",
+       round(held / 1e6, 1)                                                  AS held_MB,
+       lost,
+       round(open_ns / 1e9, 1)                                               AS open_s,
+       open_call,
+       cmdline                                                               AS command,
+       state,
+       failed,
+       calls,
+       process_id
+  FROM moment
+ WHERE (:all OR state = 'running')
+   AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(cmdline), lower(:text)) > 0)
+
+-- name: functions_side
+SELECT name, layer, category, sum(calls) AS calls, sum(total_ns) AS total_ns, max(max_ns) AS max_ns, sum(failed) AS failed,
+       sum(lost) AS lost, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns, started_ns
+  FROM totals
+  JOIN processes USING (process_id)
+ WHERE process_id = :process_id AND layer <> 'nvtx'
+ GROUP BY name, layer, category;
+
+-- name: functions
+WITH moment AS (
+    SELECT b.*, b.at_ns - coalesce(a.at_ns, (SELECT max(at_ns) FROM a), b.started_ns) AS ns,
+           b.calls - ifnull(a.calls, 0)       AS new_calls,
+           b.total_ns - ifnull(a.total_ns, 0) AS new_ns
+      FROM b LEFT JOIN a ON a.name = b.name AND a.layer = b.layer
+)
+SELECT name                                                               AS function,
+       CAST(round(ifnull(new_calls * 1e9 / nullif(ns, 0), 0)) AS INTEGER) AS "calls/s",
+       round(ifnull(new_ns * 100.0 / nullif(ns, 0), 0), 1)                AS "time_%",
+       round(new_ns / 1e3 / nullif(new_calls, 0), 1)                      AS mean_us,
+       round(max_ns / 1e3, 1)                                             AS max_us,
+       calls,
+       failed,
+       lost,
+       layer,
+       category
+  FROM moment
+ WHERE :text IS NULL OR instr(lower(name), lower(:text)) > 0
+
+-- name: threads_side
+WITH open_call AS (
+    SELECT tid, open_calls.name, layer, start_ns, row_number() OVER (PARTITION BY tid ORDER BY start_ns, depth) AS place
+      FROM open_calls
+      JOIN (SELECT DISTINCT name, layer FROM functions) AS function USING (name)
+     WHERE process_id = :process_id AND layer IN ('driver', 'runtime')
+),
+open_in AS (
+    SELECT tid, sum(start_ns) FILTER (WHERE layer = 'driver') AS begun_ns, count(*) FILTER (WHERE layer = 'driver') AS calls
+      FROM open_call
+     GROUP BY tid
+),
+moment AS (
+    SELECT started_ns, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns FROM processes WHERE process_id = :process_id
+)
+SELECT threads.tid, max(threads.name) AS name, sum(threads.calls) AS calls,
+       sum(driver_ns) + ifnull(open_in.calls * at_ns - begun_ns, 0) AS driver_ns,
+       at_ns, started_ns, open_call.name AS open_call, at_ns - open_call.start_ns AS open_ns
+  FROM threads
+  JOIN moment
+  LEFT JOIN open_in ON open_in.tid = threads.tid
+  LEFT JOIN open_call ON open_call.tid = threads.tid AND open_call.place = 1
+ WHERE process_id = :process_id
+ GROUP BY threads.tid;
+
+-- name: threads
+WITH moment AS (
+    SELECT b.*, b.at_ns - coalesce(a.at_ns, (SELECT max(at_ns) FROM a), b.started_ns) AS ns,
+           b.calls - ifnull(a.calls, 0)         AS new_calls,
+           b.driver_ns - ifnull(a.driver_ns, 0) AS new_ns
+      FROM b LEFT JOIN a ON a.tid = b.tid
+)
+SELECT tid,
+       name,
+       CAST(round(ifnull(new_calls * 1e9 / nullif(ns, 0), 0)) AS INTEGER) AS "calls/s",
+       round(max(ifnull(new_ns * 100.0 / nullif(ns, 0), 0), 0), 1)        AS "driver_%",
+       calls,
+       round(open_ns / 1e9, 1)                                            AS open_s,
+       open_call
+  FROM moment
+ WHERE :text IS NULL OR instr(lower(name), lower(:text)) > 0 OR tid = CAST(:text AS INTEGER)

@@ -1,0 +1,195 @@
+"""cudatrace top: what it prints agrees with the trace and with the programs, moment by moment; of hung calls, lost ones, memory
+that is held; without a daemon, with a stopped one and a killed one; and the screen, in a terminal that tmux plays."""
+import json
+import lzma
+import pathlib
+import shutil
+import signal
+import subprocess
+
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, fifo, wait_for
+
+FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
+MB = 1e6
+
+
+def moments(s, *options, count=1, where=None):
+    """What `top --json` prints, an object for each moment."""
+    done = s.run(CUDATRACE, "top", *(where or ("--session", s.name)), "--json", "--count", count, "--interval", "0.2", *options,
+                 preload=False)
+    decoder, text, found = json.JSONDecoder(), done.stdout, []
+    while text.strip():
+        moment, end = decoder.raw_decode(text)
+        found.append(moment)
+        text = text[end:].lstrip()
+    equal(len(found), count, "moments")
+    return found
+
+
+def by_pid(moment):
+    return {row["pid"]: row for row in moment["processes"]}
+
+
+class Screen:
+    """`cudatrace top` in a terminal of tmux's."""
+
+    def __init__(self, s, width, height, *options):
+        self.tmux = ["tmux", "-L", s.name, "-f", "/dev/null"]
+        self.s = s
+        subprocess.run([*self.tmux, "new-session", "-d", "-x", str(width), "-y", str(height), CUDATRACE, "top", "--session", s.name,
+                        "--interval", "0.1", *options], check=True, env=s.env(preload=False, TERM="screen"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([*self.tmux, "kill-server"], check=False, stderr=subprocess.DEVNULL)
+
+    def lines(self):
+        return subprocess.run([*self.tmux, "capture-pane", "-p"], capture_output=True, text=True).stdout.splitlines()
+
+    def press(self, *keys):
+        subprocess.run([*self.tmux, "send-keys", *keys], check=True)
+
+    def resize(self, width, height):
+        subprocess.run([*self.tmux, "resize-window", "-x", str(width), "-y", str(height)], check=True)
+
+    def wait(self, what, condition):
+        """Until the lines of the screen are as they should be; these."""
+        return wait_for(what, lambda: (lines := self.lines()) and condition(lines) and lines)
+
+    def wait_for_text(self, *texts):
+        return self.wait(f"{texts} on the screen", lambda lines: all(any(text in line for line in lines) for text in texts))
+
+    def has_ended(self):
+        return subprocess.run([*self.tmux, "has-session"], capture_output=True).returncode != 0
+
+
+# Programs that run: one hangs in a call, one holds memory and makes calls as long as it is let.
+with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
+    s.start_daemon()
+    hung = s.start(WORKLOADS / "hang", "--calls", 10, stdout=subprocess.DEVNULL,
+                   env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release})
+    with open(inside, "rb") as notice:
+        notice.read(1)
+    busy = s.start(WORKLOADS / "demo", "--rounds", 1 << 30, stdout=subprocess.DEVNULL, env={"SIMCUDA_LAUNCH_NS": 20000})
+    s.flush_until("calls of the busy one", lambda: s.value("SELECT count(*) FROM calls JOIN processes USING (process_id) "
+                                                           "WHERE processes.pid = ? AND calls.category = 'launch'", busy.pid) > 100)
+    before, after = moments(s, count=2)
+    check(before["live"] and after["live"] and after["since_ns"] == before["at_ns"] < after["at_ns"], "moments", before, after)
+    for pid in hung.pid, busy.pid:
+        row, earlier = by_pid(after)[pid], by_pid(before)[pid]
+        seconds = (after["at_ns"] - after["since_ns"]) / 1e9
+        equal(row["calls/s"], round((row["calls"] - earlier["calls"]) / seconds), "calls a second")
+        equal((row["state"], row["lost"], row["failed"]), ("running", 0, 0), "how it does")
+        check(0 <= row["driver_%"] <= 101, "the part of one thread's time", row)
+    first, second = by_pid(before)[hung.pid], by_pid(after)[hung.pid]
+    equal((second["open_call"], second["calls/s"], second["driver_%"]), ("cuCtxSynchronize", 0, 100.0), "the hung one")
+    check(abs(second["open_s"] - first["open_s"] - seconds) <= 0.11, "for how long a call is open", first, second, seconds)
+    row = by_pid(after)[busy.pid]
+    check(row["calls/s"] > row["launches/s"] > 0 and row["copied_MB/s"] > 0, "the busy one", row)
+    functions = {f["function"]: f for f in moments(s, "--pid", busy.pid, count=2)[1]["functions"]}
+    check(functions["cuLaunchKernel"]["calls/s"] > 0 and functions["cuInit"]["calls/s"] == 0, "functions", functions)
+    thread, = moments(s, "--pid", hung.pid, "--threads")[0]["threads"]
+    equal((thread["tid"], thread["open_call"], thread["driver_%"]), (hung.pid, "cuCtxSynchronize", 100.0), "the hung thread")
+    # Sorted, chosen.
+    equal([r["pid"] for r in moments(s, "--sort", "pid")[0]["processes"]], sorted((hung.pid, busy.pid)), "by pid")
+    equal([r["pid"] for r in moments(s, "--sort", "-pid")[0]["processes"]], sorted((hung.pid, busy.pid), reverse=True), "turned round")
+    equal([r["pid"] for r in moments(s, "--sort", "open_s")[0]["processes"]][0], hung.pid, "the longest open one first")
+    for text in "HANG --CALLS", str(hung.pid):
+        equal([r["pid"] for r in moments(s, "--find", text)[0]["processes"]], [hung.pid], text)
+    # As a table into a pipe, until nobody reads it.
+    with subprocess.Popen([CUDATRACE, "top", "--session", s.name, "--interval", "0.1"], env=s.env(preload=False), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
+        seen = [piped.stdout.readline() for _ in range(12)]
+        check(sum("calls/s" in line for line in seen) >= 2, "tables", seen)
+        piped.stdout.close()
+        equal((piped.wait(60), piped.stderr.read()), (-signal.SIGPIPE, ""), "how it ends when nobody reads")
+
+    if shutil.which("tmux"):  # which tools/check installs
+        with Screen(s, 200, 20) as screen:
+            lines = screen.wait_for_text(str(hung.pid), str(busy.pid), "2 processes", "live", "cuCtxSynchronize")
+            check(all(column in lines[2] for column in ("pid", "calls/s", "driver_%", "held_MB", "lost", "open_call", "command", "calls")),
+                  "columns", lines[2])
+            check("process_id" not in lines[2], "a column that says nothing to people", lines[2])
+            check(all(len(line) <= 200 for line in lines), "lines that are too long", lines)
+            screen.press("/", *"hang", "Enter")
+            screen.wait("the hung one alone", lambda lines: str(hung.pid) in lines[3] and not any(str(busy.pid) in x for x in lines))
+            screen.press("Enter")
+            screen.wait_for_text(f"process {hung.pid}", "functions", "cuInit")
+            screen.press("Tab")
+            screen.wait_for_text(f"process {hung.pid}", "1 threads", "open_call")
+            screen.press("Escape")
+            screen.wait_for_text("2 processes", str(busy.pid))
+            for width, height in (80, 24), (20, 5), (80, 3), (200, 50):
+                screen.resize(width, height)
+                lines = screen.wait(f"{width} columns", lambda lines: len(lines) == height and lines[0].startswith("cudatrace top")
+                                    and (height < 4 or str(hung.pid) in "".join(lines)))
+                check(all(len(line) <= width for line in lines), "lines that are too long", lines)
+            # By the next column, and round: by pid.
+            screen.press(">")
+            screen.wait("sorted by pid", lambda lines: [str(pid) in line for pid, line in zip(sorted((hung.pid, busy.pid)), lines[3:])] == [True, True])
+            screen.press("r")
+            screen.wait("turned round", lambda lines: [str(pid) in line for pid, line in zip(sorted((hung.pid, busy.pid), reverse=True), lines[3:])]
+                        == [True, True])
+            screen.press("Space")
+            screen.wait_for_text("paused")
+            screen.press("Space")
+            # One that ends goes, and comes back with `a`.
+            busy.kill()
+            busy.wait()
+            screen.wait("the busy one to go", lambda lines: "1 processes" in lines[0])
+            screen.press("a")
+            screen.wait_for_text("2 processes", "killed")
+            # A daemon that is stopped, one that goes on, one that is gone.
+            s.daemon.send_signal(signal.SIGSTOP)
+            screen.wait_for_text("the daemon is stopped")
+            s.daemon.send_signal(signal.SIGCONT)
+            screen.wait_for_text("live")
+            # A trace that goes on in its next file.
+            s.daemon.send_signal(signal.SIGHUP)
+            screen.wait_for_text("trace.2.db")
+            s.daemon.kill()
+            s.daemon.wait()
+            s.daemon = None
+            screen.wait_for_text("the daemon went away", "cuCtxSynchronize")
+            screen.press("q")
+            wait_for("the end of top", screen.has_ended)
+    else:
+        s.daemon.kill()
+        s.daemon.wait()
+        s.daemon = None
+    # Of a killed daemon's trace.
+    moment, = moments(s, where=("--db", s.db))
+    equal((moment["live"], by_pid(moment)[hung.pid]["open_call"]), (False, "cuCtxSynchronize"), "what a killed daemon left")
+    hung.kill()
+    hung.wait()
+    s.start_daemon()
+    s.flush()
+
+# A trace that nobody writes: whole processes.
+with Session() as s:
+    s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
+    at = "--db", s.db
+    row, = moments(s, where=at)[0]["processes"]
+    calls, seconds = s.rows("SELECT (SELECT sum(calls) FROM totals), (ended_ns - started_ns) / 1e9 FROM processes")[0]
+    equal((row["calls"], row["calls/s"]), (calls, round(calls / seconds)), "calls")
+    equal(row["driver_%"], round(s.value("SELECT sum(total_ns) FROM totals WHERE layer = 'driver'") / seconds / 1e7, 1), "time")
+    equal((row["state"], row["held_MB"], row["open_call"]), ("exited", 0, None), "one that has ended")
+    done = s.run(CUDATRACE, "top", *at, "--once", preload=False)
+    check(done.stdout.splitlines()[2].split()[0] == str(row["pid"]) and done.stderr == "", "as a table", done.stdout, done.stderr)
+    for options, status, says in ((("--sort", "time"), 2, "--sort time: there are pid, calls/s"), (("--interval", "0"), 2, "--interval 0"),
+                                  (("--interval", "soon"), 2, "--interval soon"), (("--count", "0"), 2, "--count 0"), (("--pid", "x"), 2, "--pid x"),
+                                  (("--pid", row["pid"] + 1), 1, f"has no process {row['pid'] + 1}"), (("--threads",), 2, "--threads wants --pid"),
+                                  (("more",), 2, "unknown argument 'more'"), (("--find", "nothing such"), 0, "no row with 'nothing such'")):
+        done = s.run(CUDATRACE, "top", *at, "--once", *options, preload=False, status=status)
+        check(says in done.stderr, options, done.stderr)
+    done = s.run(CUDATRACE, "top", "--db", s.dir / "none.db", "--once", preload=False, status=1)
+    check("no trace at" in done.stderr, done.stderr)
+
+# A trace in which nothing was called.
+with Session() as s:
+    s.start_daemon()
+    equal(moments(s)[0]["processes"], [], "processes of an empty trace")
+    done = s.cudatrace("top", "--once")
+    check("no traced process runs now" in done.stderr, done.stderr)

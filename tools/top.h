@@ -1,0 +1,48 @@
+/* `cudatrace top`: top.c reads the options and prints, top_sample.c asks the trace, top_screen.c is the
+ * terminal. */
+#ifndef CT_TOP_H
+#define CT_TOP_H
+
+#include "cudatrace.h"
+#include "series.h"
+
+#include <sqlite3.h>
+
+enum ct_top_view { CT_TOP_PROCESSES, CT_TOP_FUNCTIONS, CT_TOP_THREADS, CT_TOP_VIEWS };
+
+struct ct_top {
+    struct ct_options common;
+    double interval_s;
+    enum ct_top_view view;
+    int64_t process_id; /* what is looked into, of all views but CT_TOP_PROCESSES */
+    int64_t pid;        /* of it */
+    const char *sort;   /* a column; NULL: the view's own. Numbers from the most, texts from the first */
+    bool is_reversed;   /* the other way */
+    bool all;           /* processes that have ended, too, which all are in a trace that nobody writes */
+    char text[64];      /* what is looked for; empty: anything */
+
+    /* Of top_sample.c. */
+    sqlite3 *trace, *moments;
+    struct ct_series series;
+    int daemon;             /* its socket, -1 when none writes the trace */
+    bool is_live, was_live; /* a daemon said that all is in the trace: now, ever */
+    const char *why;        /* why not; NULL where there is nothing to say */
+    uint32_t samples;       /* of this view */
+    int64_t at_ns, last_ns; /* the moments that are compared; last_ns is 0 for the start of each process */
+};
+
+/* False after reporting. */
+bool ct_top_open(struct ct_top *top);
+void ct_top_close(struct ct_top *top);
+/* Opens the trace again when it goes on in another file; whether it did. */
+bool ct_top_follow(struct ct_top *top);
+/* Takes a moment, which is compared with the one before. `problem` says why it could not. */
+bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes);
+/* Forgets the moments: another view, another process. */
+void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_id, int64_t pid);
+/* The rows of the view, sorted; the caller finalizes it. NULL with `problem`. */
+sqlite3_stmt *ct_top_rows(struct ct_top *top, char *problem, size_t bytes);
+/* The terminal, until the user leaves; the exit status. */
+int ct_top_screen(struct ct_top *top);
+
+#endif

@@ -1,0 +1,226 @@
+#include "top.h"
+
+#include "clock.h"
+#include "copy_table.h"
+#include "schema_sql.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { ANSWER_S = 2, SERVED_BYTES = 4800 };
+
+static const struct {
+    const char *side, *compare;
+    const char *sort;
+} views[CT_TOP_VIEWS] = {
+    [CT_TOP_PROCESSES] = { ct_sql_top_processes_side, ct_sql_top_processes, "driver_%" },
+    [CT_TOP_FUNCTIONS] = { ct_sql_top_functions_side, ct_sql_top_functions, "time_%" },
+    [CT_TOP_THREADS] = { ct_sql_top_threads_side, ct_sql_top_threads, "driver_%" },
+};
+
+/* ---- the daemon, if there is one ---- */
+
+/* Whether it writes this trace; the system's daemon says that to root alone. */
+static bool writes_it(const struct ct_top *top, int daemon)
+{
+    char served[SERVED_BYTES];
+    switch (ct_client_ask_within(daemon, "database", served, sizeof(served), ANSWER_S)) {
+    case CT_ANSWER_OK:
+        return ct_series_has(top->series.path[0], served);
+    case CT_ANSWER_REFUSED:
+        return top->common.session_given;
+    default:
+        return false;
+    }
+}
+
+static void reach_daemon(struct ct_top *top)
+{
+    if (top->daemon < 0)
+        top->daemon = ct_client_connect(&top->common);
+    if (top->daemon >= 0 && top->samples == 0 && !writes_it(top, top->daemon)) {
+        close(top->daemon);
+        top->daemon = -1;
+    }
+}
+
+/* Has what was recorded stored. The moment up to which it is, 0 when nobody can say. */
+static int64_t flush(struct ct_top *top)
+{
+    static char text[SERVED_BYTES];
+    top->was_live |= top->is_live;
+    top->is_live = false;
+    top->why = NULL;
+    reach_daemon(top);
+    if (top->daemon < 0) {
+        top->why = top->was_live ? "the daemon went away: this is what it left" : NULL;
+        return 0;
+    }
+    const int64_t now_ns = (int64_t)ct_monotonic_ns();
+    switch (ct_client_ask_within(top->daemon, "flush", text, sizeof(text), ANSWER_S)) {
+    case CT_ANSWER_OK:
+        top->is_live = true;
+        return now_ns;
+    case CT_ANSWER_NONE:
+        top->why = ct_client_is_stopped(top->daemon) ? "the daemon is stopped" : "the daemon says nothing";
+        close(top->daemon); /* a late answer is not to be taken for the next one */
+        top->daemon = -1;
+        return 0;
+    default:
+        top->why = text;
+        return 0;
+    }
+}
+
+/* ---- moments ---- */
+
+static void bind_text(sqlite3_stmt *statement, const char *name, const char *value)
+{
+    const int place = sqlite3_bind_parameter_index(statement, name);
+    if (place > 0 && *value)
+        sqlite3_bind_text(statement, place, value, -1, SQLITE_TRANSIENT);
+}
+
+static void bind_number(sqlite3_stmt *statement, const char *name, int64_t value)
+{
+    const int place = sqlite3_bind_parameter_index(statement, name);
+    if (place > 0)
+        sqlite3_bind_int64(statement, place, value);
+}
+
+static bool fail(sqlite3 *connection, char *problem, size_t bytes)
+{
+    snprintf(problem, bytes, "%s", sqlite3_errmsg(connection));
+    return false;
+}
+
+bool ct_top_open(struct ct_top *top)
+{
+    top->trace = ct_trace_open(&top->common, &top->series);
+    if (!top->trace)
+        return false;
+    if (!top->moments && sqlite3_open(":memory:", &top->moments) != SQLITE_OK) {
+        ct_fail(0, "top: %s", top->moments ? sqlite3_errmsg(top->moments) : "out of memory");
+        return false;
+    }
+    return true;
+}
+
+void ct_top_close(struct ct_top *top)
+{
+    sqlite3_close(top->trace);
+    sqlite3_close(top->moments);
+    if (top->daemon >= 0)
+        close(top->daemon);
+    top->trace = top->moments = NULL;
+    top->daemon = -1;
+}
+
+bool ct_top_follow(struct ct_top *top)
+{
+    const char *oldest = top->series.path[top->series.files - 1];
+    struct ct_series now;
+    if (!ct_series_find(oldest, &now) || strcmp(now.path[0], top->series.path[0]) == 0)
+        return false;
+    sqlite3 *trace = NULL;
+    if (ct_series_open(&now, &trace) != SQLITE_OK) {
+        sqlite3_close(trace); /* being made: the next look finds it whole */
+        return false;
+    }
+    sqlite3_close(top->trace);
+    top->trace = trace;
+    top->series = now;
+    return true;
+}
+
+void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_id, int64_t pid)
+{
+    top->view = view;
+    top->process_id = process_id;
+    top->pid = pid;
+    top->sort = NULL;
+    top->is_reversed = false;
+    top->samples = 0;
+}
+
+bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes)
+{
+    int64_t now_ns = flush(top);
+    struct ct_extent extent;
+    /* With what returned while it was being stored. */
+    if (ct_trace_extent(top->trace, &extent) && extent.end_ns > now_ns)
+        now_ns = extent.end_ns;
+    sqlite3_stmt *side = NULL;
+    sqlite3 *blamed = top->trace;
+    if (sqlite3_prepare_v2(top->trace, views[top->view].side, -1, &side, NULL) != SQLITE_OK)
+        return fail(blamed, problem, bytes);
+    bind_number(side, ":now_ns", now_ns);
+    bind_number(side, ":process_id", top->process_id);
+    const char *shift = top->samples ? "DROP TABLE a; ALTER TABLE b RENAME TO a" : "DROP TABLE IF EXISTS a";
+    const bool shifted = sqlite3_exec(top->moments, shift, NULL, NULL, NULL) == SQLITE_OK;
+    const bool taken = shifted && ct_copy_table(side, top->moments, "b", &blamed) == SQLITE_OK;
+    sqlite3_finalize(side);
+    if (!shifted || (taken && top->samples == 0 &&
+                     sqlite3_exec(top->moments, "CREATE TABLE a AS SELECT * FROM b WHERE 0", NULL, NULL,
+                                  NULL) != SQLITE_OK))
+        return fail(top->moments, problem, bytes);
+    if (!taken)
+        return fail(blamed, problem, bytes);
+    top->last_ns = top->samples ? top->at_ns : 0;
+    top->at_ns = now_ns;
+    top->samples++;
+    return true;
+}
+
+/* Texts from the first, numbers from the most. */
+static bool is_text(const char *column)
+{
+    static const char *const texts[] = { "open_call", "command",  "state", "function",
+                                         "layer",     "category", "name",  "pid" };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (strcmp(texts[i], column) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The place of a column, from 1; 0, and a problem that names those that there are, when it is none. */
+static int find_column(sqlite3_stmt *rows, const char *name, char *problem, size_t bytes)
+{
+    size_t used = (size_t)snprintf(problem, bytes, "--sort %s: there are", name);
+    for (int c = 0; c < sqlite3_column_count(rows); c++) {
+        const char *column = sqlite3_column_name(rows, c);
+        if (column && strcmp(column, name) == 0)
+            return c + 1;
+        if (used < bytes)
+            used +=
+                (size_t)snprintf(problem + used, bytes - used, "%s %s", c ? "," : "", column ? column : "");
+    }
+    return 0;
+}
+
+sqlite3_stmt *ct_top_rows(struct ct_top *top, char *problem, size_t bytes)
+{
+    const char *sql = views[top->view].compare, *sort = top->sort ? top->sort : views[top->view].sort;
+    sqlite3_stmt *rows = NULL;
+    if (sqlite3_prepare_v2(top->moments, sql, -1, &rows, NULL) != SQLITE_OK) {
+        fail(top->moments, problem, bytes);
+        return NULL;
+    }
+    const int column = find_column(rows, sort, problem, bytes);
+    sqlite3_finalize(rows);
+    if (column == 0)
+        return NULL;
+    const bool ascending = is_text(sort) != top->is_reversed;
+    char *sorted =
+        sqlite3_mprintf("%s ORDER BY %d %s NULLS LAST, 1", sql, column, ascending ? "ASC" : "DESC");
+    rows = NULL;
+    if (!sorted || sqlite3_prepare_v2(top->moments, sorted, -1, &rows, NULL) != SQLITE_OK)
+        fail(top->moments, problem, bytes);
+    sqlite3_free(sorted);
+    if (rows) {
+        bind_text(rows, ":text", top->text);
+        bind_number(rows, ":all", top->all || !top->is_live);
+    }
+    return rows;
+}

@@ -1,0 +1,398 @@
+/* The screen of `cudatrace top`: a line that sums up, a line for keys and messages, the view's rows. What a
+ * column means is said by its name alone: tables are drawn as they come from the query. */
+#include "top.h"
+
+#include <locale.h>
+#include <ncurses.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { COLUMNS_MAX = 24, ESCAPE = 27, HEAD_LINES = 3, WIDTH_MAX = 60, GAP = 2 };
+enum { COLOUR_LOST = 1, COLOUR_OPEN, COLOUR_HEAD };
+enum { OPEN_LONG_S = 5 };
+
+struct column {
+    char *name;
+    int width;
+    bool is_number, is_hidden;
+};
+
+/* The rows as they were read last. */
+struct grid {
+    struct column column[COLUMNS_MAX];
+    int columns;
+    char **cell; /* row by row */
+    size_t rows;
+};
+
+struct screen {
+    struct ct_top *top;
+    struct grid grid;
+    size_t selected, first; /* the first row that is shown */
+    int sort;               /* its column; -1: the view's own */
+    bool is_paused, is_finding;
+    char message[512];
+};
+
+/* ---- rows ---- */
+
+static void clear_grid(struct grid *grid)
+{
+    for (size_t i = 0; i < grid->rows * (size_t)grid->columns; i++)
+        free(grid->cell[i]);
+    for (int c = 0; c < grid->columns; c++)
+        free(grid->column[c].name);
+    free(grid->cell);
+    *grid = (struct grid){ 0 };
+}
+
+static bool add_row(struct grid *grid, sqlite3_stmt *rows)
+{
+    char **cell = realloc(grid->cell, (grid->rows + 1) * (size_t)grid->columns * sizeof(*cell));
+    if (!cell)
+        return false;
+    grid->cell = cell;
+    cell += grid->rows++ * (size_t)grid->columns;
+    for (int c = 0; c < grid->columns; c++) {
+        struct column *column = &grid->column[c];
+        const int type = sqlite3_column_type(rows, c);
+        const char *text = (const char *)sqlite3_column_text(rows, c);
+        cell[c] = ct_printable(text ? text : "", text ? (size_t)sqlite3_column_bytes(rows, c) : 0);
+        column->is_number |= type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+        const int width = cell[c] ? ct_text_width(cell[c]) : 0;
+        if (width > column->width)
+            column->width = width < WIDTH_MAX ? width : WIDTH_MAX;
+    }
+    return true;
+}
+
+static void read_grid(struct screen *screen)
+{
+    struct grid *grid = &screen->grid;
+    sqlite3_stmt *rows = ct_top_rows(screen->top, screen->message, sizeof(screen->message));
+    if (!rows)
+        return;
+    screen->message[0] = '\0';
+    clear_grid(grid);
+    grid->columns = sqlite3_column_count(rows) < COLUMNS_MAX ? sqlite3_column_count(rows) : COLUMNS_MAX;
+    for (int c = 0; c < grid->columns; c++) {
+        const char *name = sqlite3_column_name(rows, c);
+        grid->column[c] = (struct column){ .name = strdup(name ? name : ""),
+                                           .width = ct_text_width(name ? name : ""),
+                                           .is_hidden = name && strcmp(name, "process_id") == 0 };
+    }
+    while (sqlite3_step(rows) == SQLITE_ROW && add_row(grid, rows))
+        ;
+    sqlite3_finalize(rows);
+    if (screen->selected >= grid->rows)
+        screen->selected = grid->rows ? grid->rows - 1 : 0;
+}
+
+static const char *cell_of(const struct grid *grid, size_t row, const char *name)
+{
+    for (int c = 0; c < grid->columns && row < grid->rows; c++) {
+        if (grid->column[c].name && strcmp(grid->column[c].name, name) == 0) {
+            const char *cell = grid->cell[row * (size_t)grid->columns + (size_t)c];
+            return cell ? cell : "";
+        }
+    }
+    return "";
+}
+
+static double sum_of(const struct grid *grid, const char *name)
+{
+    double sum = 0;
+    for (size_t row = 0; row < grid->rows; row++)
+        sum += strtod(cell_of(grid, row, name), NULL);
+    return sum;
+}
+
+/* ---- drawing ---- */
+
+static void take_sample(struct screen *screen)
+{
+    struct ct_top *top = screen->top;
+    ct_top_follow(top);
+    if (ct_top_sample(top, screen->message, sizeof(screen->message)))
+        read_grid(screen);
+}
+
+static void draw_head(const struct screen *screen)
+{
+    const struct ct_top *top = screen->top;
+    char line[8192], day[16];
+    const time_t now = time(NULL);
+    struct tm local;
+    localtime_r(&now, &local);
+    strftime(day, sizeof(day), "%H:%M:%S", &local);
+    const struct grid *grid = &screen->grid;
+    const char *state = screen->is_paused ? "paused"
+                        : top->why        ? top->why
+                        : top->is_live    ? "live"
+                                          : "no daemon writes it";
+    if (top->view == CT_TOP_PROCESSES)
+        snprintf(line, sizeof(line), "cudatrace top  %s  %zu processes  %.0f calls/s  %.0f lost  %s  %s", day,
+                 grid->rows, sum_of(grid, "calls/s"), sum_of(grid, "lost"), state, top->series.path[0]);
+    else
+        snprintf(line, sizeof(line), "cudatrace top  %s  process %lld  %zu %s  %.0f calls/s  %s", day,
+                 (long long)top->pid, grid->rows, top->view == CT_TOP_FUNCTIONS ? "functions" : "threads",
+                 sum_of(grid, "calls/s"), state);
+    attron(A_BOLD);
+    mvaddnstr(0, 0, line, ct_text_bytes(line, COLS));
+    attroff(A_BOLD);
+    if (screen->is_finding)
+        snprintf(line, sizeof(line), "find: %s_", top->text);
+    else if (screen->message[0])
+        snprintf(line, sizeof(line), "%s", screen->message);
+    else if (top->view == CT_TOP_PROCESSES)
+        snprintf(line, sizeof(line),
+                 "Enter functions  </> sort  r reverse  / find  a ended  space pause  q quit%s%s",
+                 *top->text ? "  only: " : "", top->text);
+    else
+        snprintf(line, sizeof(line), "Esc back  Tab %s  </> sort  r reverse  / find  space pause  q quit%s%s",
+                 top->view == CT_TOP_FUNCTIONS ? "threads" : "functions", *top->text ? "  only: " : "",
+                 top->text);
+    mvaddnstr(1, 0, line, ct_text_bytes(line, COLS));
+}
+
+/* One line, cut at the screen's edge; the last text has what is left. `row` is beyond the rows for the head.
+ */
+static void draw_row(const struct screen *screen, int y, size_t row)
+{
+    const struct grid *grid = &screen->grid;
+    const bool is_head = row >= grid->rows;
+    int x = 0;
+    for (int c = 0; c < grid->columns && x < COLS; c++) {
+        const struct column *column = &grid->column[c];
+        const char *text = is_head ? column->name : grid->cell[row * (size_t)grid->columns + (size_t)c];
+        if (column->is_hidden)
+            continue;
+        text = text ? text : "";
+        const int room = column->width < COLS - x ? column->width : COLS - x;
+        const int width = ct_text_width(text), pad = column->is_number && width < room ? room - width : 0;
+        chtype colour = 0;
+        if (!is_head && strcmp(column->name, "lost") == 0 && strcmp(text, "0") != 0)
+            colour = (chtype)COLOR_PAIR(COLOUR_LOST) | A_BOLD;
+        else if (!is_head && strcmp(column->name, "open_s") == 0 && strtod(text, NULL) >= OPEN_LONG_S)
+            colour = (chtype)COLOR_PAIR(COLOUR_OPEN) | A_BOLD;
+        if (is_head && c == screen->sort)
+            colour = A_UNDERLINE | A_BOLD;
+        attron(colour);
+        mvaddnstr(y, x + pad, text, ct_text_bytes(text, room));
+        attroff(colour);
+        x += column->width + GAP;
+    }
+}
+
+static void draw(struct screen *screen)
+{
+    const struct grid *grid = &screen->grid;
+    const size_t lines = LINES > HEAD_LINES ? (size_t)(LINES - HEAD_LINES) : 0;
+    if (screen->selected < screen->first)
+        screen->first = screen->selected;
+    if (lines && screen->selected >= screen->first + lines)
+        screen->first = screen->selected - lines + 1;
+    erase();
+    draw_head(screen);
+    attron(A_REVERSE);
+    mvhline(2, 0, ' ', COLS);
+    draw_row(screen, 2, SIZE_MAX);
+    attroff(A_REVERSE);
+    if (grid->rows == 0)
+        mvaddnstr(HEAD_LINES, 0,
+                  *screen->top->text ? "nothing has that text"
+                                     : "no traced process runs now: a shows those that have ended",
+                  COLS);
+    for (size_t i = 0; i < lines && screen->first + i < grid->rows; i++) {
+        const size_t row = screen->first + i;
+        if (row == screen->selected)
+            attron(A_STANDOUT);
+        if (row == screen->selected)
+            mvhline(HEAD_LINES + (int)i, 0, ' ', COLS);
+        draw_row(screen, HEAD_LINES + (int)i, row);
+        attroff(A_STANDOUT);
+    }
+    refresh();
+}
+
+/* ---- keys ---- */
+
+static void move_to(struct screen *screen, long row)
+{
+    const long last = (long)screen->grid.rows - 1;
+    screen->selected = row < 0 || last < 0 ? 0 : (size_t)(row > last ? last : row);
+}
+
+/* Another view; its numbers begin with the start of the process, and are of now from the next look on. */
+static void look_at(struct screen *screen, enum ct_top_view view, int64_t process_id, int64_t pid)
+{
+    ct_top_look_at(screen->top, view, process_id, pid);
+    screen->top->text[0] = '\0';
+    screen->selected = screen->first = 0;
+    screen->sort = -1;
+    take_sample(screen);
+}
+
+static void sort_by(struct screen *screen, int step)
+{
+    const struct grid *grid = &screen->grid;
+    int column = screen->sort;
+    if (grid->columns == 0)
+        return;
+    do
+        column = (column + step + grid->columns) % grid->columns;
+    while (grid->column[column].is_hidden);
+    static char sort[64];
+    snprintf(sort, sizeof(sort), "%s", grid->column[column].name ? grid->column[column].name : "");
+    screen->sort = column;
+    screen->top->sort = sort;
+    screen->top->is_reversed = false;
+    read_grid(screen);
+}
+
+static void on_find_key(struct screen *screen, int key)
+{
+    char *text = screen->top->text;
+    const size_t length = strlen(text);
+    if (key == ESCAPE)
+        text[0] = '\0';
+    if (key == ESCAPE || key == '\n' || key == KEY_ENTER)
+        screen->is_finding = false;
+    else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length > 0)
+        text[length - 1] = '\0';
+    else if (key >= ' ' && key < 127 && length + 1 < sizeof(screen->top->text))
+        snprintf(text + length, sizeof(screen->top->text) - length, "%c", key);
+    read_grid(screen);
+}
+
+/* False to leave. */
+static bool on_key(struct screen *screen, int key)
+{
+    struct ct_top *top = screen->top;
+    const long selected = (long)screen->selected, page = LINES > HEAD_LINES ? LINES - HEAD_LINES : 1;
+    if (screen->is_finding && key != KEY_RESIZE) {
+        on_find_key(screen, key);
+        return true;
+    }
+    switch (key) {
+    case 'q':
+        return false;
+    case KEY_UP:
+    case 'k':
+        move_to(screen, selected - 1);
+        break;
+    case KEY_DOWN:
+    case 'j':
+        move_to(screen, selected + 1);
+        break;
+    case KEY_PPAGE:
+        move_to(screen, selected - page);
+        break;
+    case KEY_NPAGE:
+        move_to(screen, selected + page);
+        break;
+    case KEY_HOME:
+        move_to(screen, 0);
+        break;
+    case KEY_END:
+        move_to(screen, (long)screen->grid.rows - 1);
+        break;
+    case '<':
+    case KEY_LEFT:
+        sort_by(screen, -1);
+        break;
+    case '>':
+    case KEY_RIGHT:
+        sort_by(screen, 1);
+        break;
+    case 'r':
+        top->is_reversed = !top->is_reversed;
+        read_grid(screen);
+        break;
+    case '/':
+        top->text[0] = '\0';
+        screen->is_finding = true;
+        break;
+    case 'a':
+        top->all = !top->all;
+        read_grid(screen);
+        break;
+    case ' ':
+        screen->is_paused = !screen->is_paused;
+        break;
+    case '\t':
+        if (top->view != CT_TOP_PROCESSES)
+            look_at(screen, top->view == CT_TOP_FUNCTIONS ? CT_TOP_THREADS : CT_TOP_FUNCTIONS,
+                    top->process_id, top->pid);
+        break;
+    case '\n':
+    case KEY_ENTER:
+        if (top->view == CT_TOP_PROCESSES && screen->grid.rows > 0)
+            look_at(screen, CT_TOP_FUNCTIONS,
+                    strtoll(cell_of(&screen->grid, screen->selected, "process_id"), NULL, 10),
+                    strtoll(cell_of(&screen->grid, screen->selected, "pid"), NULL, 10));
+        break;
+    case ESCAPE:
+    case KEY_BACKSPACE:
+    case 127:
+        if (*top->text) {
+            top->text[0] = '\0';
+            read_grid(screen);
+        } else if (top->view != CT_TOP_PROCESSES) {
+            look_at(screen, CT_TOP_PROCESSES, 0, 0);
+        }
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+/* ---- */
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int ct_top_screen(struct ct_top *top)
+{
+    struct screen screen = { .top = top, .sort = -1 };
+    setlocale(LC_CTYPE, "");
+    set_escdelay(50);
+    if (!newterm(NULL, stdout, stdin))
+        return ct_fail(EXIT_FAILURE, "top: this terminal ($TERM: %s) is not known; --once prints without one",
+                       getenv("TERM") ? getenv("TERM") : "not set");
+    cbreak();
+    noecho();
+    keypad(stdscr, TRUE);
+    curs_set(0);
+    if (has_colors() && !getenv("NO_COLOR")) {
+        start_color();
+        use_default_colors();
+        init_pair(COLOUR_LOST, COLOR_RED, -1);
+        init_pair(COLOUR_OPEN, COLOR_YELLOW, -1);
+    }
+    take_sample(&screen);
+    double due_s = now_s() + top->interval_s;
+    for (bool goes_on = true; goes_on;) {
+        draw(&screen);
+        const double rest_s = due_s - now_s();
+        timeout(rest_s > 0 ? (int)(rest_s * 1000) + 1 : 0);
+        const int key = getch();
+        if (key != ERR)
+            goes_on = on_key(&screen, key);
+        if (now_s() < due_s)
+            continue;
+        if (!screen.is_paused)
+            take_sample(&screen);
+        due_s = now_s() + top->interval_s;
+    }
+    endwin();
+    clear_grid(&screen.grid);
+    return EXIT_SUCCESS;
+}
