@@ -62,3 +62,9 @@ SELECT threads.process_id, pid, cmdline, tid, max(name) AS name
   JOIN processes USING (process_id)
  GROUP BY threads.process_id, tid
  ORDER BY started_ns, threads.process_id, max(driver_ns) DESC, tid;
+
+-- name: sums
+SELECT ifnull(sum(failed) FILTER (WHERE layer IN ('driver', 'runtime')), 0), ifnull(sum(lost), 0), (SELECT max(host) FROM processes)
+  FROM totals
+  JOIN processes USING (process_id)
+ WHERE ?1 = 0 OR pid = ?1;

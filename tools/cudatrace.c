@@ -22,6 +22,7 @@ static const struct {
     { "diff", ct_diff, "what differs between two traces" },
     { "timeline", ct_timeline, "what each thread did when, as lines of letters" },
     { "top", ct_top, "what the traced processes do now: calls, time, memory, open calls, losses" },
+    { "html", ct_html, "the trace as one page for a browser: timeline, charts, tables" },
     { "export", ct_export, "the calls of a trace for other programs: Perfetto, scripts" },
     { "flush", ct_flush, "return when all that was recorded before can be asked for" },
     { "set", ct_set, "choose what a running session records" },

@@ -24,7 +24,7 @@ struct ct_options {
 
 /* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */
 typedef int ct_command(int argc, char **argv);
-ct_command ct_run, ct_sql, ct_report, ct_diff, ct_timeline, ct_top, ct_export, ct_flush, ct_set, ct_status, ct_stop, ct_doctor, ct_gc;
+ct_command ct_run, ct_sql, ct_report, ct_diff, ct_timeline, ct_top, ct_html, ct_export, ct_flush, ct_set, ct_status, ct_stop, ct_doctor, ct_gc;
 
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));

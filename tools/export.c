@@ -19,10 +19,23 @@ enum { FORMATS = sizeof(formats) / sizeof(formats[0]), BUFFER_BYTES = 1 << 20, C
 
 struct export_options {
     struct ct_options common;
+    const char *command;
     const struct ct_export_format *format;
     const char *output, *from, *to;
     struct ct_stream_choice choice;
 };
+
+static int fail(const struct export_options *options, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static int fail(const struct export_options *options, int status, const char *format, ...)
+{
+    char text[4096 + 512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    return ct_fail(status, "%s: %s", options->command, text);
+}
 
 static bool take_format(const char *value, struct export_options *options)
 {
@@ -32,7 +45,7 @@ static bool take_format(const char *value, struct export_options *options)
             return true;
         }
     }
-    ct_fail(EXIT_USAGE, "export: --format %s: wants chrome, perfetto, jsonl, csv or nsys", value);
+    fail(options, EXIT_USAGE, "--format %s: wants chrome, perfetto, jsonl, csv or nsys", value);
     return false;
 }
 
@@ -55,18 +68,18 @@ static bool on_option(int option, const char *value, void *data)
     case 'l':
         if (ct_selection_set_layers(&options->choice.selection, value))
             return true;
-        ct_fail(EXIT_USAGE, "export: --layers %s: wants some of driver, runtime, ioctl, nvtx, or all", value);
+        fail(options, EXIT_USAGE, "--layers %s: wants some of driver, runtime, ioctl, nvtx, or all", value);
         return false;
     case 'c':
         if (ct_selection_set_calls(&options->choice.selection, value))
             return true;
-        ct_fail(EXIT_USAGE, "export: --calls %s: wants patterns such as 'cuMem*,!cuMemGetInfo*'", value);
+        fail(options, EXIT_USAGE, "--calls %s: wants patterns such as 'cuMem*,!cuMemGetInfo*'", value);
         return false;
     default:
         options->choice.pid = strtoll(value, &end, 10);
         if (options->choice.pid > 0 && *end == '\0')
             return true;
-        ct_fail(EXIT_USAGE, "export: --pid %s: wants a process number", value);
+        fail(options, EXIT_USAGE, "--pid %s: wants a process number", value);
         return false;
     }
 }
@@ -77,17 +90,15 @@ static int take_window(struct export_options *options, const struct ct_extent *e
     choice->from_ns = 0;
     choice->to_ns = INT64_MAX;
     if (options->from && !ct_moment_parse(options->from, extent, &choice->from_ns))
-        return ct_fail(
-            EXIT_USAGE,
-            "export: --from %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
-            options->from);
+        return fail(options, EXIT_USAGE,
+                    "--from %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
+                    options->from);
     if (options->to && !ct_moment_parse(options->to, extent, &choice->to_ns))
-        return ct_fail(
-            EXIT_USAGE,
-            "export: --to %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
-            options->to);
+        return fail(options, EXIT_USAGE,
+                    "--to %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
+                    options->to);
     if (choice->from_ns >= choice->to_ns)
-        return ct_fail(EXIT_USAGE, "export: the window ends before it begins");
+        return fail(options, EXIT_USAGE, "the window ends before it begins");
     return EXIT_SUCCESS;
 }
 
@@ -246,14 +257,14 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     char unfinished[4096 + 16];
     to->to = options->output ? open_output(options->output, unfinished, sizeof(unfinished)) : stdout;
     if (!to->to)
-        return ct_fail(EXIT_FAILURE, "export: cannot write '%s': %s", unfinished, strerror(errno));
+        return fail(options, EXIT_FAILURE, "cannot write '%s': %s", unfinished, strerror(errno));
     to->path = options->output ? unfinished : NULL;
     setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
     errno = 0;
     bool good = stream_all(to, options->format);
     const int error = ct_stream_error(to->stream);
     if (error != SQLITE_OK)
-        ct_fail(EXIT_FAILURE, "export: cannot read the trace: %s", sqlite3_errmsg(to->connection));
+        fail(options, EXIT_FAILURE, "cannot read the trace: %s", sqlite3_errmsg(to->connection));
     const bool written = !ferror(to->to) && (options->output ? fclose(to->to) == 0 : fflush(to->to) == 0);
     if (good && written && options->output && rename(unfinished, options->output) != 0)
         good = false;
@@ -262,9 +273,9 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     if (options->output)
         unlink(unfinished);
     return error != SQLITE_OK ? EXIT_FAILURE
-                              : ct_fail(EXIT_FAILURE, "export: cannot write %s: %s",
-                                        options->output ? options->output : "the result",
-                                        errno ? strerror(errno) : "out of memory");
+                              : fail(options, EXIT_FAILURE, "cannot write %s: %s",
+                                     options->output ? options->output : "the result",
+                                     errno ? strerror(errno) : "out of memory");
 }
 
 static int run_export(struct export_options *options)
@@ -275,20 +286,51 @@ static int run_export(struct export_options *options)
         return EXIT_FAILURE;
     int status = EXIT_SUCCESS;
     if (!ct_trace_extent(to.connection, &to.extent))
-        ct_fail(0, "export: the trace holds no call yet");
+        fail(options, 0, "the trace holds no call yet");
     status = take_window(options, &to.extent);
     to.choice = options->choice;
+    to.trace = series.path[0];
     to.stream = status == EXIT_SUCCESS ? ct_stream_open(to.connection, &series, &to.choice) : NULL;
     if (!to.stream && status == EXIT_SUCCESS)
         status = EXIT_FAILURE;
     if (to.stream && load_processes(&to) != SQLITE_OK)
-        status = ct_fail(EXIT_FAILURE, "export: cannot read the trace: %s", sqlite3_errmsg(to.connection));
+        status = fail(options, EXIT_FAILURE, "cannot read the trace: %s", sqlite3_errmsg(to.connection));
     if (to.stream && status == EXIT_SUCCESS)
         status = write_all(&to, options);
     free_processes(&to);
     ct_stream_close(to.stream);
     sqlite3_close(to.connection);
     return status;
+}
+
+int ct_export_command(int argc, char **argv, const char *help, const struct ct_export_format *format,
+                      const char *output)
+{
+    static const struct option known[] = {
+        { "format", required_argument, NULL, 'f' }, { "output", required_argument, NULL, 'o' },
+        { "pid", required_argument, NULL, 'p' },    { "from", required_argument, NULL, 'F' },
+        { "to", required_argument, NULL, 'T' },     { "layers", required_argument, NULL, 'l' },
+        { "calls", required_argument, NULL, 'c' },  { 0 }
+    };
+    struct export_options options = { .command = argv[0],
+                                      .format = format,
+                                      .output = output,
+                                      .choice = { .selection = ct_selection_everything() } };
+    bool done;
+    int status;
+    /* Of a command that is one format, --format is no option. */
+    const struct option *first_known = known + (output != NULL);
+    const int first =
+        ct_options_parse(argc, argv, first_known, help, &options.common, on_option, &options, &done, &status);
+    if (done)
+        return status;
+    if (first != argc)
+        return fail(&options, EXIT_USAGE, "unknown argument '%s' (see cudatrace %s --help)", argv[first],
+                    options.command);
+    if (options.format->is_file && !options.output)
+        return fail(&options, EXIT_USAGE, "--format %s: is a database, and wants --output FILE",
+                    options.format->name);
+    return run_export(&options);
 }
 
 int ct_export(int argc, char **argv)
@@ -316,25 +358,5 @@ int ct_export(int argc, char **argv)
         "  --layers LIST   of these layers: driver, runtime, ioctl, nvtx, or all (default: all)\n"
         "  --calls LIST    driver and runtime functions by pattern, '!' before those to leave\n"
         "                  out, the last match deciding: 'cuMem*,!cuMemGetInfo*'\n";
-    static const struct option known[] = {
-        { "format", required_argument, NULL, 'f' }, { "output", required_argument, NULL, 'o' },
-        { "pid", required_argument, NULL, 'p' },    { "from", required_argument, NULL, 'F' },
-        { "to", required_argument, NULL, 'T' },     { "layers", required_argument, NULL, 'l' },
-        { "calls", required_argument, NULL, 'c' },  { 0 }
-    };
-    struct export_options options = { .format = formats[0],
-                                      .choice = { .selection = ct_selection_everything() } };
-    bool done;
-    int status;
-    const int first =
-        ct_options_parse(argc, argv, known, help, &options.common, on_option, &options, &done, &status);
-    if (done)
-        return status;
-    if (first != argc)
-        return ct_fail(EXIT_USAGE, "export: unknown argument '%s' (see cudatrace export --help)",
-                       argv[first]);
-    if (options.format->is_file && !options.output)
-        return ct_fail(EXIT_USAGE, "export: --format %s: is a database, and wants --output FILE",
-                       options.format->name);
-    return run_export(&options);
+    return ct_export_command(argc, argv, help, formats[0], NULL);
 }

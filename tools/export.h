@@ -18,8 +18,9 @@ struct ct_export {
     struct ct_export_process *process; /* by process_id */
     size_t process_count;
     FILE *to;
-    const char *path; /* where that is, for a format that `is_file` */
-    void *state;      /* the format's own */
+    const char *path;  /* where that is, for a format that `is_file` */
+    const char *trace; /* the newest file of it */
+    void *state;       /* the format's own */
 };
 
 /* A format; all of it but `call` may be NULL. False when it cannot go on, for want of memory or by an error
@@ -34,6 +35,10 @@ struct ct_export_format {
 };
 extern const struct ct_export_format ct_export_chrome, ct_export_perfetto, ct_export_jsonl, ct_export_csv,
     ct_export_nsys;
+
+/* A command that exports: with `output` it has one format, and that is where it writes unless it is told. */
+int ct_export_command(int argc, char **argv, const char *help, const struct ct_export_format *format,
+                      const char *output);
 
 /* The process of a call; never NULL. */
 const struct ct_export_process *ct_export_process(const struct ct_export *to, int64_t process_id);

@@ -1,6 +1,7 @@
 /* cudatrace report: the queries of schema/reports, one section each. */
 #include "sections.h"
 #include "series.h"
+#include "stream.h"
 
 #include "schema_sql.h"
 
@@ -124,19 +125,25 @@ static int look(sqlite3 *connection, struct report *report)
 
 /* ---- running the sections, side by side ---- */
 
+/* A connection that could not be opened says why when it is asked. */
+static void run_section(size_t s, sqlite3 *connection, const struct report *report)
+{
+    sqlite3_stmt *statement = NULL;
+    if (connection && sqlite3_prepare_v2(connection, section_sql[s], -1, &statement, NULL) == SQLITE_OK)
+        bind(statement, report);
+    ct_section_run(&sections[s], connection, statement, report->format, report->width);
+    sqlite3_finalize(statement);
+}
+
 static void *run_sections(void *data)
 {
     struct report *report = data;
     sqlite3 *connection = NULL;
-    const bool open = ct_series_open(&report->series, &connection) == SQLITE_OK;
+    ct_series_open(&report->series, &connection);
     for (size_t s; (s = atomic_fetch_add(&report->next, 1)) < SECTIONS;) {
         if (!sections[s].wanted)
             continue;
-        sqlite3_stmt *statement = NULL;
-        if (open && sqlite3_prepare_v2(connection, section_sql[s], -1, &statement, NULL) == SQLITE_OK)
-            bind(statement, report);
-        ct_section_run(&sections[s], connection, statement, report->format, report->width);
-        sqlite3_finalize(statement);
+        run_section(s, connection, report);
     }
     sqlite3_close(connection);
     return NULL;
@@ -156,6 +163,21 @@ static void run_all(struct report *report)
     run_sections(report);
     for (int i = 0; i < started; i++)
         pthread_join(other[i], NULL);
+}
+
+struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_stream_choice *choice,
+                                      size_t *count)
+{
+    const struct report report = { .pid = choice->pid,
+                                   .from = choice->from_ns > 0 ? "" : NULL,
+                                   .to = choice->to_ns < INT64_MAX ? "" : NULL,
+                                   .from_ns = choice->from_ns,
+                                   .to_ns = choice->to_ns,
+                                   .format = CT_FORMAT_JSON };
+    for (size_t s = 0; s < SECTIONS; s++)
+        run_section(s, connection, &report);
+    *count = SECTIONS;
+    return sections;
 }
 
 int ct_report(int argc, char **argv)

@@ -32,6 +32,11 @@ int ct_sections_print(const char *command, const struct ct_section *sections, si
 /* The help of a command, with a line for each section between `head` and `tail`; to be freed, NULL without
  * memory. */
 char *ct_sections_help(const char *head, const struct ct_section *sections, size_t count, const char *tail);
+/* report.c: all its sections, as JSON, of what is chosen by process and time; the caller finishes them. Once
+ * a process. */
+struct ct_stream_choice;
+struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_stream_choice *choice,
+                                      size_t *count);
 void ct_sections_finish(struct ct_section *sections, size_t count);
 
 #endif

@@ -132,7 +132,7 @@ _cudatrace()
     COMPREPLY=()
     _cudatrace_current
     if ((COMP_CWORD == 1)); then
-        _cudatrace_words 'run sql report diff timeline top export flush set status stop doctor gc help --help --version'
+        _cudatrace_words 'run sql report diff timeline top html export flush set status stop doctor gc help --help --version'
         return
     fi
     _cudatrace_first_argument
@@ -173,6 +173,9 @@ _cudatrace()
         ;;
     top)
         _cudatrace_words '--db --session --shm-dir --interval --sort --all --find --pid --threads --once --count --json --format --help'
+        ;;
+    html)
+        _cudatrace_words '--db --session --shm-dir --output --from --to --pid --layers --calls --help'
         ;;
     export)
         _cudatrace_words '--db --session --shm-dir --format --output --from --to --pid --layers --calls --help'

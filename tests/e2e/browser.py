@@ -1,0 +1,85 @@
+"""A headless Chromium, driven through chromedriver by the WebDriver protocol (https://www.w3.org/TR/webdriver2/)."""
+import base64
+import json
+import pathlib
+import subprocess
+import tempfile
+import urllib.request
+
+from cudatrace_test import DEADLINE_S, check
+
+PAGE_LOAD_MS = 60000
+
+
+class Browser:
+    """One window; gone with its profile at the end."""
+
+    def __init__(self, width=1400, height=1000):
+        self.width, self.height = width, height
+
+    def __enter__(self):
+        self.profile = tempfile.TemporaryDirectory(prefix="cudatrace-browser-", ignore_cleanup_errors=True)
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in self.driver.stdout:
+            if "started successfully on port" in line:
+                self.url = f"http://127.0.0.1:{line.rstrip().rstrip('.').rpartition(' ')[2]}"
+                break
+        else:
+            raise AssertionError(f"chromedriver ended with {self.driver.wait()}")
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                     "--disable-background-networking", "--proxy-server=127.0.0.1:1",  # whatever asks a network fails
+                     f"--user-data-dir={self.profile.name}", f"--window-size={self.width},{self.height}"]
+        made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"}, "timeouts": {"pageLoad": PAGE_LOAD_MS},
+            "goog:chromeOptions": {"args": arguments}}}})
+        self.session = f"/session/{made['sessionId']}"
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.ask("DELETE", self.session)
+        finally:
+            self.driver.terminate()
+            self.driver.wait()
+            self.driver.stdout.close()
+            self.profile.cleanup()
+
+    def ask(self, method, path, body=None):
+        request = urllib.request.Request(self.url + path, method=method, headers={"Content-Type": "application/json"},
+                                         data=None if body is None else json.dumps(body).encode())
+        try:
+            with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{method} {path}: {error.read().decode()[:2000]}") from None
+
+    def open(self, path):
+        self.ask("POST", f"{self.session}/url", {"url": pathlib.Path(path).resolve().as_uri()})
+
+    def run(self, script, *arguments):
+        """What the script, a function's body, returns."""
+        return self.ask("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
+
+    def find(self, selector):
+        return next(iter(self.ask("POST", f"{self.session}/element", {"using": "css selector", "value": selector}).values()))
+
+    def click(self, selector):
+        self.ask("POST", f"{self.session}/element/{self.find(selector)}/click", {})
+
+    def type(self, selector, text):
+        self.ask("POST", f"{self.session}/element/{self.find(selector)}/value", {"text": text})
+
+    def act(self, *actions):
+        """Of one pointer, or a wheel: WebDriver's own actions."""
+        kind = "wheel" if actions[0]["type"] == "scroll" else "pointer"
+        self.ask("POST", f"{self.session}/actions", {"actions": [{"type": kind, "id": kind, "actions": list(actions)}]})
+
+    def errors(self):
+        """What the console holds that is no notice."""
+        entries = self.ask("POST", f"{self.session}/se/log", {"type": "browser"})
+        return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING")]
+
+    def screenshot(self, path):
+        data = base64.b64decode(self.ask("GET", f"{self.session}/screenshot"))
+        check(data[:4] == b"\x89PNG", "no picture")
+        pathlib.Path(path).write_bytes(data)

@@ -1,0 +1,185 @@
+"""cudatrace html: the page holds what the trace has, and a headless Chromium shows it: opened from a file, without a network, it
+zooms, moves, says what a call was, highlights, sorts and filters. Pictures are left where CUDATRACE_PICTURES says."""
+import base64
+import json
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import zlib
+
+from browser import Browser
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, wait_for
+
+FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
+LEVELS = 8
+
+
+def page(s, *options, name="page.html"):
+    path = s.dir / name
+    s.run(CUDATRACE, "html", "--db", s.db, "--output", path, *options, preload=False)
+    return path
+
+
+def parts(path):
+    """The JSON object of a page, and its calls, [(start, duration, site, calls)]."""
+    text = path.read_text()
+    trace = json.loads(re.search(r'<script id="trace" type="application/json">(.*?)</script>', text, re.S)[1])
+    packed = re.search(r'<script id="calls" type="text/plain">(.*?)</script>', text, re.S)[1]
+    data = zlib.decompress(base64.b64decode(packed)) if packed else b""
+    n = trace["records"]
+    equal(len(data), 24 * n, "bytes of calls")
+    columns = [struct.unpack_from(f"<{n}{kind}", data, offset) for kind, offset in (("d", 0), ("d", 8 * n), ("I", 16 * n), ("I", 20 * n))]
+    return trace, list(zip(*columns)), text
+
+
+def check_calls(s, trace, records, condition="1"):
+    """Each call is there, with its thread, depth, name and label."""
+    begin_ns = s.value("SELECT min(started_ns) FROM processes")
+    seen = []
+    for start, duration, site, calls in records:
+        thread, depth, name, label, category, layer, status = trace["sites"][site]
+        equal(calls, 1, "calls drawn as one")
+        seen.append((int(start), int(duration), trace["threads"][thread]["tid"], depth, trace["names"][name], trace["names"][label],
+                     category, layer, status))
+    equal(seen, sorted(seen, key=lambda row: row[0]), "the order of calls")
+    wanted = s.rows(
+        f"SELECT start_ns - {begin_ns}, duration_ns, tid, min(depth, {LEVELS - 1}), name, ifnull((SELECT kernel FROM launches WHERE "
+        f"launches.call_id = calls.call_id AND calls.layer = 'driver'), iif(layer = 'nvtx', ifnull(message, ''), '')), category, layer, "
+        f"iif(status = 0, '', status_name) FROM calls WHERE {condition}")
+    equal(sorted(seen), sorted(wanted), "calls of the page")
+
+
+with Session() as s:
+    s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
+    path = page(s)
+    trace, records, text = parts(path)
+    check_calls(s, trace, records)
+    whole_trace = trace
+    check(not re.search(r"(src|href)\s*=\s*[\"']?(https?:)?//|@import|url\((?!data:)", text), "the page asks a network")
+    equal((trace["calls"], trace["resolution_ns"], trace["lost"]), (len(records), 0, 0), "sums")
+    equal([(p["pid"], p["name"]) for p in trace["processes"]],
+          s.rows("SELECT pid, cmdline || ' (' || pid || ', ' || state || ')' FROM processes"), "processes")
+    for name, buckets in trace["durations"].items():
+        equal(sum(buckets.values()), s.value("SELECT count(*) FROM calls WHERE name = ?", name), f"durations of {name}")
+    report = json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout)
+    for section in trace["sections"]:
+        equal((section["problem"], section["rows"]), ("", report[section["name"]]), section["name"])
+    equal(max(held for m in trace["memory"] for _, held in m["points"]),
+          s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, bytes FROM "
+                  "allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE kind = 'device' AND "
+                  "freed_ns IS NOT NULL))"), "the most memory")
+    middle = s.rows("SELECT min(call_id), max(call_id) FROM (SELECT call_id FROM calls ORDER BY call_id LIMIT 1000 OFFSET 5000)")[0]
+    trace, records, _ = parts(page(s, "--from", f"@{middle[0]}", "--to", f"@{middle[1]}", "--layers", "driver,runtime", name="part.html"))
+    check_calls(s, trace, records, f"call_id BETWEEN {middle[0]} AND {middle[1]} AND layer IN ('driver', 'runtime')")
+
+    if shutil.which("chromedriver"):  # which tools/check installs
+        with Browser() as b:
+            b.open(path)
+            wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+            equal((b.run("return document.getElementById('problem').hidden"), b.errors()), (True, []), "problems")
+            check(report["bottleneck"][0]["paragraph"] in b.run("return document.getElementById('bottleneck').textContent"), "the paragraph")
+            # Something of every layer's colours is drawn.
+            drawn = b.run("const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, "
+                          "seen = {}; for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) { const k = d[i] + ',' + d[i+1] + ',' + d[i+2]; "
+                          "seen[k] = (seen[k] || 0) + 1; } return seen")
+            for colour in ("91,110,225", "194,87,127", "42,157,78"):  # range, module, launch
+                check(drawn.get(colour, 0) > 50, "hardly drawn", colour, sorted(drawn.items(), key=lambda e: -e[1])[:20])
+            b.run("document.getElementById('timeline').scrollIntoView()")
+
+            def window():
+                return b.run("return [window.cudatrace.timeline.from, window.cudatrace.timeline.to]")
+
+            canvas = b.find("#canvas")
+            origin = {"element-6066-11e4-a52e-4f735466cecf": canvas}
+            whole = window()
+            b.act({"type": "scroll", "x": 0, "y": -60, "deltaX": 0, "deltaY": -600, "origin": origin})
+            zoomed = wait_for("a zoom", lambda: (w := window()) != whole and w)
+            check(zoomed[1] - zoomed[0] < (whole[1] - whole[0]) * 0.8 and whole[0] <= zoomed[0] < zoomed[1] <= whole[1], "zoomed", whole, zoomed)
+            b.act({"type": "pointerMove", "x": 0, "y": -60, "origin": origin}, {"type": "pointerDown", "button": 0},
+                  {"type": "pointerMove", "x": 200, "y": -60, "origin": origin}, {"type": "pointerUp", "button": 0})
+            moved = wait_for("a move", lambda: (w := window()) != zoomed and w)
+            check(moved[0] < zoomed[0] and abs((moved[1] - moved[0]) - (zoomed[1] - zoomed[0])) < 1, "moved", zoomed, moved)
+            b.run("window.cudatrace.timeline.setWindow(arguments[0], arguments[1])", *whole)
+            equal(window(), whole, "all of it again")
+            # The middle of the longest range, where the page says that it is.
+            start_ns, end_ns, message, tid = s.rows("SELECT start_ns, end_ns, message, tid FROM ranges ORDER BY duration_ns DESC LIMIT 1")[0]
+            at = (start_ns + end_ns) / 2 - s.value("SELECT min(started_ns) FROM processes")
+            x, y = b.run("const t = window.cudatrace.timeline, l = t.lanes.find((l) => l.thread && l.thread.tid === arguments[1]); "
+                         "return [190 + (arguments[0] - t.from) / (t.to - t.from) * (t.width - 190) - t.width / 2, l.y + 8 - t.height / 2]", at, tid)
+            b.act({"type": "pointerMove", "x": round(x), "y": round(y), "origin": origin}, {"type": "pointerDown", "button": 0},
+                  {"type": "pointerUp", "button": 0})
+            said = wait_for("what a call says", lambda: b.run("const d = document.getElementById('details'); return d.hidden ? '' : d.textContent"))
+            check(message in said and "nvtx, range" in said and f"thread {tid}" in said, "a click on", message, "says", said)
+            b.type("#find", "forward")
+            lit = b.run("const t = window.cudatrace.timeline; return t.trace.sites.filter((s, i) => t.wanted[i]).map((s) => t.trace.names[s[3]])")
+            equal(sorted(set(lit)), sorted(name for name in whole_trace["names"] if "forward" in name), "what is highlighted")
+
+            # Tables: by calls from the most, round, by name; filtered.
+            cells = ("return [...document.querySelectorAll('#section-functions tbody tr:not([hidden])')].map((row) => "
+                     "[row.cells[0].textContent, Number(row.cells[2].textContent.replaceAll(',', ''))])")
+            equal([row[0] for row in b.run(cells)], [row["function"] for row in report["functions"]], "functions as the report has them")
+            head = "#section-functions th:nth-child(3)"
+            equal(b.run(f"return document.querySelector('{head}').textContent"), "calls", "the third column")
+            for wanted in (sorted((row["calls"] for row in report["functions"]), reverse=True), sorted(row["calls"] for row in report["functions"])):
+                b.run(f"document.querySelector('{head}').scrollIntoView({{ block: 'center' }})")
+                b.click(head)
+                equal([row[1] for row in b.run(cells)], wanted, "sorted by calls")
+            b.type("#filter", "cuLaunch")
+            equal(sorted(row[0] for row in b.run(cells)), sorted(row["function"] for row in report["functions"] if "culaunch" in
+                                                                 "\n".join(map(str, row.values())).lower()), "filtered")
+            equal(b.run("return document.querySelectorAll('.uplot canvas').length"), 2, "charts")
+            before = b.run("return document.getElementById('function-facts').textContent")
+            b.run("const f = document.getElementById('function'); f.value = 'cuLaunchKernel'; f.dispatchEvent(new Event('change'))")
+            equal(b.run("return document.getElementById('function-facts').textContent"),
+                  f"{s.value('SELECT count(*) FROM calls WHERE name = ?', 'cuLaunchKernel'):,} calls", "calls of another function")
+            check(before != "1,508 calls", "the first function", before)
+            equal(b.errors(), [], "what the console says")
+            if "CUDATRACE_PICTURES" in os.environ:
+                b.type("#filter", "\ue003" * 8)
+                for section in "summary", "timeline", "memory", "tables":
+                    b.run("document.getElementById(arguments[0]).scrollIntoView()", section)
+                    b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / f"{section}.png")
+        for width in 380, 2400:
+            with Browser(width, 700) as b:
+                b.open(path)
+                wait_for("the page", lambda: b.run("return document.body.dataset.ready"))
+                equal(b.errors(), [], f"what the console says at {width}")
+                check(b.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "wider than the window", width)
+
+# Names that would steer the page; a call that does not return; more calls than are drawn one by one.
+with Session() as s:
+    s.start_daemon("--ring", "256M")  # room for all of them
+    evil = s.dir / "<script>alert(1)<script>&\"'\u202e"
+    shutil.copy(WORKLOADS / "calls", evil)
+    s.run(evil, "--calls", 10)
+    s.run(WORKLOADS / "calls", "--calls", 1200000, "--mix", "getctx")
+    s.flush()
+    path = page(s)
+    trace, records, text = parts(path)
+    check(any(evil.name in p["name"] for p in trace["processes"]) and evil.name not in text, "the name, and how it is written")
+    check(trace["resolution_ns"] > 0 and len(records) <= 1 << 20, "records", len(records), trace["resolution_ns"])
+    equal(sum(row[3] for row in records), s.value("SELECT count(*) FROM calls"), "calls of all records")
+    equal(sum(sum(buckets.values()) for buckets in trace["durations"].values()), s.value("SELECT count(*) FROM calls"), "durations")
+    if shutil.which("chromedriver"):
+        with Browser() as b:
+            b.open(path)
+            wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+            equal((b.errors(), b.run("return document.querySelectorAll('script').length")), ([], 5), "problems, and scripts")
+
+# Where there is nothing, or nowhere.
+with Session() as s:
+    s.start_daemon()
+    done = s.cudatrace("html", "--output", s.dir / "empty.html")
+    check("the trace holds no call yet" in done.stderr, done.stderr)
+    if shutil.which("chromedriver"):
+        with Browser() as b:
+            b.open(s.dir / "empty.html")
+            wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+            equal((b.errors(), b.run("return document.getElementById('problem').hidden")), ([], True), "an empty page")
+    for options, status, says in ((("--output", s.dir / "none" / "x.html"), 1, "html: cannot write"), (("--format", "csv"), 2, "--format"),
+                                  (("--pid", "x"), 2, "html: --pid x"), (("more",), 2, "see cudatrace html --help")):
+        check(says in (done := s.cudatrace("html", *options, status=status)).stderr, options, done.stderr)

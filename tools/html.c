@@ -1,0 +1,695 @@
+/* cudatrace html: the trace as one file for a browser. The page (tools/html) has two gaps: a JSON object that
+ * says what there is, and the calls, deflated columns in base64: start and duration (64-bit floats,
+ * nanoseconds since the trace began), site and number of calls (32-bit), little-endian, one column behind the
+ * other.
+ *
+ * A page with ten million calls nobody could open: beyond RECORDS_MAX, calls that lie beside each other in a
+ * lane and are shorter than a resolution become one record, and the resolution doubles until there is room.
+ */
+#include "events.h"
+#include "export.h"
+#include "names.h"
+#include "sections.h"
+
+#include "html_page.h"
+#include "schema_sql.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum {
+    RECORDS_MAX = 1 << 20,
+    NAMES_MAX = 1 << 16,
+    LEVELS = 8, /* of a thread's calls, as page.js has them */
+    BUCKETS = 256,
+    BUCKETS_OF_OCTAVE = 4,
+    MEMORY_STEPS = 2000, /* of which each process has two points at most */
+    RESOLUTION_FIRST = 1 << 16,
+};
+
+struct record {
+    double start, duration; /* ns since the trace began */
+    double longest;         /* of its calls, whose site it has */
+    uint32_t site, calls;
+};
+
+/* What calls of a record have in common, and what is said of them: [thread, depth, name, label, category,
+ * layer, status] in the page. */
+struct place {
+    const struct ct_site *site; /* NULL: an empty slot */
+    uint32_t name, label, level;
+    uint32_t number;
+};
+
+struct thread {
+    int64_t process_id, tid; /* process_id 0: nothing of it was seen */
+    char *name;
+    int64_t last[LEVELS]; /* record of each lane, -1 for none */
+};
+
+struct state {
+    struct ct_events events;
+    struct record *records;
+    size_t count;
+    double resolution;
+    struct place *places; /* open addressing */
+    size_t place_mask;
+    uint32_t place_count;
+    struct ct_names names;
+    const char **texts; /* of the names, from 1 */
+    size_t text_room;
+    struct thread *threads; /* by ct_site.thread */
+    uint32_t thread_count;
+    uint64_t (*durations)[BUCKETS]; /* by name, of functions */
+    size_t durations_room;
+    uint64_t calls;
+    bool failed;
+};
+
+/* ---- names and places ---- */
+
+/* Its place among the texts; 0, which is "", for one too many. */
+static uint32_t number_of(struct state *state, const char *text)
+{
+    const struct ct_name name = ct_names_number(&state->names, text, &state->failed);
+    if (name.is_new && name.number >= state->text_room) {
+        const size_t room = state->text_room ? 2 * state->text_room : 256;
+        const char **texts = realloc(state->texts, room * sizeof(*texts));
+        state->failed |= !texts;
+        if (!texts)
+            return 0;
+        state->texts = texts;
+        state->text_room = room;
+    }
+    if (name.is_new)
+        state->texts[name.number] = name.text;
+    return (uint32_t)name.number;
+}
+
+static struct place *slot_of(struct place *places, size_t mask, const struct place *wanted)
+{
+    uint64_t hash = ((uintptr_t)wanted->site ^ (uint64_t)wanted->label << 32 ^ wanted->level) *
+                    UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t i = hash >> 32;; i++) {
+        struct place *place = &places[i & mask];
+        if (!place->site ||
+            (place->site == wanted->site && place->label == wanted->label && place->level == wanted->level))
+            return place;
+    }
+}
+
+static void make_room_for_places(struct state *state)
+{
+    const size_t slots = state->places ? 2 * (state->place_mask + 1) : 1024;
+    struct place *places = calloc(slots, sizeof(*places));
+    state->failed |= !places;
+    if (!places)
+        return;
+    for (size_t i = 0; state->places && i <= state->place_mask; i++) {
+        if (state->places[i].site)
+            *slot_of(places, slots - 1, &state->places[i]) = state->places[i];
+    }
+    free(state->places);
+    state->places = places;
+    state->place_mask = slots - 1;
+}
+
+static uint32_t place_of(struct state *state, const struct ct_site *site, uint32_t label, uint32_t level)
+{
+    if (!state->places || 2 * (size_t)state->place_count >= state->place_mask)
+        make_room_for_places(state);
+    if (state->failed)
+        return 0;
+    const struct place wanted = { .site = site, .label = label, .level = level };
+    struct place *place = slot_of(state->places, state->place_mask, &wanted);
+    if (!place->site) {
+        *place = wanted;
+        place->name = number_of(state, site->name);
+        place->number = state->place_count++;
+    }
+    return place->number;
+}
+
+/* ---- records ---- */
+
+/* Of the lane's last record and the next one, whether they are drawn as one, which is then the last. */
+static bool join(struct record *last, const struct record *next, double resolution)
+{
+    if (next->start - last->start >= resolution || last->longest >= resolution || next->longest >= resolution)
+        return false;
+    if (next->start + next->duration > last->start + last->duration)
+        last->duration = next->start + next->duration - last->start;
+    last->calls += next->calls;
+    if (next->longest > last->longest) {
+        last->longest = next->longest;
+        last->site = next->site;
+    }
+    return true;
+}
+
+/* The lane of a record, by its site: a thread's level. */
+struct lane {
+    struct thread *thread;
+    uint32_t level;
+};
+
+static void append(struct state *state, struct lane lane, const struct record *record)
+{
+    int64_t *last = &lane.thread->last[lane.level];
+    if (*last >= 0 && join(&state->records[*last], record, state->resolution))
+        return;
+    *last = (int64_t)state->count;
+    state->records[state->count++] = *record;
+}
+
+/* At twice the resolution. */
+static void fold(struct ct_export *to)
+{
+    struct state *state = to->state;
+    struct lane *lanes = calloc(state->place_count, sizeof(*lanes));
+    state->failed |= !lanes;
+    if (!lanes)
+        return;
+    for (size_t i = 0; i <= state->place_mask; i++) {
+        const struct place *place = &state->places[i];
+        if (place->site)
+            lanes[place->number] = (struct lane){ &state->threads[place->site->thread], place->level };
+    }
+    for (uint32_t i = 0; i < state->thread_count; i++)
+        memset(state->threads[i].last, -1, sizeof(state->threads[i].last));
+    const double length = (double)(to->extent.end_ns - to->extent.begin_ns);
+    state->resolution = state->resolution > 0 ? 2 * state->resolution : length / RESOLUTION_FIRST + 1;
+    const size_t count = state->count;
+    state->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct record record =
+            state->records[i]; /* which may be written over: what is kept is no more */
+        append(state, lanes[record.site], &record);
+    }
+    free(lanes);
+}
+
+/* What is known of a launch or a range, as a label. */
+static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
+{
+    enum ct_detail detail;
+    sqlite3_stmt *row = ct_stream_detail(to->stream, call, &detail);
+    if (!row || (detail != CT_DETAIL_LAUNCH && detail != CT_DETAIL_RANGE))
+        return 0;
+    const char *text = (const char *)sqlite3_column_text(row, 0);
+    return text && *text ? number_of(to->state, text) : 0;
+}
+
+static void count_duration(struct state *state, const char *name, int64_t ns)
+{
+    const uint32_t number = number_of(state, name);
+    if (number >= state->durations_room) {
+        const size_t room = 2 * (size_t)number + 64;
+        void *grown = realloc(state->durations, room * sizeof(*state->durations));
+        state->failed |= !grown;
+        if (!grown)
+            return;
+        state->durations = grown;
+        memset(state->durations + state->durations_room, 0,
+               (room - state->durations_room) * sizeof(*state->durations));
+        state->durations_room = room;
+    }
+    const int bucket = ns > 0 ? (int)(log2((double)ns) * BUCKETS_OF_OCTAVE) : 0;
+    state->durations[number][bucket < BUCKETS ? bucket : BUCKETS - 1]++;
+}
+
+static void take_call(struct ct_export *to, const struct ct_event *event)
+{
+    struct state *state = to->state;
+    const struct ct_stream_call *call = &event->call;
+    const struct ct_site *site = call->site;
+    struct thread *thread = &state->threads[site->thread];
+    const int32_t deepest = LEVELS - 1;
+    const uint32_t level = (uint32_t)(event->is_across || site->depth > deepest ? deepest : site->depth);
+    const double duration = (double)(call->id - call->start_ns);
+    state->calls++;
+    thread->process_id = site->process_id;
+    thread->tid = site->tid;
+    if (site->kind == CT_SITE_CALL)
+        count_duration(state, site->name, call->id - call->start_ns);
+    const struct record record = { .start = (double)(call->start_ns - to->extent.begin_ns),
+                                   .duration = duration,
+                                   .longest = duration,
+                                   .site = place_of(state, site, label_of(to, call), level),
+                                   .calls = 1 };
+    while (!state->failed && state->count == RECORDS_MAX)
+        fold(to);
+    if (!state->failed)
+        append(state, (struct lane){ thread, level }, &record);
+}
+
+static bool take_due(struct ct_export *to)
+{
+    struct state *state = to->state;
+    struct ct_event event;
+    while (!state->failed && ct_events_next(&state->events, &event)) {
+        if (event.is_begin)
+            take_call(to, &event);
+    }
+    return !state->failed && !state->events.failed;
+}
+
+static bool call(struct ct_export *to, const struct ct_stream_call *call)
+{
+    struct state *state = to->state;
+    ct_events_add(&state->events, call);
+    return take_due(to);
+}
+
+static bool begin(struct ct_export *to)
+{
+    struct state *state = to->state = calloc(1, sizeof(*state));
+    if (!state)
+        return false;
+    state->names.max = NAMES_MAX;
+    state->thread_count = ct_stream_threads(to->stream);
+    state->records = malloc(RECORDS_MAX * sizeof(*state->records));
+    state->threads = calloc(state->thread_count + 1, sizeof(*state->threads));
+    if (!state->records || !state->threads)
+        return false;
+    for (uint32_t i = 0; i < state->thread_count; i++)
+        memset(state->threads[i].last, -1, sizeof(state->threads[i].last));
+    ct_events_begin(&state->events, to->stream);
+    return true;
+}
+
+/* ---- the JSON object ---- */
+
+static void print_string(FILE *json, const char *text)
+{
+    ct_print_json_string(text ? text : "", text ? strlen(text) : 0, json);
+}
+
+static const char *text_of(sqlite3_stmt *rows, int column)
+{
+    return (const char *)sqlite3_column_text(rows, column);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void print_places(struct state *state, FILE *json)
+{
+    size_t used = 0;
+    for (size_t i = 0; state->places && i <= state->place_mask; i++) {
+        if (state->places[i].site)
+            state->places[used++] = state->places[i];
+    }
+    if (used)
+        qsort(state->places, used, sizeof(*state->places), compare_places);
+    fputs(",\n\"sites\":[", json);
+    for (size_t i = 0; i < used; i++) {
+        const struct place *place = &state->places[i];
+        fprintf(json, "%s[%u,%u,%u,%u,", i ? ",\n" : "", place->site->thread, place->level, place->name,
+                place->label);
+        print_string(json, place->site->category);
+        fputc(',', json);
+        print_string(json, place->site->layer);
+        fputc(',', json);
+        print_string(json, place->site->status == 0   ? ""
+                           : place->site->status_name ? place->site->status_name
+                                                      : "a code that is not known");
+        fputc(']', json);
+    }
+    fputs("],\n\"names\":[\"\"", json);
+    for (uint64_t i = 1; i <= state->names.count; i++) {
+        fputs(",\n", json);
+        print_string(json, state->texts[i]);
+    }
+    fputc(']', json);
+}
+
+static bool name_threads(struct ct_export *to)
+{
+    struct state *state = to->state;
+    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_threads);
+    int rc = rows ? SQLITE_OK : SQLITE_ERROR;
+    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        const char *name = text_of(rows, 2);
+        for (uint32_t i = 0; i < state->thread_count; i++) {
+            struct thread *thread = &state->threads[i];
+            if (!thread->name && thread->process_id == sqlite3_column_int64(rows, 0) &&
+                thread->tid == sqlite3_column_int64(rows, 1)) {
+                thread->name = strdup(name ? name : "");
+                break;
+            }
+        }
+    }
+    sqlite3_finalize(rows);
+    return rc == SQLITE_DONE;
+}
+
+static void print_processes(struct ct_export *to, FILE *json)
+{
+    const struct state *state = to->state;
+    fputs(",\n\"processes\":[", json);
+    for (size_t i = 0; i < to->process_count; i++) {
+        fprintf(json, "%s{\"id\":%lld,\"pid\":%lld,\"name\":", i ? ",\n" : "",
+                (long long)to->process[i].process_id, (long long)to->process[i].pid);
+        print_string(json, to->process[i].name);
+        fputc('}', json);
+    }
+    fputs("],\n\"threads\":[", json);
+    for (uint32_t i = 0; i < state->thread_count; i++) {
+        fprintf(json, "%s{\"process\":%lld,\"tid\":%lld,\"name\":", i ? ",\n" : "",
+                (long long)state->threads[i].process_id, (long long)state->threads[i].tid);
+        print_string(json, state->threads[i].name);
+        fputc('}', json);
+    }
+    fputc(']', json);
+}
+
+static void print_durations(const struct state *state, FILE *json)
+{
+    bool another = false;
+    fputs(",\n\"durations\":{", json);
+    for (uint64_t i = 1; i <= state->names.count && i < state->durations_room; i++) {
+        bool begun = false;
+        for (int bucket = 0; bucket < BUCKETS; bucket++) {
+            if (!state->durations[i][bucket])
+                continue;
+            if (!begun) {
+                fputs(another ? ",\n" : "", json);
+                print_string(json, state->texts[i]);
+            }
+            fprintf(json, "%s\"%d\":%llu", begun ? "," : ":{", bucket,
+                    (unsigned long long)state->durations[i][bucket]);
+            another = begun = true;
+        }
+        fputs(begun ? "}" : "", json);
+    }
+    fputc('}', json);
+}
+
+/* Of each process its most and its last in each step of time. */
+struct memory {
+    int64_t process_id, step;
+    int64_t most_at, most, last_at, last;
+    FILE *points;
+    char *text;
+    size_t bytes;
+};
+
+static void print_step(const struct memory *memory)
+{
+    if (memory->step < 0)
+        return;
+    const char *comma = ftell(memory->points) > 0 ? "," : "";
+    if (memory->most_at != memory->last_at)
+        fprintf(memory->points, "%s[%lld,%lld]", comma, (long long)memory->most_at, (long long)memory->most);
+    fprintf(memory->points, "%s[%lld,%lld]", memory->most_at != memory->last_at ? "," : comma,
+            (long long)memory->last_at, (long long)memory->last);
+}
+
+static struct memory *memory_of(struct memory *memory, size_t count, int64_t process_id)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (memory[i].process_id == process_id)
+            return &memory[i];
+    }
+    return NULL;
+}
+
+static void take_memory(struct memory *memory, int64_t at, int64_t held, int64_t step_ns)
+{
+    if (at / step_ns != memory->step) {
+        print_step(memory);
+        memory->step = at / step_ns;
+        memory->most = -1;
+    }
+    if (held > memory->most) {
+        memory->most = held;
+        memory->most_at = at;
+    }
+    memory->last = held;
+    memory->last_at = at;
+}
+
+static bool print_memory(struct ct_export *to, FILE *json)
+{
+    const int64_t step_ns = (to->extent.end_ns - to->extent.begin_ns) / MEMORY_STEPS + 1;
+    struct memory *memory = calloc(to->process_count + 1, sizeof(*memory));
+    if (!memory)
+        return false;
+    bool good = true;
+    for (size_t i = 0; i < to->process_count; i++) {
+        memory[i] = (struct memory){ .process_id = to->process[i].process_id, .step = -1 };
+        memory[i].points = open_memstream(&memory[i].text, &memory[i].bytes);
+        good = good && memory[i].points;
+    }
+    sqlite3_stmt *rows = good ? ct_export_ask(to, ct_sql_exports_memory) : NULL;
+    int rc = SQLITE_ERROR;
+    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct memory *its = memory_of(memory, to->process_count, sqlite3_column_int64(rows, 0));
+        const int64_t at = sqlite3_column_int64(rows, 1) - to->extent.begin_ns;
+        if (its && at >= 0)
+            take_memory(its, at, sqlite3_column_int64(rows, 2), step_ns);
+    }
+    sqlite3_finalize(rows);
+    fputs(",\n\"memory\":[", json);
+    for (size_t i = 0; i < to->process_count; i++) {
+        if (memory[i].points && good)
+            print_step(&memory[i]);
+        if (memory[i].points && fclose(memory[i].points) != 0)
+            good = false;
+        if (good)
+            fprintf(json, "%s{\"process\":%lld,\"points\":[%s]}", i ? ",\n" : "",
+                    (long long)memory[i].process_id, memory[i].text);
+        free(memory[i].text);
+    }
+    fputc(']', json);
+    free(memory);
+    return good && rc == SQLITE_DONE;
+}
+
+static bool print_open_calls(struct ct_export *to, FILE *json)
+{
+    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_open_calls);
+    int rc = rows ? SQLITE_OK : SQLITE_ERROR;
+    bool another = false;
+    fputs(",\n\"open\":[", json);
+    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        fprintf(json, "%s{\"process\":%lld,\"tid\":%lld,\"start\":%lld,\"name\":", another ? ",\n" : "",
+                (long long)sqlite3_column_int64(rows, 0), (long long)sqlite3_column_int64(rows, 1),
+                (long long)(sqlite3_column_int64(rows, 3) - to->extent.begin_ns));
+        print_string(json, text_of(rows, 2));
+        fputc('}', json);
+        another = true;
+    }
+    sqlite3_finalize(rows);
+    fputc(']', json);
+    return rc == SQLITE_DONE;
+}
+
+static void print_sections(struct ct_export *to, FILE *json)
+{
+    size_t count;
+    struct ct_section *sections = ct_report_sections(to->connection, &to->choice, &count);
+    fputs(",\n\"sections\":[", json);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(json, "%s{\"name\":\"%s\",\"title\":", i ? ",\n" : "", sections[i].name);
+        print_string(json, sections[i].title);
+        fputs(",\"about\":", json);
+        print_string(json, sections[i].about);
+        fputs(",\"problem\":", json);
+        print_string(json, sections[i].problem);
+        fprintf(json, ",\"rows\":%s}", sections[i].problem[0] ? "[]" : sections[i].text);
+    }
+    fputc(']', json);
+    ct_sections_finish(sections, count);
+}
+
+static bool print_sums(struct ct_export *to, FILE *json)
+{
+    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_sums);
+    const bool good = rows && sqlite3_step(rows) == SQLITE_ROW;
+    if (good) {
+        fprintf(json, ",\"failed\":%lld,\"lost\":%lld,\"host\":", (long long)sqlite3_column_int64(rows, 0),
+                (long long)sqlite3_column_int64(rows, 1));
+        print_string(json, text_of(rows, 2));
+    }
+    sqlite3_finalize(rows);
+    return good;
+}
+
+static bool print_json(struct ct_export *to, FILE *json)
+{
+    struct state *state = to->state;
+    const char *slash = strrchr(to->trace, '/');
+    fprintf(json, "{\"version\":\"%s\",\"title\":", CUDATRACE_VERSION);
+    print_string(json, slash ? slash + 1 : to->trace);
+    fprintf(json,
+            ",\"begin_ns\":%lld,\"end_ns\":%lld,\"begin_unix_ns\":%lld,\"resolution_ns\":%.0f,\"calls\":%llu,"
+            "\"records\":%zu",
+            (long long)to->extent.begin_ns, (long long)to->extent.end_ns,
+            (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns), state->resolution,
+            (unsigned long long)state->calls, state->count);
+    if (!print_sums(to, json) || !name_threads(to))
+        return false;
+    print_places(state, json);
+    print_processes(to, json);
+    print_durations(state, json);
+    if (!print_memory(to, json) || !print_open_calls(to, json))
+        return false;
+    print_sections(to, json);
+    fputs("}\n", json);
+    return true;
+}
+
+/* In a page, what a trace says must not end the element that it stands in. */
+static void write_json(FILE *to, const char *json)
+{
+    for (; *json; json++) {
+        if (*json == '<')
+            fputs("\\u003c", to);
+        else
+            fputc(*json, to);
+    }
+}
+
+/* ---- the calls ---- */
+
+struct packer {
+    FILE *to;
+    z_stream deflate;
+    uint8_t rest[3]; /* of base64, not written yet */
+    size_t rest_bytes;
+};
+
+static void write_base64(struct packer *packer, const uint8_t *bytes, size_t count, bool is_last)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < count || (is_last && packer->rest_bytes > 0); i++) {
+        const size_t had = packer->rest_bytes;
+        packer->rest[packer->rest_bytes++] = i < count ? bytes[i] : 0;
+        const bool ends = i >= count;
+        while (ends && packer->rest_bytes < 3)
+            packer->rest[packer->rest_bytes++] = 0;
+        if (packer->rest_bytes < 3)
+            continue;
+        const uint8_t *r = packer->rest;
+        const char out[4] = { digits[r[0] >> 2], digits[(r[0] & 3) << 4 | r[1] >> 4],
+                              ends && had < 2 ? '=' : digits[(r[1] & 15) << 2 | r[2] >> 6],
+                              ends ? '=' : digits[r[2] & 63] };
+        fwrite(out, 1, sizeof(out), packer->to);
+        packer->rest_bytes = 0;
+    }
+}
+
+static bool pack(struct packer *packer, const void *bytes, size_t count, bool is_last)
+{
+    static uint8_t out[1 << 16];
+    packer->deflate.next_in = (Bytef *)(uintptr_t)bytes;
+    packer->deflate.avail_in = (uInt)count;
+    do {
+        packer->deflate.next_out = out;
+        packer->deflate.avail_out = sizeof(out);
+        if (deflate(&packer->deflate, is_last ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_ERROR)
+            return false;
+        write_base64(packer, out, sizeof(out) - packer->deflate.avail_out, false);
+    } while (packer->deflate.avail_out == 0);
+    if (is_last)
+        write_base64(packer, NULL, 0, true);
+    return true;
+}
+
+static bool write_calls(struct ct_export *to)
+{
+    const struct state *state = to->state;
+    struct packer packer = { .to = to->to };
+    if (state->count == 0)
+        return true;
+    if (deflateInit(&packer.deflate, Z_DEFAULT_COMPRESSION) != Z_OK)
+        return false;
+    bool good = true;
+    for (size_t i = 0; good && i < state->count; i++)
+        good = pack(&packer, &state->records[i].start, sizeof(double), false);
+    for (size_t i = 0; good && i < state->count; i++)
+        good = pack(&packer, &state->records[i].duration, sizeof(double), false);
+    for (size_t i = 0; good && i < state->count; i++)
+        good = pack(&packer, &state->records[i].site, sizeof(uint32_t), false);
+    for (size_t i = 0; good && i < state->count; i++)
+        good = pack(&packer, &state->records[i].calls, sizeof(uint32_t), i + 1 == state->count);
+    deflateEnd(&packer.deflate);
+    return good;
+}
+
+static bool end(struct ct_export *to)
+{
+    struct state *state = to->state;
+    ct_events_end(&state->events);
+    if (!take_due(to))
+        return false;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *json = open_memstream(&text, &bytes);
+    bool good = json && print_json(to, json);
+    if (json && fclose(json) != 0)
+        good = false;
+    if (good) {
+        fwrite(ct_html_page_head, 1, sizeof(ct_html_page_head), to->to);
+        fputs("<script id=\"trace\" type=\"application/json\">", to->to);
+        write_json(to->to, text);
+        fputs("</script>\n<script id=\"calls\" type=\"text/plain\">", to->to);
+        good = write_calls(to);
+        fputs("</script>\n", to->to);
+        fwrite(ct_html_page_tail, 1, sizeof(ct_html_page_tail), to->to);
+    }
+    free(text);
+    return good;
+}
+
+static void finish(struct ct_export *to)
+{
+    struct state *state = to->state;
+    if (!state)
+        return;
+    ct_events_finish(&state->events);
+    ct_names_free(&state->names);
+    for (uint32_t i = 0; state->threads && i < state->thread_count; i++)
+        free(state->threads[i].name);
+    free(state->threads);
+    free(state->records);
+    free(state->places);
+    free(state->texts);
+    free(state->durations);
+    free(state);
+}
+
+static const struct ct_export_format html = {
+    .name = "html", .begin = begin, .call = call, .end = end, .finish = finish
+};
+
+int ct_html(int argc, char **argv)
+{
+    static const char help[] =
+        "Usage: cudatrace html [--db FILE] [--session NAME] [--shm-dir DIR] [--output FILE]\n"
+        "                      [--from T] [--to T] [--pid PID] [--layers LIST] [--calls LIST]\n"
+        "\n"
+        "The trace as one file for a browser, which asks no network: what bounds the run, a\n"
+        "timeline to zoom into, the device memory that is held, how long calls took, and the\n"
+        "tables of the report, to be sorted and filtered.\n"
+        "\n"
+        "  --db FILE       the trace (default: ./trace.db)\n"
+        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
+        "  --output FILE   where to write (default: trace.html)\n" CT_WINDOW_HELP
+        "  --pid PID       of this process alone (default: all)\n"
+        "  --layers LIST   the timeline has these layers: driver, runtime, ioctl, nvtx, or all\n"
+        "                  (default: all)\n"
+        "  --calls LIST    and driver and runtime functions by pattern, '!' before those to leave\n"
+        "                  out, the last match deciding: 'cuMem*,!cuMemGetInfo*'\n"
+        "\n"
+        "Of more than a million calls in the timeline, short ones beside each other are drawn\n"
+        "as one; --from, --to and --pid show fewer in full.\n";
+    return ct_export_command(argc, argv, help, &html, "trace.html");
+}

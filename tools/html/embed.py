@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Puts the page, its style, its script and the chart library into one, and that into a C header: ct_html_page_head is what
+stands before the trace's data, ct_html_page_tail what stands behind it."""
+import pathlib
+import re
+import sys
+
+
+def array(name, data):
+    lines = [", ".join(str(byte) for byte in data[i:i + 32]) for i in range(0, len(data), 32)]
+    return f"static const unsigned char {name}[] = {{\n" + ",\n".join(lines) + "\n};\n"
+
+
+def main():
+    output, page, *parts = (pathlib.Path(word) for word in sys.argv[1:])
+    files = {part.name: part.read_text() for part in parts}
+
+    def insert(match):
+        text = files.pop(match[1])
+        if "</script" in text or "</style" in text:
+            raise SystemExit(f"{match[1]}: has the end of its own element in it")
+        return text
+
+    whole = re.sub(r"<!-- insert (\S+) -->\n?|/\* insert (\S+) \*/\n?", lambda m: insert([None, m[1] or m[2]]), page.read_text())
+    if files:
+        raise SystemExit(f"{page}: nothing inserts {', '.join(files)}")
+    head, tail = whole.split("<!-- data -->\n")
+    output.write_text(array("ct_html_page_head", head.encode()) + array("ct_html_page_tail", tail.encode()))
+
+
+main()

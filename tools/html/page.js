@@ -1,0 +1,485 @@
+"use strict";
+// The page of `cudatrace html`. What it shows is in two elements before it: #trace, JSON, and #calls, deflated columns in
+// base64 (tools/export_html.c says which). It asks no network.
+
+const byId = (id) => document.getElementById(id);
+
+// ---- texts ----
+
+const NS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+function time(ns, digits = 3) {
+  const [unit, name] = NS.find(([unit]) => Math.abs(ns) >= unit) || NS[3];
+  return `${Number((ns / unit).toPrecision(Math.max(digits, 1)))} ${name}`;
+}
+function bytes(n) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let i = 0;
+  for (; Math.abs(n) >= 1000 && i + 1 < units.length; i++) n /= 1000;
+  return `${Number(n.toPrecision(4))} ${units[i]}`;
+}
+const count = (n, what) => `${n.toLocaleString("en")}${what ? ` ${what}${n === 1 ? "" : what.endsWith("s") ? "es" : "s"}` : ""}`;
+function element(tag, text, attributes = {}) {
+  const made = document.createElement(tag);
+  if (text !== undefined && text !== null) made.textContent = text;
+  Object.assign(made, attributes);
+  return made;
+}
+
+// ---- categories: a colour for each, told apart by people who see few colours, too ----
+
+const COLOURS = {
+  launch: "#2a9d4e", graph: "#8ccf4d", copy: "#3273dc", set: "#2bb3c0", memory: "#a14ccf", sync: "#d6392b", event: "#e0a100",
+  stream: "#c4c23a", module: "#c2577f", init: "#5f8f9f", context: "#8a8f98", range: "#5b6ee1", query: "#b0a58f", device: "#9c8b75",
+};
+const OTHER = "#777d84";
+const colourOf = (category) => COLOURS[category] || OTHER;
+
+// ---- the data ----
+
+async function readCalls() {
+  const packed = atob(byId("calls").textContent.trim());
+  const deflated = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++) deflated[i] = packed.charCodeAt(i);
+  if (deflated.length === 0) return new ArrayBuffer(0);
+  return new Response(new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+}
+
+function columns(buffer, n) {
+  return {
+    start: new Float64Array(buffer, 0, n), duration: new Float64Array(buffer, 8 * n, n),
+    site: new Uint32Array(buffer, 16 * n, n), calls: new Uint32Array(buffer, 20 * n, n),
+  };
+}
+
+// ---- timeline ----
+
+const ROW = 16, GAP = 3, LABEL = 190, AXIS = 22, LEVELS = 8;
+
+class Timeline {
+  constructor(trace, calls) {
+    this.trace = trace;
+    this.calls = calls;
+    this.canvas = byId("canvas");
+    this.context = this.canvas.getContext("2d");
+    this.length = Math.max(trace.end_ns - trace.begin_ns, 1);
+    this.makeLanes();
+    this.setWindow(0, this.length);
+    this.listen();
+  }
+
+  // A lane for each thread and depth, its calls in the order of their start; threads below their processes.
+  makeLanes() {
+    const { sites, threads, processes } = this.trace, { site } = this.calls;
+    const sizes = new Map();
+    const keys = sites.map(([thread, depth]) => thread * LEVELS + Math.min(depth, LEVELS - 1));
+    for (let i = 0; i < site.length; i++) sizes.set(keys[site[i]], (sizes.get(keys[site[i]]) || 0) + 1);
+    const lanes = new Map();
+    for (const [key, n] of sizes) lanes.set(key, { index: new Uint32Array(n), used: 0 });
+    for (let i = 0; i < site.length; i++) {
+      const lane = lanes.get(keys[site[i]]);
+      lane.index[lane.used++] = i;
+    }
+    this.lanes = [];
+    let y = AXIS;
+    for (const process of processes) {
+      const its = threads.map((t, i) => [t, i]).filter(([t, i]) => t.process === process.id &&
+        Array.from({ length: LEVELS }, (_, d) => i * LEVELS + d).some((key) => lanes.has(key)));
+      if (its.length === 0) continue;
+      this.lanes.push({ y, process, title: `${process.name}` });
+      y += ROW + GAP;
+      for (const [thread, number] of its) {
+        let first = true;
+        for (let depth = 0; depth < LEVELS; depth++) {
+          const lane = lanes.get(number * LEVELS + depth);
+          if (!lane) continue;
+          this.lanes.push({ y, process, thread, index: lane.index, title: first ? `${thread.tid} ${thread.name}` : "" });
+          first = false;
+          y += ROW + GAP;
+        }
+      }
+    }
+    this.height = y + GAP;
+  }
+
+  setWindow(from, to) {
+    const least = 100, span = Math.min(Math.max(to - from, least), this.length);
+    this.from = Math.min(Math.max(from, 0), this.length - span);
+    this.to = this.from + span;
+    byId("window").textContent = `${time(this.from, 7)} to ${time(this.to, 7)}: ${time(span)}`;
+    this.draw();
+  }
+
+  zoom(factor, at = (this.from + this.to) / 2) {
+    this.setWindow(at - (at - this.from) * factor, at + (this.to - at) * factor);
+  }
+
+  resize() {
+    const ratio = window.devicePixelRatio || 1, width = this.canvas.parentElement.clientWidth;
+    this.width = width;
+    this.canvas.width = width * ratio;
+    this.canvas.height = this.height * ratio;
+    this.canvas.style.height = `${this.height}px`;
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
+
+  draw() {
+    if (this.pending) return;
+    this.pending = requestAnimationFrame(() => {
+      this.pending = 0;
+      this.paint();
+    });
+  }
+
+  paint() {
+    if (this.width !== this.canvas.parentElement.clientWidth) this.resize();
+    const c = this.context, style = getComputedStyle(document.documentElement);
+    const fore = style.getPropertyValue("--fore"), soft = style.getPropertyValue("--soft"), line = style.getPropertyValue("--line");
+    c.clearRect(0, 0, this.width, this.height);
+    c.font = "11px system-ui, sans-serif";
+    c.textBaseline = "middle";
+    this.paintAxis(c, soft, line);
+    for (const lane of this.lanes) {
+      c.fillStyle = lane.index ? soft : fore;
+      if (lane.title) {
+        c.save();
+        c.beginPath();
+        c.rect(0, lane.y, lane.index ? LABEL - 8 : this.width, ROW);
+        c.clip();
+        c.fillText(lane.title, lane.index ? 12 : 4, lane.y + ROW / 2);
+        c.restore();
+      }
+      if (lane.index) this.paintLane(c, lane);
+    }
+  }
+
+  paintAxis(c, soft, line) {
+    const span = this.to - this.from, room = this.width - LABEL, wanted = Math.max(room / 130, 1);
+    const power = 10 ** Math.floor(Math.log10(span / wanted));
+    const step = [1, 2, 5, 10].map((m) => m * power).find((s) => span / s <= wanted) || power * 10;
+    const digits = Math.max(3, Math.ceil(Math.log10(this.to / step)) + 1);
+    c.strokeStyle = line;
+    c.fillStyle = soft;
+    for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) {
+      const x = LABEL + (at - this.from) / span * room;
+      c.beginPath();
+      c.moveTo(x, AXIS - 6);
+      c.lineTo(x, this.height);
+      c.stroke();
+      c.fillText(time(at, digits), x + 3, AXIS / 2);
+    }
+  }
+
+  // The first call of a lane that begins at or after a time.
+  static find(start, index, at) {
+    let low = 0, high = index.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (start[index[middle]] < at) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  // Of those that are shorter than a pixel, the first in each is drawn.
+  paintLane(c, lane) {
+    const { start, duration, site } = this.calls, { index } = lane, { sites, names } = this.trace;
+    const scale = (this.width - LABEL) / (this.to - this.from);
+    let i = Timeline.find(start, index, this.from), last = -1;
+    if (i > 0) i--; // which may reach into the window
+    for (; i < index.length; i++) {
+      const call = index[i];
+      if (start[call] > this.to) break;
+      const left = Math.max((start[call] - this.from) * scale, 0), right = (start[call] + duration[call] - this.from) * scale;
+      if (right < 0) continue;
+      if (right - left < 1 && Math.floor(left) === last) continue;
+      last = Math.floor(left);
+      const its = sites[site[call]], width = Math.max(Math.min(right, this.width) - left, 0.7);
+      c.globalAlpha = this.wanted && !this.wanted[site[call]] ? 0.15 : 1;
+      c.fillStyle = colourOf(its[4]);
+      c.fillRect(LABEL + left, lane.y, width, ROW);
+      if (width > 40) {
+        c.save();
+        c.beginPath();
+        c.rect(LABEL + left, lane.y, width - 2, ROW);
+        c.clip();
+        c.fillStyle = "#fff";
+        c.fillText(names[its[3]] || names[its[2]], LABEL + left + 3, lane.y + ROW / 2);
+        c.restore();
+      }
+    }
+    c.globalAlpha = 1;
+  }
+
+  callAt(x, y) {
+    const lane = this.lanes.find((l) => l.index && y >= l.y && y < l.y + ROW);
+    if (!lane || x < LABEL) return null;
+    const { start, duration } = this.calls, scale = (this.width - LABEL) / (this.to - this.from);
+    const at = this.from + (x - LABEL) / scale, slack = 1.5 / scale;
+    let i = Math.max(Timeline.find(start, lane.index, at + slack) - 1, 0);
+    const call = lane.index[i];
+    return start[call] - slack <= at && at <= start[call] + duration[call] + slack ? { lane, call } : null;
+  }
+
+  describe({ lane, call }) {
+    const { start, duration, site, calls } = this.calls, { sites, names } = this.trace;
+    const [, depth, name, label, category, layer, status] = sites[site[call]];
+    const lines = [names[name]];
+    if (label) lines.push(names[label]);
+    if (calls[call] > 1) lines.push(`${count(calls[call])} calls in a row, drawn as one; this is the longest`);
+    lines.push(`${layer}, ${category}, depth ${depth}`, `from ${time(start[call], 9)}, ${time(duration[call], 4)}`);
+    if (status) lines.push(`returned ${status}`);
+    lines.push(`process ${lane.process.pid}, thread ${lane.thread.tid} ${lane.thread.name}`);
+    return lines.join("\n");
+  }
+
+  highlight(text) {
+    const wanted = text.toLowerCase(), { sites, names } = this.trace;
+    this.wanted = text && sites.map(([, , name, label]) => names[name].toLowerCase().includes(wanted) ||
+      (label > 0 && names[label].toLowerCase().includes(wanted)));
+    this.draw();
+  }
+
+  listen() {
+    const { canvas } = this, tip = byId("tip");
+    const place = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    const at = (x) => this.from + Math.max(x - LABEL, 0) / (this.width - LABEL) * (this.to - this.from);
+    canvas.addEventListener("wheel", (event) => {
+      if (event.shiftKey) return; // which scrolls
+      event.preventDefault();
+      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        const shift = event.deltaX / this.width * (this.to - this.from);
+        this.setWindow(this.from + shift, this.to + shift);
+      } else {
+        this.zoom(Math.exp(Math.max(-200, Math.min(event.deltaY, 200)) / 300), at(place(event)[0]));
+      }
+    }, { passive: false });
+    let drag = null;
+    canvas.addEventListener("pointerdown", (event) => {
+      drag = { x: event.clientX, from: this.from, to: this.to, moved: false };
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const [x, y] = place(event);
+      if (drag) {
+        const shift = (drag.x - event.clientX) / (this.width - LABEL) * (drag.to - drag.from);
+        drag.moved ||= Math.abs(drag.x - event.clientX) > 3;
+        if (drag.moved) this.setWindow(drag.from + shift, drag.to + shift);
+      }
+      const found = this.callAt(x, y);
+      tip.hidden = !found;
+      if (!found) return;
+      tip.textContent = this.describe(found);
+      tip.style.left = `${Math.min(x + 14, this.width - 240)}px`;
+      tip.style.top = `${y + 18}px`;
+    });
+    canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
+    canvas.addEventListener("pointerup", (event) => {
+      const found = drag && !drag.moved && this.callAt(...place(event));
+      drag = null;
+      byId("details").hidden = !found;
+      if (found) byId("details").textContent = this.describe(found);
+    });
+    canvas.addEventListener("dblclick", () => this.setWindow(0, this.length));
+    canvas.addEventListener("keydown", (event) => {
+      const span = this.to - this.from;
+      const acts = {
+        "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), Home: () => this.setWindow(0, this.length),
+        ArrowLeft: () => this.setWindow(this.from - span / 5, this.to - span / 5),
+        ArrowRight: () => this.setWindow(this.from + span / 5, this.to + span / 5),
+      };
+      if (!acts[event.key]) return;
+      event.preventDefault();
+      acts[event.key]();
+    });
+    byId("find").addEventListener("input", (event) => this.highlight(event.target.value));
+    window.addEventListener("resize", () => this.draw());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+  }
+}
+
+function drawLegend(trace) {
+  const used = [...new Set(trace.sites.map((site) => site[4]))].sort();
+  for (const category of used) {
+    const entry = element("span");
+    entry.append(Object.assign(element("i"), { style: `background: ${colourOf(category)}` }), category);
+    byId("legend").append(entry);
+  }
+}
+
+// ---- charts ----
+
+const chartWidth = () => Math.max(Math.min(document.querySelector("main").clientWidth - 48, 1400), 200);
+const axis = (more) => ({ stroke: () => getComputedStyle(document.documentElement).getPropertyValue("--soft"),
+  grid: { stroke: "#8883", width: 1 }, ticks: { stroke: "#8886", width: 1 }, ...more });
+const charts = [];
+function chart(target, options, data) {
+  const made = new uPlot({ width: chartWidth(), height: 260, ...options }, data, target);
+  charts.push(made);
+  return made;
+}
+
+// All processes on one axis of time; between two changes the memory stays.
+function drawMemory(trace) {
+  const target = byId("memory-chart");
+  if (trace.memory.every(({ points }) => points.length === 0)) {
+    target.append(element("p", "No device memory was held.", { className: "empty" }));
+    return;
+  }
+  const shown = trace.memory.filter(({ points }) => points.length > 0).slice(0, 12);
+  const times = [...new Set([0, trace.end_ns - trace.begin_ns, ...shown.flatMap(({ points }) => points.map(([at]) => at))])].sort((a, b) => a - b);
+  const place = new Map(times.map((at, i) => [at, i]));
+  const hues = Object.values(COLOURS);
+  const series = shown.map(({ points }) => {
+    const values = new Array(times.length).fill(undefined);
+    for (const [at, held] of points) values[place.get(at)] = held;
+    let held = 0;
+    return values.map((value) => (held = value ?? held));
+  });
+  const pids = new Map(trace.processes.map((p) => [p.id, p.pid]));
+  chart(target, {
+    scales: { x: { time: false } },
+    axes: [axis({ values: (_, at) => at.map((s) => `${s} s`) }), axis({ size: 80, values: (_, held) => held.map(bytes) })],
+    series: [{ label: "time", value: (_, s) => (s === null ? "" : `${s.toFixed(6)} s`) },
+      ...shown.map(({ process }, i) => ({ label: `process ${pids.get(process)}`, stroke: hues[i % hues.length], width: 1.5,
+        paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, held) => (held === null ? "" : bytes(held)) }))],
+  }, [times.map((at) => at / 1e9), ...series]);
+  if (trace.memory.length > shown.length) {
+    target.append(element("p", `${trace.memory.length - shown.length} more processes are in the tables.`, { className: "hint" }));
+  }
+}
+
+// Four bars an octave: bucket b holds calls of 2^(b/4) to 2^((b+1)/4) ns.
+function drawDurations(trace) {
+  const select = byId("function"), names = Object.keys(trace.durations);
+  const total = (name) => Object.values(trace.durations[name]).reduce((sum, n) => sum + n, 0);
+  names.sort((a, b) => total(b) - total(a));
+  for (const name of names) select.append(element("option", name, { value: name }));
+  let shown = null;
+  const draw = () => {
+    const buckets = trace.durations[select.value] || {}, keys = Object.keys(buckets).map(Number);
+    shown?.destroy();
+    if (shown) charts.splice(charts.indexOf(shown), 1);
+    shown = null;
+    if (keys.length === 0) return;
+    const low = Math.min(...keys) - 1, high = Math.max(...keys) + 1;
+    const places = Array.from({ length: high - low + 1 }, (_, i) => low + i);
+    byId("function-facts").textContent = `${count(total(select.value))} calls`;
+    shown = chart(byId("durations-chart"), {
+      scales: { x: { time: false } },
+      axes: [axis({ values: (_, at) => at.map((b) => time(2 ** (b / 4))) }), axis({ size: 80 })],
+      series: [{ label: "took", value: (_, b) => (b === null ? "" : `${time(2 ** (b / 4))} to ${time(2 ** ((b + 1) / 4))}`) },
+        { label: "calls", stroke: COLOURS.copy, fill: `${COLOURS.copy}99`, paths: uPlot.paths.bars({ size: [0.9, 60], align: 1 }),
+          points: { show: false } }],
+    }, [places, places.map((b) => buckets[b] || 0)]);
+  };
+  select.addEventListener("change", draw);
+  draw();
+}
+
+// ---- tables ----
+
+// Numbers that count nothing have no commas.
+const isName = (column) => /(^|_)(pid|tid|id|address|stream|status|context|device|handle)$/.test(column);
+
+function makeTable(rows) {
+  const table = element("table"), head = element("tr"), body = element("tbody"), names = Object.keys(rows[0]);
+  const isNumber = names.map((name) => rows.every((row) => row[name] === null || typeof row[name] === "number"));
+  const lines = rows.map((row) => {
+    const line = element("tr");
+    names.forEach((name, i) => {
+      const value = row[name];
+      line.append(element("td", typeof value === "number" && !isName(name) ? count(value) : value,
+        { className: isNumber[i] ? "number" : "text", title: isNumber[i] ? "" : value ?? "" }));
+    });
+    body.append(line);
+    return { row, line, text: Object.values(row).join("\n").toLowerCase() };
+  });
+  names.forEach((name, i) => {
+    const cell = element("th", name, { className: isNumber[i] ? "number" : "", tabIndex: 0 });
+    const sort = () => {
+      const down = cell.getAttribute("aria-sort") ? cell.getAttribute("aria-sort") === "ascending" : isNumber[i];
+      for (const other of head.children) other.removeAttribute("aria-sort");
+      cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const order = (a, b) => (isNumber[i] ? a - b : String(a).localeCompare(String(b)));
+      lines.sort(({ row: a }, { row: b }) => {
+        if (a[name] === null || b[name] === null) return (a[name] === null) - (b[name] === null);
+        return down ? order(b[name], a[name]) : order(a[name], b[name]);
+      });
+      body.append(...lines.map(({ line }) => line));
+    };
+    cell.addEventListener("click", sort);
+    cell.addEventListener("keydown", (event) => event.key === "Enter" && sort());
+    head.append(cell);
+  });
+  const top = element("thead");
+  top.append(head);
+  table.append(top, body);
+  return { table, lines };
+}
+
+function drawTables(trace) {
+  const filters = [];
+  for (const { name, title, about, problem, rows } of trace.sections) {
+    if (name === "bottleneck") continue;
+    const box = element("details", null, { id: `section-${name}`, open: ["functions", "kernels", "processes"].includes(name) });
+    box.append(element("summary", `${title} (${problem ? "left out" : count(rows.length)})`));
+    if (about) box.append(element("p", about, { className: "hint" }));
+    if (problem || rows.length === 0) {
+      box.append(element("p", problem || "Nothing to tell.", { className: "empty" }));
+    } else {
+      const { table, lines } = makeTable(rows), wide = element("div", null, { className: "wide" });
+      wide.append(table);
+      box.append(wide);
+      filters.push((text) => lines.forEach(({ line, text: its }) => { line.hidden = !its.includes(text); }));
+    }
+    byId("sections").append(box);
+  }
+  byId("filter").addEventListener("input", (event) => filters.forEach((filter) => filter(event.target.value.toLowerCase())));
+}
+
+// ---- summary ----
+
+function drawSummary(trace) {
+  const rows = (name) => trace.sections.find((s) => s.name === name)?.rows || [];
+  const day = new Date(trace.begin_unix_ns / 1e6).toISOString().replace("T", " ").slice(0, 19);
+  document.title = `${trace.title} · cudatrace`;
+  byId("title").textContent = trace.title;
+  byId("facts").textContent = `${day} UTC · ${time(trace.end_ns - trace.begin_ns, 4)} · ${count(trace.processes.length, "process")} · ` +
+    `${count(trace.calls, "call")}${trace.host ? ` · ${trace.host}` : ""}`;
+  byId("bottleneck").textContent = rows("bottleneck")[0]?.paragraph || "";
+  const tiles = [["time", time(trace.end_ns - trace.begin_ns, 4)], ["calls", count(trace.calls)], ["processes", count(trace.processes.length)],
+    ["threads", count(trace.threads.length)], ["failed calls", count(trace.failed)], ["lost calls", count(trace.lost)],
+    ["most device memory", bytes(Math.max(0, ...trace.memory.flatMap(({ points }) => points.map(([, held]) => held))))],
+    ["calls not returned", count(trace.open.length)]];
+  for (const [what, value] of tiles) {
+    const tile = element("div", null, { className: "tile" });
+    tile.append(element("b", value), element("span", what));
+    byId("tiles").append(tile);
+  }
+  byId("made").textContent = `Made by cudatrace ${trace.version}. ` + (trace.resolution_ns > 0
+    ? `Calls of less than ${time(trace.resolution_ns)} are drawn together in the timeline: --from, --to and --pid make it finer.` : "") +
+    " Charts by uPlot (MIT).";
+}
+
+// ---- all of it ----
+
+async function main() {
+  const trace = JSON.parse(byId("trace").textContent);
+  drawSummary(trace);
+  const calls = columns(await readCalls(), trace.records);
+  drawLegend(trace);
+  const timeline = new Timeline(trace, calls);
+  window.cudatrace = { trace, timeline }; // for whoever looks closer
+  drawTables(trace);
+  drawMemory(trace);
+  drawDurations(trace);
+  window.addEventListener("resize", () => charts.forEach((made) => made.setSize({ width: chartWidth(), height: 260 })));
+  requestAnimationFrame(() => requestAnimationFrame(() => { document.body.dataset.ready = String(performance.now()); }));
+}
+
+main().catch((error) => {
+  byId("problem").hidden = false;
+  byId("problem").textContent = `This page cannot be shown: ${error.message}`;
+});
