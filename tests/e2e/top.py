@@ -72,7 +72,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
                    env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release})
     with open(inside, "rb") as notice:
         notice.read(1)
-    busy = s.start(WORKLOADS / "demo", "--rounds", 1 << 30, stdout=subprocess.DEVNULL, env={"SIMCUDA_LAUNCH_NS": 20000})
+    busy = s.start(WORKLOADS / "demo", "--rounds", 1 << 30, stdout=subprocess.DEVNULL, env={"SIMCUDA_LATENCY": "cuMemcpyHtoD_v2=1000000"})
     s.flush_until("calls of the busy one", lambda: s.value("SELECT count(*) FROM calls JOIN processes USING (process_id) "
                                                            "WHERE processes.pid = ? AND calls.category = 'launch'", busy.pid) > 100)
     before, after = moments(s, count=2)
