@@ -69,18 +69,28 @@ share AS (
      UNION ALL SELECT 'memory', memory_ns FROM total
      UNION ALL SELECT 'load', load_ns FROM total
 ),
+advice(what, bound_by, claim, hint) AS (
+    VALUES ('wait', 'gpu', 'The GPU bounds this run: the host waits for it',
+            'Faster kernels, or more of them at once, would shorten it; waits says where the host waits, kernels what for.'),
+           ('launch', 'launch', 'Launching bounds this run: the host hands over work',
+            'Fewer and larger kernels, or graphs, would shorten it; kernels says which are launched most.'),
+           ('copy', 'copy', 'Copies and sets of memory bound this run: the host is in them',
+            'Larger, asynchronous copies from pinned memory would shorten it; copies has directions and sizes.'),
+           ('memory', 'memory', 'Managing memory bounds this run: the host allocates and frees',
+            'Keeping memory instead of freeing it would shorten it, and a free may wait for the GPU; functions says which calls, memory who.'),
+           ('load', 'load', 'Starting up and loading code bound this run: the host is in them',
+            'modules says what is loaded and when; a process that lives longer pays it once.'),
+           ('outside', 'host', 'The host bounds this run: it is outside of the driver',
+            'The GPU has nothing to do meanwhile unless other processes use it; gaps says when, and what came before.')
+),
 largest AS (
     SELECT what, max(ns) AS ns FROM share -- what is that of the maximum
+),
+next AS ( -- in the driver, where the run is mostly outside of it
+    SELECT what, max(ns) AS ns FROM share WHERE what <> 'outside' AND (SELECT what FROM largest) = 'outside'
 )
-SELECT CASE what WHEN 'wait' THEN 'gpu' WHEN 'outside' THEN 'host' ELSE what END AS bound_by,
-       CASE what
-           WHEN 'wait'    THEN 'The GPU bounds this run: the host waits for it'
-           WHEN 'launch'  THEN 'Launching bounds this run: the host hands over work'
-           WHEN 'copy'    THEN 'Copies and sets of memory bound this run: the host is in them'
-           WHEN 'memory'  THEN 'Managing memory bounds this run: the host allocates and frees'
-           WHEN 'load'    THEN 'Starting up and loading code bound this run: the host is in them'
-           ELSE                'The host bounds this run: it is outside of the driver'
-       END
+SELECT advice.bound_by,
+       advice.claim
        || printf(' %.1f %% of the time. %s of %.3f s in all: %.1f %% in the driver (waiting %.1f, launching %.1f, copying %.1f, memory %.1f, starting and loading %.1f), %.1f %% outside of it; %s',
                  100.0 * largest.ns / total.ns,
                  iif(processes = 1, 'One process', processes || ' processes'), total.ns / 1e9,
@@ -89,14 +99,15 @@ SELECT CASE what WHEN 'wait' THEN 'gpu' WHEN 'outside' THEN 'host' ELSE what END
                  100.0 - 100.0 * driver_ns / total.ns,
                  iif(launches = 0, 'no launches. ',
                      printf('%d launches, %.1f us each. ', launches, launch_mean_ns / 1e3)))
-       || CASE what
-           WHEN 'wait'    THEN 'Faster kernels, or more of them at once, would shorten it; waits says where the host waits, kernels what for.'
-           WHEN 'launch'  THEN 'Fewer and larger kernels, or graphs, would shorten it; kernels says which are launched most.'
-           WHEN 'copy'    THEN 'Larger, asynchronous copies from pinned memory would shorten it; copies has directions and sizes.'
-           WHEN 'memory'  THEN 'Keeping memory instead of freeing it would shorten it; functions says which calls, memory who.'
-           WHEN 'load'    THEN 'modules says what is loaded and when; a process that lives longer pays it once.'
-           ELSE                'The GPU has nothing to do meanwhile unless other processes use it; gaps says when, and what came before.'
-       END AS paragraph
+       || advice.hint
+       || iif(next.ns > 0.1 * total.ns,
+              printf(' In the driver %.1f %% of the time goes into %s. ', 100.0 * next.ns / total.ns,
+                     CASE next.what WHEN 'wait' THEN 'waiting' WHEN 'launch' THEN 'launches' WHEN 'copy' THEN 'copies'
+                                    WHEN 'memory' THEN 'getting memory and giving it back' ELSE 'starting and loading' END)
+              || next_advice.hint, '') AS paragraph
   FROM total
  CROSS JOIN largest
+  JOIN advice USING (what)
+ CROSS JOIN next
+  LEFT JOIN advice AS next_advice ON next_advice.what = next.what
  WHERE total.ns > 0;
