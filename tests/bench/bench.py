@@ -23,6 +23,7 @@ BENCHMARKS = (
     "latency",
     "daemon",
     "queries",
+    "answers",
 )
 
 

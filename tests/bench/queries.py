@@ -56,24 +56,16 @@ def ask(path, sql, values):
     return ms, len(rows)
 
 
-# Sections that are made of sums, whatever the trace has of calls.
-OF_SUMS = ("processes", "threads", "categories", "functions", "errors", "losses")
 
-
-def tool_ms(build, command, path, *arguments):
-    start = time.perf_counter()
-    subprocess.run([build / "tools/cudatrace", command, "--db", path, *arguments], check=True, stdout=subprocess.DEVNULL)
-    return (time.perf_counter() - start) * 1e3
-
-
-def make(build, path):
+def make(build, path, benchmark="queries"):
+    """A trace of so many calls as CUDATRACE_BENCH_CALLS says."""
     calls = int(os.environ.get("CUDATRACE_BENCH_CALLS", "5000000"))
     done = subprocess.run([build / "tests/bench/make_database", MIX, path, str(calls)], capture_output=True, text=True,
                           check=True)
     seconds, _, late = done.stdout.split()
-    emit("queries", "make_database", [float(seconds)], "s")
+    emit(benchmark, "make_database", [float(seconds)], "s")
     if int(late):
-        raise SystemExit(f"queries: {late} calls were stored late")
+        raise SystemExit(f"{benchmark}: {late} calls were stored late")
 
 
 def target_of(name):
@@ -100,13 +92,6 @@ def measure(build, path):
         emit("queries", f"{name}_first", [cold], "ms")
         emit("queries", f"{name}_again", [ask(path, sql, values)[0] for _ in range(ROUNDS)], "ms", target=target_of(name))
         emit("queries", f"{name}_rows", [count], "rows")
-    forget_pages(path)
-    emit("queries", "report_first", [tool_ms(build, "report", path)], "ms")
-    emit("queries", "report_again", [tool_ms(build, "report", path) for _ in range(ROUNDS)], "ms")
-    emit("queries", "report_of_sums", [tool_ms(build, "report", path, *OF_SUMS) for _ in range(ROUNDS)], "ms")
-    for form in ("chrome", "jsonl", "csv"):
-        emit("queries", f"export_{form}", [tool_ms(build, "export", path, "--format", form)], "ms")
-    emit("queries", "timeline", [tool_ms(build, "timeline", path)], "ms")
 
 
 def run(build):

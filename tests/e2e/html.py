@@ -109,7 +109,7 @@ with Session() as s:
             start_ns, end_ns, message, tid = s.rows("SELECT start_ns, end_ns, message, tid FROM ranges ORDER BY duration_ns DESC LIMIT 1")[0]
             at = (start_ns + end_ns) / 2 - s.value("SELECT min(started_ns) FROM processes")
             x, y = b.run("const t = window.cudatrace.timeline, l = t.lanes.find((l) => l.thread && l.thread.tid === arguments[1]); "
-                         "return [190 + (arguments[0] - t.from) / (t.to - t.from) * (t.width - 190) - t.width / 2, l.y + 8 - t.height / 2]", at, tid)
+                         "return [190 + (arguments[0] - t.from) / (t.to - t.from) * (t.width - 190) - t.width / 2, l.y + 8 - t.tracks.scrollTop - t.view / 2]", at, tid)
             b.act({"type": "pointerMove", "x": round(x), "y": round(y), "origin": origin}, {"type": "pointerDown", "button": 0},
                   {"type": "pointerUp", "button": 0})
             said = wait_for("what a call says", lambda: b.run("const d = document.getElementById('details'); return d.hidden ? '' : d.textContent"))
@@ -144,11 +144,17 @@ with Session() as s:
                     b.run("document.getElementById(arguments[0]).scrollIntoView()", section)
                     b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / f"{section}.png")
         for width in 380, 2400:
-            with Browser(width, 700) as b:
+            with Browser(width, 480) as b:
                 b.open(path)
                 wait_for("the page", lambda: b.run("return document.body.dataset.ready"))
                 equal(b.errors(), [], f"what the console says at {width}")
                 check(b.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "wider than the window", width)
+                # The last thread is below what can be seen, and is scrolled to.
+                last = ("const t = window.cudatrace.timeline, l = t.lanes[t.lanes.length - 1], c = l.index[0], y = l.y + 8 - t.tracks.scrollTop; "
+                        "return [y < t.view, t.callAt(190 + t.calls.start[c] / t.length * (t.width - 190), y)?.lane === l]")
+                check(not b.run(last)[0], "all threads are seen at once")
+                b.run("window.cudatrace.timeline.tracks.scrollTop = 1e6")
+                equal(b.run(last), [True, True], "the last thread")
 
 # Names that would steer the page; a call that does not return; more calls than are drawn one by one.
 with Session() as s:

@@ -60,6 +60,7 @@ class Timeline {
     this.trace = trace;
     this.calls = calls;
     this.canvas = byId("canvas");
+    this.tracks = byId("tracks");
     this.context = this.canvas.getContext("2d");
     this.length = Math.max(trace.end_ns - trace.begin_ns, 1);
     this.makeLanes();
@@ -113,12 +114,15 @@ class Timeline {
     this.setWindow(at - (at - this.from) * factor, at + (this.to - at) * factor);
   }
 
+  // The canvas is as large as what can be seen: of ten thousand threads, those that are scrolled to.
   resize() {
-    const ratio = window.devicePixelRatio || 1, width = this.canvas.parentElement.clientWidth;
-    this.width = width;
-    this.canvas.width = width * ratio;
-    this.canvas.height = this.height * ratio;
-    this.canvas.style.height = `${this.height}px`;
+    const ratio = window.devicePixelRatio || 1;
+    this.width = this.tracks.clientWidth;
+    this.view = Math.min(this.height, Math.round(window.innerHeight * 0.7));
+    byId("room").style.height = `${this.height}px`;
+    this.canvas.width = this.width * ratio;
+    this.canvas.height = this.view * ratio;
+    this.canvas.style.height = `${this.view}px`;
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
@@ -131,14 +135,21 @@ class Timeline {
   }
 
   paint() {
-    if (this.width !== this.canvas.parentElement.clientWidth) this.resize();
+    if (this.width !== this.tracks.clientWidth || this.view !== Math.min(this.height, Math.round(window.innerHeight * 0.7))) this.resize();
     const c = this.context, style = getComputedStyle(document.documentElement);
     const fore = style.getPropertyValue("--fore"), soft = style.getPropertyValue("--soft"), line = style.getPropertyValue("--line");
-    c.clearRect(0, 0, this.width, this.height);
+    const top = this.tracks.scrollTop;
+    c.clearRect(0, 0, this.width, this.view);
     c.font = "11px system-ui, sans-serif";
     c.textBaseline = "middle";
     this.paintAxis(c, soft, line);
+    c.save();
+    c.beginPath();
+    c.rect(0, AXIS, this.width, this.view);
+    c.clip();
+    c.translate(0, -top);
     for (const lane of this.lanes) {
+      if (lane.y + ROW < top || lane.y > top + this.view) continue;
       c.fillStyle = lane.index ? soft : fore;
       if (lane.title) {
         c.save();
@@ -150,6 +161,7 @@ class Timeline {
       }
       if (lane.index) this.paintLane(c, lane);
     }
+    c.restore();
   }
 
   paintAxis(c, soft, line) {
@@ -163,7 +175,7 @@ class Timeline {
       const x = LABEL + (at - this.from) / span * room;
       c.beginPath();
       c.moveTo(x, AXIS - 6);
-      c.lineTo(x, this.height);
+      c.lineTo(x, this.view);
       c.stroke();
       c.fillText(time(at, digits), x + 3, AXIS / 2);
     }
@@ -210,8 +222,8 @@ class Timeline {
   }
 
   callAt(x, y) {
-    const lane = this.lanes.find((l) => l.index && y >= l.y && y < l.y + ROW);
-    if (!lane || x < LABEL) return null;
+    const below = y + this.tracks.scrollTop, lane = this.lanes.find((l) => l.index && below >= l.y && below < l.y + ROW);
+    if (!lane || x < LABEL || y < AXIS) return null;
     const { start, duration } = this.calls, scale = (this.width - LABEL) / (this.to - this.from);
     const at = this.from + (x - LABEL) / scale, slack = 1.5 / scale;
     let i = Math.max(Timeline.find(start, lane.index, at + slack) - 1, 0);
@@ -246,9 +258,10 @@ class Timeline {
     };
     const at = (x) => this.from + Math.max(x - LABEL, 0) / (this.width - LABEL) * (this.to - this.from);
     canvas.addEventListener("wheel", (event) => {
-      if (event.shiftKey) return; // which scrolls
       event.preventDefault();
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      if (event.shiftKey) {
+        this.tracks.scrollTop += event.deltaY || event.deltaX;
+      } else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
         const shift = event.deltaX / this.width * (this.to - this.from);
         this.setWindow(this.from + shift, this.to + shift);
       } else {
@@ -271,8 +284,8 @@ class Timeline {
       tip.hidden = !found;
       if (!found) return;
       tip.textContent = this.describe(found);
-      tip.style.left = `${Math.min(x + 14, this.width - 240)}px`;
-      tip.style.top = `${y + 18}px`;
+      tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - 240)}px`;
+      tip.style.top = `${Math.min(event.clientY + 18, window.innerHeight - 120)}px`;
     });
     canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
     canvas.addEventListener("pointerup", (event) => {
@@ -294,6 +307,7 @@ class Timeline {
       acts[event.key]();
     });
     byId("find").addEventListener("input", (event) => this.highlight(event.target.value));
+    this.tracks.addEventListener("scroll", () => this.draw());
     window.addEventListener("resize", () => this.draw());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
