@@ -133,6 +133,8 @@ void ct_trace_file_uri(const char *path, char *uri, size_t bytes);
  * more connections with ct_series_open(). */
 struct ct_series;
 struct sqlite3 *ct_trace_open(const struct ct_options *options, struct ct_series *found);
+/* Why a query that is ours could not be prepared; true when that is the trace's age. */
+bool ct_trace_why(struct sqlite3 *connection, char *why, size_t bytes);
 /* Nothing but reading from here on, whatever a query or the schema of the file asks for. */
 void ct_trace_confine(struct sqlite3 *connection);
 /* Queries that take long fail from here on: for looks at what a trace has one row of. In a file of somebody's

@@ -37,6 +37,13 @@ static int fail(const struct export_options *options, int status, const char *fo
     return ct_fail(status, "%s: %s", options->command, text);
 }
 
+static int fail_reading(const struct export_options *options, sqlite3 *connection)
+{
+    char why[256];
+    ct_trace_why(connection, why, sizeof(why));
+    return fail(options, EXIT_FAILURE, "cannot read the trace: %s", why);
+}
+
 static bool take_format(const char *value, struct export_options *options)
 {
     for (size_t i = 0; i < FORMATS; i++) {
@@ -264,7 +271,7 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     bool good = stream_all(to, options->format);
     const int error = ct_stream_error(to->stream);
     if (error != SQLITE_OK)
-        fail(options, EXIT_FAILURE, "cannot read the trace: %s", sqlite3_errmsg(to->connection));
+        fail_reading(options, to->connection);
     const bool written = !ferror(to->to) && (options->output ? fclose(to->to) == 0 : fflush(to->to) == 0);
     if (good && written && options->output && rename(unfinished, options->output) != 0)
         good = false;
@@ -294,7 +301,7 @@ static int run_export(struct export_options *options)
     if (!to.stream && status == EXIT_SUCCESS)
         status = EXIT_FAILURE;
     if (to.stream && load_processes(&to) != SQLITE_OK)
-        status = fail(options, EXIT_FAILURE, "cannot read the trace: %s", sqlite3_errmsg(to.connection));
+        status = fail_reading(options, to.connection);
     if (to.stream && status == EXIT_SUCCESS)
         status = write_all(&to, options);
     free_processes(&to);

@@ -72,6 +72,20 @@ static const char *problem_of(const char *path, sqlite3 *connection)
     return connection ? sqlite3_errmsg(connection) : "out of memory";
 }
 
+bool ct_trace_why(sqlite3 *connection, char *why, size_t bytes)
+{
+    char said[256];
+    snprintf(said, sizeof(said), "%s", connection ? sqlite3_errmsg(connection) : "out of memory");
+    const int64_t schema = connection ? pragma(connection, "PRAGMA user_version") : -1;
+    const bool is_older = schema >= 0 && schema < CT_SCHEMA_VERSION;
+    if (is_older)
+        snprintf(why, bytes, "the trace was written by an older cudatrace (schema %lld, this wants %d)",
+                 (long long)schema, CT_SCHEMA_VERSION);
+    else
+        snprintf(why, bytes, "%s", said);
+    return is_older;
+}
+
 bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes)
 {
     *facts = (struct ct_trace_facts){ 0 };
@@ -208,8 +222,7 @@ int ct_sql(int argc, char **argv)
         "docs/sql.md has questions with their queries. Times are CLOCK_MONOTONIC nanoseconds.\n"
         "\n"
         "  --db FILE       the trace (default: ./trace.db)\n"
-        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
-        CT_FORMAT_HELP;
+        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP CT_FORMAT_HELP;
     static const struct option known[] = { { "format", required_argument, NULL, 'f' }, { 0 } };
     struct ct_options options;
     enum ct_format format = CT_FORMAT_TEXT;

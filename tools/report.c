@@ -125,6 +125,42 @@ static int look(sqlite3 *connection, struct report *report)
 
 /* ---- running the sections, side by side ---- */
 
+/* What a connection sees of a trace that is being written; -1 when it cannot be asked. */
+static int64_t begin_reading(sqlite3 *connection)
+{
+    static const char seen[] =
+        "SELECT ifnull(max(end_ns), 0) + (SELECT count(*) FROM main.process) FROM main.call";
+    sqlite3_stmt *statement = NULL;
+    int64_t value = -1;
+    if (sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(connection, seen, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+struct reader {
+    struct report *report;
+    sqlite3 *connection;
+};
+
+/* Has all readers see the trace as it is at one moment. The daemon commits some twenty times a second; where
+ * it came in between, they begin again. */
+static void agree(const struct reader *reader, int count)
+{
+    enum { ATTEMPTS = 50 };
+    bool same = count == 1;
+    for (int attempt = 0; !same && attempt < ATTEMPTS; attempt++) {
+        for (int i = 0; attempt > 0 && i < count; i++)
+            sqlite3_exec(reader[i].connection, "COMMIT", NULL, NULL, NULL);
+        const int64_t first = begin_reading(reader[0].connection);
+        same = true;
+        for (int i = 1; i < count; i++)
+            same = begin_reading(reader[i].connection) == first && same;
+    }
+}
+
 /* A connection that could not be opened says why when it is asked. */
 static void run_section(size_t s, sqlite3 *connection, const struct report *report)
 {
@@ -137,15 +173,11 @@ static void run_section(size_t s, sqlite3 *connection, const struct report *repo
 
 static void *run_sections(void *data)
 {
-    struct report *report = data;
-    sqlite3 *connection = NULL;
-    ct_series_open(&report->series, &connection);
-    for (size_t s; (s = atomic_fetch_add(&report->next, 1)) < SECTIONS;) {
-        if (!sections[s].wanted)
-            continue;
-        run_section(s, connection, report);
+    const struct reader *reader = data;
+    for (size_t s; (s = atomic_fetch_add(&reader->report->next, 1)) < SECTIONS;) {
+        if (sections[s].wanted)
+            run_section(s, reader->connection, reader->report);
     }
-    sqlite3_close(connection);
     return NULL;
 }
 
@@ -155,14 +187,22 @@ static void run_all(struct report *report)
     for (size_t s = 0; s < SECTIONS; s++)
         wanted += sections[s].wanted;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct reader reader[THREADS_MAX];
     pthread_t other[THREADS_MAX];
-    int started = 0;
-    while (started < THREADS_MAX && started + 1 < cores && started + 1 < wanted &&
-           pthread_create(&other[started], NULL, run_sections, report) == 0)
+    int readers = 0, started = 0;
+    while (readers == 0 || (readers < THREADS_MAX && readers < cores && readers < wanted)) {
+        reader[readers] = (struct reader){ .report = report };
+        ct_series_open(&report->series, &reader[readers++].connection);
+    }
+    agree(reader, readers);
+    while (started + 1 < readers &&
+           pthread_create(&other[started], NULL, run_sections, &reader[started + 1]) == 0)
         started++;
-    run_sections(report);
+    run_sections(&reader[0]);
     for (int i = 0; i < started; i++)
         pthread_join(other[i], NULL);
+    for (int i = 0; i < readers; i++)
+        sqlite3_close(reader[i].connection);
 }
 
 struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_stream_choice *choice,

@@ -1,7 +1,5 @@
 #include "sections.h"
 
-#include "schema_version.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,17 +23,6 @@ bool ct_sections_choose(const char *command, struct ct_section *sections, size_t
     return true;
 }
 
-static int64_t schema_of(sqlite3 *connection)
-{
-    sqlite3_stmt *statement;
-    int64_t version = 0;
-    if (sqlite3_prepare_v2(connection, "PRAGMA user_version", -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        version = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return version;
-}
-
 void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stmt *statement,
                     enum ct_format format, int width)
 {
@@ -45,16 +32,14 @@ void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stm
             snprintf(section->problem, sizeof(section->problem), "out of memory");
         return;
     }
-    snprintf(section->problem, sizeof(section->problem), "%s",
-             statement && !to ? "out of memory" : sqlite3_errmsg(connection));
+    char why[256];
+    section->left_out = !statement && ct_trace_why(connection, why, sizeof(why));
+    snprintf(section->problem, sizeof(section->problem), "%s%s", section->left_out ? "left out: " : "",
+             statement && !to    ? "out of memory"
+             : section->left_out ? why
+                                 : sqlite3_errmsg(connection));
     if (to)
         fclose(to);
-    const int64_t schema = statement ? CT_SCHEMA_VERSION : schema_of(connection);
-    section->left_out = schema < CT_SCHEMA_VERSION;
-    if (section->left_out)
-        snprintf(section->problem, sizeof(section->problem),
-                 "left out: the trace was written by an older cudatrace (schema %lld, this wants %d)",
-                 (long long)schema, CT_SCHEMA_VERSION);
 }
 
 static void print_head(const struct ct_section *section, enum ct_format format, bool first)

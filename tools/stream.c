@@ -200,7 +200,9 @@ struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *se
     for (uint32_t i = 0; i < stream->files && stream->error == SQLITE_OK; i++)
         load_sites(stream, i);
     if (stream->error != SQLITE_OK) {
-        ct_fail(EXIT_FAILURE, "cannot read the trace: %s", sqlite3_errstr(stream->error));
+        char why[256];
+        ct_trace_why(connection, why, sizeof(why));
+        ct_fail(EXIT_FAILURE, "cannot read the trace: %s", why);
         ct_stream_close(stream);
         return NULL;
     }

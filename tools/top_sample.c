@@ -90,7 +90,7 @@ static void bind_number(sqlite3_stmt *statement, const char *name, int64_t value
 
 static bool fail(sqlite3 *connection, char *problem, size_t bytes)
 {
-    snprintf(problem, bytes, "%s", sqlite3_errmsg(connection));
+    ct_trace_why(connection, problem, bytes);
     return false;
 }
 

@@ -78,6 +78,32 @@ with Session() as s:
     for section in ("functions", "errors"):
         check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)
 
+    # The others take what is there; of one that lacks what they want, they say so.
+    for command in ("top", "--once"), ("timeline",), ("export",), ("html", "--output", s.dir / "old.html"):
+        done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False)
+        equal(done.stderr, "", f"{command[0]} of an older trace")
+    check("left out: the trace was written by an older cudatrace (schema 4" in (s.dir / "old.html").read_text(), "the page of an older trace")
+    with sqlite3.connect(s.db) as old:
+        old.executescript("DROP VIEW totals; ALTER TABLE site RENAME COLUMN depth TO level; PRAGMA user_version = 3;")
+    for command in ("top", "--once"), ("timeline",), ("export",), ("html", "--output", s.dir / "older.html"):
+        done = s.run(CUDATRACE, command[0], "--db", s.db, *command[1:], preload=False, status=1)
+        check(done.stderr.count("\n") == 1 and "the trace was written by an older cudatrace (schema 3, this wants" in done.stderr, command, done.stderr)
+
+# A trace that is being written: all sections are of one moment.
+with Session() as s:
+    s.start_daemon()
+    busy = s.start(WORKLOADS / "demo", "--rounds", 1 << 30, stdout=-3, env={"SIMCUDA_LATENCY": "cuMemcpyHtoD_v2=100000"})
+    s.flush_until("its calls", lambda: (s.value("SELECT sum(calls) FROM totals") or 0) > 1000)
+    seen = set()
+    for _ in range(10):
+        found = json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout)
+        sums = {section: sum(row["calls"] for row in found[section]) for section in ("processes", "categories", "functions")}
+        equal(set(sums.values()), {sums["processes"]}, f"calls by section: {sums}")
+        seen.add(sums["processes"])
+    check(len(seen) > 1, "the trace did not grow", seen)
+    busy.kill()
+    busy.wait()
+
 # Nothing yet.
 with Session() as s:
     s.start_daemon()
