@@ -91,14 +91,19 @@ with Session() as s:
 
 # A trace that is being written: all sections are of one moment.
 with Session() as s:
-    s.start_daemon()
+    s.start_daemon("--ring", "64M")  # sums count lost calls, too
+    s.run(WORKLOADS / "calls", "--calls", 40000, "--mix", "launch")  # so that sections take different times
     busy = s.start(WORKLOADS / "demo", "--rounds", 1 << 30, stdout=-3, env={"SIMCUDA_LATENCY": "cuMemcpyHtoD_v2=100000"})
     s.flush_until("its calls", lambda: (s.value("SELECT sum(calls) FROM totals") or 0) > 1000)
     seen = set()
-    for _ in range(10):
+    for _ in range(4):
         found = json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout)
         sums = {section: sum(row["calls"] for row in found[section]) for section in ("processes", "categories", "functions")}
         equal(set(sums.values()), {sums["processes"]}, f"calls by section: {sums}")
+        launches = sum(row["calls"] for row in found["categories"] if (row["layer"], row["category"]) == ("driver", "launch"))
+        equal([sum(row["launches"] for row in found[section]) for section in ("launches", "kernels")], [launches] * 2, "launches by section")
+        equal(sum(row["copies"] for row in found["copies"]),
+              sum(row["calls"] for row in found["categories"] if (row["layer"], row["category"]) == ("driver", "copy")), "copies by section")
         seen.add(sums["processes"])
     check(len(seen) > 1, "the trace did not grow", seen)
     busy.kill()
