@@ -156,17 +156,19 @@ bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes)
         return fail(blamed, problem, bytes);
     bind_number(side, ":now_ns", now_ns);
     bind_number(side, ":process_id", top->process_id);
-    const char *shift = top->samples ? "DROP TABLE a; ALTER TABLE b RENAME TO a" : "DROP TABLE IF EXISTS a";
+    /* What nobody writes has no rate of now: it is compared with nothing, and so with its start. */
+    const bool is_first = top->samples == 0 || !top->is_live;
+    const char *shift = is_first ? "DROP TABLE IF EXISTS a" : "DROP TABLE a; ALTER TABLE b RENAME TO a";
     const bool shifted = sqlite3_exec(top->moments, shift, NULL, NULL, NULL) == SQLITE_OK;
     const bool taken = shifted && ct_copy_table(side, top->moments, "b", &blamed) == SQLITE_OK;
     sqlite3_finalize(side);
-    if (!shifted || (taken && top->samples == 0 &&
+    if (!shifted || (taken && is_first &&
                      sqlite3_exec(top->moments, "CREATE TABLE a AS SELECT * FROM b WHERE 0", NULL, NULL,
                                   NULL) != SQLITE_OK))
         return fail(top->moments, problem, bytes);
     if (!taken)
         return fail(blamed, problem, bytes);
-    top->last_ns = top->samples ? top->at_ns : 0;
+    top->last_ns = is_first ? 0 : top->at_ns;
     top->at_ns = now_ns;
     top->samples++;
     return true;

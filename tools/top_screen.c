@@ -133,12 +133,13 @@ static void draw_head(const struct screen *screen)
                         : top->is_live    ? "live"
                                           : "no daemon writes it";
     if (top->view == CT_TOP_PROCESSES)
-        snprintf(line, sizeof(line), "cudatrace top  %s  %zu processes  %.0f calls/s  %.0f lost  %s  %s", day,
-                 grid->rows, sum_of(grid, "calls/s"), sum_of(grid, "lost"), state, top->series.path[0]);
+        snprintf(line, sizeof(line), "cudatrace top  %s  %zu process%s  %.0f calls/s  %.0f lost  %s  %s", day,
+                 grid->rows, grid->rows == 1 ? "" : "es", sum_of(grid, "calls/s"), sum_of(grid, "lost"),
+                 state, top->series.path[0]);
     else
-        snprintf(line, sizeof(line), "cudatrace top  %s  process %lld  %zu %s  %.0f calls/s  %s", day,
-                 (long long)top->pid, grid->rows, top->view == CT_TOP_FUNCTIONS ? "functions" : "threads",
-                 sum_of(grid, "calls/s"), state);
+        snprintf(line, sizeof(line), "cudatrace top  %s  process %lld  %zu %s%s  %.0f calls/s  %s", day,
+                 (long long)top->pid, grid->rows, top->view == CT_TOP_FUNCTIONS ? "function" : "thread",
+                 grid->rows == 1 ? "" : "s", sum_of(grid, "calls/s"), state);
     attron(A_BOLD);
     mvaddnstr(0, 0, line, ct_text_bytes(line, COLS));
     attroff(A_BOLD);

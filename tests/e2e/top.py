@@ -118,7 +118,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
             screen.press("Enter")
             screen.wait_for_text(f"process {hung.pid}", "functions", "cuInit")
             screen.press("Tab")
-            screen.wait_for_text(f"process {hung.pid}", "1 threads", "open_call")
+            screen.wait_for_text(f"process {hung.pid}", "1 thread ", "open_call")
             screen.press("Escape")
             screen.wait_for_text("2 processes", str(busy.pid))
             for width, height in (80, 24), (20, 5), (80, 3), (200, 50):
@@ -138,7 +138,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
             # One that ends goes, and comes back with `a`.
             busy.kill()
             busy.wait()
-            screen.wait("the busy one to go", lambda lines: "1 processes" in lines[0])
+            screen.wait("the busy one to go", lambda lines: "1 process " in lines[0])
             screen.press("a")
             screen.wait_for_text("2 processes", "killed")
             # A daemon that is stopped, one that goes on, one that is gone.
@@ -176,6 +176,7 @@ with Session() as s:
     equal((row["calls"], row["calls/s"]), (calls, round(calls / seconds)), "calls")
     equal(row["driver_%"], round(s.value("SELECT sum(total_ns) FROM totals WHERE layer = 'driver'") / seconds / 1e7, 1), "time")
     equal((row["state"], row["held_MB"], row["open_call"]), ("exited", 0, None), "one that has ended")
+    equal([m["processes"] for m in moments(s, where=at, count=3)], [[row]] * 3, "what nobody writes, again")
     done = s.run(CUDATRACE, "top", *at, "--once", preload=False)
     check(done.stdout.splitlines()[2].split()[0] == str(row["pid"]) and done.stderr == "", "as a table", done.stdout, done.stderr)
     for options, status, says in ((("--sort", "time"), 2, "--sort time: there are pid, calls/s"), (("--interval", "0"), 2, "--interval 0"),
