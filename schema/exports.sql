@@ -32,19 +32,25 @@ change AS (
     SELECT process_id, allocated_ns AS at_ns, bytes FROM piece
      UNION ALL
     SELECT process_id, freed_ns, -bytes FROM piece WHERE freed_ns IS NOT NULL
+     UNION ALL -- what it had when it ended
+    SELECT process_id, ended_ns, -bytes
+      FROM piece
+      JOIN processes USING (process_id)
+     WHERE freed_ns IS NULL AND ended_ns IS NOT NULL
 ),
 held AS (
-    SELECT process_id, at_ns, sum(bytes) OVER (PARTITION BY process_id ORDER BY at_ns) AS bytes FROM change
+    SELECT process_id, at_ns, CAST(total(bytes) OVER (PARTITION BY process_id ORDER BY at_ns) AS INTEGER) AS bytes FROM change
 )
 SELECT process_id, at_ns, bytes FROM held WHERE at_ns BETWEEN ?2 AND ?3 ORDER BY at_ns;
 
 -- Calls that have not returned.
 -- name: open_calls
-SELECT process_id, tid, name, start_ns, depth
+SELECT process_id, tid, name, start_ns, depth, pid,
+       ifnull((SELECT layer FROM functions WHERE functions.name = open_calls.name LIMIT 1), '') AS layer
   FROM open_calls
- WHERE (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1))
-   AND start_ns <= ?3
- ORDER BY start_ns;
+  JOIN processes USING (process_id)
+ WHERE start_ns <= ?3
+ ORDER BY start_ns, depth;
 
 -- Calls that have not returned, with what is drawn of them.
 -- name: timeline_open_calls
@@ -64,7 +70,7 @@ SELECT threads.process_id, pid, cmdline, tid, max(name) AS name
  ORDER BY started_ns, threads.process_id, max(driver_ns) DESC, tid;
 
 -- name: sums
-SELECT ifnull(sum(failed) FILTER (WHERE layer IN ('driver', 'runtime')), 0), ifnull(sum(lost), 0), (SELECT max(host) FROM processes)
+SELECT CAST(total(failed) FILTER (WHERE layer IN ('driver', 'runtime')) AS INTEGER), CAST(total(lost) AS INTEGER), (SELECT max(host) FROM processes)
   FROM totals
   JOIN processes USING (process_id)
  WHERE ?1 = 0 OR pid = ?1;

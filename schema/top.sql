@@ -5,17 +5,17 @@
 -- name: processes_side
 WITH total_of AS (
     SELECT process_id,
-           sum(calls)                                                                            AS calls,
-           ifnull(sum(total_ns) FILTER (WHERE layer = 'driver'), 0)                              AS driver_ns,
-           ifnull(sum(calls) FILTER (WHERE layer = 'driver' AND category IN ('launch', 'graph')), 0) AS launches,
-           ifnull(sum(bytes) FILTER (WHERE layer = 'driver' AND category = 'copy'), 0)           AS copied,
-           sum(failed)                                                                           AS failed,
-           sum(lost)                                                                             AS lost
+           CAST(total(calls) AS INTEGER)                                                                            AS calls,
+           CAST(total(total_ns) FILTER (WHERE layer = 'driver') AS INTEGER)                            AS driver_ns,
+           CAST(total(calls) FILTER (WHERE layer = 'driver' AND category IN ('launch', 'graph')) AS INTEGER) AS launches,
+           CAST(total(bytes) FILTER (WHERE layer = 'driver' AND category = 'copy') AS INTEGER)           AS copied,
+           CAST(total(failed) AS INTEGER)                                                                           AS failed,
+           CAST(total(lost) AS INTEGER)                                                                             AS lost
       FROM totals
      GROUP BY process_id
 ),
 held_by AS (
-    SELECT process_id, sum(bytes) AS held
+    SELECT process_id, CAST(total(bytes) AS INTEGER) AS held
       FROM allocations
      WHERE freed_ns IS NULL AND kind IN ('device', 'managed', 'pool', 'array', 'physical')
      GROUP BY process_id
@@ -77,8 +77,8 @@ SELECT pid,
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(cmdline), lower(:text)) > 0)
 
 -- name: functions_side
-SELECT name, layer, category, sum(calls) AS calls, sum(total_ns) AS total_ns, max(max_ns) AS max_ns, sum(failed) AS failed,
-       sum(lost) AS lost, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns, started_ns
+SELECT name, layer, category, CAST(total(calls) AS INTEGER) AS calls, CAST(total(total_ns) AS INTEGER) AS total_ns, max(max_ns) AS max_ns, CAST(total(failed) AS INTEGER) AS failed,
+       CAST(total(lost) AS INTEGER) AS lost, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns, started_ns
   FROM totals
   JOIN processes USING (process_id)
  WHERE process_id = :process_id AND layer <> 'nvtx'
@@ -119,8 +119,8 @@ open_in AS (
 moment AS (
     SELECT started_ns, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns FROM processes WHERE process_id = :process_id
 )
-SELECT threads.tid, max(threads.name) AS name, sum(threads.calls) AS calls,
-       sum(driver_ns) + ifnull(open_in.calls * at_ns - begun_ns, 0) AS driver_ns,
+SELECT threads.tid, max(threads.name) AS name, CAST(total(threads.calls) AS INTEGER) AS calls,
+       CAST(total(driver_ns) AS INTEGER) + ifnull(open_in.calls * at_ns - begun_ns, 0) AS driver_ns,
        at_ns, started_ns, open_call.name AS open_call, at_ns - open_call.start_ns AS open_ns
   FROM threads
   JOIN moment
@@ -145,3 +145,9 @@ SELECT tid,
        open_call
   FROM moment
  WHERE :text IS NULL OR instr(lower(name), lower(:text)) > 0 OR tid = CAST(:text AS INTEGER)
+
+-- Of a trace of several files: the newest has the latest call, and processes go on in it.
+-- name: last_moment
+SELECT max(ifnull((SELECT max(end_ns) FROM main.call), 0),
+           ifnull((SELECT value FROM main.meta WHERE key = 'earlier_files_until_ns'), 0),
+           ifnull((SELECT max(ended_ns) FROM processes), 0));

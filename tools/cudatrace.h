@@ -24,7 +24,8 @@ struct ct_options {
 
 /* A command: gets the arguments behind its name, argv[0] being the name. Returns the exit status. */
 typedef int ct_command(int argc, char **argv);
-ct_command ct_run, ct_sql, ct_report, ct_diff, ct_timeline, ct_top, ct_html, ct_export, ct_flush, ct_set, ct_status, ct_stop, ct_doctor, ct_gc;
+ct_command ct_run, ct_sql, ct_report, ct_diff, ct_timeline, ct_top, ct_html, ct_export, ct_flush, ct_set,
+    ct_status, ct_stop, ct_doctor, ct_gc;
 
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -129,8 +130,8 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
 int ct_trace_open_file(const char *path, struct sqlite3 **connection);
 /* Its name for SQLite, for a connection that takes URIs. */
 void ct_trace_file_uri(const char *path, char *uri, size_t bytes);
-/* Opens the trace read-only, all its files as one; NULL after reporting. `found` may be NULL; else it gets the files, for
- * more connections with ct_series_open(). */
+/* Opens the trace read-only, all its files as one; NULL after reporting. `found` may be NULL; else it gets
+ * the files, for more connections with ct_series_open(). */
 struct ct_series;
 struct sqlite3 *ct_trace_open(const struct ct_options *options, struct ct_series *found);
 /* Why a query that is ours could not be prepared; true when that is the trace's age. */
@@ -150,9 +151,9 @@ enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDO
 bool ct_format_parse(const char *name, enum ct_format *format);
 /* Columns of the terminal that is standard output; 0 where it is none, and lines may be of any length. */
 int ct_terminal_width(void);
-/* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. As text no line is longer
- * than `width` characters, unless that is 0: long texts are cut, then columns left out and named. JSON is an
- * array, with a line's end. `rows` may be NULL. */
+/* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. As text no line
+ * is longer than `width` characters, unless that is 0: long texts are cut, then columns left out and named.
+ * JSON is an array, with a line's end. `rows` may be NULL. */
 int ct_print_rows(struct sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows);
 void ct_print_json_string(const char *text, size_t bytes, FILE *to);
 /* Without the comma behind it. */
@@ -161,7 +162,7 @@ void ct_print_csv_field(const char *text, size_t bytes, FILE *to);
 /* ---- moment.c: times as people write them ---- */
 
 struct ct_extent {
-    int64_t begin_ns, end_ns;   /* CLOCK_MONOTONIC: the start of the first process, the last that is known of */
+    int64_t begin_ns, end_ns; /* CLOCK_MONOTONIC: the start of the first process, the last that is known of */
     int64_t realtime_offset_ns; /* to be added for nanoseconds since 1970 */
 };
 #define CT_WINDOW_HELP                                                                                       \

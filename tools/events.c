@@ -12,12 +12,20 @@ struct ct_nest {
     uint32_t depth, room;
 };
 
-/* Of two that begin at once the outer one comes first. */
+/* Of a call that has a length: one that has none lies among the beginnings. */
+static bool is_return(const struct ct_event *event)
+{
+    return !event->is_begin && event->call.start_ns < event->at_ns;
+}
+
+/* Of one moment: returns, then beginnings, the outer one first. */
 static bool is_before(const struct ct_event *a, const struct ct_event *b)
 {
     if (a->at_ns != b->at_ns)
         return a->at_ns < b->at_ns;
-    if (a->is_begin && b->is_begin && a->call.site->depth != b->call.site->depth)
+    if (is_return(a) != is_return(b))
+        return is_return(a);
+    if (!is_return(a) && a->call.site->depth != b->call.site->depth)
         return a->call.site->depth < b->call.site->depth;
     return a->order < b->order;
 }

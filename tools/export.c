@@ -229,6 +229,18 @@ int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, c
     return members;
 }
 
+int ct_export_next_open_call(struct ct_export *to, sqlite3_stmt *rows)
+{
+    int rc;
+    while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(rows, 2);
+        const char *layer = (const char *)sqlite3_column_text(rows, 6);
+        if (name && layer && ct_stream_wants(&to->choice, sqlite3_column_int64(rows, 5), layer, name))
+            break;
+    }
+    return rc;
+}
+
 /* ---- the command ---- */
 
 static bool stream_all(struct ct_export *to, const struct ct_export_format *format)
@@ -238,6 +250,7 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
                                  .begin_ns = to->extent.begin_ns,
                                  .length_ns = to->extent.end_ns - to->extent.begin_ns };
     struct ct_stream_call call;
+    errno = 0;
     bool good = !format->begin || format->begin(to);
     for (uint64_t calls = 0; good && ct_stream_next(to->stream, &call); calls++) {
         good = format->call(to, &call) && !ferror(to->to);
@@ -267,10 +280,11 @@ static int write_all(struct ct_export *to, const struct export_options *options)
         return fail(options, EXIT_FAILURE, "cannot write '%s': %s", unfinished, strerror(errno));
     to->path = options->output ? unfinished : NULL;
     setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
-    errno = 0;
     bool good = stream_all(to, options->format);
-    const int error = ct_stream_error(to->stream);
-    if (error != SQLITE_OK)
+    const int asked = sqlite3_errcode(to->connection), error = ct_stream_error(to->stream);
+    const bool unread =
+        error != SQLITE_OK || (!good && asked != SQLITE_OK && asked != SQLITE_ROW && asked != SQLITE_DONE);
+    if (unread)
         fail_reading(options, to->connection);
     const bool written = !ferror(to->to) && (options->output ? fclose(to->to) == 0 : fflush(to->to) == 0);
     if (good && written && options->output && rename(unfinished, options->output) != 0)
@@ -279,10 +293,10 @@ static int write_all(struct ct_export *to, const struct export_options *options)
         return EXIT_SUCCESS;
     if (options->output)
         unlink(unfinished);
-    return error != SQLITE_OK ? EXIT_FAILURE
-                              : fail(options, EXIT_FAILURE, "cannot write %s: %s",
-                                     options->output ? options->output : "the result",
-                                     errno ? strerror(errno) : "out of memory");
+    return unread ? EXIT_FAILURE
+                  : fail(options, EXIT_FAILURE, "cannot write %s: %s",
+                         options->output ? options->output : "the result",
+                         errno ? strerror(errno) : "out of memory");
 }
 
 static int run_export(struct export_options *options)

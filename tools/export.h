@@ -36,6 +36,9 @@ struct ct_export_format {
 extern const struct ct_export_format ct_export_chrome, ct_export_perfetto, ct_export_jsonl, ct_export_csv,
     ct_export_nsys;
 
+/* The next row of schema/exports.sql's open_calls that is wanted: SQLite's code. */
+int ct_export_next_open_call(struct ct_export *to, sqlite3_stmt *rows);
+
 /* A command that exports: with `output` it has one format, and that is where it writes unless it is told. */
 int ct_export_command(int argc, char **argv, const char *help, const struct ct_export_format *format,
                       const char *output);

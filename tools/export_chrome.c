@@ -205,7 +205,7 @@ static bool print_open_calls(struct ct_export *to)
 {
     sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_open_calls);
     int rc = rows ? SQLITE_OK : SQLITE_ERROR;
-    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+    while (rows && (rc = ct_export_next_open_call(to, rows)) == SQLITE_ROW) {
         begin_event(to);
         fputs("{\"ph\":\"B\",\"name\":", to->to);
         print_text(to, rows, 2);

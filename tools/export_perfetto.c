@@ -327,13 +327,20 @@ static const char *text_of(sqlite3_stmt *rows, int column)
     return text ? text : "";
 }
 
+static int next_row(struct ct_export *to, sqlite3_stmt *rows)
+{
+    (void)to;
+    return sqlite3_step(rows);
+}
+
 /* Asks, and has each row written; false when that failed. */
-static bool for_each(struct ct_export *to, const char *sql, bool (*write)(struct ct_export *, sqlite3_stmt *))
+static bool for_each(struct ct_export *to, const char *sql, int (*next)(struct ct_export *, sqlite3_stmt *),
+                     bool (*write)(struct ct_export *, sqlite3_stmt *))
 {
     sqlite3_stmt *rows = ct_export_ask(to, sql);
     int rc = rows ? SQLITE_OK : SQLITE_ERROR;
     bool good = true;
-    while (rows && good && (rc = sqlite3_step(rows)) == SQLITE_ROW)
+    while (rows && good && (rc = next(to, rows)) == SQLITE_ROW)
         good = write(to, rows);
     sqlite3_finalize(rows);
     return good && rc == SQLITE_DONE;
@@ -437,15 +444,16 @@ static bool begin(struct ct_export *to)
     bool good = write_clocks(to);
     for (size_t i = 0; i < to->process_count && good; i++)
         good = write_process(to, &to->process[i]);
-    return good && for_each(to, ct_sql_exports_threads, write_thread);
+    return good && for_each(to, ct_sql_exports_threads, next_row, write_thread);
 }
 
 static bool end(struct ct_export *to)
 {
     struct state *state = to->state;
     ct_events_end(&state->events);
-    return write_due(to) && for_each(to, ct_sql_exports_open_calls, write_open_call) &&
-           for_each(to, ct_sql_exports_memory, write_memory);
+    return write_due(to) &&
+           for_each(to, ct_sql_exports_open_calls, ct_export_next_open_call, write_open_call) &&
+           for_each(to, ct_sql_exports_memory, next_row, write_memory);
 }
 
 static void finish(struct ct_export *to)

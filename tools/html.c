@@ -21,7 +21,7 @@
 
 enum {
     RECORDS_MAX = 1 << 20,
-    NAMES_MAX = 1 << 16,
+    LABELS_MAX = 1 << 16,
     LEVELS = 8, /* of a thread's calls, as page.js has them */
     BUCKETS = 256,
     BUCKETS_OF_OCTAVE = 4,
@@ -62,8 +62,10 @@ struct state {
     size_t text_room;
     struct thread *threads; /* by ct_site.thread */
     uint32_t thread_count;
-    uint64_t (*durations)[BUCKETS]; /* by name, of functions */
-    size_t durations_room;
+    struct ct_names functions;
+    uint64_t (*durations)[BUCKETS]; /* by function */
+    const char **function_names;
+    size_t functions_room;
     uint64_t calls;
     bool failed;
 };
@@ -179,7 +181,7 @@ static void fold(struct ct_export *to)
     }
     for (uint32_t i = 0; i < state->thread_count; i++)
         memset(state->threads[i].last, -1, sizeof(state->threads[i].last));
-    const double length = (double)(to->extent.end_ns - to->extent.begin_ns);
+    const double length = fmax((double)(to->extent.end_ns - to->extent.begin_ns), 0);
     state->resolution = state->resolution > 0 ? 2 * state->resolution : length / RESOLUTION_FIRST + 1;
     const size_t count = state->count;
     state->count = 0;
@@ -199,25 +201,35 @@ static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call
     if (!row || (detail != CT_DETAIL_LAUNCH && detail != CT_DETAIL_RANGE))
         return 0;
     const char *text = (const char *)sqlite3_column_text(row, 0);
-    return text && *text ? number_of(to->state, text) : 0;
+    struct state *state = to->state;
+    state->names.max = LABELS_MAX; /* a program may give each range another name; functions are not so many */
+    const uint32_t number = text && *text ? number_of(state, text) : 0;
+    state->names.max = 0;
+    return number;
 }
 
 static void count_duration(struct state *state, const char *name, int64_t ns)
 {
-    const uint32_t number = number_of(state, name);
-    if (number >= state->durations_room) {
-        const size_t room = 2 * (size_t)number + 64;
-        void *grown = realloc(state->durations, room * sizeof(*state->durations));
-        state->failed |= !grown;
-        if (!grown)
+    const struct ct_name function = ct_names_number(&state->functions, name, &state->failed);
+    if (state->failed)
+        return;
+    if (function.number >= state->functions_room) {
+        const size_t had = state->functions_room, room = had ? 2 * had : 64;
+        void *durations = realloc(state->durations, room * sizeof(*state->durations));
+        if (durations)
+            state->durations = durations;
+        const char **names = realloc(state->function_names, room * sizeof(*names));
+        if (names)
+            state->function_names = names;
+        state->failed |= !durations || !names;
+        if (state->failed)
             return;
-        state->durations = grown;
-        memset(state->durations + state->durations_room, 0,
-               (room - state->durations_room) * sizeof(*state->durations));
-        state->durations_room = room;
+        memset(state->durations + had, 0, (room - had) * sizeof(*state->durations));
+        state->functions_room = room;
     }
+    state->function_names[function.number] = function.text;
     const int bucket = ns > 0 ? (int)(log2((double)ns) * BUCKETS_OF_OCTAVE) : 0;
-    state->durations[number][bucket < BUCKETS ? bucket : BUCKETS - 1]++;
+    state->durations[function.number][bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 }
 
 static void take_call(struct ct_export *to, const struct ct_event *event)
@@ -226,8 +238,8 @@ static void take_call(struct ct_export *to, const struct ct_event *event)
     const struct ct_stream_call *call = &event->call;
     const struct ct_site *site = call->site;
     struct thread *thread = &state->threads[site->thread];
-    const int32_t deepest = LEVELS - 1;
-    const uint32_t level = (uint32_t)(event->is_across || site->depth > deepest ? deepest : site->depth);
+    const int32_t deepest = LEVELS - 1, depth = site->depth < 0 ? 0 : site->depth;
+    const uint32_t level = (uint32_t)(event->is_across || depth > deepest ? deepest : depth);
     const double duration = (double)(call->id - call->start_ns);
     state->calls++;
     thread->process_id = site->process_id;
@@ -239,8 +251,11 @@ static void take_call(struct ct_export *to, const struct ct_event *event)
                                    .longest = duration,
                                    .site = place_of(state, site, label_of(to, call), level),
                                    .calls = 1 };
-    while (!state->failed && state->count == RECORDS_MAX)
+    while (!state->failed && state->count == RECORDS_MAX) {
         fold(to);
+        state->failed |=
+            state->count == RECORDS_MAX && state->resolution > 1e19; /* each in a lane of its own */
+    }
     if (!state->failed)
         append(state, (struct lane){ thread, level }, &record);
 }
@@ -268,7 +283,6 @@ static bool begin(struct ct_export *to)
     struct state *state = to->state = calloc(1, sizeof(*state));
     if (!state)
         return false;
-    state->names.max = NAMES_MAX;
     state->thread_count = ct_stream_threads(to->stream);
     state->records = malloc(RECORDS_MAX * sizeof(*state->records));
     state->threads = calloc(state->thread_count + 1, sizeof(*state->threads));
@@ -329,23 +343,37 @@ static void print_places(struct state *state, FILE *json)
     fputc(']', json);
 }
 
+static int compare_threads(const void *a, const void *b)
+{
+    const struct thread *x = *(struct thread *const *)a, *y = *(struct thread *const *)b;
+    if (x->process_id != y->process_id)
+        return x->process_id < y->process_id ? -1 : 1;
+    return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
 static bool name_threads(struct ct_export *to)
 {
     struct state *state = to->state;
+    struct thread **sorted = calloc(state->thread_count + 1, sizeof(struct thread *));
+    if (!sorted)
+        return false;
+    for (uint32_t i = 0; i < state->thread_count; i++)
+        sorted[i] = &state->threads[i];
+    qsort(sorted, state->thread_count, sizeof(struct thread *), compare_threads);
     sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_threads);
     int rc = rows ? SQLITE_OK : SQLITE_ERROR;
     while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct thread wanted = { .process_id = sqlite3_column_int64(rows, 0),
+                                 .tid = sqlite3_column_int64(rows, 1) };
+        struct thread *const key = &wanted;
+        struct thread **found =
+            bsearch(&key, sorted, state->thread_count, sizeof(struct thread *), compare_threads);
         const char *name = text_of(rows, 2);
-        for (uint32_t i = 0; i < state->thread_count; i++) {
-            struct thread *thread = &state->threads[i];
-            if (!thread->name && thread->process_id == sqlite3_column_int64(rows, 0) &&
-                thread->tid == sqlite3_column_int64(rows, 1)) {
-                thread->name = strdup(name ? name : "");
-                break;
-            }
-        }
+        if (found && !(*found)->name)
+            (*found)->name = strdup(name ? name : "");
     }
     sqlite3_finalize(rows);
+    free(sorted);
     return rc == SQLITE_DONE;
 }
 
@@ -373,14 +401,14 @@ static void print_durations(const struct state *state, FILE *json)
 {
     bool another = false;
     fputs(",\n\"durations\":{", json);
-    for (uint64_t i = 1; i <= state->names.count && i < state->durations_room; i++) {
+    for (uint64_t i = 1; i <= state->functions.count && i < state->functions_room; i++) {
         bool begun = false;
         for (int bucket = 0; bucket < BUCKETS; bucket++) {
             if (!state->durations[i][bucket])
                 continue;
             if (!begun) {
                 fputs(another ? ",\n" : "", json);
-                print_string(json, state->texts[i]);
+                print_string(json, state->function_names[i]);
             }
             fprintf(json, "%s\"%d\":%llu", begun ? "," : ":{", bucket,
                     (unsigned long long)state->durations[i][bucket]);
@@ -411,13 +439,17 @@ static void print_step(const struct memory *memory)
             (long long)memory->last_at, (long long)memory->last);
 }
 
+static int compare_memory(const void *a, const void *b)
+{
+    const struct memory *x = a, *y = b;
+    return (x->process_id > y->process_id) - (x->process_id < y->process_id);
+}
+
+/* Sorted as the processes are; NULL for one that is not among them. */
 static struct memory *memory_of(struct memory *memory, size_t count, int64_t process_id)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (memory[i].process_id == process_id)
-            return &memory[i];
-    }
-    return NULL;
+    const struct memory wanted = { .process_id = process_id };
+    return bsearch(&wanted, memory, count, sizeof(wanted), compare_memory);
 }
 
 static void take_memory(struct memory *memory, int64_t at, int64_t held, int64_t step_ns)
@@ -437,22 +469,23 @@ static void take_memory(struct memory *memory, int64_t at, int64_t held, int64_t
 
 static bool print_memory(struct ct_export *to, FILE *json)
 {
-    const int64_t step_ns = (to->extent.end_ns - to->extent.begin_ns) / MEMORY_STEPS + 1;
+    const int64_t length_ns = to->extent.end_ns - to->extent.begin_ns;
+    const int64_t step_ns = (length_ns > 0 ? length_ns : 0) / MEMORY_STEPS + 1;
     struct memory *memory = calloc(to->process_count + 1, sizeof(*memory));
     if (!memory)
         return false;
     bool good = true;
-    for (size_t i = 0; i < to->process_count; i++) {
+    for (size_t i = 0; i < to->process_count; i++)
         memory[i] = (struct memory){ .process_id = to->process[i].process_id, .step = -1 };
-        memory[i].points = open_memstream(&memory[i].text, &memory[i].bytes);
-        good = good && memory[i].points;
-    }
-    sqlite3_stmt *rows = good ? ct_export_ask(to, ct_sql_exports_memory) : NULL;
+    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_memory);
     int rc = SQLITE_ERROR;
     while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
         struct memory *its = memory_of(memory, to->process_count, sqlite3_column_int64(rows, 0));
         const int64_t at = sqlite3_column_int64(rows, 1) - to->extent.begin_ns;
-        if (its && at >= 0)
+        if (its && !its->points)
+            its->points = open_memstream(&its->text, &its->bytes);
+        good = good && (!its || its->points);
+        if (good && its && at >= 0)
             take_memory(its, at, sqlite3_column_int64(rows, 2), step_ns);
     }
     sqlite3_finalize(rows);
@@ -464,7 +497,7 @@ static bool print_memory(struct ct_export *to, FILE *json)
             good = false;
         if (good)
             fprintf(json, "%s{\"process\":%lld,\"points\":[%s]}", i ? ",\n" : "",
-                    (long long)memory[i].process_id, memory[i].text);
+                    (long long)memory[i].process_id, memory[i].text ? memory[i].text : "");
         free(memory[i].text);
     }
     fputc(']', json);
@@ -478,7 +511,7 @@ static bool print_open_calls(struct ct_export *to, FILE *json)
     int rc = rows ? SQLITE_OK : SQLITE_ERROR;
     bool another = false;
     fputs(",\n\"open\":[", json);
-    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+    while (rows && (rc = ct_export_next_open_call(to, rows)) == SQLITE_ROW) {
         fprintf(json, "%s{\"process\":%lld,\"tid\":%lld,\"start\":%lld,\"name\":", another ? ",\n" : "",
                 (long long)sqlite3_column_int64(rows, 0), (long long)sqlite3_column_int64(rows, 1),
                 (long long)(sqlite3_column_int64(rows, 3) - to->extent.begin_ns));
@@ -530,10 +563,11 @@ static bool print_json(struct ct_export *to, FILE *json)
     print_string(json, slash ? slash + 1 : to->trace);
     fprintf(json,
             ",\"begin_ns\":%lld,\"end_ns\":%lld,\"begin_unix_ns\":%lld,\"resolution_ns\":%.0f,\"calls\":%llu,"
-            "\"records\":%zu",
+            "\"records\":%zu,\"windowed\":%s",
             (long long)to->extent.begin_ns, (long long)to->extent.end_ns,
             (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns), state->resolution,
-            (unsigned long long)state->calls, state->count);
+            (unsigned long long)state->calls, state->count,
+            to->choice.from_ns > 0 || to->choice.to_ns < INT64_MAX ? "true" : "false");
     if (!print_sums(to, json) || !name_threads(to))
         return false;
     print_places(state, json);
@@ -662,6 +696,8 @@ static void finish(struct ct_export *to)
     free(state->records);
     free(state->places);
     free(state->texts);
+    ct_names_free(&state->functions);
+    free(state->function_names);
     free(state->durations);
     free(state);
 }

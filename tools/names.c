@@ -16,7 +16,7 @@ static int compare(const void *a, const void *b)
 
 struct ct_name ct_names_number(struct ct_names *names, const char *text, bool *failed)
 {
-    const bool is_full = names->max && names->count == names->max;
+    const bool is_full = names->max && names->count >= names->max;
     const size_t bytes = strlen(text) + 1;
     struct name *name = malloc(sizeof(*name) + bytes);
     if (!name) {

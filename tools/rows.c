@@ -206,7 +206,8 @@ static void measure(struct table *table)
             if (!cell)
                 continue;
             const int more = column->decimals - decimals_of(cell);
-            widen(column, ct_text_width(cell) + (column->decimals > 0 && *cell ? more + !strchr(cell, '.') : 0));
+            widen(column,
+                  ct_text_width(cell) + (column->decimals > 0 && *cell ? more + !strchr(cell, '.') : 0));
         }
     }
 }
@@ -402,7 +403,8 @@ static int print_csv(struct table *table, int width, FILE *to)
 void ct_print_json_string(const char *text, size_t bytes, FILE *to)
 {
     size_t plain = 0;
-    while (plain < bytes && text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' && text[plain] != '\\')
+    while (plain < bytes && text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' &&
+           text[plain] != '\\')
         plain++;
     fputc('"', to);
     fwrite(text, 1, plain, to);

@@ -135,8 +135,8 @@ static void add_view(sqlite3_str *sql, size_t view, uint32_t files)
     for (uint32_t i = 0; i < files; i++) {
         sqlite3_str_appendall(sql, i > 0 ? " UNION ALL " : "");
         if (i > 0 && views[view].key)
-            sqlite3_str_appendf(sql, ct_sql_series_newest, ct_series_schema(i), views[view].view, views[view].key,
-                                views[view].key, ct_series_schema(i - 1), views[view].table);
+            sqlite3_str_appendf(sql, ct_sql_series_newest, ct_series_schema(i), views[view].view,
+                                views[view].key, views[view].key, ct_series_schema(i - 1), views[view].table);
         else
             sqlite3_str_appendf(sql, ct_sql_series_rows, ct_series_schema(i), views[view].view);
     }
@@ -149,11 +149,13 @@ static void add_totals(sqlite3_str *sql, uint32_t files)
     for (uint32_t i = 0; i < files; i++) {
         sqlite3_str *earlier = sqlite3_str_new(NULL);
         for (uint32_t j = i + 1; j < files; j++)
-            sqlite3_str_appendf(earlier, ct_sql_series_found_earlier, ct_series_schema(j), ct_series_schema(j));
+            sqlite3_str_appendf(earlier, ct_sql_series_found_earlier, ct_series_schema(j),
+                                ct_series_schema(j));
         char *found_earlier = sqlite3_str_finish(earlier);
         const char *less = found_earlier ? found_earlier : "";
         if (i > 0)
-            sqlite3_str_appendf(sql, " UNION ALL " ct_sql_series_totals, less, ct_series_schema(i), ct_series_schema(i - 1));
+            sqlite3_str_appendf(sql, " UNION ALL " ct_sql_series_totals, less, ct_series_schema(i),
+                                ct_series_schema(i - 1));
         else
             sqlite3_str_appendf(sql, ct_sql_series_newest_totals, less, ct_series_schema(i));
         sqlite3_free(found_earlier);

@@ -100,13 +100,14 @@ static bool make_room(struct ct_stream *stream, struct file *file, uint32_t numb
     return stream->error == SQLITE_OK;
 }
 
-static bool is_wanted(const struct ct_stream *stream, const struct ct_site *site)
+bool ct_stream_wants(const struct ct_stream_choice *choice, int64_t pid, const char *layer_name,
+                     const char *name)
 {
     uint32_t layer = 0;
-    while (layer < CT_LAYER_COUNT && strcmp(ct_layer_names[layer], site->layer) != 0)
+    while (layer < CT_LAYER_COUNT && strcmp(ct_layer_names[layer], layer_name) != 0)
         layer++;
-    return (stream->choice.pid == 0 || site->pid == stream->choice.pid) &&
-           (layer == CT_LAYER_COUNT || ct_selection_takes(&stream->choice.selection, layer, site->name));
+    return (choice->pid == 0 || pid == choice->pid) &&
+           (layer == CT_LAYER_COUNT || ct_selection_takes(&choice->selection, layer, name));
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -178,7 +179,7 @@ static bool load_sites(struct ct_stream *stream, uint32_t number)
         if (!site->layer || !site->name || !site->category)
             continue;
         site->kind = kind_of(site);
-        site->wanted = is_wanted(stream, site);
+        site->wanted = ct_stream_wants(&stream->choice, site->pid, site->layer, site->name);
     }
     if (stream->error == SQLITE_OK && rc != SQLITE_DONE)
         stream->error = rc;
@@ -246,8 +247,11 @@ static bool step(struct ct_stream *stream, sqlite3_stmt *rows, const struct file
         const int64_t place = sqlite3_column_int64(rows, 2) - file->first_site;
         if (place < 0 || place >= file->site_count || !file->sites[place].wanted)
             continue;
+        const int64_t duration_ns = sqlite3_column_int64(rows, 1);
         call->id = sqlite3_column_int64(rows, 0);
-        call->start_ns = call->id - sqlite3_column_int64(rows, 1);
+        if (call->id < 0 || duration_ns < 0 || duration_ns > call->id)
+            continue; /* no daemon wrote that */
+        call->start_ns = call->id - duration_ns;
         call->has_bytes = sqlite3_column_type(rows, 3) == SQLITE_INTEGER;
         call->bytes = sqlite3_column_int64(rows, 3);
         call->site = &file->sites[place];

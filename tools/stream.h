@@ -39,6 +39,8 @@ struct ct_stream_choice {
     struct ct_selection selection;
 };
 
+bool ct_stream_wants(const struct ct_stream_choice *choice, int64_t pid, const char *layer, const char *name);
+
 struct ct_stream;
 /* The connection is that of ct_trace_open(), whose files are `series`, and stays the caller's. NULL after
  * reporting; a trace that changes is seen as it is now until the end. */

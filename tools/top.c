@@ -99,7 +99,9 @@ static int print_moment(struct ct_top *top, enum ct_format format)
     if (count == 0 && format == CT_FORMAT_TEXT)
         ct_fail(0,
                 *top->text ? "top: no row with '%s'"
-                           : "top: no traced process runs now (--all shows those that have ended)",
+                : top->view != CT_TOP_PROCESSES
+                    ? "top: the process has made no call yet"
+                    : "top: no traced process runs now (--all shows those that have ended)",
                 top->text);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : ct_fail(EXIT_FAILURE, "top: cannot write the result");
 }

@@ -36,9 +36,10 @@ static bool writes_it(const struct ct_top *top, int daemon)
 
 static void reach_daemon(struct ct_top *top)
 {
-    if (top->daemon < 0)
+    const bool is_new = top->daemon < 0;
+    if (is_new)
         top->daemon = ct_client_connect(&top->common);
-    if (top->daemon >= 0 && top->samples == 0 && !writes_it(top, top->daemon)) {
+    if (top->daemon >= 0 && is_new && !writes_it(top, top->daemon)) {
         close(top->daemon);
         top->daemon = -1;
     }
@@ -88,8 +89,12 @@ static void bind_number(sqlite3_stmt *statement, const char *name, int64_t value
         sqlite3_bind_int64(statement, place, value);
 }
 
-static bool fail(sqlite3 *connection, char *problem, size_t bytes)
+static bool fail(const struct ct_top *top, sqlite3 *connection, char *problem, size_t bytes)
 {
+    if (connection == top->moments) {
+        snprintf(problem, bytes, "%s", sqlite3_errmsg(connection));
+        return false;
+    }
     ct_trace_why(connection, problem, bytes);
     return false;
 }
@@ -143,31 +148,46 @@ void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_i
     top->samples = 0;
 }
 
+/* The last that is known of a trace, of which the newest file has it. */
+static int64_t last_moment(sqlite3 *trace)
+{
+    sqlite3_stmt *row = NULL;
+    int64_t at_ns = 0;
+    if (sqlite3_prepare_v2(trace, ct_sql_top_last_moment, -1, &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW)
+        at_ns = sqlite3_column_int64(row, 0);
+    sqlite3_finalize(row);
+    return at_ns;
+}
+
 bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes)
 {
     int64_t now_ns = flush(top);
-    struct ct_extent extent;
     /* With what returned while it was being stored. */
-    if (ct_trace_extent(top->trace, &extent) && extent.end_ns > now_ns)
-        now_ns = extent.end_ns;
+    const int64_t last_ns = last_moment(top->trace);
+    if (last_ns > now_ns)
+        now_ns = last_ns;
     sqlite3_stmt *side = NULL;
     sqlite3 *blamed = top->trace;
     if (sqlite3_prepare_v2(top->trace, views[top->view].side, -1, &side, NULL) != SQLITE_OK)
-        return fail(blamed, problem, bytes);
+        return fail(top, blamed, problem, bytes);
     bind_number(side, ":now_ns", now_ns);
     bind_number(side, ":process_id", top->process_id);
     /* What nobody writes has no rate of now: it is compared with nothing, and so with its start. */
     const bool is_first = top->samples == 0 || !top->is_live;
-    const char *shift = is_first ? "DROP TABLE IF EXISTS a" : "DROP TABLE a; ALTER TABLE b RENAME TO a";
+    const char *shift =
+        is_first ? "DROP TABLE IF EXISTS a" : "DROP TABLE IF EXISTS a; ALTER TABLE b RENAME TO a";
     const bool shifted = sqlite3_exec(top->moments, shift, NULL, NULL, NULL) == SQLITE_OK;
     const bool taken = shifted && ct_copy_table(side, top->moments, "b", &blamed) == SQLITE_OK;
     sqlite3_finalize(side);
+    if (!shifted || !taken)
+        top->samples = 0; /* what is there is no moment */
     if (!shifted || (taken && is_first &&
                      sqlite3_exec(top->moments, "CREATE TABLE a AS SELECT * FROM b WHERE 0", NULL, NULL,
                                   NULL) != SQLITE_OK))
-        return fail(top->moments, problem, bytes);
+        return fail(top, top->moments, problem, bytes);
     if (!taken)
-        return fail(blamed, problem, bytes);
+        return fail(top, blamed, problem, bytes);
     top->last_ns = is_first ? 0 : top->at_ns;
     top->at_ns = now_ns;
     top->samples++;
@@ -206,7 +226,7 @@ sqlite3_stmt *ct_top_rows(struct ct_top *top, char *problem, size_t bytes)
     const char *sql = views[top->view].compare, *sort = top->sort ? top->sort : views[top->view].sort;
     sqlite3_stmt *rows = NULL;
     if (sqlite3_prepare_v2(top->moments, sql, -1, &rows, NULL) != SQLITE_OK) {
-        fail(top->moments, problem, bytes);
+        fail(top, top->moments, problem, bytes);
         return NULL;
     }
     const int column = find_column(rows, sort, problem, bytes);
@@ -218,7 +238,7 @@ sqlite3_stmt *ct_top_rows(struct ct_top *top, char *problem, size_t bytes)
         sqlite3_mprintf("%s ORDER BY %d %s NULLS LAST, 1", sql, column, ascending ? "ASC" : "DESC");
     rows = NULL;
     if (!sorted || sqlite3_prepare_v2(top->moments, sorted, -1, &rows, NULL) != SQLITE_OK)
-        fail(top->moments, problem, bytes);
+        fail(top, top->moments, problem, bytes);
     sqlite3_free(sorted);
     if (rows) {
         bind_text(rows, ":text", top->text);

@@ -204,7 +204,9 @@ static void draw(struct screen *screen)
     if (grid->rows == 0)
         mvaddnstr(HEAD_LINES, 0,
                   *screen->top->text ? "nothing has that text"
-                                     : "no traced process runs now: a shows those that have ended",
+                  : screen->top->view != CT_TOP_PROCESSES
+                      ? "it has made no call yet"
+                      : "no traced process runs now: a shows those that have ended",
                   COLS);
     for (size_t i = 0; i < lines && screen->first + i < grid->rows; i++) {
         const size_t row = screen->first + i;
@@ -385,6 +387,8 @@ int ct_top_screen(struct ct_top *top)
         const double rest_s = due_s - now_s();
         timeout(rest_s > 0 ? (int)(rest_s * 1000) + 1 : 0);
         const int key = getch();
+        if (key == ERR && now_s() < due_s && tcgetpgrp(STDIN_FILENO) < 0)
+            break; /* the terminal is gone */
         if (key != ERR)
             goes_on = on_key(&screen, key);
         if (now_s() < due_s)

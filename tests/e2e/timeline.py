@@ -9,8 +9,9 @@ import re
 import struct
 import subprocess
 import termios
+import time
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, fifo, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 LABEL = 26
@@ -61,6 +62,10 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release})
     with open(inside, "rb") as notice:
         notice.read(1)
+    s.flush()
+    start_ns = s.value("SELECT min(start_ns) FROM open_calls WHERE name = 'cuCtxSynchronize'")
+    begun_ns = s.value("SELECT min(started_ns) FROM processes")
+    wait_for("an open call of some columns", lambda: time.monotonic_ns() - start_ns > (start_ns - begun_ns) / 10)
     hung.kill()
     hung.wait()
     s.flush()

@@ -194,3 +194,8 @@ with Session() as s:
     equal(moments(s)[0]["processes"], [], "processes of an empty trace")
     done = s.cudatrace("top", "--once")
     check("no traced process runs now" in done.stderr, done.stderr)
+    # A daemon that writes another trace has no part in this one.
+    other = s.dir / "other.db"
+    other.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
+    found = moments(s, count=3, where=("--db", other))
+    equal([(m["live"], len(m["processes"])) for m in found], [(False, 1)] * 3, "beside another trace's daemon")

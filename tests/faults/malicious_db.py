@@ -196,6 +196,8 @@ def damage(s, trace):
         "processes", "threads", "functions", "calls", "launches", "copies", "allocations", "open_calls", "totals", "losses",
         "meta", "sqlite_master")) + "; PRAGMA integrity_check"
     path = s.dir / "damaged.db"
+    drawn = [("timeline",), ("top", "--once"), ("html", "--output", s.dir / "page.html"),
+             *(("export", "--format", form, "--output", s.dir / "exported") for form in ("chrome", "perfetto", "jsonl", "csv", "nsys"))]
     crashes = []
     for seed in range(VARIANTS):
         chance = random.Random(seed)
@@ -214,7 +216,8 @@ def damage(s, trace):
             if chance.random() < 0.05:
                 rest.write_bytes(bytes(data[:32 * 1024]) if chance.random() < 0.5 else chance.randbytes(40000))
         commands = [[CUDATRACE, "sql", "--db", path, "--format", chance.choice(("table", "csv", "json")), asked],
-                    [CUDATRACE, "report", "--db", path]]
+                    [CUDATRACE, "report", "--db", path],
+                    [CUDATRACE, *chance.choice(drawn), "--db", path]]
         if seed % (VARIANTS // DAEMONS) == 0:
             commands.append([CUDATRACE, "doctor", "--db", path, "--session", s.name])
             commands.append([CUDATRACE, "run", "--session", s.name + "d", "--db", path, "--", "true"])

@@ -80,11 +80,19 @@ class Timeline {
       const lane = lanes.get(keys[site[i]]);
       lane.index[lane.used++] = i;
     }
+    // Up to each call of a lane, how far those so far reach: some lie across each other.
+    for (const lane of lanes.values()) {
+      let reach = 0;
+      lane.reach = Float64Array.from(lane.index, (call) => (reach = Math.max(reach, this.calls.start[call] + this.calls.duration[call])));
+    }
     this.lanes = [];
     let y = AXIS;
+    const drawn = new Map(processes.map(({ id }) => [id, []]));
+    threads.forEach((thread, i) => {
+      if (Array.from({ length: LEVELS }, (_, depth) => i * LEVELS + depth).some((key) => lanes.has(key))) drawn.get(thread.process)?.push([thread, i]);
+    });
     for (const process of processes) {
-      const its = threads.map((t, i) => [t, i]).filter(([t, i]) => t.process === process.id &&
-        Array.from({ length: LEVELS }, (_, d) => i * LEVELS + d).some((key) => lanes.has(key)));
+      const its = drawn.get(process.id);
       if (its.length === 0) continue;
       this.lanes.push({ y, process, title: `${process.name}` });
       y += ROW + GAP;
@@ -93,7 +101,7 @@ class Timeline {
         for (let depth = 0; depth < LEVELS; depth++) {
           const lane = lanes.get(number * LEVELS + depth);
           if (!lane) continue;
-          this.lanes.push({ y, process, thread, index: lane.index, title: first ? `${thread.tid} ${thread.name}` : "" });
+          this.lanes.push({ y, process, thread, index: lane.index, reach: lane.reach, title: first ? `${thread.tid} ${thread.name}` : "" });
           first = false;
           y += ROW + GAP;
         }
@@ -196,7 +204,7 @@ class Timeline {
     const { start, duration, site } = this.calls, { index } = lane, { sites, names } = this.trace;
     const scale = (this.width - LABEL) / (this.to - this.from);
     let i = Timeline.find(start, index, this.from), last = -1;
-    if (i > 0) i--; // which may reach into the window
+    while (i > 0 && lane.reach[i - 1] > this.from) i--; // which reach into the window
     for (; i < index.length; i++) {
       const call = index[i];
       if (start[call] > this.to) break;
@@ -226,9 +234,11 @@ class Timeline {
     if (!lane || x < LABEL || y < AXIS) return null;
     const { start, duration } = this.calls, scale = (this.width - LABEL) / (this.to - this.from);
     const at = this.from + (x - LABEL) / scale, slack = 1.5 / scale;
-    let i = Math.max(Timeline.find(start, lane.index, at + slack) - 1, 0);
-    const call = lane.index[i];
-    return start[call] - slack <= at && at <= start[call] + duration[call] + slack ? { lane, call } : null;
+    for (let i = Timeline.find(start, lane.index, at + slack) - 1; i >= 0 && lane.reach[i] + slack >= at; i--) {
+      const call = lane.index[i];
+      if (at <= start[call] + duration[call] + slack) return { lane, call };
+    }
+    return null;
   }
 
   describe({ lane, call }) {
@@ -463,9 +473,10 @@ function drawSummary(trace) {
   byId("facts").textContent = `${day} UTC · ${time(trace.end_ns - trace.begin_ns, 4)} · ${count(trace.processes.length, "process")} · ` +
     `${count(trace.calls, "call")}${trace.host ? ` · ${trace.host}` : ""}`;
   byId("bottleneck").textContent = rows("bottleneck")[0]?.paragraph || "";
-  const tiles = [["time", time(trace.end_ns - trace.begin_ns, 4)], ["calls", count(trace.calls)], ["processes", count(trace.processes.length)],
-    ["threads", count(trace.threads.length)], ["failed calls", count(trace.failed)], ["lost calls", count(trace.lost)],
-    ["most device memory", bytes(Math.max(0, ...trace.memory.flatMap(({ points }) => points.map(([, held]) => held))))],
+  const whole = trace.windowed ? " in the whole trace" : "";
+  const tiles = [[`time${whole}`, time(trace.end_ns - trace.begin_ns, 4)], ["calls", count(trace.calls)], ["processes", count(trace.processes.length)],
+    ["threads", count(trace.threads.length)], [`failed calls${whole}`, count(trace.failed)], [`lost calls${whole}`, count(trace.lost)],
+    ["most device memory", bytes(trace.memory.reduce((most, { points }) => points.reduce((m, [, held]) => Math.max(m, held), most), 0))],
     ["calls not returned", count(trace.open.length)]];
   for (const [what, value] of tiles) {
     const tile = element("div", null, { className: "tile" });
