@@ -243,7 +243,7 @@ int ct_export_next_open_call(struct ct_export *to, sqlite3_stmt *rows)
 
 /* ---- the command ---- */
 
-static bool stream_all(struct ct_export *to, const struct ct_export_format *format)
+static bool stream_all(struct ct_export *to, const struct ct_export_format *format, uint64_t *calls)
 {
     struct progress progress = { .shown =
                                      isatty(STDERR_FILENO) && !(isatty(STDOUT_FILENO) && to->to == stdout),
@@ -252,9 +252,9 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
     struct ct_stream_call call;
     errno = 0;
     bool good = !format->begin || format->begin(to);
-    for (uint64_t calls = 0; good && ct_stream_next(to->stream, &call); calls++) {
+    for (*calls = 0; good && ct_stream_next(to->stream, &call); ++*calls) {
         good = format->call(to, &call) && !ferror(to->to);
-        if (calls % CALLS_BETWEEN_LOOKS == 0)
+        if (*calls % CALLS_BETWEEN_LOOKS == 0)
             show_progress(&progress, call.id);
     }
     good = good && ct_stream_error(to->stream) == SQLITE_OK && (!format->end || format->end(to));
@@ -280,7 +280,8 @@ static int write_all(struct ct_export *to, const struct export_options *options)
         return fail(options, EXIT_FAILURE, "cannot write '%s': %s", unfinished, strerror(errno));
     to->path = options->output ? unfinished : NULL;
     setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
-    bool good = stream_all(to, options->format);
+    uint64_t calls;
+    bool good = stream_all(to, options->format, &calls);
     const int asked = sqlite3_errcode(to->connection), error = ct_stream_error(to->stream);
     const bool unread =
         error != SQLITE_OK || (!good && asked != SQLITE_OK && asked != SQLITE_ROW && asked != SQLITE_DONE);
@@ -289,6 +290,9 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     const bool written = !ferror(to->to) && (options->output ? fclose(to->to) == 0 : fflush(to->to) == 0);
     if (good && written && options->output && rename(unfinished, options->output) != 0)
         good = false;
+    if (good && written && calls == 0 && to->extent.end_ns > to->extent.begin_ns)
+        fail(options, 0, "no call there: the trace lasts %.3f seconds",
+             (double)(to->extent.end_ns - to->extent.begin_ns) / 1e9);
     if (good && written)
         return EXIT_SUCCESS;
     if (options->output)
@@ -316,6 +320,10 @@ static int run_export(struct export_options *options)
         status = EXIT_FAILURE;
     if (to.stream && load_processes(&to) != SQLITE_OK)
         status = fail_reading(options, to.connection);
+    if (to.stream && status == EXIT_SUCCESS && options->choice.pid && to.process_count == 0)
+        status = fail(options, EXIT_FAILURE,
+                      "the trace has no process %lld: `cudatrace report processes` lists them",
+                      (long long)options->choice.pid);
     if (to.stream && status == EXIT_SUCCESS)
         status = write_all(&to, options);
     free_processes(&to);

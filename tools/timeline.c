@@ -134,6 +134,9 @@ static int take_window(struct timeline *timeline)
             EXIT_USAGE,
             "timeline: --to %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
             timeline->to);
+    if (timeline->from_ns >= timeline->to_ns && !timeline->to)
+        return ct_fail(EXIT_FAILURE, "timeline: no call there: the trace lasts %.3f seconds",
+                       (double)(timeline->extent.end_ns - timeline->extent.begin_ns) / 1e9);
     if (timeline->from_ns >= timeline->to_ns)
         return ct_fail(EXIT_USAGE, "timeline: the window ends before it begins");
     return EXIT_SUCCESS;

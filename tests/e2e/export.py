@@ -128,10 +128,17 @@ with Session() as s:
                                (("--layers", "driver,ioctl", "--calls", "cuMemcpy*,!*Async*"),
                                 "layer = 'ioctl' OR (layer = 'driver' AND name GLOB 'cuMemcpy*' AND name NOT GLOB '*Async*')"),
                                (("--from", f"@{middle[0]}", "--to", f"@{middle[1]}"), f"call_id BETWEEN {middle[0]} AND {middle[1]}"),
-                               (("--pid", pid), "1"), (("--pid", pid + 1), "0")):
+                               (("--pid", pid), "1")):
         check_events(jsonl(s, *options), ids(s, condition))
         found = json.loads(export(s, "chrome", *options).stdout)["traceEvents"]
         equal(sorted(e["args"]["call_id"] for e in found if e["ph"] == "X"), ids(s, condition), options)
+
+    done = export(s, "csv", "--from", "1h")
+    equal((done.stdout.count("\n"), "export: no call there: the trace lasts 1.496 seconds" in done.stderr), (1, True), "a window without calls")
+    for form, *more in ("csv",), ("nsys", "--output", s.dir / "none.sqlite"):
+        done = export(s, form, "--pid", pid + 1, *more, status=1)
+        check(f"export: the trace has no process {pid + 1}" in done.stderr and done.stdout == "", "a process that is not there", done.stderr)
+    check(not (s.dir / "none.sqlite").exists(), "a file of nothing")
 
 # Long calls, over several files; one that has not returned.
 with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:

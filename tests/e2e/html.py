@@ -156,6 +156,12 @@ with Session() as s:
                 b.run("window.cudatrace.timeline.tracks.scrollTop = 1e6")
                 equal(b.run(last), [True, True], "the last thread")
 
+    done = s.run(CUDATRACE, "html", "--db", s.db, "--output", s.dir / "none.html", "--from", "1h", preload=False)
+    check("html: no call there: the trace lasts 1.496 seconds" in done.stderr, done.stderr)
+    check(parts(s.dir / "none.html")[0]["calls"] == 0, "a page of no call")
+    done = s.run(CUDATRACE, "html", "--db", s.db, "--pid", 1, preload=False, status=1)
+    check("html: the trace has no process 1" in done.stderr, done.stderr)
+
 # Names that would steer the page; a call that does not return; more calls than are drawn one by one.
 with Session() as s:
     s.start_daemon("--ring", "256M")  # room for all of them

@@ -102,7 +102,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     letters = rows_of(timeline(s, "--around", longest).stdout)[child.pid]
     equal(set(letters[len(letters) // 3 + 1:2 * len(letters) // 3 - 1]), {"O"}, "a call and what is around it")
     for options, status, says in ((("--around", "1"), 1, "wants the call_id"), (("--around", "x"), 2, "wants the call_id"),
-                                  (("--around", longest, "--from", "1"), 2, "--around is a window"), (("--from", "1h"), 2, "ends before it begins"),
+                                  (("--around", longest, "--from", "1"), 2, "--around is a window"), (("--from", "1h"), 1, "no call there: the trace lasts"),
                                   (("--from", "1h", "--to", "2h"), 1, "no call there"), (("--width", "10"), 2, "wants 40 to"),
                                   (("--color", "red"), 2, "--color red"), (("--pid", "1"), 1, "no call there"), (("x",), 2, "unknown argument")):
         done = timeline(s, *options, status=status)
