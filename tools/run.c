@@ -261,16 +261,14 @@ static int die_of(int number)
     return 128 + number;
 }
 
-/* Calls that the daemon has stored since it started, -1 when it does not say. */
-static long long stored_calls(const struct ct_options *options)
+/* Calls that the daemon has stored since it started, -1 when it does not say. Asked of the one that is held:
+ * whom another connection would come to is not known. */
+static long long stored_calls(int daemon)
 {
-    const int fd = ct_client_connect(options);
-    char *text = fd >= 0 ? ct_client_status(fd, 0) : NULL;
+    char *text = ct_client_status(daemon, 0);
     const char *line = text ? strstr(text, "\nstored ") : NULL;
     const long long stored = line ? strtoll(line + strlen("\nstored "), NULL, 10) : -1;
     free(text);
-    if (fd >= 0)
-        close(fd);
     return stored;
 }
 
@@ -373,7 +371,7 @@ int ct_run(int argc, char **argv)
                        options.common.session, database);
 
     const bool with_hook = may_preload(argv[first]);
-    const long long before_calls = stored_calls(&options.common);
+    const long long before_calls = stored_calls(daemon);
     const int64_t began_ns = now_ns();
     sigset_t all, before;
     sigfillset(&all);
@@ -400,7 +398,7 @@ int ct_run(int argc, char **argv)
     else {
         /* 126 and 127: most likely it has not run at all, and that was said. */
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
-        tell(database, ran && before_calls >= 0 && stored_calls(&options.common) == before_calls, began_ns);
+        tell(database, ran && before_calls >= 0 && stored_calls(daemon) == before_calls, began_ns);
         tell_losses(&options.common, database, began_ns);
     }
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
