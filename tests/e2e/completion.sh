@@ -21,6 +21,9 @@ trap cleanup EXIT
 unset -f _command_offset _comp_command_offset 2>/dev/null || true
 . "$source/tools/completions/cudatrace.bash"
 cd "$dir"
+# Each option is tried, and `gc --force` clears up after all sessions that it finds: those of other tests are elsewhere.
+mkdir shm
+export CUDATRACE_SHM_DIR=$dir/shm
 
 # offered WORD…: what is offered for the last word, one a line, sorted. `--db=x` comes as bash gives it: `--db` `=` `x`.
 offered()
