@@ -21,13 +21,10 @@ static const char *const alloc_names[CT_ALLOC_COUNT] = {
     [CT_ALLOC_ARRAY] = "array",           [CT_ALLOC_EXTERNAL] = "external",
 };
 
-/* Of a row that several hold: whether one of them gives it back, or all have. */
-enum { FREE_ALL = 0, FREE_ONE = 1 };
-
 struct context {
     struct ct_store *store;
     const struct ct_record *record;
-    int64_t call_id, process_id;
+    int64_t call_id, process_id, start_ns;
     uint32_t flags;
 };
 
@@ -63,18 +60,22 @@ static void store_held(const struct context *c, const struct ct_alloc *alloc, co
     const int64_t address = ct_stored(alloc->address), bytes = ct_stored(c->record->value);
     const int64_t pool = alloc->pool ? ct_stored(alloc->pool) : CT_NULL;
     if (c->flags & CT_FLAG_FREE) {
-        ct_store_defer(
-            c->store, CT_FREE_ALLOCATION, 5,
-            (const int64_t[]){ c->process_id, address, bytes > 1 ? bytes : 1, c->call_id, FREE_ONE }, kind);
+        ct_store_defer(c->store, CT_FREE_ALLOCATION, CT_FREE_VALUES,
+                       (const int64_t[]){ c->process_id, address, c->start_ns, c->call_id, bytes,
+                                          CT_FREE_SLACK_NS },
+                       kind);
     } else if (alloc->shared) {
         ct_store_defer(c->store, CT_SHARE_ALLOCATION, 2, (const int64_t[]){ c->process_id, address }, kind);
         ct_store_defer(c->store, CT_INSERT_SHARED_ALLOCATION, 5,
                        (const int64_t[]){ c->call_id, c->process_id, address, bytes, pool }, kind);
     } else {
-        ct_store_defer(c->store, CT_FREE_ALLOCATION, 5,
-                       (const int64_t[]){ c->process_id, address, 1, c->call_id, FREE_ALL }, kind);
+        ct_store_defer(c->store, CT_SUPERSEDE_ALLOCATION, 3,
+                       (const int64_t[]){ c->process_id, address, c->call_id }, kind);
         ct_store_defer(c->store, CT_INSERT_ALLOCATION, 5,
                        (const int64_t[]){ c->call_id, c->process_id, address, bytes, pool }, kind);
+        if (ct_store_is_late(c->store))
+            ct_store_defer(c->store, CT_SETTLE_LATE_ALLOCATION, 3,
+                           (const int64_t[]){ c->process_id, address, c->call_id }, NULL);
     }
 }
 
@@ -194,7 +195,7 @@ static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
         store_objects(c, &objects);
 }
 
-void ct_detail_store(struct ct_lane_source *source)
+void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row)
 {
     const struct ct_record *record = &source->record;
     const struct context c = {
@@ -202,6 +203,7 @@ void ct_detail_store(struct ct_lane_source *source)
         .record = record,
         .call_id = (int64_t)ct_store_call_id(source->batch->store),
         .process_id = source->process->process_id,
+        .start_ns = (int64_t)(row->end_ns - row->duration_ns),
         .flags = ct_span_flags(record->span),
     };
     union {

@@ -4,7 +4,7 @@
 
 #include "lane.h"
 
-/* Defers what the record that `source` is taking says beyond time and status. */
-void ct_detail_store(struct ct_lane_source *source);
+/* Defers what the record that `source` is taking, whose times `row` has, says beyond time and status. */
+void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row);
 
 #endif

@@ -309,7 +309,7 @@ static void take(struct ct_source *base, struct ct_row *row)
                      (plain && flags & CT_FLAG_BYTES);
     row->bytes = record->value < INT64_MAX ? record->value : INT64_MAX;
     if (record->kind != CT_KIND_CALL)
-        ct_detail_store(source);
+        ct_detail_store(source, row);
 
     struct ct_total_facts *total = &function->total;
     total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;

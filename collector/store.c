@@ -21,7 +21,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [CT_INSERT_GRAPH_LAUNCH] = ct_sql_store_insert_graph_launch,
     [CT_INSERT_ROUTE] = ct_sql_store_insert_route,
     [CT_INSERT_ALLOCATION] = ct_sql_store_insert_allocation,
+    [CT_SUPERSEDE_ALLOCATION] = ct_sql_store_supersede_allocation,
     [CT_FREE_ALLOCATION] = ct_sql_store_free_allocation,
+    [CT_SETTLE_LATE_ALLOCATION] = NULL, /* allocations.c */
+    [FREE_RANGE] = ct_sql_store_free_range,
+    [SUPERSEDE_LATE_ALLOCATION] = ct_sql_store_supersede_late_allocation,
     [CT_SHARE_ALLOCATION] = ct_sql_store_share_allocation,
     [CT_INSERT_SHARED_ALLOCATION] = ct_sql_store_insert_shared_allocation,
     [CT_INSERT_SUBJECT] = ct_sql_store_insert_subject,
@@ -183,6 +187,10 @@ static int run_deferred(struct ct_store *store)
         int error;
         if (head.statement == CT_DEFINE_KERNEL) {
             error = define_kernel(store, value[0], value[1], text);
+        } else if (head.statement == CT_FREE_ALLOCATION) {
+            error = ct_store_free_allocation(store, value, text);
+        } else if (head.statement == CT_SETTLE_LATE_ALLOCATION) {
+            error = ct_store_settle_late_allocation(store, value);
         } else {
             sqlite3_stmt *statement = ct_store_bind(store, head.statement, head.values, value);
             if (head.text_bytes)
@@ -242,6 +250,7 @@ static void begin_anew(struct ct_store *store)
     for (int i = 0; i < CT_BULK_COUNT; i++)
         ct_row_buffer_clear(&store->bulk[i]);
     ct_intern_reset(&store->late, 1);
+    memset(store->unmatched, 0, sizeof(store->unmatched));
     store->late_tries = 0;
     store->out_of_memory = false;
 }
@@ -308,6 +317,10 @@ uint32_t ct_store_generation(const struct ct_store *store)
 uint64_t ct_store_call_id(const struct ct_store *store)
 {
     return store->call_id;
+}
+bool ct_store_is_late(const struct ct_store *store)
+{
+    return store->call_id < store->last_id;
 }
 uint64_t ct_store_late_rows(const struct ct_store *store)
 {

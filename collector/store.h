@@ -65,6 +65,8 @@ uint32_t ct_store_generation(const struct ct_store *store);
 int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows_max, uint64_t *rows);
 /* The call_id that the row being taken will have: for the deferred statements of its details. */
 uint64_t ct_store_call_id(const struct ct_store *store);
+/* And whether later ones are stored already. */
+bool ct_store_is_late(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
 
 /* What ct_store_expire() did. */
@@ -90,7 +92,9 @@ enum ct_deferred {
     CT_INSERT_GRAPH_LAUNCH,
     CT_INSERT_ROUTE,
     CT_INSERT_ALLOCATION,
-    CT_FREE_ALLOCATION,
+    CT_SUPERSEDE_ALLOCATION,
+    CT_FREE_ALLOCATION, /* process_id, address, start_ns, call_id, bytes, CT_FREE_SLACK_NS; the kind */
+    CT_SETTLE_LATE_ALLOCATION,
     CT_SHARE_ALLOCATION,
     CT_INSERT_SHARED_ALLOCATION,
     CT_INSERT_SUBJECT,
@@ -102,6 +106,7 @@ enum ct_deferred {
     CT_DEFINE_KERNEL, /* process_id, number; the mangled name */
     CT_DEFERRED_COUNT
 };
+enum { CT_FREE_VALUES = 6, CT_FREE_SLACK_NS = 20000 };
 #define CT_NULL INT64_MIN /* as a value: NULL */
 /* A word that may be anything, as a value that is not NULL: the one that a statement takes for NULL goes as
  * its neighbour. */

@@ -1,6 +1,6 @@
 /* What the files of the store share: store.c (batches, opening), store_numbers.c (numbers given in memory),
  * merged.c (the merge as a table), store_process.c (rows about processes), expire.c (what is kept no longer),
- * demangle.c. Nobody else includes it. */
+ * demangle.c, allocations.c (which call gave back what). Nobody else includes it. */
 #ifndef CT_STORE_PRIVATE_H
 #define CT_STORE_PRIVATE_H
 
@@ -45,6 +45,8 @@ enum statement {
     ADD_FAILURE,
     INSERT_NAME,
     INSERT_KERNEL,
+    FREE_RANGE,
+    SUPERSEDE_LATE_ALLOCATION,
     CLEAR_OPEN_CALLS,
     INSERT_OPEN_CALL,
     SET_META,
@@ -75,6 +77,13 @@ enum statement {
     COMMIT,
     STATEMENT_COUNT
 };
+
+/* A call that gave back what no allocation is known for: the values of CT_FREE_ALLOCATION. */
+struct ct_unmatched_free {
+    int64_t value[CT_FREE_VALUES];
+    char kind[16];
+};
+enum { CT_UNMATCHED_FREES = 256 };
 
 struct ct_store {
     struct ct_row_table merged; /* first: merged.c */
@@ -110,6 +119,8 @@ struct ct_store {
     struct ct_intern late; /* call_ids of the late rows of this batch */
     uint64_t late_tries;   /* to find ids for them, in this batch */
     uint64_t late_rows;
+    struct ct_unmatched_free unmatched[CT_UNMATCHED_FREES]; /* the last ones; a process_id of 0: none */
+    uint64_t unmatched_count;
 
     struct ct_demangled *demangled;
     char error[CT_STORE_MESSAGE_BYTES];
@@ -138,6 +149,10 @@ int ct_store_step(sqlite3_stmt *statement);
 /* Runs a statement; its first row's first column, if it returns one, goes to *result, which may be NULL. 0 or
  * -1. */
 int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result);
+
+/* Run the deferred statements of these names: allocations.c. */
+int ct_store_free_allocation(struct ct_store *store, const int64_t *value, const char *kind);
+int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value);
 
 /* Makes store->merged the calls of store->merge. */
 void ct_merged_calls_init(struct ct_store *store);

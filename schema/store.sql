@@ -159,30 +159,71 @@ INSERT INTO route (route_id, process_id, async, stream, captured, kind) VALUES (
 INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3, c4 FROM new_transfers;
 
 -- name: insert_allocation
-INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, kind)
-VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6);
+INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
+VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6);
 
--- What lies in the range is given back: once (?5 = 1), or by all that hold it.
+-- A call that began at ?3 and returned at ?4 gives back what was got before it began: the youngest such that no other
+-- call has given back. Two calls of one thread may be closer than their times are right (collector/timeline.h): what
+-- was got within ?6 behind the beginning is taken where nothing else is there.
 -- name: free_allocation
 UPDATE allocation
-   SET holders = CASE WHEN ?5 THEN holders - 1 ELSE 0 END,
-       freed_ns = CASE WHEN ?5 AND holders > 1 THEN NULL ELSE ?4 END
- WHERE process_id = ?1 AND address >= ?2 AND address < ?2 + ?3 AND freed_ns IS NULL
-   AND (kind = ?6
+   SET holders = max(holders - 1, 0),
+       freed_ns = CASE WHEN holders > 1 THEN NULL ELSE ?4 END,
+       settled = holders <= 1
+ WHERE call_id = (SELECT call_id
+                    FROM allocation
+                   WHERE process_id = ?1 AND address = ?2 AND settled = 0
+                     AND (freed_ns IS NULL OR freed_ns >= ?3) AND call_id <= ?3 + ?6
+                     AND (kind = ?7
+                          OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')
+                              AND ?7 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')))
+                   ORDER BY call_id <= ?3 DESC, abs(call_id - ?3)
+                   LIMIT 1);
+
+-- The same for all that lies in a range of ?5 bytes.
+-- name: free_range
+UPDATE allocation
+   SET holders = max(holders - 1, 0),
+       freed_ns = CASE WHEN holders > 1 THEN NULL ELSE ?4 END,
+       settled = holders <= 1
+ WHERE call_id IN (SELECT call_id
+                     FROM (SELECT call_id,
+                                  row_number() OVER (PARTITION BY address
+                                                     ORDER BY call_id <= ?3 DESC, abs(call_id - ?3)) AS place
+                             FROM allocation
+                            WHERE process_id = ?1 AND address >= ?2 AND address < ?2 + ?5 AND settled = 0
+                              AND (freed_ns IS NULL OR freed_ns >= ?3) AND call_id <= ?3 + ?6 AND kind = ?7)
+                    WHERE place = 1);
+
+-- What was got again had been given back: by a call that has not returned yet, or that is not recorded.
+-- name: supersede_allocation
+UPDATE allocation
+   SET holders = 0, freed_ns = ?3
+ WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND freed_ns IS NULL AND call_id < ?3
+   AND (kind = ?4
         OR (kind IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')
-            AND ?6 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')));
+            AND ?4 IN ('device', 'managed', 'host', 'pool', 'ipc', 'external')));
+
+-- One that comes late, behind a younger one of its address.
+-- name: supersede_late_allocation
+UPDATE allocation
+   SET holders = 0, freed_ns = younger.call_id
+  FROM (SELECT min(call_id) AS call_id
+          FROM allocation
+         WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND call_id > ?3) AS younger
+ WHERE allocation.call_id = ?3 AND allocation.freed_ns IS NULL AND younger.call_id IS NOT NULL;
 
 -- What the process may hold already: then by one more, and otherwise from now on.
 -- name: share_allocation
 UPDATE allocation
    SET holders = holders + 1
- WHERE process_id = ?1 AND address = ?2 AND freed_ns IS NULL AND kind = ?3;
+ WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND freed_ns IS NULL AND kind = ?3;
 
 -- name: insert_shared_allocation
-INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, kind)
-SELECT ?1, ?2, ?3, ?4, ?5, 1, ?6
+INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, settled, kind)
+SELECT ?1, ?2, ?3, ?4, ?5, 1, 0, ?6
  WHERE NOT EXISTS (SELECT 1 FROM allocation
-                    WHERE process_id = ?2 AND address = ?3 AND freed_ns IS NULL AND kind = ?6);
+                    WHERE process_id = ?2 AND address = ?3 AND settled = 0 AND freed_ns IS NULL AND kind = ?6);
 
 -- name: insert_subject
 INSERT INTO subject (subject_id, process_id, captured, role_1, handle_1, role_2, handle_2, role_3, handle_3)

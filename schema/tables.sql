@@ -183,9 +183,11 @@ CREATE TABLE allocation (
     bytes      INTEGER NOT NULL,
     freed_ns   INTEGER,                    -- return time of the call that freed it
     pool       INTEGER,                    -- handle of what it was taken from, NULL for none or the default
-    holders    INTEGER NOT NULL            -- frees that it still wants
+    holders    INTEGER NOT NULL,           -- frees that it still wants
+    settled    INTEGER NOT NULL            -- 0: held, or freed_ns is when the address was got again, and the call
+                                           -- that freed it before that has not returned yet, or was not recorded
 );
-CREATE INDEX allocation_held ON allocation (process_id, address) WHERE freed_ns IS NULL;
+CREATE INDEX allocation_held ON allocation (process_id, address) WHERE settled = 0;
 
 CREATE TABLE role (
     -- What a handle is: stream, event, context, … (proto/role.def).

@@ -29,6 +29,7 @@ atomic_uint sim_watch = WATCH_NEW | WATCH_UNINITIALISED;
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t latency_ns[ROW_COUNT];
 static uint32_t blocked_row;
+static bool blocks_at_return; /* its work done, and not at its beginning */
 static struct failure failures[MAX_FAILURES];
 static size_t failure_count;
 
@@ -116,6 +117,10 @@ static bool read_blocked(void)
     if (!name || !*name)
         return false;
     blocked_row = row_named("SIMCUDA_BLOCK", name);
+    const char *at = getenv("SIMCUDA_BLOCK_AT");
+    blocks_at_return = at && strcmp(at, "return") == 0;
+    if (at && *at && !blocks_at_return)
+        settings_refuse("SIMCUDA_BLOCK_AT", at, "return");
     return true;
 }
 
@@ -234,7 +239,7 @@ enum entry_path entry_begin(struct entry *entry)
         counts_entered(entry->row);
     if (watch & WATCH_LATENCY)
         entry->entered_ns = clock_now_ns();
-    if (watch & WATCH_BLOCK && entry->row == blocked_row)
+    if (watch & WATCH_BLOCK && entry->row == blocked_row && !blocks_at_return)
         block();
     if (watch & WATCH_FAIL && fails_now(entry->row, &entry->status))
         return ENTRY_DECIDED;
@@ -250,6 +255,8 @@ enum entry_path entry_begin(struct entry *entry)
 int32_t entry_end(struct entry *entry)
 {
     const unsigned watch = atomic_load(&sim_watch);
+    if (watch & WATCH_BLOCK && entry->row == blocked_row && blocks_at_return)
+        block();
     if (watch & WATCH_LATENCY)
         while (clock_now_ns() - entry->entered_ns < latency_ns[entry->row])
             ;

@@ -91,10 +91,23 @@ static CUresult keep(struct region **region, const struct region *as)
     return CUDA_SUCCESS;
 }
 
+/* What was given back last, under SIMCUDA_REUSE=1. */
+static struct {
+    void *memory;
+    size_t size;
+    bool mapped;
+} spare;
+
 static void give_back(const struct region *region)
 {
     if (region->kind == REGION_REGISTERED)
         return;
+    if (sim_settings.reuses && !spare.memory) {
+        spare.memory = (void *)region->base;
+        spare.size = region->size;
+        spare.mapped = region->mapped;
+        return;
+    }
     if (region->mapped)
         munmap((void *)region->base, region->size);
     else
@@ -111,7 +124,11 @@ static CUresult make(struct region **region, CUcontext context, enum region_kind
          charge_of(size) > sim_settings.memory_bytes - sim_device_used[made.device]))
         return CUDA_ERROR_OUT_OF_MEMORY;
     void *memory = NULL;
-    if (low || size >= MAPPED_FROM) {
+    if (spare.memory && spare.size == size && !low) {
+        memory = spare.memory;
+        made.mapped = spare.mapped;
+        spare.memory = NULL;
+    } else if (low || size >= MAPPED_FROM) {
         made.mapped = true;
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0), -1, 0);

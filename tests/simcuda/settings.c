@@ -64,5 +64,6 @@ void settings_read(void)
         .copy_gbps = read_bandwidth("SIMCUDA_COPY_GBPS"),
         .works_after_fork = read_fork_mode("SIMCUDA_FORK"),
         .ioctls = settings_number("SIMCUDA_IOCTLS", 0, 1, 0) != 0,
+        .reuses = settings_number("SIMCUDA_REUSE", 0, 1, 0) != 0,
     };
 }

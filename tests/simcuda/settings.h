@@ -18,6 +18,7 @@ struct settings {
     double copy_gbps;      /* SIMCUDA_COPY_GBPS, in bytes a nanosecond; 0: copies take no time */
     bool works_after_fork; /* SIMCUDA_FORK=works */
     bool ioctls;           /* SIMCUDA_IOCTLS=1 */
+    bool reuses;           /* SIMCUDA_REUSE=1 */
 };
 extern struct settings sim_settings;
 

@@ -181,8 +181,8 @@ static void store_allocations(uint64_t at_ns)
     equal("a process", ct_store_process(store, &facts, &ended_id, &other_segment), 0);
     defer_allocation(at, process_id, 1000);
     defer_allocation(at + 1, process_id, 2000);
-    ct_store_defer(store, CT_FREE_ALLOCATION, 5, (const int64_t[]){ process_id, 2000, 1, at + 2, 1 },
-                   "device");
+    ct_store_defer(store, CT_FREE_ALLOCATION, CT_FREE_VALUES,
+                   (const int64_t[]){ process_id, 2000, at + 2, at + 2, 1, CT_FREE_SLACK_NS }, "device");
     defer_allocation(at + 3, ended_id, 1000);
     equal("its end", ct_store_end_process(store, ended_id, at_ns + 4, "exited"), 0);
     equal("commit", ct_store_commit(store), 0);

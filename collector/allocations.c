@@ -1,0 +1,54 @@
+/* Which call gave back which allocation. Calls are stored in the order of their return, and that is not the order in
+ * which the driver did what they asked for: a call that frees returns late, and the address was got again meanwhile
+ * by another thread. Intervals tell: a call gives back what had been got when it began (free_allocation in
+ * schema/store.sql). Records of an allocation may come behind those of the call that gives it back, too: such calls
+ * are remembered here for a while. Called by store.c. */
+#include "store_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void remember(struct ct_store *store, const int64_t *value, const char *kind)
+{
+    struct ct_unmatched_free *free = &store->unmatched[store->unmatched_count++ % CT_UNMATCHED_FREES];
+    memcpy(free->value, value, sizeof(free->value));
+    snprintf(free->kind, sizeof(free->kind), "%s", kind);
+}
+
+static int give_back(struct ct_store *store, const int64_t *value, const char *kind, bool *found)
+{
+    sqlite3_stmt *statement =
+        ct_store_bind(store, value[4] > 1 ? FREE_RANGE : CT_FREE_ALLOCATION, CT_FREE_VALUES, value);
+    ct_store_bind_text(statement, CT_FREE_VALUES + 1, kind);
+    const int error = ct_store_run(store, statement, NULL);
+    *found = !error && sqlite3_changes(store->database.connection) > 0;
+    return error;
+}
+
+int ct_store_free_allocation(struct ct_store *store, const int64_t *value, const char *kind)
+{
+    bool found;
+    const int error = give_back(store, value, kind, &found);
+    if (!error && !found)
+        remember(store, value, kind);
+    return error;
+}
+
+int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value)
+{
+    struct ct_unmatched_free *first = NULL;
+    for (size_t i = 0; i < CT_UNMATCHED_FREES; i++) {
+        struct ct_unmatched_free *free = &store->unmatched[i];
+        if (free->value[0] == value[0] && free->value[1] == value[1] && free->value[2] + CT_FREE_SLACK_NS >= value[2] &&
+            (!first || free->value[2] < first->value[2]))
+            first = free;
+    }
+    bool found = false;
+    if (first && give_back(store, first->value, first->kind, &found) != 0)
+        return -1;
+    if (found) {
+        *first = (struct ct_unmatched_free){ 0 };
+        return 0;
+    }
+    return ct_store_run(store, ct_store_bind(store, SUPERSEDE_LATE_ALLOCATION, 3, value), NULL);
+}

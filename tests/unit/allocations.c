@@ -1,0 +1,115 @@
+/* Which call gave back which allocation, where an address is got again at once: by when the calls began and returned,
+ * in whatever order their records come. */
+#include "store.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* "a10": got at 10; "f20-40": given back by a call from 20 to 40. "l": what follows comes late. Times are milliseconds. */
+static const struct {
+    const char *what, *events, *wanted;
+} cases[] = {
+    { "one after the other", "a10 f20-30 a40 f50-60", "10:30 40:60" },
+    { "got again before the first call returns", "a10 a25 f20-40 f50-60", "10:40 25:60" },
+    { "and given back, too", "a10 a25 f35-38 f20-40", "10:40 25:38" },
+    { "three at once", "a10 a25 f26-29 a28 f20-40 f50-60", "10:40 25:29 28:60" },
+    { "a call that was lost", "a10 a40 f50-60", "10:40 40:60" },
+    { "an allocation that was lost", "a10 f20-30 f50-60", "10:30" },
+    { "the first allocation was lost", "a30 f20-40 f50-60", "30:60" },
+    { "an allocation comes behind its free", "f20-30 l a10", "10:30" },
+    { "behind a younger one", "a40 l a10 f50-60", "10:40 40:60" },
+    { "behind its free and a younger one", "f20-30 a40 l a10 f50-60", "10:30 40:60" },
+    { "a free comes late", "a10 a25 f50-60 l f20-40", "10:40 25:60" },
+    { "still held", "a10 f20-30 a40", "10:30 40:0" },
+};
+
+static struct ct_store *store;
+
+static void defer(char kind, int64_t process_id, int64_t address, int64_t from_ns, int64_t to_ns, bool is_late)
+{
+    if (kind == 'f') {
+        ct_store_defer(store, CT_FREE_ALLOCATION, CT_FREE_VALUES,
+                       (const int64_t[]){ process_id, address, from_ns, to_ns, 1, CT_FREE_SLACK_NS }, "device");
+        return;
+    }
+    ct_store_defer(store, CT_SUPERSEDE_ALLOCATION, 3, (const int64_t[]){ process_id, address, from_ns }, "device");
+    ct_store_defer(store, CT_INSERT_ALLOCATION, 5,
+                   (const int64_t[]){ from_ns, process_id, address, 64, CT_NULL }, "device");
+    if (is_late)
+        ct_store_defer(store, CT_SETTLE_LATE_ALLOCATION, 3, (const int64_t[]){ process_id, address, from_ns }, NULL);
+}
+
+/* One batch for each event, or one for all: a rollback forgets nothing else. */
+static void play(const char *events, int64_t process_id, int64_t base_ns, bool at_once)
+{
+    char text[128];
+    bool is_late = false;
+    snprintf(text, sizeof(text), "%s", events);
+    if (at_once && ct_store_begin(store) != 0)
+        abort();
+    for (char *rest = text, *event; (event = strsep(&rest, " ")) != NULL;) {
+        long from = 0, to = 0;
+        if (*event == 'l') {
+            is_late = true;
+            continue;
+        }
+        if (sscanf(event + 1, "%ld-%ld", &from, &to) < 1 || (!at_once && ct_store_begin(store) != 0))
+            abort();
+        defer(*event, process_id, 4096, base_ns + from * 1000000, base_ns + to * 1000000, is_late);
+        if (!at_once && ct_store_commit(store) != 0)
+            abort();
+    }
+    if (at_once && ct_store_commit(store) != 0)
+        abort();
+}
+
+static bool check(sqlite3 *reader, size_t i, int64_t process_id, int64_t base_ns)
+{
+    char seen[256] = "";
+    sqlite3_stmt *statement;
+    sqlite3_prepare_v2(reader, "SELECT allocated_ns, freed_ns FROM allocations WHERE process_id = ?1 ORDER BY 1", -1,
+                       &statement, NULL);
+    sqlite3_bind_int64(statement, 1, process_id);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const int64_t freed_ns = sqlite3_column_int64(statement, 1);
+        snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s%lld:%lld", *seen ? " " : "",
+                 (long long)(sqlite3_column_int64(statement, 0) - base_ns) / 1000000,
+                 freed_ns ? (long long)(freed_ns - base_ns) / 1000000 : 0);
+    }
+    sqlite3_finalize(statement);
+    if (strcmp(seen, cases[i].wanted) == 0)
+        return true;
+    fprintf(stderr, "%s: %s, and should be %s\n", cases[i].what, seen, cases[i].wanted);
+    return false;
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/cudatrace-allocations.XXXXXX", path[64], side[80], message[CT_STORE_MESSAGE_BYTES];
+    sqlite3 *reader;
+    bool fine = true;
+    if (!mkdtemp(folder))
+        return EXIT_FAILURE;
+    snprintf(path, sizeof(path), "%s/trace.db", folder);
+    if (ct_store_open(path, "test", &store, message) != 0 || sqlite3_open(path, &reader) != SQLITE_OK)
+        return EXIT_FAILURE;
+    int64_t id = 0;
+    for (int at_once = 0; at_once < 2; at_once++) {
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            id++;
+            play(cases[i].events, id, id * 1000000000, at_once);
+            fine &= check(reader, i, id, id * 1000000000);
+        }
+    }
+    sqlite3_close(reader);
+    ct_store_close(store);
+    for (const char *const *end = (const char *[]){ "", "-wal", "-shm", NULL }; *end; end++) {
+        snprintf(side, sizeof(side), "%s%s", path, *end);
+        unlink(side);
+    }
+    rmdir(folder);
+    return fine ? EXIT_SUCCESS : EXIT_FAILURE;
+}
