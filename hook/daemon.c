@@ -1,5 +1,6 @@
 /* The session's daemon: found by its control segment, and rung for. Called by process.c; the ring by record.c
  * too. */
+#include "descriptor.h"
 #include "file_status.h"
 #include "hook.h"
 #include "quiet.h"
@@ -29,7 +30,9 @@ bool ct_daemon_place(struct ct_place *place)
     place->dir = getenv(CT_SHM_DIR_ENV);
     if (!place->dir || !*place->dir)
         place->dir = CT_SHM_DIR;
-    place->uid = ct_session_uid();
+    char map[1024];
+    ct_descriptor_read("/proc/self/uid_map", map, sizeof(map));
+    place->uid = ct_session_uid_in(map, (uint32_t)geteuid());
     return ct_session_valid(place->session) && place->dir[0] == '/' && strlen(place->dir) < CT_SHM_DIR_BYTES;
 }
 
@@ -41,7 +44,7 @@ static struct ct_control *map_control(const struct ct_place *place, uint32_t nam
     const bool own = owner == geteuid();
     char path[CT_NAME_BYTES];
     ct_session_control_path(path, place->dir, named, place->session);
-    const int fd = open(path, (own ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int fd = ct_descriptor_open(path, (own ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return NULL;
     struct ct_control *control = NULL;
@@ -98,7 +101,7 @@ static bool ring_system(const struct ct_control *control)
     if (!sleep || atomic_exchange_explicit(&bell.rung, sleep, memory_order_relaxed) == sleep)
         return false;
     const struct quiet quiet = quiet_begin();
-    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int fd = ct_descriptor_socket(AF_UNIX, SOCK_DGRAM);
     if (fd >= 0) {
         sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&bell.address,
                sizeof(bell.address));

@@ -4,6 +4,7 @@
  * No descriptor stays open between calls: a program that closes all of them (as daemons do) and gets the
  * number back for a file of its own must not have it written by us. The segment is opened again by name when
  * it has to grow, and is checked to be the same file. */
+#include "descriptor.h"
 #include "file_status.h"
 #include "hook.h"
 #include "quiet.h"
@@ -129,6 +130,7 @@ static void start_anew(void)
     atomic_store(&process.next_look_ns, 0);
     atomic_store(&process.next_allocation_ns, 0);
     ct_daemon_forget();
+    ct_descriptor_forget();
     atomic_store(&process.lock_owner, 0);
     process.hold = NULL; /* not mapped here */
     if (process.own)
@@ -280,8 +282,8 @@ static void describe(struct ct_segment *segment, uint64_t ring_bytes, bool held)
 static int create_file(const char *dir)
 {
     if (!dir)
-        return open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+        return ct_descriptor_open(process.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    return ct_descriptor_open(dir, O_RDWR | O_TMPFILE, 0600);
 }
 
 static bool give_name(int fd)
@@ -304,9 +306,9 @@ static bool hold_segment(int fd)
     process.hold = NULL;
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    int own = open(link, O_RDWR | O_CLOEXEC); /* it may have no name yet */
+    int own = ct_descriptor_open(link, O_RDWR, 0); /* it may have no name yet */
     if (own < 0)
-        own = open(process.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        own = ct_descriptor_open(process.path, O_RDWR | O_NOFOLLOW, 0);
     if (own < 0)
         return false;
     void *map = MAP_FAILED;
@@ -453,7 +455,7 @@ struct ct_segment *ct_process_segment(void)
  * another user's may not open it any more: it has what it had mapped, and asks again a second later. */
 static int reopen(void)
 {
-    const int fd = open(process.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = ct_descriptor_open(process.path, O_RDWR | O_NOFOLLOW, 0);
     if (fd < 0)
         return refuse(errno);
     struct stat status;

@@ -1,8 +1,8 @@
 /* What a segment says of its process: the program, when it started, in which pid namespace. Called by
  * process.c. */
+#include "descriptor.h"
 #include "hook.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,7 @@
 /* Reads a file of /proc into `text`; NULs between arguments become spaces. */
 static void read_proc(const char *path, char *text, size_t bytes)
 {
-    text[0] = '\0';
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    size_t n = 0;
-    ssize_t got;
-    while (n < bytes - 1 && (got = read(fd, text + n, bytes - 1 - n)) > 0)
-        n += (size_t)got;
-    close(fd);
+    size_t n = ct_descriptor_read(path, text, bytes);
     while (n > 0 && (text[n - 1] == '\0' || text[n - 1] == '\n'))
         n--;
     text[n] = '\0';

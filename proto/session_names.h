@@ -46,17 +46,12 @@ static inline bool ct_session_valid(const char *name)
 }
 
 /* The user in a session's names: one of ours as the parent of our user namespace knows them. So the root of a
- * container and the user who started it are one. What is further out nobody here can see. */
-static inline uint32_t ct_session_uid_of(uint32_t uid)
+ * container and the user who started it are one. What is further out nobody here can see. `map` is what
+ * /proc/self/uid_map says; where it says nothing, it is the user himself. */
+static inline uint32_t ct_session_uid_in(const char *map, uint32_t uid)
 {
-    char text[1024];
-    const int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
     /* Lines of three numbers: the first user inside, the same one outside, how many. */
-    for (char *at = text; *at; at++) {
+    for (char *at = (char *)(uintptr_t)map; *at; at++) {
         const uint64_t inside = strtoull(at, &at, 10);
         const uint64_t outside = strtoull(at, &at, 10);
         const uint64_t count = strtoull(at, &at, 10);
@@ -66,6 +61,17 @@ static inline uint32_t ct_session_uid_of(uint32_t uid)
             return (uint32_t)(outside + (uid - inside));
     }
     return uid;
+}
+
+static inline uint32_t ct_session_uid_of(uint32_t uid)
+{
+    char text[1024];
+    const int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return ct_session_uid_in(text, uid);
 }
 
 static inline uint32_t ct_session_uid(void)
