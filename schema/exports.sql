@@ -20,7 +20,7 @@ SELECT process_id, tid, max(threads.name) AS name, track
  WHERE ?1 = 0 OR pid = ?1
  GROUP BY process_id, tid;
 
--- Device memory that each process holds, each time that it changes.
+-- Device memory that each process holds, at the beginning of the window and each time that it changes.
 -- name: memory
 WITH piece AS (
     SELECT process_id, allocated_ns, freed_ns, bytes
@@ -41,7 +41,12 @@ change AS (
 held AS (
     SELECT process_id, at_ns, CAST(total(bytes) OVER (PARTITION BY process_id ORDER BY at_ns) AS INTEGER) AS bytes FROM change
 )
-SELECT process_id, at_ns, bytes FROM held WHERE at_ns BETWEEN ?2 AND ?3 ORDER BY at_ns;
+SELECT process_id, at_ns, bytes FROM held WHERE at_ns BETWEEN ?2 AND ?3
+ UNION ALL
+SELECT process_id, ?2, bytes
+  FROM (SELECT process_id, bytes, max(at_ns) FROM held WHERE at_ns < ?2 GROUP BY process_id) -- bytes is that of the maximum
+ WHERE bytes <> 0
+ ORDER BY at_ns;
 
 -- Calls that have not returned.
 -- name: open_calls
@@ -69,8 +74,29 @@ SELECT threads.process_id, pid, cmdline, tid, max(name) AS name
  GROUP BY threads.process_id, tid
  ORDER BY started_ns, threads.process_id, max(driver_ns) DESC, tid;
 
+-- Failed and lost calls. Of what was lost it is known between which moments: lost is what lies in the window for certain,
+-- lost_at_most what may.
 -- name: sums
-SELECT CAST(total(failed) FILTER (WHERE layer IN ('driver', 'runtime')) AS INTEGER), CAST(total(lost) AS INTEGER), (SELECT max(host) FROM processes)
-  FROM totals
-  JOIN processes USING (process_id)
- WHERE ?1 = 0 OR pid = ?1;
+WITH window AS (
+    SELECT ?2 > 0 OR ?3 < 9223372036854775807 AS is_part
+),
+chosen AS (
+    SELECT failed, lost, lost AS lost_at_most, layer
+      FROM totals
+      JOIN processes USING (process_id)
+     WHERE NOT (SELECT is_part FROM window) AND (?1 = 0 OR pid = ?1)
+     UNION ALL
+    SELECT status NOT IN (0, 600), 0, 0, layer
+      FROM calls
+     WHERE (SELECT is_part FROM window) AND call_id BETWEEN ?2 AND ?3 AND (?1 = 0 OR pid = ?1)
+     UNION ALL
+    SELECT 0, iif(first_ns >= ?2 AND last_ns <= ?3, calls, 0), calls, NULL
+      FROM losses
+      JOIN processes USING (process_id)
+     WHERE (SELECT is_part FROM window) AND last_ns >= ?2 AND first_ns <= ?3 AND (?1 = 0 OR pid = ?1)
+)
+SELECT CAST(total(failed) FILTER (WHERE layer IN ('driver', 'runtime')) AS INTEGER) AS failed,
+       CAST(total(lost) AS INTEGER)         AS lost,
+       CAST(total(lost_at_most) AS INTEGER) AS lost_at_most,
+       (SELECT max(host) FROM processes)    AS host
+  FROM chosen;

@@ -25,7 +25,7 @@ enum {
     LEVELS = 8, /* of a thread's calls, as page.js has them */
     BUCKETS = 256,
     BUCKETS_OF_OCTAVE = 4,
-    MEMORY_STEPS = 2000, /* of which each process has two points at most */
+    MEMORY_STEPS = 2000, /* of which each process has three points at most */
     RESOLUTION_FIRST = 1 << 16,
 };
 
@@ -419,24 +419,33 @@ static void print_durations(const struct state *state, FILE *json)
     fputc('}', json);
 }
 
-/* Of each process its most and its last in each step of time. */
+/* Of each process its most, its least and its last in each step of time. */
 struct memory {
     int64_t process_id, step;
-    int64_t most_at, most, last_at, last;
+    int64_t most_at, most, least_at, least, last_at, last;
+    int64_t printed_at;
     FILE *points;
     char *text;
     size_t bytes;
 };
 
-static void print_step(const struct memory *memory)
+static void print_point(struct memory *memory, int64_t at, int64_t held)
+{
+    if (at == memory->printed_at)
+        return;
+    fprintf(memory->points, "%s[%lld,%lld]", memory->printed_at < 0 ? "" : ",", (long long)at,
+            (long long)held);
+    memory->printed_at = at;
+}
+
+static void print_step(struct memory *memory)
 {
     if (memory->step < 0)
         return;
-    const char *comma = ftell(memory->points) > 0 ? "," : "";
-    if (memory->most_at != memory->last_at)
-        fprintf(memory->points, "%s[%lld,%lld]", comma, (long long)memory->most_at, (long long)memory->most);
-    fprintf(memory->points, "%s[%lld,%lld]", memory->most_at != memory->last_at ? "," : comma,
-            (long long)memory->last_at, (long long)memory->last);
+    const bool falls = memory->most_at < memory->least_at;
+    print_point(memory, falls ? memory->most_at : memory->least_at, falls ? memory->most : memory->least);
+    print_point(memory, falls ? memory->least_at : memory->most_at, falls ? memory->least : memory->most);
+    print_point(memory, memory->last_at, memory->last);
 }
 
 static int compare_memory(const void *a, const void *b)
@@ -457,11 +466,16 @@ static void take_memory(struct memory *memory, int64_t at, int64_t held, int64_t
     if (at / step_ns != memory->step) {
         print_step(memory);
         memory->step = at / step_ns;
-        memory->most = -1;
+        memory->most = memory->least = held;
+        memory->most_at = memory->least_at = at;
     }
     if (held > memory->most) {
         memory->most = held;
         memory->most_at = at;
+    }
+    if (held < memory->least) {
+        memory->least = held;
+        memory->least_at = at;
     }
     memory->last = held;
     memory->last_at = at;
@@ -476,7 +490,7 @@ static bool print_memory(struct ct_export *to, FILE *json)
         return false;
     bool good = true;
     for (size_t i = 0; i < to->process_count; i++)
-        memory[i] = (struct memory){ .process_id = to->process[i].process_id, .step = -1 };
+        memory[i] = (struct memory){ .process_id = to->process[i].process_id, .step = -1, .printed_at = -1 };
     sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_memory);
     int rc = SQLITE_ERROR;
     while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
@@ -547,12 +561,26 @@ static bool print_sums(struct ct_export *to, FILE *json)
     sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_sums);
     const bool good = rows && sqlite3_step(rows) == SQLITE_ROW;
     if (good) {
-        fprintf(json, ",\"failed\":%lld,\"lost\":%lld,\"host\":", (long long)sqlite3_column_int64(rows, 0),
-                (long long)sqlite3_column_int64(rows, 1));
-        print_string(json, text_of(rows, 2));
+        fprintf(json, ",\"failed\":%lld,\"lost\":%lld,\"lost_at_most\":%lld,\"host\":",
+                (long long)sqlite3_column_int64(rows, 0), (long long)sqlite3_column_int64(rows, 1),
+                (long long)sqlite3_column_int64(rows, 2));
+        print_string(json, text_of(rows, 3));
     }
     sqlite3_finalize(rows);
     return good;
+}
+
+/* What was chosen of the trace's time: null for all of it. */
+static void print_window(const struct ct_export *to, FILE *json)
+{
+    const struct ct_extent *whole = &to->extent;
+    const int64_t from_ns = to->choice.from_ns > whole->begin_ns ? to->choice.from_ns : whole->begin_ns;
+    const int64_t to_ns = to->choice.to_ns < whole->end_ns ? to->choice.to_ns : whole->end_ns;
+    if (to->choice.from_ns <= 0 && to->choice.to_ns == INT64_MAX)
+        fputs(",\"window\":null", json);
+    else
+        fprintf(json, ",\"window\":[%lld,%lld]", (long long)(from_ns - whole->begin_ns),
+                (long long)(to_ns > from_ns ? to_ns - whole->begin_ns : from_ns - whole->begin_ns));
 }
 
 static bool print_json(struct ct_export *to, FILE *json)
@@ -563,11 +591,11 @@ static bool print_json(struct ct_export *to, FILE *json)
     print_string(json, slash ? slash + 1 : to->trace);
     fprintf(json,
             ",\"begin_ns\":%lld,\"end_ns\":%lld,\"begin_unix_ns\":%lld,\"resolution_ns\":%.0f,\"calls\":%llu,"
-            "\"records\":%zu,\"windowed\":%s",
+            "\"records\":%zu",
             (long long)to->extent.begin_ns, (long long)to->extent.end_ns,
             (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns), state->resolution,
-            (unsigned long long)state->calls, state->count,
-            to->choice.from_ns > 0 || to->choice.to_ns < INT64_MAX ? "true" : "false");
+            (unsigned long long)state->calls, state->count);
+    print_window(to, json);
     if (!print_sums(to, json) || !name_threads(to))
         return false;
     print_places(state, json);

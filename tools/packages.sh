@@ -3,7 +3,7 @@
 # What building all of it takes.
 # shellcheck disable=SC2034
 build_packages=(gcc libc6-dev binutils pkg-config meson ninja-build python3 libuv1-dev libsqlite3-dev libiberty-dev
-    libprotobuf-c-dev protobuf-c-compiler libncurses-dev zlib1g-dev)
+    libprotobuf-c-dev protobuf-c-compiler libncurses-dev zlib1g-dev libjs-dygraphs)
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -12,7 +12,7 @@ PAGE_LOAD_MS = 60000
 
 
 class Browser:
-    """One window; gone with its profile at the end."""
+    """One window, whose pages are as wide as is said; gone with its profile at the end."""
 
     def __init__(self, width=1400, height=1000):
         self.width, self.height = width, height
@@ -33,6 +33,7 @@ class Browser:
             "browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"}, "timeouts": {"pageLoad": PAGE_LOAD_MS},
             "goog:chromeOptions": {"args": arguments}}}})
         self.session = f"/session/{made['sessionId']}"
+        self.resize(self.width, self.height)
         return self
 
     def __exit__(self, *_):
@@ -52,6 +53,15 @@ class Browser:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.read().decode()[:2000]}") from None
+
+    def command(self, name, **values):
+        """Of the browser's own protocol (https://chromedevtools.github.io/devtools-protocol/)."""
+        return self.ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": name, "params": values})
+
+    def resize(self, width, height, colours="light"):
+        """The page's, since a window of Chromium's is 500 wide at least."""
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
 
     def open(self, path):
         self.ask("POST", f"{self.session}/url", {"url": pathlib.Path(path).resolve().as_uri()})

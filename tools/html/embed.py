@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Puts the page, its style, its script and the chart library into one, and that into a C header: ct_html_page_head is what
-stands before the trace's data, ct_html_page_tail what stands behind it."""
+"""Puts the page, its style, its scripts and the chart library into one, and that into a C header: ct_html_page_head is what
+stands before the trace's data, ct_html_page_tail what stands behind it. --charts LIBRARY LICENCE before the files: with
+them; without, the page has no charts."""
 import pathlib
 import re
 import sys
@@ -12,8 +13,15 @@ def array(name, data):
 
 
 def main():
-    output, page, *parts = (pathlib.Path(word) for word in sys.argv[1:])
-    files = {part.name: part.read_text() for part in parts}
+    words = sys.argv[1:]
+    files = {"charts.library": "", "charts.licence": ""}
+    if words[0] == "--charts":
+        # Its map of lines lies beside it, where no page is.
+        files["charts.library"] = re.sub(r"^//# sourceMappingURL=.*$", "", pathlib.Path(words[1]).read_text(), flags=re.M)
+        files["charts.licence"] = pathlib.Path(words[2]).read_text()
+        words = words[3:]
+    output, page, *parts = map(pathlib.Path, words)
+    files |= {part.name: part.read_text() for part in parts}
 
     def insert(match):
         text = files.pop(match[1])

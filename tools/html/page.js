@@ -1,6 +1,6 @@
 "use strict";
 // The page of `cudatrace html`. What it shows is in two elements before it: #trace, JSON, and #calls, deflated columns in
-// base64 (tools/export_html.c says which). It asks no network.
+// base64 (tools/html.c says which). It asks no network. The charts are in charts.js.
 
 const byId = (id) => document.getElementById(id);
 
@@ -16,6 +16,15 @@ function bytes(n) {
   let i = 0;
   for (; Math.abs(n) >= 1000 && i + 1 < units.length; i++) n /= 1000;
   return `${Number(n.toPrecision(4))} ${units[i]}`;
+}
+// Round times of a window, as many as there is room for: [[time, text]].
+function timeTicks(from, to, pixels) {
+  const span = to - from, wanted = Math.max(pixels / 130, 1);
+  const power = 10 ** Math.floor(Math.log10(span / wanted));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => span / s <= wanted) || power * 10;
+  const digits = Math.max(3, Math.ceil(Math.log10(to / step)) + 1), ticks = [];
+  for (let at = Math.ceil(from / step) * step; at <= to; at += step) ticks.push([at, time(at, digits)]);
+  return ticks;
 }
 const count = (n, what) => `${n.toLocaleString("en")}${what ? ` ${what}${n === 1 ? "" : what.endsWith("s") ? "es" : "s"}` : ""}`;
 function element(tag, text, attributes = {}) {
@@ -62,9 +71,10 @@ class Timeline {
     this.canvas = byId("canvas");
     this.tracks = byId("tracks");
     this.context = this.canvas.getContext("2d");
+    this.onWindow = null; // called with each window that is drawn
     this.length = Math.max(trace.end_ns - trace.begin_ns, 1);
     this.makeLanes();
-    this.setWindow(0, this.length);
+    this.setWindow(...(trace.window || [0, this.length]));
     this.listen();
   }
 
@@ -125,12 +135,12 @@ class Timeline {
   // The canvas is as large as what can be seen: of ten thousand threads, those that are scrolled to.
   resize() {
     const ratio = window.devicePixelRatio || 1;
-    this.width = this.tracks.clientWidth;
     this.view = Math.min(this.height, Math.round(window.innerHeight * 0.7));
     byId("room").style.height = `${this.height}px`;
+    this.canvas.style.height = `${this.view}px`;
+    this.width = this.tracks.clientWidth; // with or without a scroll bar, as the heights make it
     this.canvas.width = this.width * ratio;
     this.canvas.height = this.view * ratio;
-    this.canvas.style.height = `${this.view}px`;
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
@@ -139,6 +149,7 @@ class Timeline {
     this.pending = requestAnimationFrame(() => {
       this.pending = 0;
       this.paint();
+      this.onWindow?.(this.from, this.to);
     });
   }
 
@@ -173,19 +184,16 @@ class Timeline {
   }
 
   paintAxis(c, soft, line) {
-    const span = this.to - this.from, room = this.width - LABEL, wanted = Math.max(room / 130, 1);
-    const power = 10 ** Math.floor(Math.log10(span / wanted));
-    const step = [1, 2, 5, 10].map((m) => m * power).find((s) => span / s <= wanted) || power * 10;
-    const digits = Math.max(3, Math.ceil(Math.log10(this.to / step)) + 1);
+    const room = this.width - LABEL;
     c.strokeStyle = line;
     c.fillStyle = soft;
-    for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) {
-      const x = LABEL + (at - this.from) / span * room;
+    for (const [at, label] of timeTicks(this.from, this.to, room)) {
+      const x = LABEL + (at - this.from) / (this.to - this.from) * room;
       c.beginPath();
       c.moveTo(x, AXIS - 6);
       c.lineTo(x, this.view);
       c.stroke();
-      c.fillText(time(at, digits), x + 3, AXIS / 2);
+      c.fillText(label, x + 3, AXIS / 2);
     }
   }
 
@@ -332,76 +340,6 @@ function drawLegend(trace) {
   }
 }
 
-// ---- charts ----
-
-const chartWidth = () => Math.max(Math.min(document.querySelector("main").clientWidth - 48, 1400), 200);
-const axis = (more) => ({ stroke: () => getComputedStyle(document.documentElement).getPropertyValue("--soft"),
-  grid: { stroke: "#8883", width: 1 }, ticks: { stroke: "#8886", width: 1 }, ...more });
-const charts = [];
-function chart(target, options, data) {
-  const made = new uPlot({ width: chartWidth(), height: 260, ...options }, data, target);
-  charts.push(made);
-  return made;
-}
-
-// All processes on one axis of time; between two changes the memory stays.
-function drawMemory(trace) {
-  const target = byId("memory-chart");
-  if (trace.memory.every(({ points }) => points.length === 0)) {
-    target.append(element("p", "No device memory was held.", { className: "empty" }));
-    return;
-  }
-  const shown = trace.memory.filter(({ points }) => points.length > 0).slice(0, 12);
-  const times = [...new Set([0, trace.end_ns - trace.begin_ns, ...shown.flatMap(({ points }) => points.map(([at]) => at))])].sort((a, b) => a - b);
-  const place = new Map(times.map((at, i) => [at, i]));
-  const hues = Object.values(COLOURS);
-  const series = shown.map(({ points }) => {
-    const values = new Array(times.length).fill(undefined);
-    for (const [at, held] of points) values[place.get(at)] = held;
-    let held = 0;
-    return values.map((value) => (held = value ?? held));
-  });
-  const pids = new Map(trace.processes.map((p) => [p.id, p.pid]));
-  chart(target, {
-    scales: { x: { time: false } },
-    axes: [axis({ values: (_, at) => at.map((s) => `${s} s`) }), axis({ size: 80, values: (_, held) => held.map(bytes) })],
-    series: [{ label: "time", value: (_, s) => (s === null ? "" : `${s.toFixed(6)} s`) },
-      ...shown.map(({ process }, i) => ({ label: `process ${pids.get(process)}`, stroke: hues[i % hues.length], width: 1.5,
-        paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, held) => (held === null ? "" : bytes(held)) }))],
-  }, [times.map((at) => at / 1e9), ...series]);
-  if (trace.memory.length > shown.length) {
-    target.append(element("p", `${trace.memory.length - shown.length} more processes are in the tables.`, { className: "hint" }));
-  }
-}
-
-// Four bars an octave: bucket b holds calls of 2^(b/4) to 2^((b+1)/4) ns.
-function drawDurations(trace) {
-  const select = byId("function"), names = Object.keys(trace.durations);
-  const total = (name) => Object.values(trace.durations[name]).reduce((sum, n) => sum + n, 0);
-  names.sort((a, b) => total(b) - total(a));
-  for (const name of names) select.append(element("option", name, { value: name }));
-  let shown = null;
-  const draw = () => {
-    const buckets = trace.durations[select.value] || {}, keys = Object.keys(buckets).map(Number);
-    shown?.destroy();
-    if (shown) charts.splice(charts.indexOf(shown), 1);
-    shown = null;
-    if (keys.length === 0) return;
-    const low = Math.min(...keys) - 1, high = Math.max(...keys) + 1;
-    const places = Array.from({ length: high - low + 1 }, (_, i) => low + i);
-    byId("function-facts").textContent = `${count(total(select.value))} calls`;
-    shown = chart(byId("durations-chart"), {
-      scales: { x: { time: false } },
-      axes: [axis({ values: (_, at) => at.map((b) => time(2 ** (b / 4))) }), axis({ size: 80 })],
-      series: [{ label: "took", value: (_, b) => (b === null ? "" : `${time(2 ** (b / 4))} to ${time(2 ** ((b + 1) / 4))}`) },
-        { label: "calls", stroke: COLOURS.copy, fill: `${COLOURS.copy}99`, paths: uPlot.paths.bars({ size: [0.9, 60], align: 1 }),
-          points: { show: false } }],
-    }, [places, places.map((b) => buckets[b] || 0)]);
-  };
-  select.addEventListener("change", draw);
-  draw();
-}
-
 // ---- tables ----
 
 // Numbers that count nothing have no commas.
@@ -470,12 +408,16 @@ function drawSummary(trace) {
   const day = new Date(trace.begin_unix_ns / 1e6).toISOString().replace("T", " ").slice(0, 19);
   document.title = `${trace.title} · cudatrace`;
   byId("title").textContent = trace.title;
+  const part = trace.window ? ` · here ${trace.window.map((at) => time(at, 7)).join(" to ")}` : "";
   byId("facts").textContent = `${day} UTC · ${time(trace.end_ns - trace.begin_ns, 4)} · ${count(trace.processes.length, "process")} · ` +
-    `${count(trace.calls, "call")}${trace.host ? ` · ${trace.host}` : ""}`;
+    `${count(trace.calls, "call")}${trace.host ? ` · ${trace.host}` : ""}${part}`;
   byId("bottleneck").textContent = rows("bottleneck")[0]?.paragraph || "";
-  const whole = trace.windowed ? " in the whole trace" : "";
-  const tiles = [[`time${whole}`, time(trace.end_ns - trace.begin_ns, 4)], ["calls", count(trace.calls)], ["processes", count(trace.processes.length)],
-    ["threads", count(trace.threads.length)], [`failed calls${whole}`, count(trace.failed)], [`lost calls${whole}`, count(trace.lost)],
+  // In a window all of these are the window's.
+  const seen = trace.threads.filter(({ process }) => process > 0), [from, to] = trace.window || [0, trace.end_ns - trace.begin_ns];
+  const processes = trace.window ? new Set(seen.map(({ process }) => process)).size : trace.processes.length;
+  const lost = trace.lost === trace.lost_at_most ? count(trace.lost) : `${count(trace.lost)} to ${count(trace.lost_at_most)}`;
+  const tiles = [["time", time(to - from, 4)], ["calls", count(trace.calls)], ["processes", count(processes)],
+    ["threads", count(seen.length)], ["failed calls", count(trace.failed)], ["lost calls", lost],
     ["most device memory", bytes(trace.memory.reduce((most, { points }) => points.reduce((m, [, held]) => Math.max(m, held), most), 0))],
     ["calls not returned", count(trace.open.length)]];
   for (const [what, value] of tiles) {
@@ -485,7 +427,7 @@ function drawSummary(trace) {
   }
   byId("made").textContent = `Made by cudatrace ${trace.version}. ` + (trace.resolution_ns > 0
     ? `Calls of less than ${time(trace.resolution_ns)} are drawn together in the timeline: --from, --to and --pid make it finer.` : "") +
-    " Charts by uPlot (MIT).";
+    (typeof Dygraph === "undefined" ? "" : ` Charts by dygraphs ${Dygraph.VERSION} (MIT).`);
 }
 
 // ---- all of it ----
@@ -498,9 +440,8 @@ async function main() {
   const timeline = new Timeline(trace, calls);
   window.cudatrace = { trace, timeline }; // for whoever looks closer
   drawTables(trace);
-  drawMemory(trace);
+  drawMemory(trace, timeline);
   drawDurations(trace);
-  window.addEventListener("resize", () => charts.forEach((made) => made.setSize({ width: chartWidth(), height: 260 })));
   requestAnimationFrame(() => requestAnimationFrame(() => { document.body.dataset.ready = String(performance.now()); }));
 }
 

@@ -1,0 +1,203 @@
+"use strict";
+// The charts of the page, by dygraphs: device memory as a staircase, whose selection zooms the timeline and the other way round, and
+// how long calls took. In a page that was made without dygraphs their sections say so instead.
+
+const TICK = 5;
+const CHART_LINES = { axisLineColor: "#8886", axisLineWidth: 1, gridLineColor: "#8883", gridLineWidth: 1, axisTickSize: TICK, axisLabelFontSize: 12,
+  highlightCircleSize: 0, legend: "never", rightGap: 1 };
+// Where there is room the plot begins below that of the timeline.
+const yAxisWidth = (box) => (box.clientWidth > 4 * LABEL ? LABEL : 80) - 2 * TICK;
+
+// Says why there is no chart; true if so.
+function noChart(target) {
+  if (typeof Dygraph !== "undefined") return false;
+  target.append(element("p", "No chart: this cudatrace was built without dygraphs (Debian's libjs-dygraphs, meson's option charts). The tables have sums and percentiles.", { className: "empty" }));
+  return true;
+}
+
+// What a chart shows, or does not, and what stands at the pointer: a button for each series.
+function makeLegend(target, series) {
+  const at = element("output"), box = element("div", null, { className: "series" });
+  const entries = series.map(({ name, colour, toggle }) => {
+    const entry = element("button", null, { type: "button", ariaPressed: "true" }), value = element("output");
+    entry.append(element("i", null, { style: `background: ${colour}` }), element("span", name), value);
+    entry.addEventListener("click", () => {
+      const shown = entry.ariaPressed !== "true";
+      entry.ariaPressed = String(shown);
+      toggle(shown);
+    });
+    box.append(entry);
+    return value;
+  });
+  box.prepend(at);
+  target.append(box);
+  return (where, values) => {
+    at.textContent = where;
+    entries.forEach((entry, i) => { entry.textContent = values[i] ?? ""; });
+  };
+}
+
+function chartBox(target, label) {
+  const box = element("div", null, { className: "chart", role: "img", ariaLabel: label });
+  target.append(box);
+  return box;
+}
+
+// How many points of a staircase lie up to a time; it has the value of the last of them.
+function pointsUntil(points, at) {
+  let low = 0, high = points.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (points[middle][0] <= at) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+const heldAt = (points, at) => points[pointsUntil(points, at) - 1]?.[1] ?? 0;
+
+// The rows of a window, [time, of each process what it holds]. Where they are more than can be told apart, three of each column: the
+// least, the most and the last.
+function memoryRows(shown, from, to, columns) {
+  const next = shown.map(({ points }) => pointsUntil(points, from)), held = shown.map(({ points }) => heldAt(points, from));
+  const rows = [[from, ...held]];
+  const inside = shown.reduce((sum, { points }, i) => sum + pointsUntil(points, to) - next[i], 0);
+  if (inside > 3 * columns) {
+    for (let column = 1; column <= columns; column++) {
+      const until = from + (to - from) * column / columns, at = until - (to - from) / columns;
+      const least = [at + (until - at) / 4, ...held], most = [at + (until - at) / 2, ...held];
+      shown.forEach(({ points }, i) => {
+        for (; next[i] < points.length && points[next[i]][0] <= until; next[i]++) {
+          held[i] = points[next[i]][1];
+          least[i + 1] = Math.min(least[i + 1], held[i]);
+          most[i + 1] = Math.max(most[i + 1], held[i]);
+        }
+      });
+      rows.push(least, most, [until, ...held]);
+    }
+    return rows;
+  }
+  const times = Float64Array.from(new Set(shown.flatMap(({ points }, i) => points.slice(next[i], pointsUntil(points, to)).map(([at]) => at)))).sort();
+  for (const at of times) {
+    shown.forEach(({ points }, i) => {
+      while (next[i] < points.length && points[next[i]][0] <= at) held[i] = points[next[i]++][1];
+    });
+    rows.push([at, ...held]);
+  }
+  rows.push([to, ...held]);
+  return rows;
+}
+
+function drawMemory(trace, timeline) {
+  const target = byId("memory-chart");
+  const holding = trace.memory.filter(({ points }) => points.length > 0), shown = holding.slice(0, 12);
+  if (shown.length === 0) {
+    target.append(element("p", "No device memory was held.", { className: "empty" }));
+    return;
+  }
+  if (noChart(target)) return;
+  target.append(element("p", "Of the time in the timeline: dragging over a part of it zooms both, a double click shows all again. A click on a process hides it.", { className: "hint" }));
+  const hues = Object.values(COLOURS), pids = new Map(trace.processes.map((p) => [p.id, p.pid]));
+  const box = chartBox(target, "device memory held by process over time");
+  const say = makeLegend(target, shown.map(({ process }, i) => ({ name: `process ${pids.get(process)}`, colour: hues[i], toggle: (on) => chart.setVisibility(i, on) })));
+  let drawn = [timeline.from, timeline.to];
+  // Of what lies outside of the page's window nothing is known.
+  const [first, last] = trace.window || [0, timeline.length];
+  const nothing = shown.map(() => null);
+  const rows = () => {
+    const from = Math.max(drawn[0], first), to = Math.min(drawn[1], last);
+    return from < to ? memoryRows(shown, from, to, Math.max(box.clientWidth, 100)) : drawn.map((at) => [at, ...nothing]);
+  };
+  const chart = new Dygraph(box, rows(), {
+    ...CHART_LINES, stepPlot: true, includeZero: true, strokeWidth: 1.5, colors: hues.slice(0, shown.length),
+    labels: ["time", ...shown.map((_, i) => String(i))], // which are keys: pids come up again
+    dateWindow: drawn,
+    axes: {
+      x: { ticker: (from, to, pixels) => timeTicks(from, to, 1.4 * pixels).map(([v, label]) => ({ v, label })), axisLabelWidth: 80 },
+      y: { axisLabelFormatter: bytes, axisLabelWidth: yAxisWidth(box) },
+    },
+    interactionModel: { ...Dygraph.defaultInteractionModel, dblclick: () => timeline.setWindow(0, timeline.length) },
+    drawCallback: (its, isFirst) => {
+      const [from, to] = its.xAxisRange();
+      if (!isFirst && (from !== timeline.from || to !== timeline.to)) timeline.setWindow(from, to);
+    },
+    highlightCallback: (event) => {
+      const at = chart.toDataXCoord(chart.eventToDomCoords(event)[0]);
+      say(time(at, 6), shown.map(({ points }) => (at < first || at > last ? "" : bytes(heldAt(points, at)))));
+    },
+    unhighlightCallback: () => say("", []),
+  });
+  timeline.onWindow = (...now) => {
+    const differs = (window) => window.some((at, i) => at !== now[i]);
+    if (!differs(drawn) && !differs(chart.xAxisRange())) return;
+    drawn = now;
+    chart.updateOptions({ file: rows(), dateWindow: now });
+  };
+  window.cudatrace.memory = chart;
+  if (holding.length > shown.length) {
+    target.append(element("p", `${holding.length - shown.length} more processes are in the tables.`, { className: "hint" }));
+  }
+}
+
+// Four bars an octave: bucket b holds calls of 2^(b/4) to 2^((b+1)/4) ns.
+const bucketEnd = (b) => time(2 ** (b / 4));
+
+// At round durations, as many as there is room for.
+function durationTicks(from, to, pixels) {
+  const ticks = [];
+  for (const factors of [[1, 2, 5], [1, 3], [1]]) {
+    ticks.length = 0;
+    for (let power = 1; power <= 1e18; power *= 10) {
+      for (const factor of factors) {
+        const v = 4 * Math.log2(power * factor);
+        if (v >= from - 1e-9 && v <= to) ticks.push({ v, label: time(power * factor) });
+      }
+    }
+    if (ticks.length * 60 <= pixels) break;
+  }
+  return ticks;
+}
+
+function paintBars({ drawingContext: c, points, dygraph, color }) {
+  const width = dygraph.toDomXCoord(1) - dygraph.toDomXCoord(0), base = dygraph.toDomYCoord(0), gap = width > 4 ? 1 : 0;
+  c.fillStyle = color;
+  for (const { canvasx, canvasy, yval } of points) {
+    const height = yval > 0 ? Math.max(base - canvasy, 1) : 0; // of a few among many it is seen that they are there
+    c.fillRect(canvasx + gap, base - height, Math.max(width - 2 * gap, 1), height);
+  }
+}
+
+function drawDurations(trace) {
+  const select = byId("function"), target = byId("durations-chart"), names = Object.keys(trace.durations);
+  const total = (name) => Object.values(trace.durations[name]).reduce((sum, n) => sum + n, 0);
+  names.sort((a, b) => total(b) - total(a));
+  for (const name of names) select.append(element("option", name, { value: name }));
+  const facts = () => { byId("function-facts").textContent = names.length > 0 ? count(total(select.value), "call") : ""; };
+  select.addEventListener("change", facts);
+  facts();
+  if (noChart(target) || names.length === 0) return;
+  const box = chartBox(target, "calls by how long they took"), at = element("output", null, { className: "series" });
+  target.append(at);
+  const rows = () => {
+    const buckets = trace.durations[select.value], keys = Object.keys(buckets).map(Number);
+    const low = Math.min(...keys) - 1, high = Math.max(...keys) + 2; // the last place is the end of the last bar
+    return Array.from({ length: high - low + 1 }, (_, i) => [low + i, buckets[low + i] || 0]);
+  };
+  const ends = (data) => [data[0][0], data[data.length - 1][0]];
+  let data = rows();
+  const chart = new Dygraph(box, data, {
+    ...CHART_LINES, plotter: paintBars, includeZero: true, colors: [`${COLOURS.copy}b0`], labels: ["took", "calls"], dateWindow: ends(data),
+    axes: {
+      x: { ticker: durationTicks, axisLabelWidth: 80 },
+      y: { axisLabelFormatter: (n) => (Number.isInteger(n) ? count(n) : ""), axisLabelWidth: yAxisWidth(box) },
+    },
+    highlightCallback: (event) => {
+      const bucket = Math.floor(chart.toDataXCoord(chart.eventToDomCoords(event)[0]));
+      at.textContent = `${bucketEnd(bucket)} to ${bucketEnd(bucket + 1)}: ${count(trace.durations[select.value][bucket] || 0, "call")}`;
+    },
+    unhighlightCallback: () => { at.textContent = ""; },
+  });
+  window.cudatrace.durations = chart;
+  select.addEventListener("change", () => {
+    data = rows();
+    chart.updateOptions({ file: data, dateWindow: ends(data) });
+  });
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Whether a file is the chart library that the page wants, dygraphs: prints its version and where its licence is, a line each;
+otherwise why not, and ends with 1. The page holds the library, and so has to hold its licence."""
+import pathlib
+import re
+import sys
+
+# The first with all that charts.js asks for, and before the next that may take something away.
+OLDEST, BELOW = (2, 2), (3,)
+DEBIAN = pathlib.Path("/usr/share/javascript/dygraphs"), pathlib.Path("/usr/share/doc/libjs-dygraphs/copyright")
+
+
+def licence_of(library):
+    """As Debian, npm and the project's own releases lay it out."""
+    places = [library.parent / "LICENSE.txt", library.parent.parent / "LICENSE.txt"]
+    if library.is_relative_to(DEBIAN[0]):
+        places.append(DEBIAN[1])
+    for place in places:
+        if place.is_file() and "Permission is hereby granted" in place.read_text(errors="replace"):
+            return place
+    return None
+
+
+def main():
+    library = pathlib.Path(sys.argv[1])
+    try:
+        text = library.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"{library} cannot be read: {getattr(error, 'strerror', error)}")
+    found = re.search(r"""\bVERSION\s*=\s*["'](\d+)\.(\d+)([\d.]*)["']""", text)
+    if not found or "Dygraph" not in text or "stepPlot" not in text:
+        sys.exit(f"{library} is no dygraphs")
+    version = int(found[1]), int(found[2])
+    if not OLDEST <= version < BELOW:
+        sys.exit(f"{library} is dygraphs {found[1]}.{found[2]}{found[3]}, and neither 2.2 nor a later 2")
+    licence = licence_of(library)
+    if not licence:
+        sys.exit(f"{library} has no licence beside it that a page could show")
+    print(f"{found[1]}.{found[2]}{found[3]}\n{licence}")
+
+
+main()
