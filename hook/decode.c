@@ -128,7 +128,6 @@ static void launched(const struct ct_frame *frame, struct ct_decoded *decoded, u
     decoded->value = stream_of(frame, stream);
     decoded->flags = ct_decode_captured_as(frame, stream, CT_NODE_KERNEL, 1);
     decoded->payload.launch = launch;
-    /* The handle of a launch that failed may be none: the driver is not asked about it. */
     decoded->payload.launch.kernel = ct_names_kernel(function, frame->producer, succeeded(frame));
 }
 
@@ -191,13 +190,23 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
         ct_names_alias(handle, frame->args[1], frame->producer);
 }
 
-/* Handles whose names the driver was not asked for: whatever was known of them is about a predecessor. */
+/* There may be room for more than there is: what stands there is not the driver's. */
 void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
     const uint64_t *handles = (const uint64_t *)frame->args[0];
-    for (uint32_t i = 0; succeeded(frame) && handles && i < (uint32_t)frame->args[1]; i++)
-        ct_names_learn(handles[i], frame->args[2], NULL, frame->producer);
+    bool more = succeeded(frame) && handles;
+    for (uint32_t i = 0; more && i < (uint32_t)frame->args[1]; i++)
+        more = handles[i] && ct_names_listed(handles[i], frame->args[2], frame->producer);
+}
+
+/* (const char **name, function or kernel): what the program asked for. */
+void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)decoded;
+    const char *const *name = (const char *const *)frame->args[0];
+    if (succeeded(frame) && name && *name)
+        ct_names_told(frame->args[1], *name, frame->producer);
 }
 
 /* A library's module may be asked for functions, which go when the library goes. */
@@ -208,7 +217,7 @@ void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *d
         ct_decode_add_object(decoded, CT_ROLE_module, module);
     ct_decode_add_object(decoded, CT_ROLE_library, frame->args[1]);
     if (module)
-        ct_names_learn(module, frame->args[1], NULL, frame->producer);
+        ct_names_alias(module, frame->args[1], frame->producer);
 }
 
 static void unloaded(const struct ct_frame *frame)

@@ -1,4 +1,6 @@
-/* An image of code does not come with its length: it says itself how long it is, each kind in its own way. */
+/* An image of code does not come with its length: it says itself how long it is, each kind in its own way;
+ * and some say which kernels are in it. Parts that are compressed are not opened: the hook has no code for
+ * that. */
 #include "hook.h"
 
 #include "decode_image.h"
@@ -57,14 +59,20 @@ static bool is_text(const unsigned char *image)
     return image[0] < 0x7f && (image[0] >= ' ' || image[0] == '\0' || (image[0] >= '\t' && image[0] <= '\r'));
 }
 
+/* The image that a wrapper is around, NULL where there is none in it; else what stands at the address. */
+static const char *unwrapped(uint64_t address)
+{
+    const char *image = (const char *)address;
+    if (begins_with((const unsigned char *)image, WRAPPER_MAGIC))
+        image = (const char *)((const struct wrapper *)(const void *)image)->image;
+    return image;
+}
+
 bool ct_image_bytes(uint64_t address, uint64_t *bytes)
 {
-    const unsigned char *image = (const unsigned char *)address;
-    if (begins_with(image, WRAPPER_MAGIC)) {
-        image = (const unsigned char *)((const struct wrapper *)(const void *)image)->image;
-        if (!image)
-            return false;
-    }
+    const unsigned char *image = (const unsigned char *)unwrapped(address);
+    if (!image)
+        return false;
     if (begins_with(image, FATBIN_MAGIC)) {
         struct fatbin head;
         memcpy(&head, image, sizeof(head));
@@ -78,6 +86,186 @@ bool ct_image_bytes(uint64_t address, uint64_t *bytes)
     }
     return true;
 }
+
+/* ---- which kernels are in it ---- */
+
+/* The kernel that was found so far, and whether there can be another one. */
+struct found {
+    const char *name; /* NULL: none yet */
+    size_t bytes;
+    bool others; /* another one, or a part that could not be read */
+};
+
+static void add(struct found *found, const char *name, size_t bytes)
+{
+    if (!found->name) {
+        found->name = name;
+        found->bytes = bytes;
+    } else if (found->bytes != bytes || memcmp(found->name, name, bytes) != 0) {
+        found->others = true;
+    }
+}
+
+/* In bounds, of an image that is `bytes` long. */
+static bool lies_within(uint64_t bytes, uint64_t offset, uint64_t length)
+{
+    return offset <= bytes && length <= bytes - offset;
+}
+
+static void add_symbols(struct found *found, const char *image, const Elf64_Shdr *symbols,
+                        const Elf64_Shdr *strings)
+{
+    enum { STO_CUDA_ENTRY = 0x10 }; /* as cuobjdump -elf shows it, and as cubins of CUDA 13.0 have it */
+    for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols->sh_size; at += sizeof(Elf64_Sym)) {
+        Elf64_Sym symbol;
+        memcpy(&symbol, image + symbols->sh_offset + at, sizeof(symbol));
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !(symbol.st_other & STO_CUDA_ENTRY))
+            continue;
+        if (symbol.st_name >= strings->sh_size) {
+            found->others = true;
+            continue;
+        }
+        const char *name = image + strings->sh_offset + symbol.st_name;
+        add(found, name, strnlen(name, strings->sh_size - symbol.st_name));
+    }
+}
+
+static Elf64_Shdr section_at(const char *image, const Elf64_Ehdr *head, uint32_t number)
+{
+    Elf64_Shdr section;
+    memcpy(&section, image + head->e_shoff + (uint64_t)number * sizeof(section), sizeof(section));
+    return section;
+}
+
+static void search_elf(struct found *found, const char *image, uint64_t bytes)
+{
+    Elf64_Ehdr head;
+    bool searched = false;
+    if (!lies_within(bytes, 0, sizeof(head))) {
+        found->others = true;
+        return;
+    }
+    memcpy(&head, image, sizeof(head));
+    const bool readable = head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_shentsize == sizeof(Elf64_Shdr) &&
+                          lies_within(bytes, head.e_shoff, (uint64_t)head.e_shnum * sizeof(Elf64_Shdr));
+    for (uint32_t i = 0; readable && i < head.e_shnum; i++) {
+        const Elf64_Shdr symbols = section_at(image, &head, i);
+        if (symbols.sh_type != SHT_SYMTAB || symbols.sh_link >= head.e_shnum)
+            continue;
+        const Elf64_Shdr strings = section_at(image, &head, symbols.sh_link);
+        if (!lies_within(bytes, symbols.sh_offset, symbols.sh_size) ||
+            !lies_within(bytes, strings.sh_offset, strings.sh_size))
+            continue;
+        add_symbols(found, image, &symbols, &strings);
+        searched = true;
+    }
+    found->others |= !searched;
+}
+
+static bool in_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$' || c == '%';
+}
+
+/* What is behind a comment that begins at `at`; `at` when there is none. */
+static const char *skip_comment(const char *at, const char *end)
+{
+    if (end - at < 2 || at[0] != '/' || (at[1] != '/' && at[1] != '*'))
+        return at;
+    const bool to_line_end = at[1] == '/';
+    for (at += 2; at < end; at++) {
+        if (to_line_end ? *at == '\n' : *at == '/' && at[-1] == '*')
+            return at + 1;
+    }
+    return end;
+}
+
+/* PTX: ".entry NAME", outside of comments. */
+static void search_text(struct found *found, const char *text, uint64_t bytes)
+{
+    static const char entry[] = ".entry";
+    const size_t entry_bytes = sizeof(entry) - 1;
+    const char *const end = text + bytes;
+    for (const char *at = text; at < end;) {
+        const char *behind = skip_comment(at, end);
+        if (behind != at) {
+            at = behind;
+            continue;
+        }
+        const bool keyword = *at == '.' && (size_t)(end - at) > entry_bytes &&
+                             memcmp(at, entry, entry_bytes) == 0 && !in_name(at[entry_bytes]);
+        at += keyword ? entry_bytes : 1;
+        if (!keyword)
+            continue;
+        while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+            at++;
+        const char *const name = at;
+        while (at < end && in_name(*at))
+            at++;
+        if (at > name)
+            add(found, name, (size_t)(at - name));
+        else
+            found->others = true;
+    }
+}
+
+/* Each part of a fat binary is for other devices: which one the driver takes is not told. The head of a part
+ * as fatbinary of CUDA 13.0 writes it. */
+struct part {
+    uint16_t kind, version;
+    uint32_t head_bytes;
+    uint64_t payload_bytes;
+    uint32_t reserved[6];
+    uint64_t flags;
+};
+static_assert(sizeof(struct part) == 48, "a fat binary's part");
+enum { PART_PTX = 1, PART_ELF = 2, PART_LZ4 = 0x2000, PART_ZSTD = 0x8000 };
+
+static void search_fatbin(struct found *found, const char *image, uint64_t bytes)
+{
+    struct fatbin head;
+    struct part part;
+    memcpy(&head, image, sizeof(head));
+    uint64_t at = head.head_bytes;
+    while (!found->others && lies_within(bytes, at, sizeof(part))) {
+        memcpy(&part, image + at, sizeof(part));
+        if (part.head_bytes < sizeof(part) || !lies_within(bytes, at, part.head_bytes) ||
+            !lies_within(bytes - at - part.head_bytes, 0, part.payload_bytes))
+            break;
+        const char *payload = image + at + part.head_bytes;
+        if (part.flags & (PART_LZ4 | PART_ZSTD))
+            found->others = true;
+        else if (part.kind == PART_ELF && part.payload_bytes > 4 &&
+                 begins_with((const unsigned char *)payload, ELF_MAGIC))
+            search_elf(found, payload, part.payload_bytes);
+        else if (part.kind == PART_PTX)
+            search_text(found, payload, strnlen(payload, part.payload_bytes));
+        else
+            found->others = true;
+        at += part.head_bytes + part.payload_bytes;
+    }
+    found->others |= at != bytes;
+}
+
+const char *ct_image_only_kernel(uint64_t address, size_t *name_bytes)
+{
+    const char *image = unwrapped(address);
+    struct found found = { 0 };
+    uint64_t bytes = 0;
+    if (!image || !ct_image_bytes((uint64_t)(uintptr_t)image, &bytes))
+        return NULL;
+    if (begins_with((const unsigned char *)image, FATBIN_MAGIC))
+        search_fatbin(&found, image, bytes);
+    else if (begins_with((const unsigned char *)image, ELF_MAGIC))
+        search_elf(&found, image, bytes);
+    else
+        search_text(&found, image, bytes);
+    *name_bytes = found.bytes;
+    return found.others ? NULL : found.name;
+}
+
+/* ---- files ---- */
 
 /* The system call itself: glibc has had a function for it under this name since 2.33 only. */
 bool ct_file_bytes(const char *path, uint64_t *bytes)

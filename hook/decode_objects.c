@@ -23,6 +23,7 @@ enum how {
     STREAM_QUEUED,
     STREAM_NODE,
     DEVICE_BEHIND,
+    LOADED_BEHIND,
     LOCATION_VALUE,
     LOCATION_BEHIND,
     RESOURCE_BEHIND,
@@ -37,7 +38,8 @@ struct place {
     uint8_t how; /* enum how */
     uint8_t role;
     uint8_t argument;
-    uint8_t count; /* the argument with the number of elements, of what has several; of a node its kind */
+    uint8_t count; /* the argument with the number of elements, of what has several; of a node its kind; of
+                    * what was loaded the argument with its image, 0 for none */
     uint8_t offset, stride;
 };
 
@@ -111,6 +113,7 @@ static bool read_behind(const struct ct_frame *frame, const struct place *place,
     switch ((enum how)place->how) {
     case BEHIND_WORD:
     case DEVICE_BEHIND:
+    case LOADED_BEHIND:
         *value = word_at(at);
         return true;
     case BEHIND_UINT:
@@ -195,6 +198,13 @@ void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_
     }
 }
 
+static void loaded(const struct ct_frame *frame, uint64_t handle, uint64_t image)
+{
+    size_t name_bytes = 0;
+    const char *name = image ? ct_image_only_kernel(image, &name_bytes) : NULL;
+    ct_names_load(handle, frame->producer ? frame->start : UINT64_MAX, name, name_bytes, frame->producer);
+}
+
 static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, const struct place *places,
                    size_t count)
 {
@@ -218,6 +228,8 @@ static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, con
                                                     (enum ct_node_kind)place->count, 1);
         else if (place->how == DEVICE_BEHIND)
             address = value;
+        else if (place->how == LOADED_BEHIND)
+            loaded(frame, value, place->count ? ct_argument(frame, place->count) : 0);
     }
     if (address)
         ct_memory_learn(address, decoded->value);
@@ -237,6 +249,7 @@ static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, con
 #define ON(i)                     PLACE(STREAM_QUEUED, CT_ROLE_stream, .argument = (i))
 #define NODE(i, kind)             PLACE(STREAM_NODE, CT_ROLE_stream, .argument = (i), .count = CT_NODE_##kind)
 #define DEVICE_AT(i)              PLACE(DEVICE_BEHIND, CT_ROLE_address, .argument = (i))
+#define LOADED(role, i, m)        PLACE(LOADED_BEHIND, CT_ROLE_##role, .argument = (i), .count = (m))
 #define LOCATION(i)               PLACE(LOCATION_VALUE, CT_ROLE_device, .argument = (i))
 #define LOCATION_AT(i, o)         PLACE(LOCATION_BEHIND, CT_ROLE_device, .argument = (i), .offset = (o))
 #define RESOURCE(i)               PLACE(RESOURCE_BEHIND, CT_ROLE_resource, .argument = (i))

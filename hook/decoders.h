@@ -139,6 +139,7 @@
     DECODER(get_function, CT_ROW_ALWAYS)      /* (function *, module, name), (kernel *, library, name) */     \
     DECODER(kernel_function, CT_ROW_ALWAYS)   /* (function *, kernel) */                                      \
     DECODER(enumerate, CT_ROW_ALWAYS)         /* (function or kernel [], count, module or library) */         \
+    DECODER(get_name, CT_ROW_ALWAYS)          /* (const char **, function or kernel) */                       \
     DECODER(library_module, CT_ROW_ALWAYS)    /* (module *, library) */                                       \
     DECODER(module_unload, CT_ROW_ALWAYS)     /* (module) */                                                  \
     DECODER(library_unload, CT_ROW_ALWAYS)    /* (library) */                                                 \

@@ -1,18 +1,18 @@
 /* Kernels' names, by handle. Called by decode.c.
  *
- * Names come from the calls that hand the handles out; for a handle that was handed out before the hook
- * looked, the driver is asked once. The driver reuses a handle's address after an unload, but every way to
- * get one passes here and overwrites what was known of its predecessor, so an entry is never stale for a
- * handle that is alive.
+ * The driver is never asked: its answer would be a call that the program did not make. Names come from the
+ * calls that hand the handles out, from images that have one kernel alone, and from what the driver answers
+ * when the program asks. A handle that came by none of these (cuFFT 12 gets its functions through a table of
+ * cuGetExportTable) has no name.
  *
- * Each handle is remembered with its owner, the handle with which it goes: a function with its module or its
- * kernel, a kernel and a module with their library. An unload takes out all that goes with it, so memory is
- * bounded by what is loaded at once.
+ * The driver reuses a handle's address after an unload, but every way to get one that is seen passes here and
+ * overwrites what was known of its predecessor. Each handle is remembered with its owner, the handle with
+ * which it goes: a function with its module or its kernel, a kernel and a module with their library. An
+ * unload takes out all that goes with it, so memory is bounded by what is loaded at once.
  *
  * Readers take no lock (table.h, pool.h). Writers hold the process lock; a signal handler that finds its own
  * thread holding it learns nothing and loses only a name. */
 #include "pool.h"
-#include "quiet.h"
 #include "table.h"
 #include "test_point.h"
 #include "texts.h"
@@ -20,7 +20,7 @@
 struct entry {
     struct ct_pool_link link;
     _Atomic uint32_t string; /* 0: no name is known */
-    _Atomic uint32_t doubts; /* as many as there were when the name was learned or asked for */
+    _Atomic uint32_t doubts; /* as many as there were when the name was learned */
     uint64_t handle, owner;
     uint64_t learned;        /* ct_now(), 0 for what was learned while nothing was recorded */
     uint32_t previous, next; /* with the same owner */
@@ -35,8 +35,16 @@ static struct entry *entry_at(uint32_t number)
     return ct_pool_at(&entries, number);
 }
 
-/* Contexts that ended: their modules went too, and nobody told which. */
+/* Handles that are nobody's. */
+enum {
+    OWNER_UNKNOWN = 1, /* of a handle that was handed out past the hook */
+    OWNER_NONE = 2,    /* of modules and libraries */
+};
+
+/* Contexts that ended: their modules went too, and nobody told which. Whoever gets functions past the hook
+ * may be given their handles without a word: then the names from before an end are not believed. */
 static _Atomic uint32_t doubts;
+static _Atomic bool hidden_ways;
 
 _Atomic uint32_t ct_names_version = 1;
 
@@ -147,8 +155,50 @@ void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const str
     const uint64_t now = stamp(producer);
     if (!write_begin())
         return;
-    put(handle, owner, name ? ct_texts_hold(name) : 0, now);
+    put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now);
     write_end();
+}
+
+/* The string of an entry, 0 for none and for one that is not to be believed. */
+static uint32_t string_of(struct entry *entry)
+{
+    const uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
+    const bool doubtful = string && atomic_load_explicit(&entry->doubts, memory_order_relaxed) !=
+                                        atomic_load_explicit(&doubts, memory_order_relaxed);
+    return doubtful && atomic_load_explicit(&hidden_ways, memory_order_relaxed) ? 0 : string;
+}
+
+static struct entry *find(uint64_t handle)
+{
+    const uint32_t number = ct_table_get(&by_handle, handle);
+    return number ? entry_at(number) : NULL;
+}
+
+void ct_names_told(uint64_t handle, const char *name, const struct ct_producer *producer)
+{
+    if (string_of(find(handle)))
+        return;
+    const uint64_t now = stamp(producer);
+    if (!write_begin())
+        return;
+    const struct entry *entry = find(handle);
+    put(handle, entry ? entry->owner : OWNER_UNKNOWN, ct_texts_hold(name, CT_STRING_MAX), now);
+    write_end();
+}
+
+bool ct_names_listed(uint64_t handle, uint64_t owner, const struct ct_producer *producer)
+{
+    const uint64_t now = stamp(producer);
+    if (!write_begin())
+        return false;
+    const struct entry *known = find(handle), *image = find(owner);
+    const uint32_t only = image ? atomic_load_explicit(&image->string, memory_order_relaxed) : 0;
+    if (!known || known->owner != owner) {
+        ct_texts_share(only);
+        put(handle, owner, only, now);
+    }
+    write_end();
+    return only == 0;
 }
 
 void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer)
@@ -182,10 +232,8 @@ static void adopt_below(uint32_t number, struct entry *entry)
 
 /* A handle that was learned since the unload began is another thread's, whose module got the address that the
  * driver had just taken back. */
-void ct_names_unload(uint64_t owner, uint64_t began)
+static void take_below(uint64_t owner, uint64_t began)
 {
-    if (!write_begin())
-        return;
     for (uint32_t number = ct_table_get(&by_owner, owner), next; number; number = next) {
         struct entry *entry = entry_at(number);
         const bool goes = entry->learned < began;
@@ -195,66 +243,62 @@ void ct_names_unload(uint64_t owner, uint64_t began)
         if (goes)
             take_out(number);
     }
+}
+
+static void unload(uint64_t owner, uint64_t began)
+{
+    take_below(owner, began);
+    const uint32_t number = ct_table_get(&by_handle, owner);
+    if (number && entry_at(number)->owner == OWNER_NONE && entry_at(number)->learned < began)
+        take_out(number);
+}
+
+void ct_names_unload(uint64_t owner, uint64_t began)
+{
+    if (!write_begin())
+        return;
+    unload(owner, began);
+    take_below(OWNER_UNKNOWN, began); /* which may have gone with it */
+    write_end();
+}
+
+void ct_names_load(uint64_t handle, uint64_t began, const char *name, size_t name_bytes,
+                   const struct ct_producer *producer)
+{
+    const uint64_t now = stamp(producer);
+    if (!write_begin())
+        return;
+    unload(handle, began);
+    if (name)
+        put(handle, OWNER_NONE, ct_texts_hold(name, name_bytes), now);
+    write_end();
+}
+
+void ct_names_doubt(void)
+{
+    if (!write_begin())
+        return;
+    take_below(OWNER_UNKNOWN, UINT64_MAX);
+    atomic_fetch_add_explicit(&doubts, 1, memory_order_relaxed);
     write_end();
 }
 
 /* ---- reading ---- */
 
-void ct_names_doubt(void)
-{
-    atomic_fetch_add_explicit(&doubts, 1, memory_order_relaxed);
-    count_change();
-}
-
-static uint32_t string_of(uint64_t handle)
-{
-    const uint32_t entry = ct_table_get(&by_handle, handle);
-    return entry ? atomic_load_explicit(&entry_at(entry)->string, memory_order_relaxed) : 0;
-}
-
-/* The owner of handles that were handed out past the hook: no handle has this value. */
-enum { OWNER_UNKNOWN = 1 };
-
-/* cuFuncGetName and cuKernelGetName (12.3 and newer) look the handle up and do nothing else. They are the
- * only calls that the hook makes by itself: for handles that no call it saw has named, or named in a context
- * that may have ended. */
-static uint32_t ask_driver(uint64_t handle, uint64_t owner, const struct ct_producer *producer)
-{
-    typedef ct_status get_name_function(const char **name, uint64_t handle);
-    static const uint32_t rows[] = { CT_ROW_cuFuncGetName, CT_ROW_cuKernelGetName };
-    for (size_t i = 0; handle && i < CT_ARRAY_LENGTH(rows); i++) {
-        get_name_function *get_name = (get_name_function *)(uintptr_t)ct_real(rows[i]);
-        const char *name = NULL;
-        if (get_name && get_name(&name, handle) == 0 && name) {
-            ct_names_learn(handle, owner, name, producer);
-            return string_of(handle);
-        }
-    }
-    return 0;
-}
-
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive)
 {
-    const uint32_t version = atomic_load_explicit(&ct_names_version, memory_order_acquire);
-    const uint32_t number = ct_table_get(&by_handle, handle);
-    struct entry *entry = number ? entry_at(number) : NULL;
-    const uint32_t now = atomic_load_explicit(&doubts, memory_order_relaxed);
-    uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
-    const bool doubtful = string && atomic_load_explicit(&entry->doubts, memory_order_relaxed) != now;
-    if (CT_UNLIKELY(alive && (!string || doubtful))) {
-        const struct quiet quiet = quiet_begin();
-        const uint32_t told = ask_driver(handle, entry ? entry->owner : OWNER_UNKNOWN, producer);
-        quiet_end(quiet);
-        if (told)
-            string = told;
-        else if (doubtful) /* before 12.3 the driver does not tell */
-            atomic_store_explicit(&entry->doubts, now, memory_order_relaxed);
+    uint32_t version = atomic_load_explicit(&ct_names_version, memory_order_acquire);
+    struct entry *entry = find(handle);
+    if (CT_UNLIKELY(!entry && alive) && !atomic_exchange_explicit(&hidden_ways, true, memory_order_relaxed)) {
+        count_change();
+        version = atomic_load_explicit(&ct_names_version, memory_order_acquire);
     }
-    const uint32_t number_of_name = ct_texts_number(string, producer);
-    if (producer && ct_texts_sent(string, producer))
+    const uint32_t string = string_of(entry);
+    const uint32_t number = ct_texts_number(string, producer);
+    if (producer && producer->lane && (string ? ct_texts_sent(string, producer) : alive))
         *ct_kernel_memo(producer, handle) =
-            (struct ct_kernel_memo){ .handle = handle, .version = version, .number = number_of_name };
-    return number_of_name;
+            (struct ct_kernel_memo){ .handle = handle, .version = version, .number = number };
+    return number;
 }
 
 /* ---- strings that the application registers ---- */

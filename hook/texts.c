@@ -158,9 +158,9 @@ static uint32_t create(uint64_t key, const char *text, uint32_t bytes)
 
 /* Two texts of one 64-bit hash lie under successive keys. When the first of them is dropped the second is not
  * found again and gets another number when it is held anew, which costs a definition. */
-uint32_t ct_texts_hold(const char *text)
+uint32_t ct_texts_hold(const char *text, size_t room)
 {
-    const uint32_t bytes = (uint32_t)strnlen(text, CT_STRING_MAX);
+    const uint32_t bytes = (uint32_t)strnlen(text, room < CT_STRING_MAX ? room : CT_STRING_MAX);
     uint64_t key = hash_text(text, bytes);
     uint32_t found;
     while ((found = ct_table_get(&by_text, key)) != 0) {
@@ -214,12 +214,12 @@ static uint32_t keep(uint32_t number)
 
 uint32_t ct_texts_keep(const char *text)
 {
-    const uint32_t number = ct_texts_hold(text);
+    const uint32_t number = ct_texts_hold(text, CT_STRING_MAX);
     if (!number || string_at(number)->kept ||
         (kept.strings < KEPT_MAX && kept.bytes + string_at(number)->bytes <= KEPT_BYTES_MAX))
         return keep(number);
     ct_texts_release(number);
-    return keep(ct_texts_hold("(one of more strings than cudatrace keeps)"));
+    return keep(ct_texts_hold("(one of more strings than cudatrace keeps)", CT_STRING_MAX));
 }
 
 const char *ct_texts_kept(uint32_t number, size_t *bytes)

@@ -6,9 +6,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A string that holds a copy of `text`, with one holder more; 0 without memory. Equal texts are one string.
- */
-uint32_t ct_texts_hold(const char *text);
+/* A string that holds a copy of `text`, of which `room` bytes at most are looked at, with one holder more; 0
+ * without memory. Equal texts are one string. */
+uint32_t ct_texts_hold(const char *text, size_t room);
 /* One holder more of a string that has one, and one less; 0 is fine. */
 void ct_texts_share(uint32_t string);
 void ct_texts_release(uint32_t string);

@@ -10,6 +10,7 @@
 
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int room, CUmodule module);
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int room, CUlibrary library);
+CUresult cuFuncGetName(const char **name, CUfunction function);
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 
@@ -63,21 +64,35 @@ int main(void)
     CUlibrary library;
     CUkernel kernel, kernels[2] = { 0 };
     CUfunction function, functions[2] = { 0 };
+    const char *name_of;
     start();
 
     /* A function by its module, twice; a kernel, and its function. */
     OK(cuModuleLoadData(&module, "image"));
     launch(function_of(module, "by_module"));
     launch(function_of(module, "by_module"));
-    OK(cuLibraryLoadData(&library, "image", NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryLoadData(&library, ".visible .entry by_library()", NULL, NULL, 0, NULL, NULL, 0));
     OK(cuLibraryGetKernel(&kernel, library, "by_library"));
     launch(kernel);
     OK(cuKernelGetFunction(&function, kernel));
     launch(function);
 
-    /* By the list of what is there: the driver is asked for the names. */
+    /* By the list of what is there: known by the function, by an image that has one kernel, and not at all until the
+     * program asks. */
     OK(cuModuleEnumerateFunctions(functions, 1, module));
     launch(functions[0]);
+    OK(cuModuleLoadData(&other, ".entry only_one()"));
+    OK(past_the_hook()(&function, other, "only_one"));
+    OK(cuModuleEnumerateFunctions(functions, 1, other));
+    launch(functions[0]);
+    OK(cuModuleUnload(other));
+    OK(cuModuleLoadData(&other, ".entry told() .entry another()"));
+    OK(past_the_hook()(&function, other, "told"));
+    OK(cuModuleEnumerateFunctions(functions, 1, other));
+    launch(functions[0]);
+    OK(cuFuncGetName(&name_of, functions[0]));
+    launch(functions[0]);
+    OK(cuModuleUnload(other));
     OK(cuLibraryEnumerateKernels(kernels, 1, library));
     launch(kernels[0]);
 
@@ -99,6 +114,8 @@ int main(void)
         launch(hidden[i]);
     }
     printf("a handle came again: %d\n", same);
+    OK(cuFuncGetName(&name_of, hidden[0]));
+    launch(hidden[0]);
     OK(cuModuleUnload(module));
 
     /* A context's reset takes its modules along; their handles come again. */
@@ -111,7 +128,7 @@ int main(void)
     function = function_of(module, "after_the_reset");
     launch(function);
     printf("and after a reset: %d", function == before);
-    launch(function_of(module, "kept")); /* known by now, and asked for once more after the next reset */
+    launch(function_of(module, "kept"));
 
     /* The same once more, past the hook: only the driver knows that the name is another one now. */
     OK(cuDevicePrimaryCtxReset_v2(0));

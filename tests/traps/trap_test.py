@@ -10,9 +10,6 @@ sys.path.insert(0, str(HERE.parent / "e2e"))
 from cudatrace_test import *  # noqa: E402, F403: that the tests need one import alone
 from cudatrace_test import HOOK, SIMCUDA, SOURCE, check, equal  # noqa: E402
 
-# Own look-ups that the hook may make while a program runs; none of them waits or ends a capture.
-LOOK_UPS = {"cuStreamIsCapturing", "cuGraphGetNodes", "cuGraphNodeGetType", "cuGraphChildGraphNodeGetGraph",
-            "cuPointerGetAttribute", "cuFuncGetName", "cuFuncGetModule", "cuKernelGetName", "cuKernelGetLibrary"}
 LINKED = ["-L" + str(SIMCUDA), "-l:libcuda.so.1"]
 
 

@@ -1,4 +1,4 @@
-/* names.c and texts.c of the hook: handles that come again, unloads of what goes with what, memory that stays
+/* names.c and texts.c of the hook: handles that come again, lists and answers that the program got, unloads of what goes with what, memory that stays
  * where it is however many modules come and go, a lock
  * that the own thread holds, and a child forked in the middle of a write. */
 #include "hook.h"
@@ -140,6 +140,46 @@ static void late_unload(void)
     ct_names_unload(0x1, UINT64_MAX);
 }
 
+/* What a module's list gives, what the program was told, and whose handles were got past the hook. */
+static void told(void)
+{
+    ct_names_load(0x80, 0, "only", 4, &producer);
+    ct_names_listed(0x81, 0x80, &producer);
+    ensure(is_named(0x81, "only"), "the only kernel of an image, by its list");
+    ct_names_load(0x90, 0, NULL, 0, &producer);
+    ct_names_learn(0x91, 0x90, "asked for", &producer);
+    ct_names_listed(0x91, 0x90, &producer);
+    ct_names_listed(0x92, 0x90, &producer);
+    ensure(is_named(0x91, "asked for") && is_named(0x92, NULL), "a list takes no name away and makes up none");
+    ct_names_told(0x92, "told", &producer);
+    ct_names_told(0x91, "another", &producer);
+    ensure(is_named(0x92, "told") && is_named(0x91, "asked for"), "a name that the program was told");
+    ct_names_told(0x1a0, "hidden", &producer);
+    ensure(is_named(0x1a0, "hidden"), "a name of a handle from nowhere");
+    ct_names_unload(0x90, UINT64_MAX);
+    ensure(is_named(0x92, NULL) && is_named(0x1a0, NULL), "nothing after an unload, also of what may have gone with it");
+    /* The module's handle comes again: the context of the first one must have ended. */
+    ct_names_load(0x80, UINT64_MAX, NULL, 0, &producer);
+    ensure(is_named(0x81, NULL), "nothing of a module whose handle is another's");
+    ct_names_listed(0x81, 0x80, &producer);
+    ensure(is_named(0x81, NULL), "no name of an image that has gone");
+    ct_names_unload(0x80, UINT64_MAX);
+}
+
+/* Who gets functions past the hook may be given those of a context that ended. Must be last: it is not forgotten. */
+static void doubted(void)
+{
+    ct_names_learn(0xb1, 0xb0, "before", &producer);
+    ct_names_doubt();
+    ensure(is_named(0xb1, "before"), "the end of some context, where all handles were seen");
+    ensure(ct_names_kernel(0xb2, &producer, true) == 0, "a handle from nowhere");
+    ensure(is_named(0xb1, NULL), "a name from before, once there are handles from nowhere");
+    ct_names_told(0xb1, "told again", &producer);
+    ct_names_learn(0xb3, 0xb0, "after", &producer);
+    ensure(is_named(0xb1, "told again") && is_named(0xb3, "after"), "names from after the end");
+    ct_names_unload(0xb0, UINT64_MAX);
+}
+
 static void churn(void)
 {
     enum { MODULES = 40000, KERNELS = 3, NAME_BYTES = 4096 };
@@ -238,8 +278,10 @@ int main(void)
     reuse();
     nested();
     late_unload();
+    told();
     churn();
     reentered();
     forked();
+    doubted();
     return EXIT_SUCCESS;
 }
