@@ -4,8 +4,10 @@
 #include "session_names.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,17 +160,49 @@ static void usage(FILE *to)
           to);
 }
 
-/* The status of a command, a failure if what it printed did not get to where it should. */
+static int output_error; /* the first of standard output */
+
+/* Whoever reads from the pipe that is standard output may have seen enough. */
+static bool reader_is_gone(void)
+{
+    struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLERR);
+}
+
+bool ct_flush_output(void)
+{
+    if (fflush(stdout) != 0 && output_error == 0)
+        output_error = errno;
+    return output_error == 0 && !ferror(stdout);
+}
+
+/* The status of a command, a failure if what it printed did not get to where it should. The reason is not
+ * known where that was found out in between. */
 static int written(int status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (ct_flush_output())
         return status;
-    const int failure = ct_fail(EXIT_FAILURE, "standard output cannot be written: %s", strerror(errno));
-    return status == EXIT_SUCCESS ? failure : status;
+    if (!reader_is_gone())
+        ct_fail(EXIT_FAILURE, "standard output cannot be written%s%s", output_error ? ": " : "",
+                output_error ? strerror(output_error) : "");
+    return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
+}
+
+/* A file that is opened in the place of one of the three that the caller closed would be taken for it:
+ * messages would go into a trace's page. Commands that are run find it closed, as it was. */
+static void fill_standard_files(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
 }
 
 int main(int argc, char **argv)
 {
+    fill_standard_files();
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;

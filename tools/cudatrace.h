@@ -30,6 +30,10 @@ ct_command ct_run, ct_sql, ct_report, ct_diff, ct_timeline, ct_top, ct_html, ct_
 /* "cudatrace: …" and a line's end on standard error; returns the status. */
 int ct_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Has what was printed written; false when that failed now or before, which is said when the command is at
+ * its end. */
+bool ct_flush_output(void);
+
 /* getopt_long over `known` (ended by {0}), to which --db, --session, --shm-dir and --help are added. `help`
  * goes to standard output for --help, and *done is set; a wrong option is reported and gives EXIT_USAGE
  * through *status, with *done. The value of another option is given to `on_option`, which may be NULL and

@@ -1,14 +1,14 @@
 /* cudatrace export: the calls of a trace in the form that other programs read. */
 #include "export.h"
 
+#include "output.h"
+
 #include "schema_sql.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -243,17 +243,18 @@ int ct_export_next_open_call(struct ct_export *to, sqlite3_stmt *rows)
 
 /* ---- the command ---- */
 
-static bool stream_all(struct ct_export *to, const struct ct_export_format *format, uint64_t *calls)
+static bool stream_all(struct ct_export *to, const struct ct_export_format *format, bool show,
+                       uint64_t *calls)
 {
-    struct progress progress = { .shown =
-                                     isatty(STDERR_FILENO) && !(isatty(STDOUT_FILENO) && to->to == stdout),
+    struct progress progress = { .shown = show,
                                  .begin_ns = to->extent.begin_ns,
                                  .length_ns = to->extent.end_ns - to->extent.begin_ns };
     struct ct_stream_call call;
     errno = 0;
     bool good = !format->begin || format->begin(to);
+    ct_output_is_open();
     for (*calls = 0; good && ct_stream_next(to->stream, &call); ++*calls) {
-        good = format->call(to, &call) && !ferror(to->to);
+        good = format->call(to, &call) && !(to->to && ferror(to->to));
         if (*calls % CALLS_BETWEEN_LOOKS == 0)
             show_progress(&progress, call.id);
     }
@@ -264,43 +265,53 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
     return good;
 }
 
-/* A file gets its name when it is whole: whoever looks for it finds all of it or none. */
-static FILE *open_output(const char *path, char *unfinished, size_t bytes)
+static int fail_writing(const struct export_options *options, const char *stage, const char *why)
 {
-    snprintf(unfinished, bytes, "%s.unfinished", path);
-    const int fd = open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    return fd < 0 ? NULL : fdopen(fd, "w");
+    if (!options->output || strcmp(options->output, "-") == 0)
+        return fail(options, EXIT_FAILURE, "cannot write standard output: %s", why);
+    return fail(options, EXIT_FAILURE, "cannot write '%s'%s%s: %s", options->output,
+                stage ? ", which is made in " : "", stage ? stage : "", why);
+}
+
+/* What was written gets its name; nothing of it is left when it is not all. */
+static int end_output(const struct export_options *options, struct ct_output *output, bool good)
+{
+    const int said = errno;
+    if (!good && (options->format->is_file || !ferror(ct_output_stream(output)))) {
+        fail_writing(options, ct_output_stage(output), said ? strerror(said) : "out of memory");
+        ct_output_discard(output);
+        return EXIT_FAILURE;
+    }
+    const int error = ct_output_finish(output);
+    if (error == -EPIPE) /* whoever reads has seen enough */
+        return EXIT_FAILURE;
+    return error ? fail_writing(options, NULL, strerror(-error)) : EXIT_SUCCESS;
 }
 
 static int write_all(struct ct_export *to, const struct export_options *options)
 {
-    char unfinished[4096 + 16];
-    to->to = options->output ? open_output(options->output, unfinished, sizeof(unfinished)) : stdout;
-    if (!to->to)
-        return fail(options, EXIT_FAILURE, "cannot write '%s': %s", unfinished, strerror(errno));
-    to->path = options->output ? unfinished : NULL;
-    setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
+    char why[256];
+    const char *path = options->output ? options->output : "-";
+    struct ct_output *output = ct_output_open(path, options->format->is_file, why, sizeof(why));
+    if (!output)
+        return fail_writing(options, NULL, why);
+    to->to = ct_output_stream(output);
+    to->path = ct_output_file(output);
+    if (to->to)
+        setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
     uint64_t calls;
-    bool good = stream_all(to, options->format, &calls);
+    const bool good =
+        stream_all(to, options->format, isatty(STDERR_FILENO) && !ct_output_is_terminal(output), &calls);
     const int asked = sqlite3_errcode(to->connection), error = ct_stream_error(to->stream);
-    const bool unread =
-        error != SQLITE_OK || (!good && asked != SQLITE_OK && asked != SQLITE_ROW && asked != SQLITE_DONE);
-    if (unread)
-        fail_reading(options, to->connection);
-    const bool written = !ferror(to->to) && (options->output ? fclose(to->to) == 0 : fflush(to->to) == 0);
-    if (good && written && options->output && rename(unfinished, options->output) != 0)
-        good = false;
-    if (good && written && calls == 0 && to->extent.end_ns > to->extent.begin_ns)
+    if (error != SQLITE_OK || (!good && asked != SQLITE_OK && asked != SQLITE_ROW && asked != SQLITE_DONE)) {
+        ct_output_discard(output);
+        return fail_reading(options, to->connection);
+    }
+    const int status = end_output(options, output, good);
+    if (status == EXIT_SUCCESS && calls == 0 && to->extent.end_ns > to->extent.begin_ns)
         fail(options, 0, "no call there: the trace lasts %.3f seconds",
              (double)(to->extent.end_ns - to->extent.begin_ns) / 1e9);
-    if (good && written)
-        return EXIT_SUCCESS;
-    if (options->output)
-        unlink(unfinished);
-    return unread ? EXIT_FAILURE
-                  : fail(options, EXIT_FAILURE, "cannot write %s: %s",
-                         options->output ? options->output : "the result",
-                         errno ? strerror(errno) : "out of memory");
+    return status;
 }
 
 static int run_export(struct export_options *options)
@@ -356,8 +367,11 @@ int ct_export_command(int argc, char **argv, const char *help, const struct ct_e
     if (first != argc)
         return fail(&options, EXIT_USAGE, "unknown argument '%s' (see cudatrace %s --help)", argv[first],
                     options.command);
+    if (options.output && !*options.output)
+        return fail(&options, EXIT_USAGE, "--output wants a file name, or - for standard output");
     if (options.format->is_file && !options.output)
-        return fail(&options, EXIT_USAGE, "--format %s: is a database, and wants --output FILE",
+        return fail(&options, EXIT_USAGE,
+                    "--format %s: is a database, and wants --output FILE, or - for standard output",
                     options.format->name);
     return run_export(&options);
 }
@@ -382,7 +396,7 @@ int ct_export(int argc, char **argv)
         "  --db FILE       the trace (default: ./trace.db)\n"
         "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
         "  --format F      one of these (default: chrome)\n"
-        "  --output FILE   where to write (default: standard output)\n" CT_WINDOW_HELP
+        "  --output FILE   where to write; - is standard output (default: that)\n" CT_WINDOW_HELP
         "  --pid PID       of this process alone (default: all)\n"
         "  --layers LIST   of these layers: driver, runtime, ioctl, nvtx, or all (default: all)\n"
         "  --calls LIST    driver and runtime functions by pattern, '!' before those to leave\n"

@@ -17,8 +17,8 @@ struct ct_export {
     struct ct_extent extent;
     struct ct_export_process *process; /* by process_id */
     size_t process_count;
-    FILE *to;
-    const char *path;  /* where that is, for a format that `is_file` */
+    FILE *to;          /* NULL for a format that `is_file`: */
+    const char *path;  /* the empty file that it fills */
     const char *trace; /* the newest file of it */
     void *state;       /* the format's own */
 };

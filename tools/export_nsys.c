@@ -216,7 +216,7 @@ static bool create(struct ct_export *to, struct state *state)
         STATEMENTS(ROW)
 #undef ROW
     };
-    if (sqlite3_open_v2(to->path, &state->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, NULL) !=
+    if (sqlite3_open_v2(to->path, &state->file, SQLITE_OPEN_READWRITE, NULL) !=
             SQLITE_OK ||
         sqlite3_exec(state->file, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN", NULL, NULL,
                      NULL) != SQLITE_OK ||

@@ -746,7 +746,7 @@ int ct_html(int argc, char **argv)
         "\n"
         "  --db FILE       the trace (default: ./trace.db)\n"
         "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
-        "  --output FILE   where to write (default: trace.html)\n" CT_WINDOW_HELP
+        "  --output FILE   where to write; - is standard output (default: trace.html)\n" CT_WINDOW_HELP
         "  --pid PID       of this process alone (default: all)\n"
         "  --layers LIST   the timeline has these layers: driver, runtime, ioctl, nvtx, or all\n"
         "                  (default: all)\n"

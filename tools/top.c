@@ -103,7 +103,7 @@ static int print_moment(struct ct_top *top, enum ct_format format)
                     ? "top: the process has made no call yet"
                     : "top: no traced process runs now (--all shows those that have ended)",
                 top->text);
-    return fflush(stdout) == 0 ? EXIT_SUCCESS : ct_fail(EXIT_FAILURE, "top: cannot write the result");
+    return ct_flush_output() ? EXIT_SUCCESS : EXIT_FAILURE; /* main() says why */
 }
 
 /* Numbers of now want two moments. Of a trace that nobody writes there is one, and it is compared with the

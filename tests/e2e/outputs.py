@@ -1,0 +1,348 @@
+"""Files that `export` and `html` write: what is no file stays what it is and gets the bytes, a file is whole or as it was,
+nobody else may read what is new, and no link of another user is followed.
+
+No path here is one of the machine's own devices: a tool that replaced it would take it away from everybody."""
+import contextlib
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import time
+
+from cudatrace_test import CUDATRACE, DEADLINE_S, Session, WORKLOADS, check, equal
+
+FORMATS = ("chrome", "perfetto", "jsonl", "csv", "nsys", "html")
+IS_ROOT = os.geteuid() == 0
+ALICE, BOB = 12001, 12002
+
+
+class Place:
+    """A folder to write into, a trace to write, and the tool, as one user."""
+
+    def __init__(self, folder, tool, db, uid=None, formats=("csv", "nsys")):
+        self.folder, self.tool, self.db, self.uid, self.formats = folder, tool, db, uid, formats
+        folder.mkdir()
+        if uid is not None:
+            os.chown(folder, uid, uid)
+
+    def options(self, **options):
+        if self.uid is not None:
+            options.update(user=self.uid, group=self.uid, extra_groups=[])
+        return {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.folder, "umask": 0, **options}
+
+    def command(self, output, form):
+        wanted = ["html"] if form == "html" else ["export", "--format", form]
+        return [str(self.tool), *wanted, "--db", str(self.db), "--output", str(output)]
+
+    def start(self, output, form="csv", **options):
+        return subprocess.Popen(self.command(output, form), **self.options(**options))
+
+    def write(self, output, form="csv", status=0, says="", **options):
+        """What it printed; there is one line on standard error, if any, and nothing is left beside what it wrote."""
+        before = set(os.listdir(self.folder))
+        child = self.start(output, form, **options)
+        out, error = child.communicate(timeout=DEADLINE_S)
+        error = (error or b"").decode()
+        check(child.returncode == status and says in error, output, form, "ended with", child.returncode, error)
+        check(error.count("\n") == (1 if says else 0), "lines on standard error:", error)
+        made = set(os.listdir(self.folder)) - before - {pathlib.Path(output).name}
+        check(not made or os.path.islink(self.folder / output), "left beside it:", made)
+        return out
+
+    def make(self, name, kind, *arguments, owner=None, mode=0o666):
+        """A FIFO, link, file or device in the folder."""
+        path = self.folder / name
+        if kind == "fifo":
+            os.mkfifo(path)
+        elif kind == "link":
+            os.symlink(*arguments, path)
+        elif kind == "device":
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, *arguments))
+        else:
+            path.write_bytes(b"old\n")
+        if kind != "link":
+            path.chmod(mode)
+        uid = self.uid if owner is None else owner
+        if uid is not None:
+            os.chown(path, uid, uid, follow_symlinks=False)
+        return path
+
+
+def facts(path):
+    status = os.lstat(path)
+    return status.st_ino, stat.S_IFMT(status.st_mode), status.st_mode & 0o7777, status.st_uid
+
+
+@contextlib.contextmanager
+def unchanged(path):
+    """It is what it was before; a file has the bytes that it had."""
+    before = facts(path), path.read_bytes() if stat.S_ISREG(os.lstat(path).st_mode) else None
+    yield
+    equal((facts(path), path.read_bytes() if stat.S_ISREG(os.lstat(path).st_mode) else None), before, path)
+
+
+def same_rows(a, b):
+    with contextlib.closing(sqlite3.connect(a)) as one, contextlib.closing(sqlite3.connect(b)) as other:
+        equal(list(one.iterdump()), list(other.iterdump()), "rows of two databases")
+
+
+def check_content(p, form, content):
+    wanted = p.folder / f"plain.{form}"
+    if form == "nsys":
+        (p.folder / "got.nsys").write_bytes(content)
+        same_rows(p.folder / "got.nsys", wanted)
+        (p.folder / "got.nsys").unlink()
+    else:
+        equal(content == wanted.read_bytes(), True, f"{form} is what a file would have")
+
+
+def plain(p):
+    """New files: whole, 0600 although the umask is 0."""
+    for form in p.formats:
+        p.write(f"plain.{form}", form)
+        equal(facts(p.folder / f"plain.{form}")[1:], (stat.S_IFREG, 0o600, os.geteuid() if p.uid is None else p.uid), form)
+        check(os.path.getsize(p.folder / f"plain.{form}") > 1000, form)
+
+
+def as_it_is(p):
+    for form in p.formats:
+        # A FIFO, which the reader finds whole.
+        path = p.make("fifo", "fifo")
+        with unchanged(path), open(p.folder / "read", "w+b") as read:
+            reader = subprocess.Popen(["cat", path], stdout=read)
+            p.write("fifo", form)
+            equal(reader.wait(DEADLINE_S), 0, "the reader")
+            read.seek(0)
+            check_content(p, form, read.read())
+        path.unlink()
+        # Pipes by their names, and files that somebody has open: from where they are.
+        for name in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+            check_content(p, form, p.write(name, form))
+    with open(p.folder / "open", "w+b") as file:
+        file.write(b"head\n")
+        file.flush()
+        p.write("/dev/stdout", stdout=file)
+        file.write(b"tail\n")
+        file.seek(0)
+        check_content(p, "csv", file.read().removeprefix(b"head\n").removesuffix(b"tail\n"))
+    script = 'exec "$@" --output >(cat >&3)'
+    command = p.command("", "csv")[:-2]
+    done = subprocess.run(["bash", "-c", script.replace(">&3", "; echo end"), "bash", *command], timeout=DEADLINE_S, **p.options())
+    equal((done.returncode, done.stderr), (0, b""), "process substitution")
+    check_content(p, "csv", done.stdout.removesuffix(b"end\n"))
+    # A FIFO that nobody reads, which is waited for for a while.
+    if p.uid is None:
+        path = p.make("fifo", "fifo")
+        with unchanged(path):
+            p.write("fifo", status=1, says="'fifo': it is a FIFO that nobody reads")
+        path.unlink()
+    # A reader that has seen enough.
+    for ignore in (False, True):
+        child = p.start("-", restore_signals=not ignore)
+        child.stdout.read(10)
+        child.stdout.close()
+        equal(child.stderr.read(), b"", "what is said of a reader that went away")
+        equal(child.wait(DEADLINE_S), 1 if ignore else -signal.SIGPIPE, "the status then")
+        child.stderr.close()
+
+
+def standard_output(s):
+    """What is printed: a full disk is said once, a reader that went away not at all, and a closed descriptor is nobody's file."""
+    for command in (["sql", "SELECT * FROM calls"], ["report"], ["timeline"], ["top", "--once"], ["export"], ["html", "--output", "-"]):
+        command[1:1] = ["--db", s.db]
+        with open("/dev/full", "w") as full:
+            done = s.run(CUDATRACE, *command, preload=False, status=1, stdout=full)
+        equal(done.stderr.count("\n"), 1, done.stderr)
+        check("standard output" in done.stderr, command, done.stderr)
+        for ignore in (False, True):
+            ends = os.pipe()
+            os.close(ends[0])
+            done = s.run(CUDATRACE, *command, preload=False, status=None, stdout=ends[1], restore_signals=not ignore)
+            os.close(ends[1])
+            equal((done.returncode, done.stderr), (1 if ignore else -signal.SIGPIPE, ""), f"{command} of whom nobody reads")
+    for descriptor in (0, 1, 2):
+        done = subprocess.run([CUDATRACE, "html", "--db", s.db, "--output", s.dir / "page", "--pid", "1"], capture_output=True,
+                              preexec_fn=lambda: os.close(descriptor), timeout=DEADLINE_S)
+        equal((done.returncode, (s.dir / "page").exists()), (1, False), f"a failure with descriptor {descriptor} closed")
+    done = subprocess.run([CUDATRACE, "export", "--db", s.db], capture_output=True, preexec_fn=lambda: os.close(1), timeout=DEADLINE_S)
+    equal((done.returncode, done.stderr), (1, b"cudatrace: export: cannot write standard output: Bad file descriptor\n"), "closed")
+
+
+def devices(p):
+    try:
+        null = p.make("null", "device", 3)
+        full = p.make("full", "device", 7)
+        open(null, "wb").close()
+    except OSError as error:
+        print("no devices can be made or opened here:", error)
+        return
+    for form in p.formats:
+        with unchanged(null), unchanged(full):
+            p.write("null", form)
+            p.write("full", form, status=1, says="'full'")
+            p.write("full", form, status=1, says="No space left on device")
+    link = p.make("link", "link", "null")
+    with unchanged(null), unchanged(link):
+        p.write("link")
+
+
+def refused(p):
+    (p.folder / "folder").mkdir()
+    for path in ("folder", "folder/", ".", "..", "/"):
+        p.write(path, status=1, says="it is a directory" if not path.endswith("r/") and path != "/" else "Is a directory")
+    for path in ("none/file", "none/", "plain.csv/x", "x" * 300, "/".join(["x" * 200] * 25), "loop"):
+        if path == "loop":
+            p.make("loop", "link", "loop")
+        p.write(path, status=1, says="cannot write '")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(p.folder / "socket"))
+        with unchanged(p.folder / "socket"):
+            p.write("socket", status=1, says="it is a socket")
+    p.write("", status=2, says="--output wants a file name")
+    with open(os.devnull, "rb") as reading:
+        p.write("/dev/fd/0", status=1, says="Bad file descriptor", stdin=reading)
+    p.write("/dev/fd/77", status=1, says="cannot write '/dev/fd/77'")
+    p.write("new\nline/x", status=1, says="'new\\nline/x'")
+    p.write("new\nline")
+    check((p.folder / "new\nline").exists(), "a name with a newline")
+
+
+def replaced(p):
+    """Mode and owner stay, links lead to what is replaced."""
+    file = p.make("file", "file", mode=0o640)
+    before = facts(file)
+    p.write("file")
+    equal(facts(file)[1:], before[1:], "kind, mode and owner")
+    check_content(p, "csv", file.read_bytes())
+    real, link = p.make("real", "file"), p.make("link2", "link", "real")
+    with unchanged(link):
+        p.write("link2")
+    check_content(p, "csv", real.read_bytes())
+    dangling = p.make("dangling", "link", "target")
+    with unchanged(dangling):
+        p.write("dangling")
+    check_content(p, "csv", (p.folder / "target").read_bytes())
+    equal(facts(p.folder / "target")[2], 0o600, "the mode of what a link led to")
+    # In a folder that takes no new file.
+    if IS_ROOT and p.uid is None:
+        return
+    (p.folder / "shut").mkdir()
+    inside, closed = p.make("shut/inside", "file", mode=0o646), p.make("shut/closed", "file", mode=0o444)
+    os.chmod(p.folder / "shut", 0o555)
+    for form in p.formats:
+        before = facts(inside)
+        p.write("shut/inside", form)
+        equal(facts(inside), before, "what is written in its place")
+        check_content(p, form, inside.read_bytes())
+    with unchanged(closed):
+        p.write("shut/closed", status=1, says="Permission denied")
+    p.write("shut/new", status=1, says="Permission denied")
+    os.chmod(p.folder / "shut", 0o755)
+
+
+def broken_off(p):
+    """The old file is whole and nothing is beside it, whatever ends it."""
+    file = p.make("kept", "file")
+    for form in p.formats:
+        with unchanged(file):
+            p.write("kept", form, status=1, says="'kept'",
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+    listing = set(os.listdir(p.folder))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for output in ("kept", "unborn"):
+            with unchanged(file):
+                stop_while_writing(p, output, number)
+            equal(set(os.listdir(p.folder)), listing, f"the folder after signal {number}")
+
+
+def stop_while_writing(p, output, number):
+    """Signals it as soon as its temporary file is there, until that came in time."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        child = p.start(output, "chrome")
+        while child.poll() is None and not any(name.startswith(".") for name in os.listdir(p.folder)):
+            pass
+        child.send_signal(number)
+        child.communicate(timeout=DEADLINE_S)
+        if child.returncode == -number:
+            return
+        (p.folder / "unborn").unlink(missing_ok=True)
+        (p.folder / "kept").write_bytes(b"old\n")
+    check(False, "no signal came in time")
+
+
+def laid_by_others(p):
+    """In a folder for everybody, as root and as a user: what another one has put there."""
+    p.folder.chmod(0o1777)
+    os.chown(p.folder, 0, 0)
+    victim = p.folder.parent / f"victim-{p.uid}"
+    victim.write_bytes(b"precious\n")
+    os.chmod(victim, 0o666)
+    link = p.make("laid", "link", str(victim), owner=BOB)
+    chain = p.make("chain", "link", "laid")
+    around = p.make("around", "link", str(p.folder.parent), owner=BOB)
+    file, fifo = p.make("laid-file", "file", owner=BOB), p.make("laid-fifo", "fifo", owner=BOB)
+    for form in p.formats:
+        with contextlib.ExitStack() as stack:
+            for path in (victim, link, chain, around, file, fifo):
+                stack.enter_context(unchanged(path))
+            for name in ("laid", "chain", f"around/{victim.name}"):
+                p.write(name, form, status=1, says="it is a link that another user has laid")
+            for name in ("laid-file", "laid-fifo"):
+                p.write(name, form, status=1, says="another user has laid it")
+            p.write(p.make("hole", "link", str(p.folder.parent / "hole"), owner=BOB).name, form, status=1, says="another user has laid")
+            check(not (p.folder.parent / "hole").exists(), "a link of another user's was followed")
+            (p.folder / "hole").unlink()
+    # One's own, and those of the folder's owner.
+    for owner in (p.uid, 0):
+        own = p.make("own", "link", "mine", owner=owner)
+        p.write("own")
+        own.unlink()
+    # Root replaces a user's file in that user's folder: it stays the user's.
+    if p.uid is None:
+        (p.folder / "home").mkdir()
+        os.chown(p.folder / "home", ALICE, ALICE)
+        for form in p.formats:
+            theirs = p.make("home/theirs", "file", owner=ALICE, mode=0o640)
+            before = facts(theirs)
+            p.write("home/theirs", form)
+            equal(facts(theirs)[1:], before[1:], "a user's file that root has replaced")
+            check_content(p, form, theirs.read_bytes())
+
+
+def mounted(p):
+    """A file that is a mount, as containers are given, cannot be replaced."""
+    target = p.make("mount", "file")
+    script = 'mount --bind source mount && "$@" && cat source'
+    (p.folder / "source").write_bytes(b"old\n")
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script, "bash", *p.command("mount", "csv")], timeout=DEADLINE_S, **p.options())
+    if done.stderr:
+        print("no mounts here:", done.stderr.decode())
+        return
+    check_content(p, "csv", done.stdout)
+    equal(target.read_bytes(), b"old\n", "what lies below the mount")
+
+
+with Session() as s:
+    s.trace(WORKLOADS / "calls", "--calls", 20000, "--mix", "training")
+    s.dir.chmod(0o755)
+    s.db.chmod(0o644)
+    tool = s.dir / "cudatrace"
+    shutil.copy(CUDATRACE, tool)  # a build may lie in a home
+    for uid in (None, ALICE) if IS_ROOT else (None,):
+        p = Place(s.dir / f"as-{uid}", tool, s.db, uid, **({} if uid else {"formats": FORMATS}))
+        for part in (plain, as_it_is, devices, refused, replaced, broken_off):
+            if part != devices or IS_ROOT:
+                part(p)
+        if IS_ROOT:
+            laid_by_others(p)
+    standard_output(s)
+    if IS_ROOT:
+        p = Place(s.dir / "mounts", tool, s.db)
+        p.write("plain.csv")
+        mounted(p)

@@ -1,0 +1,318 @@
+#include "output.h"
+
+#include "output_place.h"
+#include "temporary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+struct ct_output {
+    struct ct_place place;
+    int fd;    /* of the thing itself, or of the temporary file beside it */
+    int stage; /* of what is filled and then copied there; -1: that is filled itself */
+    const char *stage_folder;
+    bool in_place;       /* `fd` is a regular file that is there, and emptied before it is filled */
+    FILE *stream;        /* to what is filled; its first error, which others overwrite in errno: */
+    int error;           /* -errno */
+    char path[PATH_MAX]; /* of what is filled by its name */
+};
+
+/* ---- opening ---- */
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* As it was when it was looked at; -ESTALE for what has come in its place. */
+static int open_existing(const struct ct_place *place, int flags)
+{
+    struct stat status;
+    if (!place->is_magic)
+        flags |= O_NOFOLLOW;
+    const int fd = openat(place->folder, place->name, flags | O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &status) == 0 && is_same(&status, &place->status))
+        return fd;
+    close(fd);
+    return -ESTALE;
+}
+
+/* What a new file would not have: an owner or group that is not ours to give, an access control list. */
+static bool is_made_alike(int fd, const struct stat *old, int old_fd)
+{
+    struct stat new;
+    if (fstat(fd, &new) != 0 || fgetxattr(old_fd, "system.posix_acl_access", NULL, 0) >= 0)
+        return false;
+    const bool is_ours = new.st_uid == old->st_uid &&new.st_gid == old->st_gid;
+    return (is_ours || fchown(fd, old->st_uid, old->st_gid) == 0) && fchmod(fd, old->st_mode & 0777) == 0;
+}
+
+/* Only what might be written to is replaced; what cannot be is written to. */
+static int open_regular(struct ct_output *output)
+{
+    const struct ct_place *place = &output->place;
+    const int old = place->exists ? open_existing(place, O_NONBLOCK) : -1;
+    if (place->exists && old < 0)
+        return old;
+    output->fd = place->is_magic ? -EXDEV : ct_temporary_make(CT_TEMPORARY_BESIDE, place->folder);
+    if (old < 0)
+        return output->fd < 0 ? output->fd : 0;
+    if (output->fd >= 0 && is_made_alike(output->fd, &place->status, old)) {
+        close(old);
+        return 0;
+    }
+    if (output->fd >= 0)
+        close(output->fd);
+    ct_temporary_remove(CT_TEMPORARY_BESIDE);
+    output->fd = old;
+    output->in_place = true;
+    return 0;
+}
+
+/* Its reader may be just coming. */
+static int open_fifo(const struct ct_place *place)
+{
+    enum { TRIES = 60, PAUSE_NS = 50000000 };
+    int fd = open_existing(place, O_NONBLOCK);
+    for (int i = 0; fd == -ENXIO && i < TRIES; i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+        fd = open_existing(place, O_NONBLOCK);
+    }
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, 0); /* it waits while the reader does something else */
+    return fd;
+}
+
+static int open_descriptor(int descriptor)
+{
+    const int flags = fcntl(descriptor, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) == O_RDONLY)
+        return -EBADF;
+    const int fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Opens what the place is: 0 or -errno, with `why` where there is more to say. */
+static int open_place(struct ct_output *output, const char **why)
+{
+    const struct ct_place *place = &output->place;
+    if (place->descriptor < 0 && !place->exists)
+        return open_regular(output);
+    switch (place->descriptor >= 0 ? 0 : place->status.st_mode & S_IFMT) {
+    case 0:
+        output->fd = open_descriptor(place->descriptor);
+        break;
+    case S_IFREG:
+        return open_regular(output);
+    case S_IFDIR:
+        *why = "it is a directory";
+        return -EISDIR;
+    case S_IFSOCK:
+        *why = "it is a socket";
+        return -ENXIO;
+    case S_IFIFO:
+        output->fd = open_fifo(place);
+        *why = output->fd == -ENXIO ? "it is a FIFO that nobody reads" : NULL;
+        break;
+    default:
+        output->fd = open_existing(place, 0);
+    }
+    return output->fd < 0 ? output->fd : 0;
+}
+
+/* Makes a file that is copied from, in $TMPDIR; it has a name where it is filled by that. */
+static int make_stage(struct ct_output *output, bool by_name)
+{
+    const char *const folders[] = { secure_getenv("TMPDIR"), "/var/tmp", "/tmp" };
+    output->stage = -ENOENT;
+    for (size_t i = 0; output->stage < 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        const int folder =
+            folders[i] && *folders[i] ? open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (folder < 0)
+            continue;
+        output->stage = ct_temporary_make(CT_TEMPORARY_STAGE, folder);
+        output->stage_folder = folders[i];
+        close(folder);
+    }
+    if (output->stage < 0)
+        return output->stage;
+    if (by_name && !ct_temporary_path(CT_TEMPORARY_STAGE, output->path))
+        return -ENAMETOOLONG;
+    if (!by_name)
+        ct_temporary_remove(CT_TEMPORARY_STAGE);
+    return 0;
+}
+
+/* A pipe or terminal that somebody has made non-blocking is waited for. */
+static int write_whole(int fd, const char *bytes, size_t count)
+{
+    while (count > 0) {
+        const ssize_t written = write(fd, bytes, count);
+        if (written < 0 && errno == EAGAIN)
+            poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
+        else if (written < 0 && errno != EINTR)
+            return -errno;
+        bytes += written > 0 ? written : 0;
+        count -= written > 0 ? (size_t)written : 0;
+    }
+    return 0;
+}
+
+static ssize_t write_to(void *data, const char *bytes, size_t count)
+{
+    struct ct_output *output = data;
+    const int error = write_whole(output->stage >= 0 ? output->stage : output->fd, bytes, count);
+    if (error && !output->error)
+        output->error = error;
+    return error ? 0 : (ssize_t)count;
+}
+
+/* Nobody else can put something else under the name of a file of ours there. */
+static bool is_safe(const struct stat *folder)
+{
+    return (folder->st_uid == 0 || folder->st_uid == geteuid()) &&
+           (!(folder->st_mode & (S_IWGRP | S_IWOTH)) || (folder->st_mode & S_ISVTX));
+}
+
+/* What is filled by its name is opened by others, who know of no descriptor. */
+static int open_content(struct ct_output *output, bool by_name)
+{
+    const bool fill_beside = by_name && ct_temporary_exists(CT_TEMPORARY_BESIDE) &&
+                             is_safe(&output->place.around) &&
+                             ct_temporary_path(CT_TEMPORARY_BESIDE, output->path);
+    const int error = output->in_place || (by_name && !fill_beside) ? make_stage(output, by_name) : 0;
+    if (error || by_name)
+        return error;
+    output->stream = fopencookie(output, "w", (cookie_io_functions_t){ .write = write_to });
+    return output->stream ? 0 : -ENOMEM;
+}
+
+struct ct_output *ct_output_open(const char *path, bool by_name, char *why, size_t bytes)
+{
+    struct ct_output *output = calloc(1, sizeof(*output));
+    const char *reason = NULL;
+    if (!output) {
+        snprintf(why, bytes, "%s", strerror(ENOMEM));
+        return NULL;
+    }
+    *output = (struct ct_output){ .fd = -1, .stage = -1 };
+    int error = 0;
+    if (strcmp(path, "-") == 0)
+        output->place = (struct ct_place){ .folder = -1, .descriptor = STDOUT_FILENO };
+    else
+        error = ct_place_find(path, &output->place, &reason);
+    if (error == 0)
+        error = open_place(output, &reason);
+    if (error == 0)
+        error = open_content(output, by_name);
+    if (error == 0)
+        return output;
+    if (error == -ESTALE)
+        reason = "something else has come in its place";
+    snprintf(why, bytes, "%s", reason ? reason : strerror(-error));
+    ct_output_discard(output);
+    return NULL;
+}
+
+FILE *ct_output_stream(const struct ct_output *output)
+{
+    return output->stream;
+}
+
+bool ct_output_is_terminal(const struct ct_output *output)
+{
+    return isatty(output->fd);
+}
+
+const char *ct_output_file(const struct ct_output *output)
+{
+    return output->stream ? NULL : output->path;
+}
+
+const char *ct_output_stage(const struct ct_output *output)
+{
+    return output->stage >= 0 ? output->stage_folder : NULL;
+}
+
+void ct_output_is_open(void)
+{
+    ct_temporary_remove(CT_TEMPORARY_STAGE);
+}
+
+/* ---- finishing ---- */
+
+/* All of a file, from its beginning, to where the other one is. */
+static int copy(int from, int to)
+{
+    static char buffer[1 << 16];
+    off_t at = 0;
+    for (ssize_t got; (got = pread(from, buffer, sizeof(buffer), at)) != 0; at += got) {
+        if (got < 0)
+            return -errno;
+        const int error = write_whole(to, buffer, (size_t)got);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static int copy_over(int from, int to)
+{
+    return ftruncate(to, 0) == 0 ? copy(from, to) : -errno;
+}
+
+/* A file that cannot be replaced after all (it is a mount, say) is written to. */
+static int put_in_place(struct ct_output *output)
+{
+    const struct ct_place *place = &output->place;
+    struct stat now;
+    const bool is_there = fstatat(place->folder, place->name, &now, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_there && !S_ISREG(now.st_mode))
+        return -ESTALE;
+    int error = ct_temporary_rename(CT_TEMPORARY_BESIDE, place->name);
+    const int to = error && place->exists ? open_existing(place, O_NONBLOCK) : -1;
+    if (to >= 0) {
+        error = copy_over(output->fd, to);
+        close(to);
+    }
+    return error;
+}
+
+int ct_output_finish(struct ct_output *output)
+{
+    if (output->stream && fclose(output->stream) != 0 && !output->error)
+        output->error = -EIO;
+    output->stream = NULL;
+    int error = output->error;
+    if (!error && output->stage >= 0)
+        error = (output->in_place ? copy_over : copy)(output->stage, output->fd);
+    if (!error && ct_temporary_exists(CT_TEMPORARY_BESIDE))
+        error = put_in_place(output);
+    if (output->fd >= 0 && close(output->fd) != 0 && !error)
+        error = -errno;
+    output->fd = -1;
+    ct_output_discard(output);
+    return error;
+}
+
+void ct_output_discard(struct ct_output *output)
+{
+    if (output->stream)
+        fclose(output->stream);
+    if (output->fd >= 0)
+        close(output->fd);
+    if (output->stage >= 0)
+        close(output->stage);
+    ct_temporary_remove(CT_TEMPORARY_BESIDE);
+    ct_temporary_remove(CT_TEMPORARY_STAGE);
+    ct_place_leave(&output->place);
+    free(output);
+}

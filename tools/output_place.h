@@ -1,0 +1,25 @@
+/* What a path leads to, component by component, so that no link is followed that another user may have laid
+ * there. Called by output.c. */
+#ifndef CT_OUTPUT_PLACE_H
+#define CT_OUTPUT_PLACE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+struct ct_place {
+    int folder;              /* O_PATH */
+    int descriptor;          /* of this process, where the path is its name in /dev/fd; else -1 */
+    char name[NAME_MAX + 1]; /* in the folder; no link, but for one that `is_magic` */
+    bool exists;
+    bool is_magic;      /* a link in /proc that leads where its text does not say */
+    struct stat status; /* of what exists, behind such a link */
+    struct stat around; /* of the folder */
+};
+
+/* 0 or -errno, -EISDIR for a path that ends in a slash; -EACCES, and `why`, for what is left alone. */
+int ct_place_find(const char *path, struct ct_place *place, const char **why);
+/* Either way. */
+void ct_place_leave(struct ct_place *place);
+
+#endif

@@ -1,0 +1,124 @@
+#include "temporary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 32, RANDOM_BYTES = 16, TRIES = 100 };
+
+static struct {
+    volatile sig_atomic_t exists; /* a handler may look at the rest */
+    int folder;
+    char name[NAME_BYTES];
+} files[CT_TEMPORARIES];
+
+/* ---- signals ---- */
+
+/* The signal ends the process when this returns: it is blocked until then. */
+static void on_signal(int number)
+{
+    for (int i = 0; i < CT_TEMPORARIES; i++) {
+        if (files[i].exists)
+            unlinkat(files[i].folder, files[i].name, 0);
+    }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Those alone that would end the process: what somebody has it ignore stays ignored. */
+static void catch_signals(void)
+{
+    static const int numbers[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU };
+    struct sigaction before, ours = { .sa_handler = on_signal };
+    sigfillset(&ours.sa_mask);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &ours, NULL);
+    }
+    signal(SIGXFSZ, SIG_IGN); /* write() fails instead, and that can be said */
+}
+
+/* ---- files ---- */
+
+static int choose_name(char name[NAME_BYTES])
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
+    uint8_t random[RANDOM_BYTES];
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return -EIO;
+    int length = snprintf(name, NAME_BYTES, ".cudatrace-");
+    for (size_t i = 0; i < sizeof(random); i++)
+        name[length++] = letters[random[i] % (sizeof(letters) - 1)];
+    name[length] = '\0';
+    return 0;
+}
+
+static void forget(enum ct_temporary which)
+{
+    files[which].exists = 0;
+    close(files[which].folder);
+}
+
+int ct_temporary_make(enum ct_temporary which, int folder)
+{
+    const int own = fcntl(folder, F_DUPFD_CLOEXEC, 3);
+    if (own < 0)
+        return -errno;
+    int error = -EEXIST;
+    catch_signals();
+    files[which].folder = own;
+    for (int i = 0; error == -EEXIST && i < TRIES; i++) {
+        if ((error = choose_name(files[which].name)) != 0)
+            break;
+        files[which].exists = 1; /* a little early: nobody else has that name */
+        const int fd = openat(own, files[which].name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        error = fd < 0 ? -errno : fchmod(fd, 0600) == 0 ? 0 : -errno;
+        if (error == 0)
+            return fd;
+        if (fd >= 0) {
+            unlinkat(own, files[which].name, 0);
+            close(fd);
+        }
+        files[which].exists = 0;
+    }
+    close(own);
+    return error;
+}
+
+bool ct_temporary_exists(enum ct_temporary which)
+{
+    return files[which].exists;
+}
+
+bool ct_temporary_path(enum ct_temporary which, char path[PATH_MAX])
+{
+    char link[32];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", files[which].folder);
+    const ssize_t length = readlink(link, path, PATH_MAX - NAME_BYTES - 1);
+    if (length < 0 || length >= PATH_MAX - NAME_BYTES - 1)
+        return false;
+    snprintf(path + length, (size_t)(PATH_MAX - length), "%s%s", length > 1 ? "/" : "", files[which].name);
+    return true;
+}
+
+int ct_temporary_rename(enum ct_temporary which, const char *name)
+{
+    if (renameat(files[which].folder, files[which].name, files[which].folder, name) != 0)
+        return -errno;
+    forget(which);
+    return 0;
+}
+
+void ct_temporary_remove(enum ct_temporary which)
+{
+    if (!files[which].exists)
+        return;
+    unlinkat(files[which].folder, files[which].name, 0);
+    forget(which);
+}
