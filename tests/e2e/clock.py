@@ -1,12 +1,8 @@
 """The kernel takes its trust in the processor's counter back: the log says so, `status` too, and calls go on to be stored."""
-import os
-import subprocess
-
-from cudatrace_test import DAEMON, Session, WORKLOADS, check, skip, wait_for
+from cudatrace_test import DAEMON, Session, WORKLOADS, check, mount_namespace, needs, wait_for
 
 SOURCES = "/sys/devices/system/clocksource/clocksource0"
-if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"]).returncode != 0:
-    skip("no mount namespace is to be had")
+needs("mount namespaces")
 
 with Session() as s:
     # What the kernel says, as this daemon sees it, is a file of ours.
@@ -19,7 +15,7 @@ with Session() as s:
                        f"mount --bind {available} {SOURCES}/available_clocksource && exec {DAEMON} \"$@\"\n")
     program.chmod(0o755)
     wrapper = s.dir / "in_namespace"
-    wrapper.write_text(f"#!/bin/sh\nexec unshare -m --propagation private {program} \"$@\"\n")
+    wrapper.write_text(f"#!/bin/sh\nexec {' '.join(mount_namespace())} {program} \"$@\"\n")
     wrapper.chmod(0o755)
     s.daemon_program = wrapper
     s.start_daemon()

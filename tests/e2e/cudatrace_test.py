@@ -32,15 +32,10 @@ SIMCUDA = BUILD / "tests/simcuda"
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DEADLINE_S = float(os.environ.get("CUDATRACE_TEST_DEADLINE", "240"))
-SKIP = 77
 
 sys.path.insert(0, str(SOURCE / "tests/simcuda"))
 import counts  # noqa: E402: lies beside the driver that writes them
-
-
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIP)
+from needs import NOBODY, can, free_shm, have_shm, mount_namespace, needs, skip  # noqa: E402, F401: for the tests
 
 
 def check(condition, *what):
@@ -298,7 +293,8 @@ class HungCall:
 
 def refuse_system_call(name, error):
     """In a program-to-be (preexec_fn): from now on the system call fails so, as under a container's filter."""
-    number = {"linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434}}[name][platform.machine()]
+    number = {"linkat": {"x86_64": 265, "aarch64": 37}, "pidfd_open": {"x86_64": 434, "aarch64": 434},
+              "unshare": {"x86_64": 272, "aarch64": 97}}[name][platform.machine()]
     set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2
     load_number, equals, give = 0x20, 0x15, 0x06  # BPF: of seccomp_data the first word; jump; return
     refused, allowed = 0x50000, 0x7FFF0000

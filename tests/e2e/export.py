@@ -7,11 +7,10 @@ import json
 import lzma
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, fifo, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 
@@ -114,7 +113,7 @@ with Session() as s:
     equal(max(held), s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, "
                              "bytes FROM allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE "
                              "kind = 'device' AND freed_ns IS NOT NULL))"), "the peak of memory")
-    if shutil.which("jq"):
+    if can("jq", "what jq reads"):
         done = subprocess.run(["jq", "[.traceEvents[] | select(.ph == \"X\")] | length", s.dir / "trace.json"], capture_output=True, text=True)
         equal((done.returncode, done.stdout.strip()), (0, str(len(everything))), "what jq counts")
         done = subprocess.run(["jq", "-n", "[inputs | select(.phase == \"B\")] | length"], input=export(s, "jsonl").stdout,

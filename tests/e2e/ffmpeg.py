@@ -1,10 +1,7 @@
 """A program that nobody here wrote: Debian's ffmpeg uploads frames to the (simulated) device and downloads them."""
-import shutil
+from cudatrace_test import SIMCUDA, Session, check, equal, needs
 
-from cudatrace_test import SIMCUDA, Session, check, equal, skip
-
-if not shutil.which("ffmpeg"):
-    skip("no ffmpeg (apt-get install ffmpeg)")
+needs("ffmpeg")
 
 FRAMES = 50
 SOURCE = ["-f", "lavfi", "-i", "testsrc=size=320x240:rate=25", "-frames:v", str(FRAMES)]

@@ -3,17 +3,15 @@ import os
 import subprocess
 import sys
 
-from cudatrace_test import Session, WORKLOADS, check, equal, skip
+from cudatrace_test import Session, WORKLOADS, check, equal, mount_namespace, needs
 
 INSIDE = "CUDATRACE_TEST_FULL_SHM"
 if INSIDE not in os.environ:
     # A /dev/shm of our own, which is small, in a mount namespace.
+    needs("mount namespaces")
     mount = 'mount -t tmpfs -o size=2560k none /dev/shm && exec "$0" "$@"'
-    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
-        if subprocess.run([*unshare, "sh", "-c", "mount -t tmpfs none /dev/shm"], capture_output=True).returncode == 0:
-            done = subprocess.run([*unshare, "sh", "-c", mount, sys.executable, __file__], env=dict(os.environ, **{INSIDE: "1"}))
-            sys.exit(done.returncode)
-    skip("no mount namespace to be had")
+    done = subprocess.run([*mount_namespace(), "sh", "-c", mount, sys.executable, __file__], env=dict(os.environ, **{INSIDE: "1"}))
+    sys.exit(done.returncode)
 
 with Session() as s:
     s.start_daemon()

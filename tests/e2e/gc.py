@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 
-from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, check, equal, fifo, first_thread_has_ended, wait_for
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, NOBODY, Session, WORKLOADS, can, check, equal, fifo, first_thread_has_ended, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 from fault_test import promise  # noqa: E402: lies beside the table of promises
@@ -21,7 +21,6 @@ SHM = pathlib.Path("/dev/shm")
 VERSION, RING_BYTES, PID, PROCESS_START, HELD, PID_NAMESPACE = 8, 40, 48, 56, 76, 80
 OLD = (0, 0)
 GONE_PID = 2 ** 22 - 1  # above every pid_max
-NOBODY = 65534
 
 
 def names(s):
@@ -117,7 +116,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold, fifo(s.di
     kill_daemon(s)
     name = segment(s, held.pid)
     inside = ["unshare", "--pid", "--fork", "--mount-proc"]
-    if os.geteuid() == 0 and subprocess.run([*inside, "true"], capture_output=True).returncode == 0:
+    if can("pid namespaces", "gc from another pid namespace"):
         from_inside = s.run(*inside, CUDATRACE, "gc", "--session", s.name, "--force", preload=False)
         says(told(from_inside.stdout), name, "kept", f"process {held.pid} of another pid namespace runs")
     # The lock that it holds tells that it runs, whatever its number says here; without that, the number must do.
@@ -255,7 +254,7 @@ with promise("gc-alive"), Session() as s, fifo(s.dir, "hold") as hold:
     equal(names(s), [], "what is left")
 
 # The system's session: its segments are of many users, and its control segment stays as long as one of them.
-if os.geteuid() == 0:
+if can("several users", "gc of the session of all users"):
     with Session() as s, fifo(s.dir, "hold") as hold:
         s.start_daemon("--system")
         held = program(s, hold)

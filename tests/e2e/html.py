@@ -12,7 +12,7 @@ import subprocess
 import zlib
 
 from browser import Browser
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, wait_for
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 LEVELS = 8
@@ -76,7 +76,7 @@ with Session() as s:
     trace, records, _ = parts(page(s, "--from", f"@{middle[0]}", "--to", f"@{middle[1]}", "--layers", "driver,runtime", name="part.html"))
     check_calls(s, trace, records, f"call_id BETWEEN {middle[0]} AND {middle[1]} AND layer IN ('driver', 'runtime')")
 
-    if shutil.which("chromedriver"):  # which tools/check installs
+    if can("chromedriver", "the page in a browser"):
         with Browser() as b:
             b.open(path)
             wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
@@ -170,7 +170,7 @@ with Session() as s:
     check(trace["resolution_ns"] > 0 and len(records) <= 1 << 20, "records", len(records), trace["resolution_ns"])
     equal(sum(row[3] for row in records), s.value("SELECT count(*) FROM calls"), "calls of all records")
     equal(sum(sum(buckets.values()) for buckets in trace["durations"].values()), s.value("SELECT count(*) FROM calls"), "durations")
-    if shutil.which("chromedriver"):
+    if can("chromedriver", "the page in a browser"):
         with Browser() as b:
             b.open(path)
             wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
@@ -181,7 +181,7 @@ with Session() as s:
     s.start_daemon()
     done = s.cudatrace("html", "--output", s.dir / "empty.html")
     check("the trace holds no call yet" in done.stderr, done.stderr)
-    if shutil.which("chromedriver"):
+    if can("chromedriver", "the page in a browser"):
         with Browser() as b:
             b.open(s.dir / "empty.html")
             wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))

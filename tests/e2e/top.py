@@ -3,11 +3,10 @@ that is held; without a daemon, with a stopped one and a killed one; and the scr
 import json
 import lzma
 import pathlib
-import shutil
 import signal
 import subprocess
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, fifo, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 MB = 1e6
@@ -106,7 +105,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         piped.stdout.close()
         equal((piped.wait(60), piped.stderr.read()), (-signal.SIGPIPE, ""), "how it ends when nobody reads")
 
-    if shutil.which("tmux"):  # which tools/check installs
+    if can("tmux", "the screen") and can("terminals", "the screen"):
         with Screen(s, 200, 20) as screen:
             lines = screen.wait_for_text(str(hung.pid), str(busy.pid), "2 processes", "live", "cuCtxSynchronize")
             check(all(column in lines[2] for column in ("pid", "calls/s", "driver_%", "held_MB", "lost", "open_call", "command", "calls")),

@@ -3,15 +3,11 @@ import os
 import subprocess
 import sys
 
-from fault_test import DEADLINE_S, WORKLOADS, check, cudatrace_test, equal, promise, skip, wait_for
+from fault_test import DEADLINE_S, WORKLOADS, check, cudatrace_test, equal, mount_namespace, needs, promise, wait_for
 
 if "CUDATRACE_MOUNTS" not in os.environ:
-    env = dict(os.environ, CUDATRACE_MOUNTS="own")
-    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
-        mount = "mount -t tmpfs -o size=16k none /mnt"
-        if subprocess.run([*unshare, "sh", "-c", mount], capture_output=True, timeout=DEADLINE_S).returncode == 0:
-            os.execvpe("unshare", [*unshare, sys.executable, *sys.argv], env)
-    skip("no mount namespace to be had")
+    needs("mount namespaces")
+    os.execvpe("unshare", [*mount_namespace(), sys.executable, *sys.argv], dict(os.environ, CUDATRACE_MOUNTS="own"))
 
 
 with cudatrace_test.Session() as s, promise("full-tmpfs"):

@@ -9,11 +9,12 @@ import re
 import subprocess
 import sys
 
-from fault_test import SIMCUDA, SOURCE, check, cudatrace_test, equal, promise, skip
+from fault_test import SIMCUDA, SOURCE, check, cudatrace_test, equal, needs, promise, skip
 
 (trap,) = sys.argv[1:]
 if platform.machine() != "x86_64":
     skip("steps through x86-64 instructions")
+needs("ptrace")
 INTERRUPTED = {"jump": "cuDriverGetVersion", "jump_launch": "cuLaunchKernel", "jump_decoded": "cuStreamQuery"}
 
 
@@ -50,7 +51,7 @@ with cudatrace_test.Session() as s:  # the hook without test points, whose instr
     ran = s.run(program, trap, status=None,
                 env={"TEST_FLUSH": f"LD_PRELOAD= exec {cudatrace_test.CUDATRACE} flush --session {s.name}"})
     if ran.returncode == 77:
-        skip("ptrace is not permitted")
+        skip("this C library has no _Fork()")
     with promise({"alternate": "alternate-stack", "fork_late": "clone", "clone_late": "clone"}.get(trap, "siglongjmp")):
         said = re.fullmatch(rf"{trap}: every instruction, (\d+) rounds\n", ran.stdout)
         check(ran.returncode == 0 and said, "it ended with", ran.returncode, "and said", ran.stdout)

@@ -13,12 +13,11 @@ import socket
 import subprocess
 
 import fault_test
-from fault_test import CUDATRACE, SIMCUDA, WORKLOADS, HungCall, check, skip
+from fault_test import CUDATRACE, SIMCUDA, WORKLOADS, HungCall, check, needs
 
 ALICE, BOB = 12001, 12002  # numbers alone: neither needs an account
 
-if os.geteuid() != 0:
-    skip("only root can act for several users")
+needs("several users")
 
 
 def become(uid):

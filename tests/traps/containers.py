@@ -9,14 +9,13 @@ import subprocess
 import sys
 import tempfile
 
-from trap_test import CUDATRACE, DAEMON, HungCall, LINKED, Session, WORKLOADS, can_unshare, check, compiled, equal, fifo, skip, wait_for
+from trap_test import CUDATRACE, DAEMON, HungCall, LINKED, NOBODY, Session, WORKLOADS, check, compiled, equal, fifo, needs, wait_for
 
 (trap,) = sys.argv[1:]
 CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls", 5000]
 CONTAINER = ("unshare", "-r", "-p", "-f", "--mount-proc")
 # A /dev/shm of its own in the container.
 PRIVATE = ("sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm')
-NOBODY = 65534
 
 
 def ended(s, states):
@@ -73,8 +72,6 @@ def user(s):
     os.chmod(s.dir, 0o777)
     os.chmod(s.counts, 0o777)
     as_user = {} if os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    if subprocess.run([*CONTAINER, "true"], capture_output=True, **as_user).returncode != 0:
-        skip("no user namespace to be had")
     for daemon, program in (((), CONTAINER), (CONTAINER, ()), (CONTAINER, CONTAINER)):
         options = ("--session", s.name)
         server = subprocess.Popen([*daemon, DAEMON, "--foreground", "--db", s.db, *options], env=s.env(preload=False),
@@ -142,9 +139,6 @@ def refused(s):
         check("no cudatraced serves session" in done.stderr, done.stderr)
 
 
-if trap in ("shared", "private") and not can_unshare(*CONTAINER[1:]):
-    skip("no user namespace to be had")
-if trap == "sibling" and not can_unshare("-p", "-f", "--mount-proc"):
-    skip("no pid namespace to be had")
+needs(*{"shared": ["user namespaces"], "private": ["user namespaces"], "user": ["user namespaces"], "sibling": ["pid namespaces"]}.get(trap, []))
 with Session() as session:
     {"shared": shared, "private": private, "user": user, "sibling": sibling, "refused": refused}[trap](session)

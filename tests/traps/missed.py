@@ -3,10 +3,9 @@ nothing counts as traced, and `cudatrace run` says so in one line.
 
     missed.py deepbind | dlmopen | dlvsym | static | musl
 """
-import shutil
 import sys
 
-from trap_test import LINKED, SIMCUDA, Session, check, compiled, equal, library, recorded, same, skip
+from trap_test import LINKED, SIMCUDA, Session, check, compiled, equal, library, needs, recorded, same
 
 (way,) = sys.argv[1:]
 
@@ -51,8 +50,7 @@ with Session() as s:
     else:
         compiler, flags, kind = ("cc", ["-static"], "statically linked") if way == "static" else (
             "musl-gcc", [], "musl")
-        if not shutil.which(compiler):
-            skip(f"no {compiler} here")
+        needs(compiler)
         program = compiled(s, ALONE, *flags, output="alone", compiler=compiler)
         said = says_nothing_was_traced(s, program, status=7, before=f"is {kind}" if way == "static" else "uses musl")
         equal(said.stdout, "alone\n", "its output")

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from trap_test import BUILD, HOOK, SOURCE, Session, can_unshare, check, equal, skip
+from trap_test import BUILD, HOOK, SOURCE, Session, check, equal, mount_namespace, needs, skip
 
 
 def make_root(root, suite="bullseye"):
@@ -25,8 +25,7 @@ if "--make-root" in sys.argv:
 root = os.environ.get("CUDATRACE_OLD_ROOT")
 if not root:
     skip("CUDATRACE_OLD_ROOT names no container root with an old glibc; --make-root makes one")
-if os.geteuid() != 0 or not can_unshare("-m"):
-    skip("a mount namespace and chroot want root")
+needs("mount namespaces")
 root = pathlib.Path(root)
 
 # What is built in there: the same sources, with the C library's own headers and versions of symbols.
@@ -59,7 +58,7 @@ with Session() as s:
         """In the root, with the machine's /dev/shm and /proc, where the daemon's session is."""
         mounts = (f"mount --bind /dev/shm {root}/dev/shm && mount -t proc proc {root}/proc && "
                   f'exec chroot {root} sh -c "$0" "$@"')
-        return s.run("unshare", "-m", "sh", "-c", mounts, script, "sh", *arguments, preload=False, **options)
+        return s.run(*mount_namespace(), "sh", "-c", mounts, script, "sh", *arguments, preload=False, **options)
 
     os.makedirs(root / "dev/shm", exist_ok=True)
     print(enter("ldd --version | head -1; ldd /cudatrace/libcudatrace.so").stdout)

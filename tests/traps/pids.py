@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from trap_test import HungCall, Session, WORKLOADS, can_unshare, check, equal, refuse_system_call, skip
+from trap_test import HungCall, Session, WORKLOADS, check, equal, mount_namespace, needs, refuse_system_call
 
 INSIDE = "CUDATRACE_TEST_INSIDE"
 (trap,) = sys.argv[1:]
@@ -68,7 +68,7 @@ def own_shm(s):
     """A container with a /dev/shm of its own has no daemon: dormant, and nothing is left behind."""
     s.start_daemon()
     plain = s.run(*CALLS, 500, preload=False)
-    done = s.run("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm', *CALLS, 500)
+    done = s.run(*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/shm', *CALLS, 500)
     equal((done.stdout, done.stderr), (plain.stdout, plain.stderr), "the output in there, /dev/shm being empty after it")
     s.flush()
     equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
@@ -103,15 +103,9 @@ def no_pidfd(s):
 
 
 if trap == "reuse" and INSIDE not in os.environ:
-    if not can_unshare("-p", "-f", "--mount-proc"):
-        skip("no pid namespace to be had")
+    needs("choosing pids")
     sys.exit(subprocess.run(["unshare", "-p", "-f", "--mount-proc", sys.executable, __file__, trap],
                             env=dict(os.environ, **{INSIDE: "1"})).returncode)
-if trap == "reuse" and not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK):
-    skip("pids cannot be chosen here")
-if trap == "namespace" and not can_unshare("-p", "-f", "--mount-proc"):
-    skip("no pid namespace to be had")
-if trap == "own_shm" and not can_unshare("-m"):
-    skip("no mount namespace to be had")
+needs(*{"namespace": ["choosing pids"], "own_shm": ["mount namespaces"]}.get(trap, []))
 with Session() as session:
     {"reuse": reuse, "namespace": namespace, "own_shm": own_shm, "no_pidfd": no_pidfd}[trap](session)

@@ -1,10 +1,9 @@
 """The hook makes no system call for a call: a program that makes ten times as many makes no more than pieces of ring, a look
 for the daemon each second and the doorbell take, without a daemon and with one. strace counts."""
 import re
-import shutil
 import sys
 
-from trap_test import Session, WORKLOADS, check, skip
+from trap_test import Session, WORKLOADS, check, needs
 
 FEW, MANY = 4000, 40000
 
@@ -12,8 +11,6 @@ FEW, MANY = 4000, 40000
 def system_calls(s, calls):
     summary = s.dir / "strace.txt"
     done = s.run("strace", "-f", "-c", "-o", summary, WORKLOADS / "calls", "--calls", calls, status=None)
-    if "PTRACE" in done.stderr:
-        skip("nothing may be traced here: " + done.stderr.strip())
     check(done.returncode == 0 and done.stdout.endswith("ok\n"), done.stdout, done.stderr)
     return {name: int(count) for count, name in re.findall(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) .*?(\w+)$", summary.read_text(), re.M)
             if name != "total"}
@@ -26,8 +23,7 @@ def compare(s):
     check(sum(more.values()) < (MANY - FEW) / 100, f"for {MANY - FEW} calls more:", more)
 
 
-if not shutil.which("strace"):
-    skip("no strace command (Debian: strace)")
+needs("strace", "ptrace")
 with Session() as s:
     if sys.argv[1] == "traced":
         s.start_daemon()

@@ -63,8 +63,5 @@ def preloads(*libraries):
     return {"LD_PRELOAD": ":".join(str(HOOK if one == "HOOK" else one) for one in libraries)}
 
 
-def can_unshare(*flags):
-    return subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode == 0
-
 
 __all__ = [name for name in dir() if not name.startswith("_")]

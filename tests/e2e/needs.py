@@ -1,0 +1,241 @@
+"""What a test needs of the machine beyond a program's ordinary rights, by name. Each need is tried for real, and where it is
+refused the test, or the part of it that needs it, is left out with a sentence:
+
+    needs("mount namespaces")                                    the whole script: exit status 77
+    if can("several users", "another user's socket"):            a part of it
+    if can("terminals", "top on a terminal", promises=["…"]):    with the promises (tests/faults) that it alone puts to the test
+
+tools/untried finds both sentences in Meson's logs. With CUDATRACE_REQUIRE=all, or the names of needs with commas between, a
+refusal is a failure: where all is allowed, nothing is left out unseen. The name of a command is a need, too, that of one
+which tools/check installs. What a machine has or has not, such as a GPU, is no need but a `skip()`.
+"""
+import contextlib
+import ctypes
+import functools
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+SKIP = 77
+NOBODY = 65534
+PTRACE_ATTACH = 16
+
+
+class Refused(Exception):
+    """Why it cannot be had."""
+
+
+def tell(pipe, act):
+    try:
+        act()
+    except Refused as why:
+        os.write(pipe, str(why).encode()[:2000])
+    except OSError as why:
+        os.write(pipe, f"{why.strerror}".encode())
+
+
+def in_child(act):
+    """Tries it in a process of its own, which raises Refused or an OSError where it cannot be had."""
+    mine, its = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            tell(its, act)
+        os._exit(0)
+    os.close(its)
+    with open(mine, "rb") as told:
+        why = told.read().decode()
+    status = os.waitpid(child, 0)[1]
+    if why or status:
+        raise Refused(why or f"the attempt ended with {status}")
+
+
+def by_command(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise Refused(done.stderr.strip().replace("\n", "; ") or f"{command[0]} ended with {done.returncode}")
+
+
+# ---- how each is tried ----
+
+
+@functools.lru_cache(None)
+def mount_namespace():
+    """The command that gives the next one mounts of its own, and the right to mount."""
+    whys = []
+    for command in (("unshare", "-m"), ("unshare", "-rm")):
+        try:
+            by_command(*command, "mount", "-t", "tmpfs", "none", "/dev/shm")
+            return command
+        except Refused as why:
+            whys.append(str(why))
+    raise Refused("; ".join(dict.fromkeys(whys)))
+
+
+def user_namespaces():
+    """For whom it is, and for an ordinary user."""
+    for as_user in ({}, {"user": NOBODY, "group": NOBODY, "extra_groups": []})[:1 if os.geteuid() else 2]:
+        by_command("unshare", "-r", "-p", "-f", "--mount-proc", "true", cwd="/", **as_user)
+
+
+def become_nobody():
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def users():
+    with tempfile.NamedTemporaryFile() as file:
+        os.chown(file.name, NOBODY, NOBODY)
+    in_child(become_nobody)
+
+
+@contextlib.contextmanager
+def sleeper(become=lambda: None):
+    """A process that does nothing. Not subprocess's: that takes one which is traced and stops for one that has ended."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            become()
+            while True:
+                signal.pause()
+        os._exit(1)
+    try:
+        yield child
+    finally:
+        os.kill(child, signal.SIGKILL)
+        while os.WIFSTOPPED(os.waitpid(child, 0)[1]):
+            pass
+
+
+def trace():
+    libc = ctypes.CDLL(None, use_errno=True)
+    with sleeper() as child:
+        if libc.ptrace(PTRACE_ATTACH, child, None, None):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def real_time():
+    in_child(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)))
+
+
+def choose_pids():
+    """In a pid namespace of one's own, since the other programs of the machine take numbers, too."""
+    by_command("unshare", "-p", "-f", "--mount-proc", "sh", "-c", "echo 1000 >/proc/sys/kernel/ns_last_pid")
+
+
+def terminals():
+    for end in os.openpty():
+        os.close(end)
+
+
+def set_user_id():
+    """That a set-user-ID program gets its owner's rights: not where a mount, or no_new_privs, forbids it."""
+    users()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = shutil.copy(shutil.which("id"), folder)
+        os.chown(program, NOBODY, NOBODY)
+        os.chmod(program, 0o4755)
+        if subprocess.run([program, "-u"], capture_output=True, text=True).stdout != f"{NOBODY}\n":
+            raise Refused("they run with the caller's rights")
+
+
+def others_processes():
+    """What the system's daemon and root's tools look at of other users' processes."""
+    in_child(become_nobody)
+    mine, its = os.pipe()
+    with sleeper(lambda: (become_nobody(), os.close(its))) as child:
+        os.close(its)
+        os.read(mine, 1)  # its end
+        os.close(mine)
+        os.readlink(f"/proc/{child}/exe")
+
+
+def descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        raise Refused(f"the hard limit is {hard}, and 4096 are wanted")
+
+
+NEEDS = {
+    "mount namespaces": mount_namespace,
+    "user namespaces": user_namespaces,
+    "pid namespaces": lambda: by_command("unshare", "-p", "-f", "--mount-proc", "true"),
+    "time namespaces": lambda: by_command("unshare", "--time", "--monotonic", "100", "--fork", "true"),
+    "choosing pids": choose_pids,
+    "several users": users,
+    "other users' processes": others_processes,
+    "set-user-ID programs": set_user_id,
+    "ptrace": trace,
+    "real-time scheduling": real_time,
+    "terminals": terminals,
+    "many open files": descriptors,
+}
+
+
+# ---- how a test asks ----
+
+
+@functools.lru_cache(None)
+def why_not(need):
+    """None where it can be had."""
+    if need not in NEEDS:
+        return None if shutil.which(need) else "there is no such command"
+    try:
+        NEEDS[need]()
+    except Refused as why:
+        return str(why)
+    except OSError as why:
+        return why.strerror
+    return None
+
+
+def free_shm():
+    room = os.statvfs("/dev/shm")
+    return room.f_bavail * room.f_frsize >> 20
+
+
+def left_out(why, need):
+    """Where all is required, a refusal is a failure."""
+    required = os.environ.get("CUDATRACE_REQUIRE", "")
+    if required == "all" or need in required.split(","):
+        raise AssertionError(f"{why}, and CUDATRACE_REQUIRE={required}")
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIP)
+
+
+def needs(*wanted):
+    """Or the script ends here."""
+    for need in wanted:
+        if why := why_not(need):
+            left_out(f"no {need} here: {why}", need)
+            skip(f"no {need} here: {why}")
+
+
+def can(need, what, promises=()):
+    """Whether it can be had; if not, it is said what is left out."""
+    why = why_not(need)
+    if why is None:
+        return True
+    left_out(f"{what}: no {need} here: {why}", need)
+    for untried in (what, *(f"promise {name}" for name in promises)):
+        print(f"not tried: {untried}: no {need} here: {why}")
+    return False
+
+
+def have_shm(mib, what):
+    """Whether so much of /dev/shm is free; if not, it is said what is left out."""
+    if free_shm() >= mib:
+        return True
+    why = f"/dev/shm has no {mib} MiB free"
+    left_out(f"{what}: {why}", "shared memory")
+    print(f"not tried: {what}: {why}")
+    return False
