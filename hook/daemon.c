@@ -4,6 +4,7 @@
 #include "file_status.h"
 #include "hook.h"
 #include "quiet.h"
+#include "system.h"
 #include "test_point.h"
 
 #include <fcntl.h>
@@ -111,9 +112,8 @@ static bool ring_system(const struct ct_control *control)
     return true;
 }
 
-bool ct_daemon_ring(void)
+static bool ring(struct ct_control *control)
 {
-    struct ct_control *control = ct_control;
     if (control->system)
         return ring_system(control);
     if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed) ||
@@ -125,4 +125,14 @@ bool ct_daemon_ring(void)
     CT_TEST_POINT("daemon.rung");
     quiet_end(quiet);
     return true;
+}
+
+/* Without a system call, the daemon looks by itself within a second. */
+bool ct_daemon_ring(void)
+{
+    if (!ct_system_begin())
+        return true;
+    const bool rung = ring(ct_control);
+    ct_system_end();
+    return rung;
 }

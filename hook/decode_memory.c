@@ -172,9 +172,9 @@ static void array_got(const struct ct_frame *frame, struct ct_decoded *decoded, 
     const uint64_t array = handed_out(frame, 0);
     const struct extent element = { .width = 1, .format = extent->format, .channels = extent->channels };
     ct_decode_allocated(decoded, CT_ALLOC_ARRAY, array, extent_bytes(extent));
-    if (array && ct_process_lock()) {
+    if (array && ct_table_lock()) {
         ct_table_set(&element_bytes, array, (uint32_t)extent_bytes(&element));
-        ct_process_unlock();
+        ct_table_unlock();
     }
 }
 
@@ -228,9 +228,9 @@ void ct_decode_array_create_mipmapped(const struct ct_frame *frame, struct ct_de
 
 void ct_decode_array_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    if (succeeded(frame) && ct_array_element_bytes(ct_argument(frame, 0)) && ct_process_lock()) {
+    if (succeeded(frame) && ct_array_element_bytes(ct_argument(frame, 0)) && ct_table_lock()) {
         ct_table_set(&element_bytes, ct_argument(frame, 0), 0);
-        ct_process_unlock();
+        ct_table_unlock();
     }
     ct_decode_freed(frame, decoded, CT_ALLOC_ARRAY, ct_argument(frame, 0), 0);
 }

@@ -34,7 +34,7 @@ enum { SERIAL_MAX = 0xffffff };
 static struct ct_table by_stream;
 static struct ct_table by_event;
 
-/* ---- numbers of nodes; the process lock is held ---- */
+/* ---- numbers of nodes; the table lock is held ---- */
 
 static struct nodes *nodes_at(uint32_t index)
 {
@@ -107,64 +107,64 @@ static void add_all(uint32_t index, uint32_t other)
 
 void ct_graphs_create(uint64_t graph)
 {
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return;
     assign(graph, acquire());
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_graphs_copy(uint64_t handle, uint64_t original)
 {
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return;
     const uint32_t copy = acquire();
     add_all(copy, ct_table_get(&by_handle, original));
     assign(handle, copy);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_graphs_destroy(uint64_t handle)
 {
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return;
     assign(handle, 0);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_graphs_add(uint64_t graph, uint64_t node, enum ct_node_kind kind, uint64_t child)
 {
-    if (kind >= CT_NODE_KINDS || !ct_process_lock())
+    if (kind >= CT_NODE_KINDS || !ct_table_lock())
         return;
     const uint32_t index = index_of(graph);
     change(index, kind, 1);
     if (child)
         add_all(index, ct_table_get(&by_handle, child));
     ct_table_set(&by_node, node, index << 4 | ((uint32_t)kind + 1));
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_graphs_node_is(uint64_t node, enum ct_node_kind kind)
 {
-    if (kind >= CT_NODE_KINDS || ct_table_get(&by_node, node) || !ct_process_lock())
+    if (kind >= CT_NODE_KINDS || ct_table_get(&by_node, node) || !ct_table_lock())
         return;
     ct_table_set(&by_node, node, (uint32_t)kind + 1);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_graphs_remove(uint64_t node)
 {
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return;
     const uint32_t value = ct_table_get(&by_node, node);
     if (value >> 4)
         change(value >> 4, (value & 15) - 1, -1);
     ct_table_set(&by_node, node, 0);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
 {
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return;
     const uint32_t index = ct_table_get(&by_handle, exec);
     /* Handles lie below 2^48: 2^16 uses have pairs of their own, which is more than live at a time. */
@@ -177,7 +177,7 @@ void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
     } else if (!enabled && !was_off && kind && ct_table_set(&disabled, pair, kind)) {
         change(index, kind - 1, -1);
     }
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 struct ct_graph_nodes ct_graphs_nodes(uint64_t handle)
@@ -206,7 +206,7 @@ static struct capture *capture_of(uint32_t value)
 
 void ct_capture_begin(uint64_t stream, uint64_t graph)
 {
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return;
     uint32_t place = 0;
     while (place < CAPTURES_MAX && captures[place].nodes)
@@ -221,7 +221,7 @@ void ct_capture_begin(uint64_t stream, uint64_t graph)
         ct_table_set(&by_stream, key, last_serial << 8 | place);
         atomic_fetch_add_explicit(&ct_captures, 1, memory_order_relaxed);
     }
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 static void forget_stream(uint64_t key, uint32_t value, void *table)
@@ -232,7 +232,7 @@ static void forget_stream(uint64_t key, uint32_t value, void *table)
 
 void ct_capture_end(uint64_t stream, uint64_t graph)
 {
-    if (!ct_capturing() || !ct_process_lock())
+    if (!ct_capturing() || !ct_table_lock())
         return;
     const uint64_t key = key_of(stream);
     struct capture *capture = capture_of(ct_table_get(&by_stream, key));
@@ -247,19 +247,19 @@ void ct_capture_end(uint64_t stream, uint64_t graph)
         else
             release(nodes);
     }
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_capture_graph(uint64_t stream, uint64_t graph)
 {
-    if (!ct_capturing() || !graph || !ct_process_lock())
+    if (!ct_capturing() || !graph || !ct_table_lock())
         return;
     struct capture *capture = capture_of(ct_table_get(&by_stream, key_of(stream)));
     if (capture && ct_table_get(&by_handle, graph) != capture->nodes) {
         nodes_at(capture->nodes)->owners++;
         assign(graph, capture->nodes);
     }
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 bool ct_capture_active(uint64_t stream)
@@ -269,29 +269,29 @@ bool ct_capture_active(uint64_t stream)
 
 void ct_capture_add(uint64_t stream, enum ct_node_kind kind, uint32_t count)
 {
-    if (!ct_capturing() || !ct_process_lock())
+    if (!ct_capturing() || !ct_table_lock())
         return;
     const struct capture *capture = capture_of(ct_table_get(&by_stream, key_of(stream)));
     if (capture)
         change(capture->nodes, kind, (int32_t)count);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_capture_record(uint64_t stream, uint64_t event)
 {
-    if (!ct_capturing() || !ct_process_lock())
+    if (!ct_capturing() || !ct_table_lock())
         return;
     const uint32_t value = ct_table_get(&by_stream, key_of(stream));
     ct_table_set(&by_event, event, capture_of(value) ? value : 0);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_capture_wait(uint64_t stream, uint64_t event)
 {
-    if (!ct_capturing() || !ct_process_lock())
+    if (!ct_capturing() || !ct_table_lock())
         return;
     const uint32_t value = ct_table_get(&by_event, event);
     if (capture_of(value) && !capture_of(ct_table_get(&by_stream, key_of(stream))))
         ct_table_set(&by_stream, key_of(stream), value);
-    ct_process_unlock();
+    ct_table_unlock();
 }

@@ -286,11 +286,19 @@ uint16_t ct_process_define(uint32_t row);
 void ct_process_detach(void);
 /* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
 bool ct_process_may_allocate(void);
-/* A lock that a thread cannot deadlock itself on: false when the caller holds it already (a handler of a
- * fault in its own thread). All other signals and cancellation wait while it is held; errno is afterwards as
- * it was. */
+/* The lock of what makes the segment (lock.h). */
 bool ct_process_lock(void);
 void ct_process_unlock(void);
+/* Whose the memory is that the calling thread works in: the child of a fork that ran no handlers has its
+ * parent's state in it, the child of vfork() its parent's memory itself. */
+enum ct_memory { CT_MEMORY_OWN, CT_MEMORY_BORROWED, CT_MEMORY_INHERITED };
+enum ct_memory ct_process_memory(void);
+/* Whether the thread has called vfork(), and may be its child; whether that has put a filter on. */
+extern __thread uint32_t ct_vforked;
+enum { CT_VFORK_CALLED = 1, CT_VFORK_FILTERED = 2 };
+/* The last of these, asked of the kernel: between ct_system_begin() and end. It takes and changes nothing of
+ * the process's, which would stay behind in its parent. */
+bool ct_process_is_borrower(void);
 
 /* ---- program.c ---- */
 

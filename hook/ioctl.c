@@ -10,8 +10,11 @@
  * the number until the collector translates it.
  *
  * For tests without a GPU, $CUDATRACE_DEVICES names another directory than /dev. */
+#include "file_status.h"
 #include "ioctl_layout.h"
 #include "quiet.h"
+#include "symbol.h"
+#include "system.h"
 #include "table.h"
 
 #include <fcntl.h>
@@ -70,10 +73,10 @@ static bool is_control(uint64_t device, uint64_t control)
 
 /* The numbers may change, when a module is loaded anew or the nodes are made by nvidia-modprobe after the
  * first look: a device that is not the known one is compared with what the file says now. */
-static bool is_driver(int fd, bool uvm)
+static bool is_driver_file(int fd, bool uvm)
 {
     struct stat status;
-    if (syscall(SYS_fstat, fd, &status) != 0 || !S_ISCHR(status.st_mode))
+    if (ct_file_status(fd, &status) != 0 || !S_ISCHR(status.st_mode))
         return false;
     const uint64_t device = status.st_rdev;
     if (uvm) {
@@ -88,6 +91,23 @@ static bool is_driver(int fd, bool uvm)
     const uint64_t now = device_number("nvidiactl");
     atomic_store_explicit(&control_device, now, memory_order_relaxed);
     return is_control(device, now);
+}
+
+/* What the low descriptors were last, for when the kernel may not be asked: 1 for the driver's, by bit. */
+enum { KNOWN_FILES = 4096 };
+static _Atomic uint8_t known[KNOWN_FILES];
+
+static bool is_driver(int fd, bool uvm)
+{
+    const uint8_t bit = uvm ? 2 : 1;
+    _Atomic uint8_t *bits = fd >= 0 && fd < KNOWN_FILES ? &known[fd] : NULL;
+    if (!ct_system_begin())
+        return bits && atomic_load_explicit(bits, memory_order_relaxed) & bit;
+    const bool driver = is_driver_file(fd, uvm);
+    ct_system_end();
+    if (bits && driver != !!(atomic_load_explicit(bits, memory_order_relaxed) & bit))
+        atomic_store_explicit(bits, driver ? bit : 0, memory_order_relaxed);
+    return driver;
 }
 
 /* ---- which row ---- */
@@ -135,10 +155,10 @@ static uint32_t row_of(const struct ct_ioctl *ioctl)
     row = ct_functions_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, name, decode_ioctl);
     if (row == CT_ROWS_ALL)
         return row_for_others(uvm);
-    if (ct_process_lock()) {
+    if (ct_table_lock()) {
         if (!ct_table_get(&rows_by_code, key) && ct_table_set(&rows_by_code, key, row))
             atomic_fetch_add_explicit(&rows_used, 1, memory_order_relaxed);
-        ct_process_unlock();
+        ct_table_unlock();
     }
     return row;
 }
@@ -155,7 +175,7 @@ static int call_next(int fd, unsigned long request, void *argument)
 
 __attribute__((constructor)) static void find_next(void)
 {
-    atomic_store_explicit(&next_ioctl, (ioctl_function *)(uintptr_t)ct_next_symbol("ioctl"),
+    atomic_store_explicit(&next_ioctl, (ioctl_function *)(uintptr_t)ct_symbol_of_library("ioctl"),
                           memory_order_relaxed);
     row_for_others(false);
     row_for_others(true);

@@ -5,6 +5,8 @@
  * pointers are not trusted: a wrong one gives EFAULT without the hook, and must with it. */
 #include "ioctl_layout.h"
 
+#include "system.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -42,8 +44,12 @@ static const struct layout {
 static bool word_readable(uint64_t address)
 {
     const long nonsense = -1, set_bytes = 8;
-    return syscall(SYS_rt_sigprocmask, nonsense, address & ~UINT64_C(7), NULL, set_bytes) != 0 &&
-           errno == EINVAL;
+    if (!ct_system_begin())
+        return false;
+    const bool readable =
+        syscall(SYS_rt_sigprocmask, nonsense, address & ~UINT64_C(7), NULL, set_bytes) != 0 && errno == EINVAL;
+    ct_system_end();
+    return readable;
 }
 
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes)

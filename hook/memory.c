@@ -17,7 +17,7 @@ static uint64_t key_of(uint64_t address, unsigned level)
     return UINT64_C(1) << 63 | address >> shifts[level] << 2 | level;
 }
 
-/* Adds `by` to every block of a range, the largest that fit. The process lock is held. */
+/* Adds `by` to every block of a range, the largest that fit. The table lock is held. */
 static void change(uint64_t address, uint64_t blocks, int32_t by)
 {
     uint64_t at = address >> SMALLEST << SMALLEST;
@@ -46,22 +46,22 @@ static void forget(uint64_t address)
 
 void ct_memory_learn(uint64_t address, uint64_t bytes)
 {
-    if (address == 0 || address >= ADDRESSES_END || bytes > ADDRESSES_END - address || !ct_process_lock())
+    if (address == 0 || address >= ADDRESSES_END || bytes > ADDRESSES_END - address || !ct_table_lock())
         return;
     forget(address);
     const uint64_t last = (address + (bytes ? bytes - 1 : 0)) >> SMALLEST;
     const uint64_t blocks = last - (address >> SMALLEST) + 1;
     if (blocks <= UINT32_MAX && ct_table_set(&ranges, address, (uint32_t)blocks))
         change(address, blocks, 1);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 void ct_memory_forget(uint64_t address)
 {
-    if (!ct_table_get(&ranges, address) || !ct_process_lock())
+    if (!ct_table_get(&ranges, address) || !ct_table_lock())
         return;
     forget(address);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 bool ct_memory_is_device(uint64_t address)

@@ -10,7 +10,7 @@
  * which it goes: a function with its module or its kernel, a kernel and a module with their library. An
  * unload takes out all that goes with it, so memory is bounded by what is loaded at once.
  *
- * Readers take no lock (table.h, pool.h). Writers hold the process lock; a signal handler that finds its own
+ * Readers take no lock (table.h, pool.h). Writers hold the table lock; a signal handler that finds its own
  * thread holding it learns nothing and loses only a name. */
 #include "pool.h"
 #include "table.h"
@@ -57,7 +57,7 @@ static uint32_t forgotten; /* counts the times that all was */
  * nobody to finish them: it starts with none. */
 static bool write_begin(void)
 {
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return false;
     if (CT_UNLIKELY(atomic_load_explicit(&writing, memory_order_relaxed))) {
         ct_table_forget(&by_handle);
@@ -83,7 +83,7 @@ static void write_end(void)
     CT_TEST_POINT("names.written");
     count_change();
     atomic_store_explicit(&writing, false, memory_order_release);
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 static bool owner_enter(uint32_t number, struct entry *entry)

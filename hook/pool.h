@@ -1,5 +1,5 @@
 /* Objects by number, in memory that is never given back: a reader without a lock may find an object that has
- * become another one, but never memory that is not there. Writers hold the process lock. */
+ * become another one, but never memory that is not there. Writers hold the table lock. */
 #ifndef CT_POOL_H
 #define CT_POOL_H
 

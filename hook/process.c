@@ -7,7 +7,11 @@
 #include "descriptor.h"
 #include "file_status.h"
 #include "hook.h"
+#include "lock.h"
 #include "quiet.h"
+#include "symbol.h"
+#include "system.h"
+#include "table.h"
 #include "test_point.h"
 
 #include <errno.h>
@@ -31,9 +35,6 @@ static struct {
     uint8_t *own; /* 1 in the memory of process `pid`; wiped in that of a fork's child; NULL: cannot be had */
     /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon, or ask for shared memory, again. */
     _Atomic uint64_t next_look_ns, next_allocation_ns;
-    _Atomic int32_t lock_owner; /* tid, 0 when free */
-    uint64_t lock_signals;      /* the holder's signal mask without the lock */
-    struct quiet lock_quiet;
     uint64_t image_ns;
     /* Since when calls may be in no segment: the first look that found no daemon, or the end of the last
      * segment; 0: none are. */
@@ -52,49 +53,18 @@ static uint64_t coarse_ns(void)
     return (uint64_t)coarse.tv_sec * 1000000000 + (uint64_t)coarse.tv_nsec;
 }
 
-static int32_t gettid_now(void)
-{
-    return (int32_t)syscall(SYS_gettid);
-}
+/* Signals wait: a handler's call that finds its own thread holding it could not be given a number, and would
+ * be counted under none. */
+static struct ct_lock lock = { .signals_wait = true };
 
-/* The raw call: masks are 64 bits wide to the kernel. Cannot fail with these arguments. */
-static uint64_t set_signal_mask(uint64_t mask)
-{
-    uint64_t before = 0;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof(mask));
-    return before;
-}
-
-/* Signals wait: a handler's call that finds its own thread holding the lock could not be given a number, and
- * would be counted under none. So does cancellation. */
 bool ct_process_lock(void)
 {
-    const struct quiet quiet = quiet_begin();
-    const int32_t tid = gettid_now();
-    const uint64_t signals = set_signal_mask(UINT64_MAX);
-    int32_t owner = 0;
-    while (!atomic_compare_exchange_weak_explicit(&process.lock_owner, &owner, tid, memory_order_acquire,
-                                                  memory_order_relaxed)) {
-        if (owner == tid) {
-            set_signal_mask(signals);
-            quiet_end(quiet);
-            return false;
-        }
-        owner = 0;
-        syscall(SYS_sched_yield);
-    }
-    process.lock_signals = signals;
-    process.lock_quiet = quiet;
-    return true;
+    return ct_lock_take(&lock);
 }
 
 void ct_process_unlock(void)
 {
-    const uint64_t signals = process.lock_signals;
-    const struct quiet quiet = process.lock_quiet;
-    atomic_store_explicit(&process.lock_owner, 0, memory_order_release);
-    set_signal_mask(signals);
-    quiet_end(quiet);
+    ct_lock_give(&lock);
 }
 
 struct ct_segment *ct_process_current(void)
@@ -109,11 +79,29 @@ uint32_t ct_process_epoch(void)
 
 /* ---- forks and exits ---- */
 
-/* A process whose memory is another one's: the child of vfork(), while its parent waits. Its calls are its
- * parent's thread's. It takes and changes nothing of the process's: that would stay behind in the parent. */
-static bool is_borrower(void)
+/* Set by a thread that calls vfork() (trampoline_<cpu>.S), whose child goes on with its memory. */
+__thread uint32_t ct_vforked;
+
+bool ct_process_is_borrower(void)
 {
     return process.own && *process.own && process.pid != (int32_t)syscall(SYS_getpid);
+}
+
+/* Without a system call but in a thread that has called vfork(), where the kernel can wipe memory in a fork's
+ * child: then that of a parent or of a child that borrows it is told by what is left of it. */
+enum ct_memory ct_process_memory(void)
+{
+    if (CT_LIKELY(process.own && *process.own && !ct_vforked))
+        return CT_MEMORY_OWN;
+    if (process.own && !*process.own)
+        return CT_MEMORY_INHERITED;
+    if (!ct_system_begin())
+        return process.own ? CT_MEMORY_BORROWED : CT_MEMORY_OWN;
+    const bool own = process.pid == (int32_t)syscall(SYS_getpid);
+    ct_system_end();
+    if (own)
+        ct_vforked = 0; /* its child has gone: the parent waits for that */
+    return own ? CT_MEMORY_OWN : process.own ? CT_MEMORY_BORROWED : CT_MEMORY_INHERITED;
 }
 
 /* Everything of the parent's is let go; the child looks for a daemon at its next call. Runs in the child of
@@ -122,8 +110,10 @@ static void start_anew(void)
 {
     struct ct_segment *segment = ct_process_current();
     CT_TEST_POINT("process.child_begun");
-    if (segment)
+    if (segment && ct_system_begin()) {
         ct_thread_redirect(segment);
+        ct_system_end();
+    }
     CT_TEST_POINT("process.child_redirected");
     atomic_store(&process.segment, NULL);
     atomic_fetch_add(&process.epoch, 1);
@@ -131,11 +121,19 @@ static void start_anew(void)
     atomic_store(&process.next_allocation_ns, 0);
     ct_daemon_forget();
     ct_descriptor_forget();
-    atomic_store(&process.lock_owner, 0);
+    ct_lock_forget(&lock);
+    ct_table_lock_forget();
+    ct_system_forget();
+    ct_thread_number_forget();
+    ct_vforked = 0;
     process.hold = NULL; /* not mapped here */
     if (process.own)
         *process.own = 1;
-    process.pid = (int32_t)syscall(SYS_getpid);
+    process.pid = 0;
+    if (ct_system_begin()) {
+        process.pid = (int32_t)syscall(SYS_getpid);
+        ct_system_end();
+    }
     process.absent_ns = 0;
     CT_TEST_POINT("process.child_dormant");
     ct_functions_forget_ids();
@@ -143,14 +141,25 @@ static void start_anew(void)
     CT_TEST_POINT("process.child_ready");
 }
 
+typedef pid_t fork_function(void);
+fork_function *ct_next_vfork; /* read by the trampoline */
+fork_function *ct_find_vfork(void);
+
+/* Any thread may come first; all would write the same. */
+fork_function *ct_find_vfork(void)
+{
+    ct_next_vfork = (fork_function *)(uintptr_t)ct_symbol_of_library("vfork");
+    return ct_next_vfork;
+}
+
 static void (*next_exit)(int status);
-static pid_t (*next_fork)(void);
+static fork_function *next_fork;
 
 static void mark_exiting(void)
 {
     struct ct_segment *segment = ct_process_current();
     /* In the child of vfork() the memory is the parent's. */
-    if (!segment || process.pid != (int32_t)syscall(SYS_getpid))
+    if (!segment || ct_process_memory() != CT_MEMORY_OWN)
         return;
     CT_TEST_POINT("process.exiting");
     atomic_fetch_or(&segment->flags, CT_SEGMENT_EXITING);
@@ -180,10 +189,21 @@ __attribute__((constructor)) static void begin(void)
     process.image_ns = ct_monotonic_ns();
     process.pid = (int32_t)syscall(SYS_getpid);
     make_own();
-    next_exit = (void (*)(int))(uintptr_t)ct_next_symbol("_exit");
-    next_fork = (pid_t(*)(void))(uintptr_t)ct_next_symbol("_Fork");
+    next_exit = (void (*)(int))(uintptr_t)ct_symbol_of_library("_exit");
+    next_fork = (fork_function *)(uintptr_t)ct_symbol_of_library("_Fork");
+    ct_find_vfork();
     pthread_atfork(NULL, NULL, start_anew);
     at_quick_exit(mark_exiting); /* it ends in the C library's own _exit(), which is not ours */
+}
+
+/* By _exit(), which is how the child of vfork() ends; where that has put a filter on, it is not asked for its
+ * number. */
+static void mark_exiting_at_once(void)
+{
+    if (ct_vforked == CT_VFORK_FILTERED)
+        ct_vforked = CT_VFORK_CALLED;
+    else
+        mark_exiting();
 }
 
 /* Nothing is unmapped or freed: exit handlers and destructors that run later may still call the driver. */
@@ -197,7 +217,7 @@ __attribute__((destructor)) static void end(void)
  * library's own does. */
 __attribute__((noreturn, visibility("default"))) void _exit(int status)
 {
-    mark_exiting();
+    mark_exiting_at_once();
     if (next_exit)
         next_exit(status);
     for (;;)
@@ -219,12 +239,13 @@ __attribute__((visibility("default"))) pid_t _Fork(void)
 
 bool ct_process_may_allocate(void)
 {
-    return coarse_ns() >= atomic_load_explicit(&process.next_allocation_ns, memory_order_relaxed);
+    return ct_system_allowed() && coarse_ns() >= atomic_load_explicit(&process.next_allocation_ns, memory_order_relaxed);
 }
 
 /* Memory is not asked for again for a while; -error. */
 static int refuse(int error)
 {
+    ct_system_refused(error);
     atomic_store_explicit(&process.next_allocation_ns, coarse_ns() + REFUSAL_INTERVAL_NS,
                           memory_order_relaxed);
     return -error;
@@ -378,17 +399,10 @@ static struct ct_segment *create_segment(const struct ct_place *place, const str
     return segment;
 }
 
-/* Once a second at most, one thread looks for the daemon; the others go on without. */
-static struct ct_segment *look(void)
+static struct ct_segment *look_at(uint64_t now)
 {
-    /* The session that would be found is the default one, which may be somebody else's. */
-    if (!ct_library_ready())
-        return NULL;
-    const uint64_t now = coarse_ns();
-    if (now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed))
-        return NULL;
     begin();
-    if (is_borrower())
+    if (ct_process_is_borrower())
         return NULL;
     if (process.pid != (int32_t)syscall(SYS_getpid))
         start_anew();
@@ -438,17 +452,33 @@ static struct ct_segment *look(void)
     return segment;
 }
 
+/* Once a second at most, one thread looks for the daemon; the others go on without. A dormant process's calls
+ * come here: no system call before the second is over. */
+static struct ct_segment *look(void)
+{
+    /* The session that would be found is the default one, which may be somebody else's. */
+    if (!ct_library_ready() || !ct_system_allowed())
+        return NULL;
+    const uint64_t now = coarse_ns();
+    if (now < atomic_load_explicit(&process.next_look_ns, memory_order_relaxed) || !ct_system_begin())
+        return NULL;
+    struct ct_segment *segment = look_at(now);
+    ct_system_end();
+    return segment;
+}
+
 struct ct_segment *ct_process_segment(void)
 {
     struct ct_segment *segment = ct_process_current();
-    if (segment && process.pid == (int32_t)syscall(SYS_getpid))
-        return segment;
     if (segment) {
-        if (is_borrower())
+        const enum ct_memory memory = ct_process_memory();
+        if (memory == CT_MEMORY_OWN)
+            return segment;
+        if (memory == CT_MEMORY_BORROWED)
             return NULL;
         start_anew(); /* the child of a bare clone() */
     }
-    return look(); /* which a dormant process's calls come to: no system call before the second is over */
+    return look();
 }
 
 /* The segment's file, for a moment; -errno when it is not there or not ours. A process that has become
@@ -467,11 +497,13 @@ static int reopen(void)
 
 static int allocate_more(uint64_t offset, uint64_t bytes)
 {
+    if (!ct_system_begin())
+        return -EPERM;
     const int fd = reopen();
-    if (fd < 0)
-        return fd;
-    const int error = allocate(fd, offset, bytes);
-    close(fd);
+    const int error = fd < 0 ? fd : allocate(fd, offset, bytes);
+    if (fd >= 0)
+        close(fd);
+    ct_system_end();
     return error;
 }
 
@@ -481,14 +513,17 @@ struct ct_lane *ct_process_map_lane(uint32_t index)
     if (!segment)
         return NULL;
     const uint64_t offset = ct_segment_lane_offset(segment, index);
-    const int fd = reopen();
-    if (fd < 0)
+    if (!ct_system_begin())
         return NULL;
+    const int fd = reopen();
     void *map = MAP_FAILED;
     CT_TEST_POINT("process.lane_opened");
-    if (allocate(fd, offset, CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES) == 0)
-        map = mmap(NULL, segment->lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-    close(fd);
+    if (fd >= 0) {
+        if (allocate(fd, offset, CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES) == 0)
+            map = mmap(NULL, segment->lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+        close(fd);
+    }
+    ct_system_end();
     return map == MAP_FAILED ? NULL : map;
 }
 
@@ -555,7 +590,10 @@ void ct_process_detach(void)
     if (segment && ct_process_lock()) {
         if (atomic_compare_exchange_strong(&process.segment, &segment, NULL)) {
             process.absent_ns = ct_monotonic_ns(); /* others may still write to it, behind its last reader */
-            ct_thread_producers_abandon();
+            if (ct_system_begin()) {
+                ct_thread_producers_abandon();
+                ct_system_end();
+            }
         }
         ct_process_unlock();
     }

@@ -48,14 +48,14 @@ static bool map_pool(struct pool *pool)
 {
     if (atomic_load_explicit(&pool->memory, memory_order_acquire))
         return true;
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return false;
     uint8_t *memory = atomic_load_explicit(&pool->memory, memory_order_relaxed);
     if (!memory) {
         memory = ct_map_pages((size_t)pool->cells * pool->cell_bytes);
         atomic_store_explicit(&pool->memory, memory, memory_order_release);
     }
-    ct_process_unlock();
+    ct_table_unlock();
     return memory != NULL;
 }
 

@@ -65,7 +65,7 @@ uint32_t ct_range_domain(const char *name)
     ct_range_copy(cut, sizeof(cut), name);
     uint32_t number = ct_names_string(cut);
     uint32_t domain = find_domain(number);
-    if (domain || !ct_process_lock())
+    if (domain || !ct_table_lock())
         return domain ? domain : CT_DOMAINS_MAX - 1;
     domain = find_domain(number);
     const uint32_t count = atomic_load_explicit(&domain_count, memory_order_relaxed);
@@ -74,7 +74,7 @@ uint32_t ct_range_domain(const char *name)
         domain_names[domain] = number;
         atomic_store_explicit(&domain_count, count + 1, memory_order_release);
     }
-    ct_process_unlock();
+    ct_table_unlock();
     if (domain)
         return domain;
     number = ct_names_string("(one of more domains than cudatrace keeps)");
@@ -95,14 +95,14 @@ void ct_range_name_category(uint32_t domain, uint32_t category, const char *name
     ct_range_copy(cut, sizeof(cut), name);
     const uint32_t number = ct_names_string(cut);
     const uint64_t key = category_key(domain, category);
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return;
     const bool known = ct_table_get(&category_names, key) != 0;
     if (known || named < CATEGORIES_MAX) {
         named += !known;
         ct_table_set(&category_names, key, number);
     }
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 /* ---- records ---- */

@@ -3,6 +3,7 @@
 #include "decoders.h"
 #include "graphs.h"
 #include "quiet.h"
+#include "system.h"
 #include "test_point.h"
 
 #include <signal.h>
@@ -236,7 +237,11 @@ static bool write_or_lose(struct ct_producer *self, const struct ct_record *reco
 bool ct_record_left(uintptr_t holder, uintptr_t place)
 {
     stack_t stack;
-    return place >= holder && sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK);
+    if (place < holder || !ct_system_begin())
+        return false;
+    const bool left = sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK);
+    ct_system_end();
+    return left;
 }
 
 /* Whether the record that holds the lane will never be finished, since a signal handler left it by

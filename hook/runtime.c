@@ -286,10 +286,10 @@ static struct library *library_of_caller(uint32_t version, uint32_t function, co
         if (count_libraries(version) > 1)
             library = bound_library(version, function, caller);
         /* A signal handler that interrupted the holder of the lock asks again at its next call. */
-        if (!ct_process_lock())
+        if (!ct_table_lock())
             return library;
         ct_table_set(&callers, key, number_of(library));
-        ct_process_unlock();
+        ct_table_unlock();
     }
     /* The trampoline lets this page pass from now on. ct_enter() checks the row for itself, so nothing needs
      * to be seen in order. */

@@ -4,6 +4,8 @@
  * readers notice by `rebuilds`. */
 #include "table.h"
 
+#include "system.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -25,9 +27,12 @@ enum { SLOTS_FIRST = 256 };
 
 void *ct_map_pages(size_t bytes)
 {
+    if (!ct_system_begin())
+        return ct_system_reserve(bytes);
     const int saved_errno = errno;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     errno = saved_errno;
+    ct_system_end();
     return memory == MAP_FAILED ? NULL : memory;
 }
 

@@ -1,5 +1,5 @@
 /* A table from 64-bit keys to 32-bit values, for what the hook remembers by handle or address. Readers take
- * no lock and may be signal handlers; writers hold the process lock. */
+ * no lock and may be signal handlers; writers hold the table lock. */
 #ifndef CT_TABLE_H
 #define CT_TABLE_H
 
@@ -25,6 +25,11 @@ void ct_table_forget(struct ct_table *table);
 /* Calls `visit` for each key that has a value; `visit` may set. */
 void ct_table_each(struct ct_table *table, void (*visit)(uint64_t key, uint32_t value, void *data),
                    void *data);
+
+/* The lock of what is remembered in tables (lock.h). */
+bool ct_table_lock(void);
+void ct_table_unlock(void);
+void ct_table_lock_forget(void);
 
 /* Zeroed pages, for good; NULL when there are none. */
 void *ct_map_pages(size_t bytes);

@@ -249,7 +249,7 @@ void ct_texts_forget(void)
  * wrong, but must not be ended by us. */
 static void define(uint32_t number, struct string *string, struct ct_producer *producer)
 {
-    if (!ct_process_lock())
+    if (!ct_table_lock())
         return;
     const uint32_t slots = 1 + (string->bytes + 1 + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES;
     const struct ct_record record = {
@@ -264,7 +264,7 @@ static void define(uint32_t number, struct string *string, struct ct_producer *p
         atomic_store_explicit(&string->epoch, producer->epoch, memory_order_relaxed);
         CT_TEST_POINT("texts.defined");
     }
-    ct_process_unlock();
+    ct_table_unlock();
 }
 
 uint32_t ct_texts_number(uint32_t which, struct ct_producer *producer)

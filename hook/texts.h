@@ -1,4 +1,4 @@
-/* Texts that records name by number. The process lock is held around all of this but ct_texts_number(). */
+/* Texts that records name by number. The table lock is held around all of this but ct_texts_number(). */
 #ifndef CT_TEXTS_H
 #define CT_TEXTS_H
 

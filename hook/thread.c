@@ -1,14 +1,14 @@
 /* A thread's lane: taken at its first call, given back at its exit, then taken by the next thread. Called by
  * the slow way of a call. */
 #include "hook.h"
+#include "lock.h"
+#include "system.h"
 #include "test_point.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 struct ct_producer ct_dormant, ct_unlaned;
 __thread struct ct_producer *ct_self = &ct_dormant;
@@ -174,9 +174,12 @@ static struct ct_producer *take_new(struct ct_segment *segment)
 /* The first record of every owner: whose calls follow. False when there is no room for it. */
 static bool introduce(struct ct_producer *self)
 {
-    const uint32_t tid = (uint32_t)syscall(SYS_gettid);
+    const uint32_t tid = ct_thread_number();
     struct ct_thread_name name = { .name = "" };
-    prctl(PR_GET_NAME, name.name, 0, 0, 0);
+    if (ct_system_begin()) {
+        prctl(PR_GET_NAME, name.name, 0, 0, 0);
+        ct_system_end();
+    }
     atomic_store_explicit(&self->lane->tid, tid, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->lane->tenancy, 1, memory_order_relaxed);
     CT_TEST_POINT("thread.tenancy_counted");

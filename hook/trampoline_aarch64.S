@@ -242,6 +242,78 @@ dlsym:
         .cfi_endproc
         .size   dlsym, .-dlsym
 
+/* long syscall(long number, ...): those that may put a filter on go to ct_syscall() (sandbox.c), by
+ * SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. Every other one is a jump that touches nothing. */
+        .p2align 4
+        .globl  syscall
+        .type   syscall, %function
+syscall:
+        .cfi_startproc
+        BTI_C
+        cmp     x0, #277
+        b.eq    2f
+        cmp     x0, #167
+        b.eq    2f
+        cmp     x0, #446
+        b.eq    2f
+        adrp    x16, ct_next_syscall
+        ldr     x16, [x16, #:lo12:ct_next_syscall]
+        cbz     x16, 1f
+        br      x16
+1:      stp     x29, x30, [sp, #-80]!
+        .cfi_def_cfa_offset 80
+        .cfi_offset x29, -80
+        .cfi_offset x30, -72
+        stp     x0, x1, [sp, #16]
+        stp     x2, x3, [sp, #32]
+        stp     x4, x5, [sp, #48]
+        str     x6, [sp, #64]
+        bl      ct_find_syscall
+        mov     x16, x0
+        ldp     x0, x1, [sp, #16]
+        ldp     x2, x3, [sp, #32]
+        ldp     x4, x5, [sp, #48]
+        ldr     x6, [sp, #64]
+        ldp     x29, x30, [sp], #80
+        .cfi_def_cfa_offset 0
+        .cfi_restore x29
+        .cfi_restore x30
+        br      x16
+2:      b       ct_syscall
+        .cfi_endproc
+        .size   syscall, .-syscall
+
+/* pid_t vfork(void): the child has this thread's memory until it is done, and marks that here. A jump, since
+ * it returns twice. */
+        .p2align 4
+        .globl  vfork
+        .type   vfork, %function
+vfork:
+        .cfi_startproc
+        BTI_C
+        adrp    x16, :gottprel:ct_vforked
+        ldr     x16, [x16, #:gottprel_lo12:ct_vforked]
+        mrs     x17, tpidr_el0
+        mov     w9, #1
+        str     w9, [x17, x16]
+        adrp    x16, ct_next_vfork
+        ldr     x16, [x16, #:lo12:ct_next_vfork]
+        cbz     x16, 1f
+        br      x16
+1:      stp     x29, x30, [sp, #-16]!
+        .cfi_def_cfa_offset 16
+        .cfi_offset x29, -16
+        .cfi_offset x30, -8
+        bl      ct_find_vfork
+        mov     x16, x0
+        ldp     x29, x30, [sp], #16
+        .cfi_def_cfa_offset 0
+        .cfi_restore x29
+        .cfi_restore x30
+        br      x16
+        .cfi_endproc
+        .size   vfork, .-vfork
+
 /* Says that all code here has landing pads, when the compiler was told to give them to the rest. The linker
  * keeps it only if every object says so. */
 #ifdef __ARM_FEATURE_BTI_DEFAULT

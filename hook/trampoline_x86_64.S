@@ -357,4 +357,61 @@ dlsym:
         .cfi_endproc
         .size   dlsym, .-dlsym
 
+/* long syscall(long number, ...): those that may put a filter on go to ct_syscall() (sandbox.c), by
+ * SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. Every other one is a jump that touches nothing. */
+        .p2align 4
+        .globl  syscall
+        .type   syscall, @function
+syscall:
+        .cfi_startproc
+        cmpq    $317, %rdi
+        je      2f
+        cmpq    $157, %rdi
+        je      2f
+        cmpq    $446, %rdi
+        je      2f
+        movq    ct_next_syscall(%rip), %rax
+        testq   %rax, %rax
+        jz      1f
+        jmp     *%rax
+1:      .irp    register, %rdi, %rsi, %rdx, %rcx, %r8, %r9
+        pushq   \register
+        .cfi_adjust_cfa_offset 8
+        .endr
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        call    ct_find_syscall
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        .irp    register, %r9, %r8, %rcx, %rdx, %rsi, %rdi
+        popq    \register
+        .cfi_adjust_cfa_offset -8
+        .endr
+        jmp     *%rax
+2:      jmp     ct_syscall
+        .cfi_endproc
+        .size   syscall, .-syscall
+
+/* pid_t vfork(void): the child has this thread's memory until it is done, and marks that here. A jump, since
+ * it returns twice. */
+        .p2align 4
+        .globl  vfork
+        .type   vfork, @function
+vfork:
+        .cfi_startproc
+        movq    ct_vforked@gottpoff(%rip), %rax
+        movl    $1, %fs:(%rax)
+        movq    ct_next_vfork(%rip), %rax
+        testq   %rax, %rax
+        jz      1f
+        jmp     *%rax
+1:      subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        call    ct_find_vfork
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        jmp     *%rax
+        .cfi_endproc
+        .size   vfork, .-vfork
+
         .section .note.GNU-stack, "", @progbits

@@ -4,6 +4,7 @@
 #include "graphs.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 _Atomic int32_t ct_captures;
 static struct ct_segment *segment;
@@ -35,6 +36,10 @@ int ct_process_grow_ring(uint32_t index, uint64_t bytes)
 bool ct_process_may_allocate(void)
 {
     return true;
+}
+uint32_t ct_thread_number(void)
+{
+    return (uint32_t)gettid();
 }
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 bool ct_process_lock(void)

@@ -16,7 +16,7 @@ struct ct_row ct_rows[CT_ROWS_ALL];
 bool ct_clock_is_counter;
 
 static _Atomic int32_t lock_owner;
-bool ct_process_lock(void)
+bool ct_table_lock(void)
 {
     int32_t owner = 0;
     while (!atomic_compare_exchange_weak(&lock_owner, &owner, (int32_t)gettid())) {
@@ -27,7 +27,7 @@ bool ct_process_lock(void)
     return true;
 }
 
-void ct_process_unlock(void)
+void ct_table_unlock(void)
 {
     atomic_store(&lock_owner, 0);
 }

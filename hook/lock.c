@@ -1,0 +1,219 @@
+/* The lock of lock.h: a word that the kernel knows, too. */
+#include "lock.h"
+
+#include "hook.h"
+#include "system.h"
+#include "table.h"
+#include "test_point.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE_S = 1 };
+
+static __thread uint32_t own_number;
+static _Atomic bool no_inheritance; /* the kernel has no futexes that lend priority */
+
+/* What the C library knows of the thread, for when the kernel may not be asked: a mutex that checks for
+ * errors says who holds it. */
+static uint32_t number_by_mutex(void)
+{
+    uint32_t number = 0;
+    pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    if (pthread_mutex_lock(&mutex) == 0) {
+        number = (uint32_t)mutex.__data.__owner;
+        pthread_mutex_unlock(&mutex);
+    }
+    return number;
+}
+
+uint32_t ct_thread_number(void)
+{
+    const bool kept = ct_process_memory() == CT_MEMORY_OWN;
+    if (CT_LIKELY(own_number && kept))
+        return own_number;
+    uint32_t number;
+    if (ct_system_begin()) {
+        number = (uint32_t)syscall(SYS_gettid);
+        ct_system_end();
+    } else {
+        number = number_by_mutex();
+    }
+    if (kept)
+        own_number = number;
+    return number;
+}
+
+void ct_thread_number_forget(void)
+{
+    own_number = 0;
+}
+
+/* The raw call: masks are 64 bits wide to the kernel. Cannot fail with these arguments. */
+static uint64_t set_signal_mask(uint64_t mask)
+{
+    uint64_t before = 0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof(mask));
+    return before;
+}
+
+static long futex(struct ct_lock *lock, int operation, uint32_t value, const struct timespec *timeout)
+{
+    return syscall(SYS_futex, &lock->word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+}
+
+static bool try(struct ct_lock *lock, uint32_t number, uint32_t *found)
+{
+    *found = 0;
+    return atomic_compare_exchange_strong_explicit(&lock->word, found, number, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+/* Without inheritance: the holder wakes all. */
+static int sleep_for(struct ct_lock *lock, uint32_t found)
+{
+    const struct timespec patience = { .tv_sec = PATIENCE_S };
+    const uint32_t waited = found | FUTEX_WAITERS;
+    if (found != waited && !atomic_compare_exchange_strong(&lock->word, &found, waited))
+        return EAGAIN;
+    return futex(lock, FUTEX_WAIT, waited, &patience) == 0 ? 0 : errno;
+}
+
+/* The lock is another's: waits for it, in the kernel. */
+static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until); /* the only clock of FUTEX_LOCK_PI */
+    until.tv_sec += PATIENCE_S;
+    CT_TEST_POINT("lock.waiting");
+    for (;;) {
+        if (found == 0 && try(lock, number, &found))
+            return true;
+        int error;
+        if (atomic_load_explicit(&no_inheritance, memory_order_relaxed)) {
+            error = sleep_for(lock, found);
+            found = 0;
+        } else if (futex(lock, FUTEX_LOCK_PI, 0, &until) == 0) {
+            return true;
+        } else {
+            error = errno;
+        }
+        if (error == ENOSYS) {
+            atomic_store_explicit(&no_inheritance, true, memory_order_relaxed);
+        } else if (error == ESRCH) { /* the holder is no more */
+            found = atomic_load_explicit(&lock->word, memory_order_relaxed);
+            if (found && atomic_compare_exchange_strong(&lock->word, &found, number))
+                return true;
+        } else if (error == ETIMEDOUT) {
+            atomic_store_explicit(&lock->stuck, atomic_load(&lock->word) & FUTEX_TID_MASK,
+                                  memory_order_relaxed);
+            return false;
+        } else if (error != 0 && error != EINTR && error != EAGAIN) {
+            return false;
+        }
+    }
+}
+
+static bool take(struct ct_lock *lock, uint32_t number)
+{
+    uint32_t found;
+    if (CT_LIKELY(try(lock, number, &found)))
+        return true;
+    const uint32_t holder = found & FUTEX_TID_MASK;
+    /* A handler's jump may have left it held: then what it protects was left in the middle, too, which
+     * those who read it survive. */
+    if (holder == number)
+        return lock->place && ct_record_left(lock->place, (uintptr_t)__builtin_frame_address(0));
+    if (holder == atomic_load_explicit(&lock->stuck, memory_order_relaxed) || !ct_system_begin())
+        return false;
+    const bool taken = wait_for(lock, number, found);
+    ct_system_end();
+    return taken;
+}
+
+bool ct_lock_take(struct ct_lock *lock)
+{
+    const struct quiet quiet = quiet_begin();
+    const uint32_t number = ct_thread_number();
+    const bool masked = lock->signals_wait && ct_system_begin();
+    const uint64_t signals = masked ? set_signal_mask(UINT64_MAX) : 0;
+    if (!take(lock, number)) {
+        if (masked) {
+            set_signal_mask(signals);
+            ct_system_end();
+        }
+        quiet_end(quiet);
+        return false;
+    }
+    atomic_store_explicit(&lock->stuck, 0, memory_order_relaxed);
+    lock->masked = masked;
+    lock->signals = signals;
+    lock->quiet = quiet;
+    lock->place = (uintptr_t)__builtin_frame_address(0);
+    return true;
+}
+
+/* Somebody waits, or gave up waiting. */
+static void give_to_next(struct ct_lock *lock)
+{
+    if (!ct_system_allowed() && ct_system_alone()) {
+        atomic_store_explicit(&lock->word, 0, memory_order_release);
+        return;
+    }
+    ct_system_begin_anyway();
+    const bool inherits = !atomic_load_explicit(&no_inheritance, memory_order_relaxed);
+    if (!inherits || futex(lock, FUTEX_UNLOCK_PI, 0, NULL) != 0) {
+        atomic_store_explicit(&lock->word, 0, memory_order_release);
+        futex(lock, FUTEX_WAKE, INT32_MAX, NULL);
+    }
+    ct_system_end();
+}
+
+void ct_lock_give(struct ct_lock *lock)
+{
+    const bool masked = lock->masked;
+    const uint64_t signals = lock->signals;
+    const struct quiet quiet = lock->quiet;
+    lock->place = 0;
+    uint32_t held = atomic_load_explicit(&lock->word, memory_order_relaxed) & FUTEX_TID_MASK;
+    if (CT_UNLIKELY(!atomic_compare_exchange_strong_explicit(&lock->word, &held, 0, memory_order_release,
+                                                             memory_order_relaxed)))
+        give_to_next(lock);
+    if (masked) {
+        set_signal_mask(signals);
+        ct_system_end();
+    }
+    quiet_end(quiet);
+}
+
+void ct_lock_forget(struct ct_lock *lock)
+{
+    lock->place = 0;
+    lock->masked = false;
+    atomic_store(&lock->stuck, 0);
+    atomic_store(&lock->word, 0);
+}
+
+/* ---- that of the tables ---- */
+
+/* Signals do not wait: this lock is taken in the middle of many a call. A handler's call that is refused
+ * learns nothing, and loses a name or the size of a range. */
+static struct ct_lock tables;
+
+bool ct_table_lock(void)
+{
+    return ct_lock_take(&tables);
+}
+
+void ct_table_unlock(void)
+{
+    ct_lock_give(&tables);
+}
+
+void ct_table_lock_forget(void)
+{
+    ct_lock_forget(&tables);
+}

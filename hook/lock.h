@@ -1,0 +1,46 @@
+/* The hook's one kind of lock. Taken where nobody else wants it, it makes no system call. A thread that must
+ * wait lends its priority to the holder (FUTEX_LOCK_PI), and waits for no longer than a second: whoever does
+ * not get the lock does without what it protects, as it does where its own thread holds the lock already and
+ * was interrupted by a signal.
+ *
+ * Two instances: the process's (process.c), under which signals wait, and that of what is remembered about
+ * the program's objects (ct_table_lock()), where they do not. The second may be held when the first is taken.
+ */
+#ifndef CT_LOCK_H
+#define CT_LOCK_H
+
+#include "quiet.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+struct ct_lock {
+    _Atomic uint32_t word; /* as the kernel has it: the holder's thread number and FUTEX_WAITERS; 0 is free */
+    _Atomic uint32_t stuck; /* the word for which a thread has waited in vain: nobody waits for it again */
+    /* Signals wait while it is held: for what a handler's call must not be refused. They do not once a filter
+     * was put on (system.h). */
+    const bool signals_wait;
+    bool masked;      /* by the holder */
+    uintptr_t place;  /* of the holder on its stack */
+    uint64_t signals; /* the holder's mask without the lock */
+    struct quiet quiet;
+};
+
+/* False when the caller holds it already, or cannot have it. Cancellation waits while it is held; errno is
+ * afterwards as it was. */
+bool ct_lock_take(struct ct_lock *lock);
+void ct_lock_give(struct ct_lock *lock);
+/* In a fork's child, whose holder may have stayed behind. */
+void ct_lock_forget(struct ct_lock *lock);
+
+/* The calling thread's number: asked for once. */
+uint32_t ct_thread_number(void);
+/* In a fork's child, whose thread has another one. */
+void ct_thread_number_forget(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,155 @@
+/* What programs put filters of system calls on with: the C library's prctl() and syscall(). Before one is on,
+ * the hook is ready to do without system calls (system.h); afterwards it has a look whether it must. A filter
+ * that inline assembly puts on is not seen. */
+#include "hook.h"
+
+#include "quiet.h"
+#include "symbol.h"
+#include "system.h"
+
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SYS_landlock_restrict_self
+#define SYS_landlock_restrict_self 446
+#endif
+#ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
+#define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)
+#endif
+
+/* ---- before a filter ---- */
+
+enum { DRAIN_MS = 1000 };
+
+/* What could not be had afterwards: a number for each function that the process may call, and memory for
+ * names. */
+static void prepare(void)
+{
+    if (!ct_process_current())
+        return;
+    for (uint32_t row = 0; row < CT_NAMED_COUNT; row++) {
+        if (ct_rows[row].real)
+            ct_process_define(row);
+    }
+    ct_system_make_reserve();
+}
+
+/* Waits for the threads that are in the middle of system calls of the hook's: a filter may be for all. */
+static void drain(void)
+{
+    const struct timespec pause = { .tv_nsec = 1000000 };
+    for (int i = 0; i < DRAIN_MS && !ct_system_alone(); i++)
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+/* Silence, before a filter is on. False in the child of vfork(), whose filter is not its parent's. */
+static bool hush(void)
+{
+    const struct quiet quiet = quiet_begin();
+    bool hushed = true, first = false;
+    if (ct_system_begin()) {
+        first = hushed = !ct_process_is_borrower();
+        ct_system_end();
+        if (!hushed)
+            ct_vforked = CT_VFORK_FILTERED;
+    }
+    if (first)
+        prepare();
+    if (hushed)
+        atomic_fetch_add(&ct_system_silenced, 1);
+    if (first)
+        drain();
+    quiet_end(quiet);
+    return hushed;
+}
+
+/* ---- the ways in ---- */
+
+typedef long syscall_function(long number, ...);
+typedef int prctl_function(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+/* Read by the trampoline, which goes on to it. */
+syscall_function *ct_next_syscall;
+syscall_function *ct_find_syscall(void);
+static prctl_function *_Atomic next_prctl;
+
+long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+int ct_prctl_entry(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d) __asm__("prctl");
+
+/* Any thread may come first; all would write the same. */
+syscall_function *ct_find_syscall(void)
+{
+    ct_next_syscall = (syscall_function *)(uintptr_t)ct_symbol_of_library("syscall");
+    return ct_next_syscall;
+}
+
+static prctl_function *find_prctl(void)
+{
+    prctl_function *found = (prctl_function *)(uintptr_t)ct_symbol_of_library("prctl");
+    atomic_store_explicit(&next_prctl, found, memory_order_relaxed);
+    return found;
+}
+
+/* Calls that come before the constructors do it by themselves. */
+__attribute__((constructor)) static void find_next(void)
+{
+    ct_find_syscall();
+    find_prctl();
+}
+
+/* A filter is on unless the call failed; `listens` says that a success is a descriptor. */
+static void filtered(bool hushed, long result, bool listens, const void *program)
+{
+    const bool on = result == 0 || (listens && result > 0);
+    if (hushed && (!on || (program && ct_filter_passes(program))))
+        atomic_fetch_sub(&ct_system_silenced, 1);
+}
+
+static bool puts_filter_on(long number, uint64_t a)
+{
+    if (number == SYS_prctl)
+        return a == PR_SET_SECCOMP;
+    return number == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER);
+}
+
+/* By syscall(): none of the three calls that come here has more arguments. */
+long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
+{
+    syscall_function *next = ct_next_syscall ? ct_next_syscall : ct_find_syscall();
+    if (number == SYS_landlock_restrict_self)
+        ct_system_confined();
+    if (!puts_filter_on(number, a))
+        return next(number, a, b, c, d, e);
+    const bool hushed = hush();
+    const long result = next(number, a, b, c, d, e);
+    const bool by_prctl = number == SYS_prctl;
+    const bool strict = by_prctl ? b == SECCOMP_MODE_STRICT : a == SECCOMP_SET_MODE_STRICT;
+    filtered(hushed, result, !by_prctl && b & SECCOMP_FILTER_FLAG_NEW_LISTENER,
+             strict ? NULL : (const void *)(uintptr_t)c);
+    return result;
+}
+
+/* int prctl(int option, ...), with its arguments named, as ioctl()'s is. */
+static __attribute__((noinline)) int put_on(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+    prctl_function *next = atomic_load_explicit(&next_prctl, memory_order_relaxed);
+    if (!next)
+        next = find_prctl();
+    if (option != PR_SET_SECCOMP)
+        return next(option, a, b, c, d);
+    const bool hushed = hush();
+    const int result = next(option, a, b, c, d);
+    filtered(hushed, result, false, a == SECCOMP_MODE_STRICT ? NULL : (const void *)(uintptr_t)b);
+    return result;
+}
+
+__attribute__((visibility("default"))) int ct_prctl_entry(int option, uint64_t a, uint64_t b, uint64_t c,
+                                                          uint64_t d)
+{
+    prctl_function *next = atomic_load_explicit(&next_prctl, memory_order_relaxed);
+    if (CT_UNLIKELY(option == PR_SET_SECCOMP || !next))
+        return put_on(option, a, b, c, d);
+    return next(option, a, b, c, d);
+}

@@ -1,0 +1,298 @@
+/* Symbols of loaded objects, read as the dynamic linker reads them: from their dynamic sections, by the hash
+ * tables that are there (gABI, chapter 5; the GNU hash table is described by its users alone). No lock but
+ * the loader's own, in dl_iterate_phdr(); no memory, no system call. */
+#include "symbol.h"
+
+#include "hook.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+extern const char __ehdr_start[]; /* where the hook itself is loaded; the linker defines it */
+
+/* ---- objects ---- */
+
+/* Some dynamic entries hold addresses, others distances from the object's start: glibc relocates those that
+ * it uses itself, musl none. */
+static const void *dynamic_address(uintptr_t base, uint64_t value)
+{
+    return (const void *)(uintptr_t)(value < base ? base + value : value);
+}
+
+static bool read_object(const struct dl_phdr_info *info, struct ct_object *object)
+{
+    *object = (struct ct_object){ .base = info->dlpi_addr, .path = info->dlpi_name ? info->dlpi_name : "" };
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            object->dynamic = (const void *)(uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    }
+    uint64_t soname = 0;
+    for (const ElfW(Dyn) *entry = object->dynamic; entry && entry->d_tag != DT_NULL; entry++) {
+        const void *address = dynamic_address(object->base, entry->d_un.d_ptr);
+        if (entry->d_tag == DT_STRTAB)
+            object->strings = address;
+        else if (entry->d_tag == DT_SYMTAB)
+            object->symbols = address;
+        else if (entry->d_tag == DT_GNU_HASH)
+            object->gnu_hash = address;
+        else if (entry->d_tag == DT_HASH)
+            object->hash = address;
+        else if (entry->d_tag == DT_VERSYM)
+            object->versions = address;
+        else if (entry->d_tag == DT_VERDEF)
+            object->definitions = address;
+        else if (entry->d_tag == DT_VERDEFNUM)
+            object->definition_count = entry->d_un.d_val;
+        else if (entry->d_tag == DT_SONAME)
+            soname = entry->d_un.d_val;
+    }
+    if (soname && object->strings)
+        object->soname = (const char *)object->strings + soname;
+    return object->strings && object->symbols;
+}
+
+/* How many objects were loaded when the hook was: a preloaded one comes with the program. */
+static _Atomic uint64_t loaded_at_start;
+
+struct walk {
+    bool (*visit)(const struct ct_object *object, void *data);
+    void *data;
+    uint64_t seen;
+};
+
+static int visit_object(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+    (void)bytes;
+    struct walk *walk = data;
+    struct ct_object object;
+    const uint64_t start = atomic_load_explicit(&loaded_at_start, memory_order_relaxed);
+    walk->seen++;
+    if (!read_object(info, &object))
+        return 0;
+    object.at_start = start == 0 || walk->seen <= start;
+    return walk->visit(&object, walk->data);
+}
+
+bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data)
+{
+    struct walk walk = { visit, data, 0 };
+    return dl_iterate_phdr(visit_object, &walk) != 0;
+}
+
+static int count_object(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+    (void)info, (void)bytes;
+    ++*(uint64_t *)data;
+    return 0;
+}
+
+__attribute__((constructor)) static void count_start(void)
+{
+    uint64_t count = 0;
+    dl_iterate_phdr(count_object, &count);
+    atomic_store_explicit(&loaded_at_start, count, memory_order_relaxed);
+}
+
+struct wanted {
+    const char *name, *version;
+    const void *address;
+    struct ct_object object, before; /* what was found; the one that begins highest below `address` */
+    void *symbol;
+    bool behind; /* the hook has been passed */
+};
+
+static bool is_named(const struct ct_object *object, void *data)
+{
+    struct wanted *wanted = data;
+    const char *slash = strrchr(object->path, '/');
+    if (strcmp(slash ? slash + 1 : object->path, wanted->name) != 0 &&
+        (!object->soname || strcmp(object->soname, wanted->name) != 0))
+        return false;
+    wanted->object = *object;
+    return true;
+}
+
+bool ct_symbol_object(const char *soname, struct ct_object *object)
+{
+    struct wanted wanted = { .name = soname };
+    if (!ct_symbol_each(is_named, &wanted))
+        return false;
+    *object = wanted.object;
+    return true;
+}
+
+static bool begins_below(const struct ct_object *object, void *data)
+{
+    struct wanted *wanted = data;
+    if (object->base <= (uintptr_t)wanted->address && object->base >= wanted->object.base)
+        wanted->object = *object;
+    return false;
+}
+
+bool ct_symbol_object_at(const void *address, struct ct_object *object)
+{
+    struct wanted wanted = { .address = address };
+    ct_symbol_each(begins_below, &wanted);
+    *object = wanted.object;
+    return wanted.object.dynamic != NULL;
+}
+
+/* ---- one object's symbols ---- */
+
+enum { VERSION_HIDDEN = 0x8000, VERSION_BASE = 1 };
+
+/* Whether a symbol's version has that name. */
+static bool version_is(const struct ct_object *object, uint16_t index, const char *version)
+{
+    const char *at = object->definitions;
+    for (uint64_t i = 0; at && i < object->definition_count; i++) {
+        const ElfW(Verdef) *definition = (const ElfW(Verdef) *)(const void *)at;
+        const ElfW(Verdaux) *name = (const ElfW(Verdaux) *)(const void *)(at + definition->vd_aux);
+        if (definition->vd_ndx == index)
+            return strcmp((const char *)object->strings + name->vda_name, version) == 0;
+        at += definition->vd_next;
+    }
+    return false;
+}
+
+static bool matches(const struct ct_object *object, uint32_t index, const char *name, const char *version)
+{
+    const ElfW(Sym) *symbol = (const ElfW(Sym) *)object->symbols + index;
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0 || (type != STT_FUNC && type != STT_NOTYPE) ||
+        ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ||
+        strcmp((const char *)object->strings + symbol->st_name, name) != 0)
+        return false;
+    const uint16_t of = object->versions ? object->versions[index] : VERSION_BASE;
+    const uint16_t number = of & (VERSION_HIDDEN - 1);
+    if (number <= VERSION_BASE)
+        return true;
+    return version ? version_is(object, number, version) : !(of & VERSION_HIDDEN);
+}
+
+static uint32_t find_by_gnu_hash(const struct ct_object *object, const char *name, const char *version)
+{
+    uint32_t hash = 5381;
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++)
+        hash = hash * 33 + *c;
+    const uint32_t *table = object->gnu_hash;
+    const uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3];
+    const uint64_t *bloom = (const uint64_t *)(const void *)(table + 4);
+    const uint32_t *bucket = (const uint32_t *)(const void *)(bloom + words), *chain = bucket + buckets;
+    const uint64_t bits = UINT64_C(1) << hash % 64 | UINT64_C(1) << (hash >> shift) % 64;
+    if (buckets == 0 || words == 0 || (bloom[hash / 64 % words] & bits) != bits)
+        return 0;
+    uint32_t index = bucket[hash % buckets];
+    if (index < first)
+        return 0;
+    for (;; index++) {
+        const uint32_t found = chain[index - first];
+        if ((found | 1) == (hash | 1) && matches(object, index, name, version))
+            return index;
+        if (found & 1)
+            return 0;
+    }
+}
+
+static uint32_t find_by_hash(const struct ct_object *object, const char *name, const char *version)
+{
+    uint32_t hash = 0;
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
+        hash = (hash << 4) + *c;
+        hash = (hash ^ (hash & 0xf0000000) >> 24) & 0x0fffffff;
+    }
+    const uint32_t *table = object->hash, *chain = table + 2 + table[0];
+    uint32_t index = table[0] ? table[2 + hash % table[0]] : 0;
+    while (index && !matches(object, index, name, version))
+        index = chain[index];
+    return index;
+}
+
+void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version)
+{
+    uint32_t index = 0;
+    if (object->gnu_hash)
+        index = find_by_gnu_hash(object, name, version);
+    else if (object->hash)
+        index = find_by_hash(object, name, version);
+    if (index == 0)
+        return NULL;
+    const ElfW(Sym) *symbol = (const ElfW(Sym) *)object->symbols + index;
+    return (void *)(object->base + symbol->st_value);
+}
+
+/* ---- several ---- */
+
+static bool defines_behind(const struct ct_object *object, void *data)
+{
+    struct wanted *wanted = data;
+    if (!wanted->behind) {
+        wanted->behind = object->base == (uintptr_t)__ehdr_start;
+        return false;
+    }
+    wanted->symbol = ct_symbol_in(object, wanted->name, wanted->version);
+    if (wanted->symbol)
+        wanted->object = *object;
+    return wanted->symbol != NULL;
+}
+
+void *ct_symbol_next(const char *name, const char *version, struct ct_object *object)
+{
+    struct wanted wanted = { .name = name, .version = version };
+    if (!ct_symbol_each(defines_behind, &wanted))
+        return NULL;
+    if (object)
+        *object = wanted.object;
+    return wanted.symbol;
+}
+
+static bool defines_beside(const struct ct_object *object, void *data)
+{
+    struct wanted *wanted = data;
+    if (object->base != (uintptr_t)__ehdr_start)
+        wanted->symbol = ct_symbol_in(object, wanted->name, NULL);
+    return wanted->symbol != NULL;
+}
+
+void *ct_symbol_of_library(const char *name)
+{
+    void *symbol = ct_symbol_next(name, NULL, NULL);
+    struct wanted wanted = { .name = name };
+    if (!symbol)
+        ct_symbol_each(defines_beside, &wanted);
+    return symbol ? symbol : wanted.symbol;
+}
+
+void ct_scope_collect(const struct ct_object *object, struct ct_scope *scope)
+{
+    struct ct_object *const all = scope->objects;
+    scope->count = 1;
+    all[0] = *object;
+    for (uint32_t i = 0; i < scope->count; i++) {
+        for (const ElfW(Dyn) *entry = all[i].dynamic; entry->d_tag != DT_NULL; entry++) {
+            struct ct_object *needed = &all[scope->count];
+            if (entry->d_tag != DT_NEEDED || scope->count == CT_SCOPE_MAX ||
+                !ct_symbol_object((const char *)all[i].strings + entry->d_un.d_val, needed))
+                continue;
+            uint32_t known = 0;
+            while (all[known].dynamic != needed->dynamic)
+                known++;
+            scope->count += known == scope->count;
+        }
+    }
+}
+
+void *ct_scope_find(const struct ct_scope *scope, const char *name, const char *version,
+                    struct ct_object *object)
+{
+    for (uint32_t i = 0; i < scope->count; i++) {
+        void *symbol = ct_symbol_in(&scope->objects[i], name, version);
+        if (symbol) {
+            if (object)
+                *object = scope->objects[i];
+            return symbol;
+        }
+    }
+    return NULL;
+}

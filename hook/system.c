@@ -1,0 +1,86 @@
+/* When the hook may make system calls (system.h). */
+#include "system.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+_Atomic uint32_t ct_system_silenced;
+static _Atomic bool confined; /* by Landlock */
+
+/* Threads between begin and end, each as often as it is. */
+static _Atomic uint32_t busy;
+static __thread uint32_t own_busy;
+
+void ct_system_begin_anyway(void)
+{
+    own_busy++;
+    /* Sequentially consistent, as the store of silence and the look at this are: one of the two sees the
+     * other. */
+    atomic_fetch_add(&busy, 1);
+}
+
+bool ct_system_begin(void)
+{
+    if (!ct_system_allowed())
+        return false;
+    ct_system_begin_anyway();
+    if (atomic_load(&ct_system_silenced) == 0)
+        return true;
+    ct_system_end();
+    return false;
+}
+
+void ct_system_end(void)
+{
+    atomic_fetch_sub(&busy, 1);
+    own_busy--;
+}
+
+bool ct_system_alone(void)
+{
+    return atomic_load(&busy) <= own_busy;
+}
+
+void ct_system_refused(int error)
+{
+    if ((error == EACCES || error == EPERM) && atomic_load_explicit(&confined, memory_order_relaxed))
+        atomic_fetch_add(&ct_system_silenced, 1);
+}
+
+void ct_system_confined(void)
+{
+    atomic_store_explicit(&confined, true, memory_order_relaxed);
+}
+
+void ct_system_forget(void)
+{
+    atomic_store(&busy, own_busy);
+}
+
+/* ---- memory ---- */
+
+enum { RESERVE_BYTES = 4 << 20 };
+static uint8_t *_Atomic reserve;
+static _Atomic uint64_t reserve_used;
+
+void *ct_system_reserve(uint64_t bytes)
+{
+    uint8_t *memory = atomic_load_explicit(&reserve, memory_order_acquire);
+    bytes = (bytes + 4095) & ~UINT64_C(4095);
+    if (!memory || bytes > RESERVE_BYTES)
+        return NULL;
+    const uint64_t at = atomic_fetch_add_explicit(&reserve_used, bytes, memory_order_relaxed);
+    return at <= RESERVE_BYTES - bytes ? memory + at : NULL;
+}
+
+void ct_system_make_reserve(void)
+{
+    if (atomic_load(&reserve) || !ct_system_begin())
+        return;
+    void *memory =
+        mmap(NULL, RESERVE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED)
+        atomic_store_explicit(&reserve, memory, memory_order_release);
+    ct_system_end();
+}

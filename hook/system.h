@@ -1,0 +1,56 @@
+/* System calls of the hook's own, and the filters that forbid them.
+ *
+ * A filter (seccomp) may come at any moment and kill at the first call that it does not expect. So what the
+ * hook does besides the program's own calls stands between ct_system_begin() and ct_system_end(); system.def
+ * lists the calls that are made there. The C library's prctl() and syscall() pass by here, and a filter that
+ * refuses one of them silences the hook before it is on: from then on ct_system_begin() says no, and what
+ * would have needed a system call is left, and counted where it can be.
+ *
+ * A filter that a process had before it ran the program is not seen. Such filters must let the program start,
+ * and are wide. */
+#ifndef CT_SYSTEM_H
+#define CT_SYSTEM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* Filters that are on, or about to be: 0 while system calls may be made. */
+extern _Atomic uint32_t ct_system_silenced;
+
+/* Whether system calls may be made. It may end at any moment, but not between begin and end. */
+static inline bool ct_system_allowed(void)
+{
+    return atomic_load_explicit(&ct_system_silenced, memory_order_relaxed) == 0;
+}
+
+/* False when none may be made; then there is nothing to end. They nest. */
+bool ct_system_begin(void);
+void ct_system_end(void);
+/* For what must be ended once it was begun, whoever says no: waking those who wait inside of begin and end.
+ */
+void ct_system_begin_anyway(void);
+/* Whether no other thread is between the two. */
+bool ct_system_alone(void);
+/* A call was refused (an errno). Where the program has confined itself (Landlock), no other is tried. */
+void ct_system_refused(int error);
+/* In a fork's child, which has one thread. */
+void ct_system_forget(void);
+
+/* Landlock is on. */
+void ct_system_confined(void);
+
+/* Zeroed pages from a reserve, for when none may be asked for; NULL when it is used up. */
+void *ct_system_reserve(uint64_t bytes);
+/* Makes that reserve: addresses, and no memory yet. */
+void ct_system_make_reserve(void);
+
+/* filter.c, for sandbox.c: whether the filter lets pass every row of system.def. `program` is a struct
+ * sock_fprog. */
+bool ct_filter_passes(const void *program);
+
+#pragma GCC visibility pop
+
+#endif

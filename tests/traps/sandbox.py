@@ -1,0 +1,28 @@
+"""After a filter of system calls is on, the hook makes none that the program would not have made: nothing is killed, and what
+comes out is what comes out untraced, without a daemon and with one. What cannot be recorded any more is counted.
+
+    sandbox.py WAY [long]     see sandbox.c
+"""
+import sys
+
+from trap_test import LINKED, Session, check, compiled, equal, skip
+
+way, rest = sys.argv[1], sys.argv[2:]
+
+with Session() as s:
+    program = compiled(s, "sandbox.c", *LINKED, "-pthread", "-ldl")
+    untraced = s.run(program, way, preload=False, status=None)
+    if untraced.returncode in (4, 77):
+        skip(f"{way}: the kernel refuses")
+    equal(untraced.returncode, 7, untraced.stdout)
+    for what in ("dormant", "recorded"):
+        if what == "recorded":
+            s.start_daemon()
+        traced = s.run(program, way, *(rest if what == "dormant" else []), status=None)
+        equal((traced.returncode, traced.stdout, traced.stderr), (7, untraced.stdout, untraced.stderr), f"{way}, {what}")
+    s.flush()
+    lost = s.value("SELECT sum(lost) FROM totals")
+    s.check_identity(lost=lost)
+    equal(s.rows("SELECT state FROM processes ORDER BY process_id LIMIT 1"), [("exited",)], "its end")
+    if way in ("mild", "failed", "vforked", "inline"):
+        equal(lost, 0, "lost where nothing was forbidden, or nothing was new")
