@@ -2,6 +2,7 @@
 #include "cudatrace.h"
 
 #include "program.h"
+#include "run_command.h"
 #include "selection.h"
 #include "series.h"
 #include "session_names.h"
@@ -13,8 +14,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,6 +64,16 @@ struct run_options {
 
 enum { SAID_BYTES = 8192 };
 
+/* Signals that our caller ignores or blocks are no wish about a daemon. */
+static void start_with_defaults(void)
+{
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* Starts a daemon and waits until it serves; what it says goes to `said`. */
 static int start_daemon(const struct run_options *options, char said[SAID_BYTES])
 {
@@ -74,6 +83,9 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
     if (!ct_place_daemon(path))
         return ct_fail(EXIT_FAILURE,
                        "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
+    /* Where SIGCHLD is ignored nothing is to be known of children. */
+    struct sigaction on_child;
+    sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0)
         return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
@@ -93,6 +105,7 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
             }
         }
         dup2(ends[1], STDERR_FILENO);
+        start_with_defaults();
         execv(path, (char *const *)(uintptr_t)argv);
         fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", path, strerror(errno));
         _exit(EXIT_FAILURE);
@@ -106,10 +119,12 @@ static int start_daemon(const struct run_options *options, char said[SAID_BYTES]
         n += got > 0 ? (size_t)got : 0;
     said[n] = '\0';
     close(ends[0]);
-    int status;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    int status = 0;
+    pid_t ended;
+    while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
         ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+    sigaction(SIGCHLD, &on_child, NULL);
+    return ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
 enum { STOPPED = -2 };
@@ -167,27 +182,6 @@ static int hold_daemon(const struct run_options *options, char *database, size_t
 
 /* ---- the command ---- */
 
-static volatile sig_atomic_t child_pid;
-
-static void forward(int number)
-{
-    if (child_pid > 0)
-        kill((pid_t)child_pid, number);
-}
-
-/* Signals for the command go to the command; those that the terminal sends to both are the command's to act
- * on. */
-static void pass_signals(void)
-{
-    static const int forwarded[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
-    struct sigaction action = { .sa_handler = forward, .sa_flags = SA_RESTART };
-    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
-        sigaction(forwarded[i], &action, NULL);
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGQUIT, &action, NULL);
-}
-
 static bool pass_on(const char *variable, const char *value)
 {
     return !value || setenv(variable, value, 1) == 0;
@@ -236,29 +230,26 @@ static bool may_preload(const char *command)
     return program != CT_PROGRAM_MUSL;
 }
 
-static pid_t start_command(char **argv, const sigset_t *mask, const struct run_options *options,
-                           bool with_hook)
+/* What the command's process needs to know, and the one that keeps the daemon for it. */
+struct traced {
+    const struct run_options *options;
+    bool with_hook;
+    int daemon;
+};
+
+static bool prepare(const void *data)
 {
-    const pid_t child = fork();
-    if (child != 0)
-        return child;
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    if (with_hook && preload(options) != EXIT_SUCCESS)
-        _exit(EXIT_FAILURE);
-    execvp(argv[0], argv);
-    const int error = errno;
-    fprintf(stderr, "cudatrace: run: %s: %s\n", argv[0], strerror(error));
-    _exit(error == ENOENT ? 127 : 126);
+    const struct traced *traced = data;
+    return !traced->with_hook || preload(traced->options) == EXIT_SUCCESS;
 }
 
-/* Dies as the command died, so that the shell sees what it would have seen. */
-static int die_of(int number)
+/* `run` was killed, and the command with it: what that has recorded is stored all the same. */
+static void on_orphaned(const void *data)
 {
-    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-    prctl(PR_SET_DUMPABLE, 0);
-    signal(number, SIG_DFL);
-    raise(number);
-    return 128 + number;
+    const struct traced *traced = data;
+    char answer[4800];
+    if (ct_client_ask(traced->daemon, "flush", answer, sizeof(answer)) != CT_ANSWER_NONE)
+        ct_client_ask(traced->daemon, "release", answer, sizeof(answer));
 }
 
 /* Calls that the daemon has stored since it started, -1 when it does not say. Asked of the one that is held:
@@ -373,18 +364,14 @@ int ct_run(int argc, char **argv)
     const bool with_hook = may_preload(argv[first]);
     const long long before_calls = stored_calls(daemon);
     const int64_t began_ns = now_ns();
-    sigset_t all, before;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before); /* until the child is known and the handlers are there */
-    const pid_t child = start_command(argv + first, &before, &options, with_hook);
-    if (child < 0)
-        return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
-    child_pid = child;
-    pass_signals();
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    const struct traced traced = { .options = &options, .with_hook = with_hook, .daemon = daemon };
+    const struct ct_command_plan plan = {
+        .argv = argv + first, .prepare = prepare, .on_orphaned = on_orphaned, .data = &traced
+    };
     int wait_status = 0;
-    while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
-        ;
+    if (!ct_command_run(&plan, &wait_status))
+        return EXIT_FAILURE;
+    ct_command_release();
 
     char answer[4800];
     const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, sizeof(answer));
@@ -406,7 +393,7 @@ int ct_run(int argc, char **argv)
     if (flushed != CT_ANSWER_NONE)
         ct_client_ask(daemon, "release", answer, sizeof(answer));
     close(daemon);
-    if (WIFSIGNALED(wait_status))
-        return die_of(WTERMSIG(wait_status));
-    return WEXITSTATUS(wait_status);
+    if (WIFSIGNALED(wait_status) && WCOREDUMP(wait_status) && isatty(STDERR_FILENO))
+        ct_fail(0, "run: %s: %s (core dumped)", argv[first], strsignal(WTERMSIG(wait_status)));
+    return ct_command_end_as(wait_status);
 }

@@ -1,0 +1,286 @@
+"""`cudatrace run COMMAND` is to who starts it what `env COMMAND` is, case by case: what the command inherits, which signals
+reach it and how often, when it stops and goes on, how it ends. env is the truth in each case."""
+import ctypes
+import os
+import pathlib
+import pty
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from cudatrace_test import CUDATRACE, DEADLINE_S, Session, check, equal, wait_for
+
+LISTENER = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+print("ready", os.getpid(), flush=True)
+while True:
+    got = signal.sigwaitinfo(signal.valid_signals())
+    print(got.si_signo, "value" if got.si_code == -1 else "plain", flush=True)
+    if got.si_signo == signal.SIGTERM:
+        break
+"""
+# It answers SIGUSR1: what came before that has been dealt with.
+ANSWERER = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+print("ready", os.getpid(), flush=True)
+while signal.sigwait({signal.SIGUSR1}):
+    print("here", flush=True)
+"""
+SLEEPER = ("sh", "-c", "echo ready $$; exec sleep 1000")
+# What `run` is documented to change.
+OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "NVTX_INJECTION64_PATH", "ASAN_OPTIONS", "_")
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Run:
+    """One way to run it: by env, or by cudatrace run."""
+
+    def __init__(self, session, traced):
+        self.session, self.traced = session, traced
+        self.prefix = [str(CUDATRACE), "run", "--db", str(session.db), "--"] if traced else ["env"]
+
+    def start(self, *command, group=True, prepare=None, **options):
+        def before():
+            if group:
+                os.setpgid(0, 0)
+            if prepare:
+                prepare()
+
+        return subprocess.Popen([*self.prefix, *map(str, command)], preexec_fn=before, env=self.session.env(preload=False),
+                                **{"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, **options})
+
+    def output(self, *command, **options):
+        """(status, standard output)"""
+        child = self.start(*command, **options)
+        out = child.communicate(timeout=DEADLINE_S)[0]
+        return child.returncode, out
+
+    def listen(self, *command, **options):
+        """A command that says `ready PID`; (child, PID)"""
+        child = self.start(*command, **options)
+        said = child.stdout.readline().split()
+        equal(said[:1], [b"ready"], "what the command said first")
+        return child, int(said[1])
+
+    def lines(self, child, count):
+        return [child.stdout.readline().decode().strip() for _ in range(count)]
+
+
+def change(child):
+    """The next change of the child's state that its parent is told of."""
+    _, status = os.waitpid(child.pid, os.WUNTRACED | os.WCONTINUED)
+    if os.WIFSTOPPED(status):
+        return "stopped", os.WSTOPSIG(status)
+    if os.WIFCONTINUED(status):
+        return "continued"
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return "ended", child.returncode
+
+
+def state(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def send_value(pid, number):
+    class Value(ctypes.Union):
+        _fields_ = [("number", ctypes.c_int), ("pointer", ctypes.c_void_p)]
+
+    libc.sigqueue(pid, number, Value(number=7))
+
+
+# ---- what the command inherits ----
+
+def inherited(run):
+    folder = run.session.dir
+
+    def odd():
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGUSR2, signal.SIGTTOU, signal.SIGRTMIN + 3):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGALRM, signal.SIGTERM, signal.SIGTSTP, signal.SIGRTMAX})
+        os.umask(0o137)
+        os.nice(3)
+        os.chdir("/usr")
+        resource.setrlimit(resource.RLIMIT_CORE, (4096, 8192))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))
+
+    def closed(*numbers):
+        return lambda: [os.close(number) for number in numbers]
+
+    for prepare in (None, odd):
+        yield run.output("grep", "-E", "^Sig(Ign|Blk|Cgt)", "/proc/self/status", prepare=prepare)
+        yield run.output("sh", "-c", "umask; nice; pwd; ulimit -a; ls /proc/$$/fd", prepare=prepare)
+        yield run.output("sh", "-c", "exit 3", prepare=prepare)
+    for numbers in ((0,), (1,), (2,), (0, 1, 2)):
+        listed = folder / "descriptors"
+        yield numbers, run.output("sh", "-c", f"ls /proc/$$/fd >{listed}", prepare=closed(*numbers)), listed.read_text()
+    _, environment = run.output("env", "-0")
+    yield sorted(line for line in environment.split(b"\0") if line.split(b"=")[0].decode() not in OURS)
+    child, pid = run.listen("sh", "-c", "echo ready $$; ps -o pgid= -o sid= -o tpgid= -p $$ >&2; cat", stdin=subprocess.PIPE)
+    yield os.getpgid(pid) == child.pid, os.getsid(pid) == os.getsid(0)
+    child.stdin.close()
+    yield change(child)
+
+
+# ---- signals ----
+
+def signals(run):
+    numbers = sorted(set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM})
+    child, pid = run.listen(sys.executable, "-c", LISTENER)
+    for number in numbers:
+        os.kill(child.pid, number)
+        yield number, run.lines(child, 1)
+    send_value(child.pid, signal.SIGRTMIN + 1)
+    yield "sigqueue", run.lines(child, 1)
+    # To the whole group: once. What comes behind says that no second one does.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT, signal.SIGRTMIN):
+        os.killpg(child.pid, number)
+        yield "group", run.lines(child, 1)
+        os.kill(child.pid, signal.SIGRTMIN + 2)
+        yield "behind", run.lines(child, 1)
+    # What was sent to all is not what the next one is taken for.
+    os.kill(child.pid, signal.SIGINT)
+    yield "alone", run.lines(child, 1)
+    os.kill(child.pid, signal.SIGTERM)
+    yield run.lines(child, 1), change(child)
+
+    # Their default actions.
+    for number in (signal.SIGINT, signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV,
+                   signal.SIGPIPE, signal.SIGRTMAX, signal.SIGKILL):
+        child, pid = run.listen(*SLEEPER, prepare=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+        command = os.pidfd_open(pid)
+        os.kill(child.pid, number)
+        yield number, change(child)
+        check(select.select([command], [], [], DEADLINE_S)[0], "the command lives on after signal", number)
+        os.close(command)
+
+    # A signal that waited when it was started, and a clock that was set.
+    def leave_pending():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    child, _ = run.listen(sys.executable, "-c", LISTENER, prepare=leave_pending)
+    yield "pending", run.lines(child, 1)
+    os.kill(child.pid, signal.SIGTERM)
+    child.communicate(timeout=DEADLINE_S)
+    yield "alarm", run.output("sleep", "1000", prepare=lambda: signal.setitimer(signal.ITIMER_REAL, 0.5))
+    yield "core", run.output("sh", "-c", "kill -ABRT $$")[0]
+
+
+# ---- stopping and going on ----
+
+def stops(run):
+    for whom in ("front", "group", "command"):
+        # Of our session, and its parent in another group: a terminal's signals stop it.
+        for number in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTTIN):
+            if whom == "front" and number == signal.SIGSTOP:
+                continue  # no program can pass that on
+            child, pid = run.listen(sys.executable, "-c", ANSWERER)
+            send = {"front": lambda n: os.kill(child.pid, n), "group": lambda n: os.killpg(child.pid, n),
+                    "command": lambda n: os.kill(pid, n)}[whom]
+            for _ in range(2):
+                send(number)
+                yield whom, number, change(child)
+                wait_for("the command to be stopped", lambda: state(pid) == "T")
+                send(signal.SIGCONT)
+                yield whom, number, change(child)
+                for _ in range(2):
+                    os.kill(child.pid, signal.SIGUSR1)
+                    yield run.lines(child, 1)
+            send(signal.SIGTERM)
+            yield change(child)
+
+
+# ---- what cannot be executed ----
+
+def failures(run):
+    folder = run.session.dir
+    for name, text, mode in (("plain", "echo hello\n", 0o755), ("orphan", "#!/nowhere/interpreter\n", 0o755),
+                             ("data", "echo hello\n", 0o644)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(mode)
+    if not (folder / "loop").is_symlink():
+        (folder / "loop").symlink_to("loop")
+    for command in ("/nowhere/program", "no-such-program", folder, folder / "plain", folder / "orphan", folder / "data",
+                    folder / "loop", folder / "plain/x", ""):
+        yield command, run.output(command)
+
+
+# ---- on a terminal ----
+
+def terminal(run):
+    """What a shell with job control makes of the keys."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.update(run.session.env(preload=False), PS1="$ ", TERM="dumb")
+        os.execvp("bash", ["bash", "--norc", "--noediting", "-i"])
+    seen = b""
+
+    def until(text):
+        nonlocal seen
+        deadline = time.monotonic() + DEADLINE_S
+        while text not in seen:
+            check(select.select([fd], [], [], max(0, deadline - time.monotonic()))[0], "waited for", text, "and saw", seen)
+            seen += os.read(fd, 4096)
+        before, _, seen = seen.partition(text)
+        return before
+
+    def say(line):
+        os.write(fd, line + b"\n")
+
+    run_it = " ".join(run.prefix).encode()
+    say(b"stty -echo; echo set-$((1 + 1))")
+    until(b"set-2\r\n$ ")
+    say(run_it + b" sh -c 'echo up-$((1 + 1)); exec sleep 1000'")
+    until(b"up-2")
+    os.write(fd, b"\x1a")
+    yield "stopped", b"Stopped" in until(b"$ ")
+    say(b"echo left-$?; jobs -l | grep -c Stopped")
+    yield "as", until(b"$ ").split()
+    say(b"fg")
+    until(b"sleep 1000'")
+    os.write(fd, b"\x1a")
+    yield "stopped again", b"Stopped" in until(b"$ ")
+    say(b"bg; jobs -l | grep -c Running; kill -INT %1; wait %1; echo was-$?")
+    yield "in the background", b"1\r\n" in until(b"was-130\r\n$ ")
+    # A program that handles the key goes on, and so does who waits for it.
+    say(run_it + b" sh -c 'trap \"echo caught-2\" INT; echo up-$((1 + 2)); while :; do sleep 0.01; done'")
+    until(b"up-3")
+    os.write(fd, b"\x03")
+    until(b"caught-2")
+    os.write(fd, b"\x1c")
+    until(b"$ ")
+    say(b"echo end-$?")
+    until(b"end-131\r\n$ ")
+    say(b"exit")
+    os.close(fd)
+    os.waitpid(pid, 0)
+
+
+def case(name, both):
+    seen = []
+    for run in both:
+        seen.append(list(name(run)))
+    by_env, by_run = seen
+    check(len(by_env) == len(by_run), name.__name__, by_env, by_run)
+    for truth, found in zip(by_env, by_run):
+        equal(found, truth, f"{name.__name__}: what run gives")
+    print(f"{name.__name__}: {len(by_env)} as by env")
+
+
+with Session() as s:
+    both = Run(s, False), Run(s, True)
+    wanted = sys.argv[1:]
+    for name in (inherited, signals, stops, failures, terminal):
+        if (name is not terminal or shutil.which("bash")) and (not wanted or name.__name__ in wanted):
+            case(name, both)
+    # What a run that was killed had recorded is stored, and its daemon leaves.
+    wait_for("the daemon to leave", lambda: not any(s.name in name for name in os.listdir("/dev/shm")))
+    s.check_identity()
+sys.exit(0)

@@ -1,0 +1,462 @@
+#include "run_command.h"
+
+#include "cudatrace.h"
+#include "proc.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What goes between this process and the keeper, a packet each. */
+enum kind {
+    /* from here */
+    SIGNALLED, /* we were sent `value`, with `info` */
+    SYNC,      /* to be answered with SYNCED */
+    GOING,     /* we heard that it goes on for the `value`-th time */
+    WOKEN,     /* we were stopped as the command was, and go on; `value`: process that saw to it */
+    /* from the keeper */
+    NOT_STARTED, /* errno `value` */
+    STOPPED,     /* the command, by signal `value` */
+    GOES_ON,     /* it goes on, for the `value`-th time */
+    ENDED,       /* with wait status `value` */
+    SYNCED,
+};
+struct packet {
+    int kind, value;
+    siginfo_t info;
+};
+
+static sigset_t inherited_mask;
+
+static void tell(int channel, enum kind kind, int value)
+{
+    const struct packet packet = { .kind = (int)kind, .value = value };
+    while (send(channel, &packet, sizeof(packet), MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+}
+
+/* False when the other side is gone. ECONNRESET says, once, that it left before it heard all; what it said
+ * comes behind that. */
+static bool hear(int channel, struct packet *packet)
+{
+    ssize_t got;
+    while ((got = recv(channel, packet, sizeof(*packet), 0)) < 0 && (errno == EINTR || errno == ECONNRESET))
+        ;
+    return got == sizeof(*packet);
+}
+
+/* ---- the keeper ---- */
+
+struct keeper {
+    const struct ct_command_plan *plan;
+    int channel, children;
+    pid_t front, command;
+    bool is_stopped; /* the command, as far as is known */
+    int goes_on;     /* how often it went on */
+    bool is_late;    /* the front has not yet said that it heard of that */
+    bool has_ended;
+};
+
+/* As the keeper's parent was left it, so does the command find it. */
+static void become_command(const struct ct_command_plan *plan, const struct sigaction *on_child)
+{
+    sigaction(SIGCHLD, on_child, NULL);
+    if (!plan->prepare(plan->data))
+        _exit(EXIT_FAILURE);
+    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+    execvp(plan->argv[0], plan->argv);
+    const int error = errno;
+    ct_fail(0, "run: %s: %s", plan->argv[0], strerror(error));
+    _exit(error == ENOENT ? 127 : 126);
+}
+
+/* Of the signals that are pending here one is taken. */
+static bool was_sent_here(int number)
+{
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, number);
+    return sigtimedwait(&wanted, NULL, &(struct timespec){ 0 }) == number;
+}
+
+static void pass_on(const struct keeper *keeper, int number, siginfo_t *info)
+{
+    /* Ours tell of our own children, too, and which of them was taken is not known. */
+    if (number != SIGCHLD && was_sent_here(number))
+        return;
+    /* With the value that sigqueue() gave it; other kinds are the kernel's alone to make. */
+    if (info->si_code != SI_QUEUE || syscall(SYS_rt_sigqueueinfo, keeper->command, number, info) != 0)
+        kill(keeper->command, number);
+}
+
+static void look_at_command(struct keeper *keeper)
+{
+    int status;
+    while (!keeper->has_ended && waitpid(keeper->command, &status, WNOHANG | WUNTRACED | WCONTINUED) > 0) {
+        keeper->is_stopped = WIFSTOPPED(status);
+        keeper->is_late = WIFCONTINUED(status);
+        keeper->has_ended = WIFEXITED(status) || WIFSIGNALED(status);
+        if (WIFSTOPPED(status))
+            tell(keeper->channel, STOPPED, WSTOPSIG(status));
+        else if (WIFCONTINUED(status))
+            tell(keeper->channel, GOES_ON, ++keeper->goes_on);
+        else
+            tell(keeper->channel, ENDED, status);
+    }
+}
+
+/* What a terminal stops all of a group with. */
+static const int group_stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
+enum { GROUP_STOPS = sizeof(group_stops) / sizeof(group_stops[0]) };
+
+/* Whoever stopped since the command did does not hear that it goes on. Where all were told to stop again, so
+ * was the command, which may not have come to it. */
+static void wake_front(const struct keeper *keeper)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    for (int i = 0; i < GROUP_STOPS; i++) {
+        if (sigismember(&pending, group_stops[i]))
+            return;
+    }
+    if (keeper->is_late && ct_proc_is_stopped(keeper->front))
+        kill(keeper->front, SIGCONT);
+}
+
+/* The front goes on, told so from here, or by others: alone, or with all of the group. */
+static void continue_as_front(struct keeper *keeper, bool by_others)
+{
+    was_sent_here(SIGCONT);
+    look_at_command(keeper);
+    if (by_others && keeper->is_stopped)
+        kill(keeper->command, SIGCONT);
+}
+
+/* False when the front is gone. */
+static bool listen_to_front(struct keeper *keeper)
+{
+    struct packet packet;
+    if (!hear(keeper->channel, &packet))
+        return false;
+    switch (packet.kind) {
+    case SIGNALLED:
+        pass_on(keeper, packet.value, &packet.info);
+        break;
+    case SYNC:
+        look_at_command(keeper);
+        tell(keeper->channel, SYNCED, 0);
+        break;
+    case GOING:
+        keeper->is_late &= packet.value != keeper->goes_on;
+        break;
+    case WOKEN:
+        continue_as_front(keeper, packet.value != (int)getpid());
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+/* The one to whom the command's end was to be told has been killed: as what was sent to the command, that
+ * kills it. */
+static void end_orphan(const struct keeper *keeper)
+{
+    int status;
+    kill(keeper->command, SIGKILL);
+    while (waitpid(keeper->command, &status, 0) < 0 && errno == EINTR)
+        ;
+    keeper->plan->on_orphaned(keeper->plan->data);
+}
+
+static void keep(struct keeper *keeper)
+{
+    enum { AGAIN_MS = 20 };
+    struct signalfd_siginfo seen;
+    struct pollfd files[] = { { .fd = keeper->channel, .events = POLLIN },
+                              { .fd = keeper->children, .events = POLLIN } };
+    while (!keeper->has_ended) {
+        const bool in_time = poll(files, 2, keeper->is_late ? AGAIN_MS : -1) != 0;
+        if (files[0].revents && !listen_to_front(keeper)) {
+            end_orphan(keeper);
+            return;
+        }
+        while (read(keeper->children, &seen, sizeof(seen)) > 0)
+            ;
+        look_at_command(keeper);
+        if (!in_time)
+            wake_front(keeper);
+    }
+}
+
+static void become_keeper(const struct ct_command_plan *plan, int channel, pid_t front)
+{
+    struct sigaction on_child;
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
+    struct keeper keeper = { .plan = plan,
+                             .channel = channel,
+                             .children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK),
+                             .front = front };
+    keeper.command = keeper.children < 0 ? -1 : fork();
+    if (keeper.command == 0)
+        become_command(plan, &on_child);
+    if (keeper.command < 0)
+        tell(channel, NOT_STARTED, errno);
+    else
+        keep(&keeper);
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- this process ---- */
+
+struct front {
+    int channel, signals;
+    pid_t keeper;
+};
+
+/* Children that are not the keeper come to us where we are the first process of a container. */
+static void reap(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+}
+
+static void pass_signals(const struct front *front)
+{
+    struct signalfd_siginfo seen;
+    while (read(front->signals, &seen, sizeof(seen)) == sizeof(seen)) {
+        const int number = (int)seen.ssi_signo;
+        const pid_t sender = (pid_t)seen.ssi_pid;
+        if (number == SIGCHLD && seen.ssi_code > 0) {
+            reap();
+            continue;
+        }
+        if (number == SIGCONT && sender == front->keeper)
+            continue;
+        if (number == SIGPIPE && sender == getpid())
+            continue; /* of what we have written ourselves */
+        struct packet packet = { .kind = SIGNALLED, .value = number };
+        packet.info.si_signo = number;
+        packet.info.si_code = seen.ssi_code;
+        packet.info.si_pid = sender;
+        packet.info.si_uid = seen.ssi_uid;
+        packet.info.si_value.sival_ptr = (void *)(uintptr_t)seen.ssi_ptr;
+        while (send(front->channel, &packet, sizeof(packet), MSG_NOSIGNAL) < 0 && errno == EINTR)
+            ;
+    }
+}
+
+static sigjmp_buf woken;
+static volatile pid_t woken_by;
+
+/* All is blocked in it, and stays so. */
+static void on_woken(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)context;
+    woken_by = info->si_pid;
+    siglongjmp(woken, 1);
+}
+
+/* Stops as the command did, until somebody has us go on. Between that and the next stop nothing may come: a
+ * signal that stops either finds SIGCONT still pending, which goes then, and we stop again as the command is,
+ * or is blocked. A group that no shell looks after cannot be stopped by a terminal's signals: then this goes
+ * on at once. */
+static void stop_as(int number)
+{
+    struct sigaction before, before_woken, goes_on = { .sa_sigaction = on_woken, .sa_flags = SA_SIGINFO };
+    sigset_t open;
+    woken_by = 0;
+    sigemptyset(&open);
+    sigaddset(&open, SIGCONT);
+    if (number != SIGSTOP)
+        sigaddset(&open, number);
+    sigfillset(&goes_on.sa_mask);
+    sigaction(number, &(struct sigaction){ .sa_handler = SIG_DFL }, &before);
+    sigaction(SIGCONT, &goes_on, &before_woken);
+    if (sigsetjmp(woken, 0) == 0) {
+        if (number != SIGSTOP)
+            raise(number);
+        sigprocmask(SIG_UNBLOCK, &open, NULL);
+        if (number == SIGSTOP)
+            raise(number);
+        sigprocmask(SIG_BLOCK, &open, NULL);
+    }
+    sigaction(SIGCONT, &before_woken, NULL);
+    sigaction(number, &before, NULL);
+}
+
+enum heard { NOTHING, END, LOST };
+
+static enum heard listen_to_keeper(const struct front *front, int *wait_status)
+{
+    struct packet packet;
+    if (!hear(front->channel, &packet))
+        return LOST;
+    switch (packet.kind) {
+    case STOPPED: {
+        /* A signal that stops takes one to go on away where it is pending, and the other way round: the
+         * keeper compares what it has before that happens. */
+        const int number = packet.value;
+        pass_signals(front);
+        tell(front->channel, SYNC, 0);
+        do {
+            if (!hear(front->channel, &packet))
+                return LOST;
+            if (packet.kind == ENDED) {
+                *wait_status = packet.value;
+                return END;
+            }
+            if (packet.kind == GOES_ON) {
+                tell(front->channel, GOING, packet.value);
+                return NOTHING;
+            }
+        } while (packet.kind != SYNCED);
+        stop_as(number);
+        tell(front->channel, WOKEN, woken_by);
+        return NOTHING;
+    }
+    case GOES_ON:
+        tell(front->channel, GOING, packet.value);
+        return NOTHING;
+    case ENDED:
+        *wait_status = packet.value;
+        return END;
+    case NOT_STARTED:
+        errno = packet.value;
+        return LOST;
+    default:
+        return NOTHING;
+    }
+}
+
+/* Until the command has ended; false when that is not known. */
+static bool stand_for(const struct front *front, int *wait_status)
+{
+    struct pollfd files[] = { { .fd = front->signals, .events = POLLIN },
+                              { .fd = front->channel, .events = POLLIN } };
+    for (;;) {
+        errno = 0;
+        poll(files, 2, -1);
+        if (files[0].revents)
+            pass_signals(front);
+        if (!files[1].revents)
+            continue;
+        errno = 0;
+        const enum heard heard = listen_to_keeper(front, wait_status);
+        if (heard == END)
+            return true;
+        if (heard == LOST) {
+            if (errno)
+                ct_fail(0, "run: cannot fork: %s", strerror(errno));
+            else
+                ct_fail(
+                    0,
+                    "run: process %d, which waited for the command, was killed: how that ends is not known",
+                    (int)front->keeper);
+            return false;
+        }
+    }
+}
+
+bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
+{
+    const pid_t self = getpid();
+    sigset_t all;
+    int ends[2] = { -1, -1 };
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &inherited_mask);
+    struct front front = { .signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK) };
+    if (front.signals < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0 ||
+        (front.keeper = fork()) < 0) {
+        ct_fail(0, "run: cannot start a process: %s", strerror(errno));
+        return false;
+    }
+    if (front.keeper == 0) {
+        close(ends[0]);
+        close(front.signals);
+        become_keeper(plan, ends[1], self);
+    }
+    close(ends[1]);
+    front.channel = ends[0];
+    const bool known = stand_for(&front, wait_status);
+    /* What came with the command's end was for the command. */
+    struct signalfd_siginfo seen;
+    while (read(front.signals, &seen, sizeof(seen)) > 0)
+        ;
+    close(front.channel);
+    close(front.signals);
+    return known;
+}
+
+/* ---- the end ---- */
+
+static volatile sig_atomic_t wanted_end;
+
+static void on_end_wanted(int number)
+{
+    enum { PATIENCE_S = 2 };
+    wanted_end = number;
+    alarm(PATIENCE_S);
+}
+
+static void on_patience_over(int number)
+{
+    (void)number;
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, wanted_end);
+    signal(wanted_end, SIG_DFL);
+    raise(wanted_end);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+}
+
+void ct_command_release(void)
+{
+    static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    sigset_t open;
+    sigemptyset(&open);
+    for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {
+        struct sigaction before;
+        if (sigaction(ending[i], NULL, &before) != 0 || before.sa_handler == SIG_IGN ||
+            sigismember(&inherited_mask, ending[i]))
+            continue;
+        sigaction(ending[i], &(struct sigaction){ .sa_handler = on_end_wanted, .sa_flags = SA_RESTART },
+                  NULL);
+        sigaddset(&open, ending[i]);
+    }
+    sigaction(SIGALRM, &(struct sigaction){ .sa_handler = on_patience_over, .sa_flags = SA_RESTART }, NULL);
+    alarm(0);
+    sigaddset(&open, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &open, NULL);
+}
+
+/* One core is enough: the command's. */
+int ct_command_end_as(int wait_status)
+{
+    if (!WIFSIGNALED(wait_status))
+        return WEXITSTATUS(wait_status);
+    const int number = WTERMSIG(wait_status);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+    prctl(PR_SET_DUMPABLE, 0);
+    signal(number, SIG_DFL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    return 128 + number;
+}

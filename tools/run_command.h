@@ -1,0 +1,32 @@
+/* A command that is run as if it stood in our place: who sends us a signal reaches it, who waits for us
+ * learns what became of it. Called by run.c.
+ *
+ * Three processes: this one, which those who started us know; the keeper, its child; and the command, the
+ * keeper's. The keeper waits for the command, and tells us to stop, to go on and to end as it does. It also
+ * tells whom a signal was sent to: all are blocked in it and stay pending, so that one which it has as well
+ * was sent to all of the group (by the terminal, by kill(-group)), and the command has it already. What we
+ * alone were sent is passed on. */
+#ifndef CT_RUN_COMMAND_H
+#define CT_RUN_COMMAND_H
+
+#include <stdbool.h>
+
+struct ct_command_plan {
+    char **argv;
+    /* Called in the command's process before it is executed; it leaves with 1 where that is false. */
+    bool (*prepare)(const void *data);
+    /* Called in the keeper, when this process was killed and the command then with it. */
+    void (*on_orphaned)(const void *data);
+    const void *data;
+};
+
+/* Runs it to its end; its status is as waitpid() has it. Signals stay blocked. False after reporting that it
+ * could not be started, or was lost sight of. */
+bool ct_command_run(const struct ct_command_plan *plan, int *wait_status);
+/* What is left to be done may take long: from here on SIGINT, SIGTERM, SIGHUP or SIGQUIT ends this process,
+ * two seconds later. */
+void ct_command_release(void);
+/* Leaves as the command did: returns its exit status, or dies of its signal. */
+int ct_command_end_as(int wait_status);
+
+#endif
