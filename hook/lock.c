@@ -17,8 +17,8 @@ enum { PATIENCE_S = 1 };
 static __thread uint32_t own_number;
 static _Atomic bool no_inheritance; /* the kernel has no futexes that lend priority */
 
-/* What the C library knows of the thread, for when the kernel may not be asked: a mutex that checks for
- * errors says who holds it. */
+/* What the C library knows of the thread, for when the kernel may not be asked: glibc's mutex that checks for
+ * errors says who holds it; musl's says 0 there. */
 static uint32_t number_by_mutex(void)
 {
     uint32_t number = 0;
@@ -140,7 +140,7 @@ bool ct_lock_take(struct ct_lock *lock)
     const uint32_t number = ct_thread_number();
     const bool masked = lock->signals_wait && ct_system_begin();
     const uint64_t signals = masked ? set_signal_mask(UINT64_MAX) : 0;
-    if (!take(lock, number)) {
+    if (number == 0 || !take(lock, number)) {
         if (masked) {
             set_signal_mask(signals);
             ct_system_end();

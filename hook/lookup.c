@@ -2,6 +2,9 @@
  * trampoline's file; cuGetProcAddress comes here as the decoder of its own row. */
 #include "hook.h"
 
+#include "symbol.h"
+#include "system.h"
+
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +13,6 @@ typedef void *dlsym_function(void *handle, const char *name);
 
 /* Written once, by whichever thread comes first; all would write the same. */
 dlsym_function *ct_real_dlsym;
-static void *libcuda;
 
 dlsym_function *ct_dlsym_find(void);
 struct ct_dlsym_result {
@@ -19,13 +21,17 @@ struct ct_dlsym_result {
 };
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name);
 
-/* dlvsym, because dlsym would find us. The first version exists in every glibc of its architecture, so that
- * the look-up does not fail and leaves no dlerror(). */
+/* dlvsym, because dlsym would find us, and because dl_iterate_phdr() may be another library's that is not ready
+ * yet. The first version exists in every glibc of its architecture, so that the look-up does not fail and
+ * leaves no dlerror(). musl has no dlvsym. */
+#pragma weak dlvsym
 dlsym_function *ct_dlsym_find(void)
 {
     static const char *const versions[] = { CT_GLIBC_BASE, "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.0" };
-    for (size_t i = 0; !ct_real_dlsym && i < CT_ARRAY_LENGTH(versions); i++)
+    for (size_t i = 0; dlvsym && !ct_real_dlsym && i < CT_ARRAY_LENGTH(versions); i++)
         ct_real_dlsym = (dlsym_function *)(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    if (!ct_real_dlsym)
+        ct_real_dlsym = (dlsym_function *)(uintptr_t)ct_symbol_of_library("dlsym");
     return ct_real_dlsym;
 }
 
@@ -48,13 +54,36 @@ bool ct_library_ready(void)
     return atomic_load_explicit(&constructed, memory_order_relaxed) || environ;
 }
 
-/* dlopen() runs the constructors that have not run yet. Were the C library's among them, it would take the
- * environment from itself, where there is none yet, and the program would never see its own (glibc 2.36). */
+/* libcuda and what it needs, from the moment on at which it was found; the claim is 1 while it is written. */
+static struct ct_scope libcuda;
+static _Atomic bool libcuda_claimed, libcuda_known;
+
+bool ct_symbol_pin(const struct ct_object *object)
+{
+    if (object->at_start || !ct_system_begin())
+        return true;
+    const bool pinned = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+    ct_system_end();
+    return pinned;
+}
+
+/* Not before the constructors: the environment is not there yet, and dlopen() runs those that have not run
+ * yet. Were the C library's among them, it would take the environment from itself, where there is none, and
+ * the program would never see its own (glibc 2.36). */
 void *ct_driver_symbol(const char *name)
 {
-    if (!libcuda && ct_library_ready())
-        libcuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    return libcuda ? ct_library_symbol(libcuda, name) : NULL;
+    if (CT_LIKELY(atomic_load_explicit(&libcuda_known, memory_order_acquire)))
+        return ct_scope_find(&libcuda, name, NULL, NULL);
+    struct ct_object object;
+    if (!ct_library_ready() || !ct_symbol_object("libcuda.so.1", &object) || !ct_symbol_pin(&object))
+        return NULL;
+    struct ct_scope found;
+    ct_scope_collect(&object, &found);
+    if (!atomic_exchange(&libcuda_claimed, true)) {
+        libcuda = found;
+        atomic_store_explicit(&libcuda_known, true, memory_order_release);
+    }
+    return ct_scope_find(&found, name, NULL, NULL);
 }
 
 void *ct_next_symbol(const char *name)
@@ -94,8 +123,10 @@ struct ct_dlsym_result ct_dlsym(void *handle, const char *name)
 
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
         void *stub = ct_functions_stub(of_driver);
-        if (stub)
+        if (stub) {
+            ct_library_symbol(RTLD_DEFAULT, "dlsym"); /* a success, which ends a pending dlerror() */
             return (struct ct_dlsym_result){ stub, 0 };
+        }
         /* The real dlsym would find our stub of a function that is not the driver's here, or not there at
          * all. */
         return ct_functions_known(name) ? (struct ct_dlsym_result){ ct_next_symbol(name), 0 }

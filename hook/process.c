@@ -181,6 +181,20 @@ static void make_own(void)
 #endif
 }
 
+/* What pthread_atfork() and at_quick_exit() of glibc come to, and who has them: a program of another C library
+ * (musl) loads the hook as well, which does nothing there. */
+extern void *__dso_handle __attribute__((visibility("hidden")));
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
+    __attribute__((weak));
+extern int __cxa_at_quick_exit(void (*function)(void *), void *object) __attribute__((weak));
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+static void mark_exiting_quickly(void *unused)
+{
+    (void)unused;
+    mark_exiting();
+}
+
 /* Also called by hand when a call comes before the constructors. */
 __attribute__((constructor)) static void begin(void)
 {
@@ -192,8 +206,12 @@ __attribute__((constructor)) static void begin(void)
     next_exit = (void (*)(int))(uintptr_t)ct_symbol_of_library("_exit");
     next_fork = (fork_function *)(uintptr_t)ct_symbol_of_library("_Fork");
     ct_find_vfork();
-    pthread_atfork(NULL, NULL, start_anew);
-    at_quick_exit(mark_exiting); /* it ends in the C library's own _exit(), which is not ours */
+    if (__register_atfork)
+        __register_atfork(NULL, NULL, start_anew, __dso_handle);
+    if (__cxa_at_quick_exit) /* it ends in the C library's own _exit(), which is not ours */
+        __cxa_at_quick_exit(mark_exiting_quickly, __dso_handle);
+    if (!gnu_get_libc_version)
+        ct_system_silence();
 }
 
 /* By _exit(), which is how the child of vfork() ends; where that has put a filter on, it is not asked for its

@@ -12,13 +12,15 @@
  * Whatever dlsym found has an address, and a stub is given for the first library's alone; that stub's other
  * entry, in ct_stubs, does not look at the caller. */
 #include "decoders.h"
+#include "symbol.h"
 #include "table.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#pragma weak dlvsym
 
 /* In the order of the stubs, see trampoline_x86_64.S and hook.map. */
 static const char *const versions[CT_RUNTIME_VERSIONS] = {
@@ -35,7 +37,7 @@ static const char *const names[CT_RUNTIME_FUNCTIONS] = {
 
 /* A libcudart. Once listed it is constant, and it stays loaded: its handle is kept. */
 struct library {
-    const void *base; /* where it is loaded */
+    uintptr_t base; /* where it is loaded */
     uint32_t version;
     uint32_t reserved;
     void *real[CT_RUNTIME_FUNCTIONS];
@@ -58,80 +60,42 @@ enum { PAGE_SHIFT = 12 };
 struct census {
     const char *version;
     uint32_t count;
-    bool path_has_soname;
-    char path[1024]; /* of the library whose soname is the version, else of the one that was loaded first */
+    bool has_soname;
+    struct ct_object object; /* whose soname is the version, else the one that was loaded first */
 };
 
 /* By version: the objects that the process had loaded at the latest census, and in the lower eight bits what
  * that counted. */
 static _Atomic uint64_t counted[CT_RUNTIME_VERSIONS];
 
-extern const char __ehdr_start[]; /* where the hook itself is loaded; the linker defines it */
-
-/* Some dynamic entries hold addresses, others distances from the object's start: glibc relocates those that
- * it uses itself. */
-static const void *dynamic_address(const struct dl_phdr_info *object, uint64_t value)
-{
-    return (const void *)(uintptr_t)(value < object->dlpi_addr ? object->dlpi_addr + value : value);
-}
-
 /* Whether the object is a libcudart of that version: by what it defines, or, where it defines no versions, by
  * its soname. */
-static bool defines(const struct dl_phdr_info *object, const char *version, bool *has_soname)
+static bool defines(const struct ct_object *object, const char *version, bool *has_soname)
 {
-    const ElfW(Dyn) *entry = NULL;
-    for (uint32_t i = 0; i < object->dlpi_phnum; i++) {
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            entry = (const ElfW(Dyn) *)(uintptr_t)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    }
-    uint64_t strings_at = 0, soname = 0, definitions_at = 0, definitions = 0;
-    for (; entry && entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB)
-            strings_at = entry->d_un.d_ptr;
-        else if (entry->d_tag == DT_SONAME)
-            soname = entry->d_un.d_val;
-        else if (entry->d_tag == DT_VERDEF)
-            definitions_at = entry->d_un.d_ptr;
-        else if (entry->d_tag == DT_VERDEFNUM)
-            definitions = entry->d_un.d_val;
-    }
-    if (!strings_at || !soname)
+    if (!object->soname)
         return false;
-    const char *strings = dynamic_address(object, strings_at);
-    *has_soname = strcmp(strings + soname, version) == 0;
-    if (!definitions_at)
-        return *has_soname;
-    const char *at = dynamic_address(object, definitions_at);
-    for (uint64_t i = 0; i < definitions; i++) {
-        const ElfW(Verdef) *definition = (const ElfW(Verdef) *)(const void *)at;
-        const ElfW(Verdaux) *name = (const ElfW(Verdaux) *)(const void *)(at + definition->vd_aux);
-        if (!(definition->vd_flags & VER_FLG_BASE) && strcmp(strings + name->vda_name, version) == 0)
-            return true;
-        at += definition->vd_next;
-    }
-    return false;
+    *has_soname = strcmp(object->soname, version) == 0;
+    return object->definitions ? ct_symbol_defines_version(object, version) : *has_soname;
 }
 
-static int visit_object(struct dl_phdr_info *object, size_t bytes, void *data)
+static bool visit_object(const struct ct_object *object, void *data)
 {
-    (void)bytes;
     struct census *census = data;
     bool has_soname = false;
-    if (object->dlpi_addr == (uintptr_t)__ehdr_start || !defines(object, census->version, &has_soname))
-        return 0;
+    if (object->is_hook || !defines(object, census->version, &has_soname))
+        return false;
     census->count++;
-    const size_t length = strlen(object->dlpi_name);
-    if (length < sizeof(census->path) && (census->count == 1 || (has_soname && !census->path_has_soname))) {
-        memcpy(census->path, object->dlpi_name, length + 1);
-        census->path_has_soname = has_soname;
+    if (census->count == 1 || (has_soname && !census->has_soname)) {
+        census->object = *object;
+        census->has_soname = has_soname;
     }
-    return 0;
+    return false;
 }
 
 static void take_census(uint32_t version, struct census *census)
 {
     *census = (struct census){ .version = versions[version] };
-    dl_iterate_phdr(visit_object, census);
+    ct_symbol_each(visit_object, census);
 }
 
 static int visit_first(struct dl_phdr_info *object, size_t bytes, void *data)
@@ -158,7 +122,7 @@ static uint32_t count_libraries(uint32_t version)
 
 /* ---- libraries ---- */
 
-static struct library *find_library(uint32_t version, const void *base)
+static struct library *find_library(uint32_t version, uintptr_t base)
 {
     const uint32_t count = atomic_load_explicit(&library_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
@@ -169,27 +133,19 @@ static struct library *find_library(uint32_t version, const void *base)
     return NULL;
 }
 
-/* Reads what the library at `path` exports. All calls of the loader are made here, before the process's lock
- * is taken: its own lock may be held by a thread that waits for ours. */
-static struct library *read_library(uint32_t version, const char *path)
+/* Reads what the library exports, and keeps it loaded. All calls of the loader are made here, before the
+ * process's lock is taken: its own lock may be held by a thread that waits for ours. */
+static struct library *read_library(uint32_t version, const struct ct_object *object)
 {
-    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    struct library *library = handle ? ct_map_pages(sizeof(*library)) : NULL;
+    struct library *library = ct_symbol_pin(object) ? ct_map_pages(sizeof(*library)) : NULL;
     if (!library)
         return NULL;
+    struct ct_scope scope;
+    ct_scope_collect(object, &scope);
     library->version = version;
-    const char *found = NULL;
-    for (uint32_t i = 0; i < CT_RUNTIME_FUNCTIONS; i++) {
-        library->real[i] = ct_library_symbol(handle, names[i]);
-        Dl_info object;
-        if (library->real[i] && !found && dladdr(library->real[i], &object)) {
-            library->base = object.dli_fbase;
-            found = names[i];
-        }
-    }
-    /* A function that this version lacks has left a dlerror(); a look-up that succeeds takes it away. */
-    if (found)
-        ct_library_symbol(handle, found);
+    library->base = object->base;
+    for (uint32_t i = 0; i < CT_RUNTIME_FUNCTIONS; i++)
+        library->real[i] = ct_scope_find(&scope, names[i], NULL, NULL);
     return library;
 }
 
@@ -217,7 +173,7 @@ static struct library *list_library(struct library *library)
     }
     ct_process_unlock();
     if (listed != library)
-        munmap(library, sizeof(*library));
+        ct_unmap_pages(library, sizeof(*library));
     return listed;
 }
 
@@ -228,7 +184,7 @@ static struct library *find_first(uint32_t version)
         return library;
     struct census census;
     take_census(version, &census);
-    struct library *read = census.path[0] ? read_library(version, census.path) : NULL;
+    struct library *read = census.count > 0 ? read_library(version, &census.object) : NULL;
     return read && list_library(read) ? atomic_load_explicit(&first[version], memory_order_acquire) : NULL;
 }
 
@@ -238,20 +194,21 @@ static struct library *find_first(uint32_t version)
 static struct library *bound_library(uint32_t version, uint32_t function, const void *caller)
 {
     struct library *fallback = find_first(version);
-    void *real = dlvsym(RTLD_NEXT, names[function], versions[version]);
-    Dl_info object;
-    if (!real && dladdr(caller, &object)) {
-        void *handle = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-        if (handle) {
-            real = dlvsym(handle, names[function], versions[version]);
-            dlclose(handle);
-        }
+    struct ct_object object;
+    /* Asked of the dynamic linker, which alone knows what was loaded for all; musl knows no versions. */
+    void *real = dlvsym ? dlvsym(RTLD_NEXT, names[function], versions[version]) : NULL;
+    if (real)
+        ct_symbol_object_at(real, &object);
+    struct ct_scope scope;
+    if (!real && ct_symbol_object_at(caller, &object)) {
+        ct_scope_collect(&object, &scope);
+        real = ct_scope_find(&scope, names[function], versions[version], &object);
     }
     struct library *library = NULL;
-    if (real && dladdr(real, &object)) {
-        library = find_library(version, object.dli_fbase);
+    if (real) {
+        library = find_library(version, object.base);
         if (!library) {
-            struct library *read = read_library(version, object.dli_fname);
+            struct library *read = read_library(version, &object);
             library = read ? list_library(read) : NULL;
         }
     }

@@ -22,7 +22,11 @@ static const void *dynamic_address(uintptr_t base, uint64_t value)
 
 static bool read_object(const struct dl_phdr_info *info, struct ct_object *object)
 {
-    *object = (struct ct_object){ .base = info->dlpi_addr, .path = info->dlpi_name ? info->dlpi_name : "" };
+    *object = (struct ct_object){
+        .base = info->dlpi_addr,
+        .path = info->dlpi_name ? info->dlpi_name : "",
+        .is_hook = info->dlpi_addr == (uintptr_t)__ehdr_start,
+    };
     for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             object->dynamic = (const void *)(uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
@@ -142,18 +146,30 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object)
 
 enum { VERSION_HIDDEN = 0x8000, VERSION_BASE = 1 };
 
-/* Whether a symbol's version has that name. */
-static bool version_is(const struct ct_object *object, uint16_t index, const char *version)
+/* The version of that name; NULL when the object defines none, or the file's own name alone. */
+static const ElfW(Verdef) *find_version(const struct ct_object *object, const char *version)
 {
     const char *at = object->definitions;
     for (uint64_t i = 0; at && i < object->definition_count; i++) {
         const ElfW(Verdef) *definition = (const ElfW(Verdef) *)(const void *)at;
         const ElfW(Verdaux) *name = (const ElfW(Verdaux) *)(const void *)(at + definition->vd_aux);
-        if (definition->vd_ndx == index)
-            return strcmp((const char *)object->strings + name->vda_name, version) == 0;
+        if (!(definition->vd_flags & VER_FLG_BASE) &&
+            strcmp((const char *)object->strings + name->vda_name, version) == 0)
+            return definition;
         at += definition->vd_next;
     }
-    return false;
+    return NULL;
+}
+
+bool ct_symbol_defines_version(const struct ct_object *object, const char *version)
+{
+    return find_version(object, version) != NULL;
+}
+
+static bool version_is(const struct ct_object *object, uint16_t index, const char *version)
+{
+    const ElfW(Verdef) *definition = find_version(object, version);
+    return definition && definition->vd_ndx == index;
 }
 
 static bool matches(const struct ct_object *object, uint32_t index, const char *name, const char *version)
@@ -228,7 +244,7 @@ static bool defines_behind(const struct ct_object *object, void *data)
 {
     struct wanted *wanted = data;
     if (!wanted->behind) {
-        wanted->behind = object->base == (uintptr_t)__ehdr_start;
+        wanted->behind = object->is_hook;
         return false;
     }
     wanted->symbol = ct_symbol_in(object, wanted->name, wanted->version);
@@ -250,7 +266,7 @@ void *ct_symbol_next(const char *name, const char *version, struct ct_object *ob
 static bool defines_beside(const struct ct_object *object, void *data)
 {
     struct wanted *wanted = data;
-    if (object->base != (uintptr_t)__ehdr_start)
+    if (!object->is_hook)
         wanted->symbol = ct_symbol_in(object, wanted->name, NULL);
     return wanted->symbol != NULL;
 }

@@ -19,11 +19,15 @@ struct ct_object {
     const void *definitions;  /* of versions */
     uint64_t definition_count;
     bool at_start; /* loaded with the program: it stays for good */
+    bool is_hook;  /* this library */
 };
 
 /* Its functions' symbols, the default version of each; NULL when it defines none of that name. With `version`
  * that one alone, or one without a version. */
 void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version);
+
+/* Whether it has symbols of a version of that name. */
+bool ct_symbol_defines_version(const struct ct_object *object, const char *version);
 
 /* Calls `visit` for each loaded object, in the order of loading, until it returns true; what it returned. */
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data);
@@ -34,6 +38,10 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object);
 void *ct_symbol_next(const char *name, const char *version, struct ct_object *object);
 /* The same for what the C library has: of any object, where the hook was loaded late and stands behind. */
 void *ct_symbol_of_library(const char *name);
+
+/* Sees to it that the object stays loaded, in lookup.c: one that came after the program's start is opened once
+ * more, which ends a pending dlerror(). False when it is not there any more. */
+bool ct_symbol_pin(const struct ct_object *object);
 
 /* An object and what it needs, breadth first, as dlsym() with its handle looks. */
 enum { CT_SCOPE_MAX = 48 };

@@ -45,7 +45,12 @@ bool ct_system_alone(void)
 void ct_system_refused(int error)
 {
     if ((error == EACCES || error == EPERM) && atomic_load_explicit(&confined, memory_order_relaxed))
-        atomic_fetch_add(&ct_system_silenced, 1);
+        ct_system_silence();
+}
+
+void ct_system_silence(void)
+{
+    atomic_fetch_add(&ct_system_silenced, 1);
 }
 
 void ct_system_confined(void)

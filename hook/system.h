@@ -39,6 +39,8 @@ void ct_system_refused(int error);
 /* In a fork's child, which has one thread. */
 void ct_system_forget(void);
 
+/* None may be made from now on. */
+void ct_system_silence(void);
 /* Landlock is on. */
 void ct_system_confined(void);
 

@@ -36,6 +36,14 @@ void *ct_map_pages(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+void ct_unmap_pages(void *pages, size_t bytes)
+{
+    if (!ct_system_begin())
+        return;
+    munmap(pages, bytes);
+    ct_system_end();
+}
+
 static uint64_t hash(uint64_t key)
 {
     return (key ^ key >> 29) * UINT64_C(0x9e3779b97f4a7c15) >> 7;

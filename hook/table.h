@@ -33,6 +33,8 @@ void ct_table_lock_forget(void);
 
 /* Zeroed pages, for good; NULL when there are none. */
 void *ct_map_pages(size_t bytes);
+/* Gives such pages back that nobody has seen. */
+void ct_unmap_pages(void *pages, size_t bytes);
 
 #pragma GCC visibility pop
 

@@ -90,3 +90,15 @@ for function in ["ct_enter", "ct_leave", *wrappers]:
               [i for i in instructions if re.search(pattern, i)])
     if function in wrappers:
         check_inputs(function, instructions)
+
+# musl's loader refuses what it cannot find, so that a musl program would not start: what it lacks is weak. (As of musl 1.2;
+# its names for C libraries' parts cover libc.so.6, libdl.so.2 and the others above.)
+LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "dlvsym"}
+undefined = {line.split()[-1].partition("@")[0]: line.split()[-2] for line in output("nm", "-D", "--undefined-only", hook).splitlines()}
+strong = {name for name, kind in undefined.items() if kind != "w"}
+check(not strong & LACKED_BY_MUSL and LACKED_BY_MUSL <= set(undefined), "not weak:", strong & LACKED_BY_MUSL,
+      "or not needed any more:", LACKED_BY_MUSL - set(undefined))
+musl = pathlib.Path("/usr/lib/x86_64-linux-musl/libc.so")
+if machine == "X86-64" and musl.exists():
+    has = {line.split()[-1] for line in output("nm", "-D", "--defined-only", musl).splitlines()}
+    check(strong <= has, "musl has not:", strong - has)

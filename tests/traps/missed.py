@@ -54,6 +54,18 @@ with Session() as s:
         program = compiled(s, ALONE, *flags, output="alone", compiler=compiler)
         said = says_nothing_was_traced(s, program, status=7, before=f"is {kind}" if way == "static" else "uses musl")
         equal(said.stdout, "alone\n", "its output")
+        if way == "musl":
+            # A child of a program that can be traced: it starts, and all that the hook interposes works in it.
+            interposed = compiled(s, "missed_musl.c", output="interposed", compiler=compiler)
+            untraced = s.run("sh", "-c", f"{interposed}; exit $?", preload=False, status=7)
+            s.start_daemon()
+            for run in (s.run, s.trace):
+                child = run("sh", "-c", f"{interposed}; exit $?", status=7)
+                equal(child.stdout, untraced.stdout, "a child's output")
+                check("Error relocating" not in child.stderr, child.stderr)
+            s.flush()
+            equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
+            s.stop_daemon()
         # The command is looked for as the shell would.
         env = {"PATH": f"{s.dir}:/usr/bin:/bin"}
         said = s.cudatrace("run", "--db", s.db, "--", "alone", env=env, status=7)
