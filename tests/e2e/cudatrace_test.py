@@ -35,7 +35,7 @@ DEADLINE_S = float(os.environ.get("CUDATRACE_TEST_DEADLINE", "240"))
 
 sys.path.insert(0, str(SOURCE / "tests/simcuda"))
 import counts  # noqa: E402: lies beside the driver that writes them
-from needs import NOBODY, can, free_shm, have_shm, mount_namespace, needs, skip  # noqa: E402, F401: for the tests
+from needs import NOBODY, can, free_shm, have_shm, mount_namespace, needs, refused, skip  # noqa: E402, F401: for the tests
 
 
 def check(condition, *what):

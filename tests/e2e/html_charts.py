@@ -6,13 +6,12 @@ import json
 import lzma
 import random
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
 
 from browser import Browser
-from cudatrace_test import CUDATRACE, SOURCE, Session, check, equal, wait_for
+from cudatrace_test import CUDATRACE, SOURCE, Session, can, check, equal, wait_for
 
 FIXTURE = SOURCE / "tests/fixtures/h200-training.db.xz"
 PARTS = SOURCE / "tools/html"
@@ -180,7 +179,7 @@ with Session() as s:
     page_without_charts(path, plain)
     equal(has_charts, "Permission is hereby granted" in text, "the library, and its licence")
     check("Permission is hereby granted" not in plain.read_text(), "a licence of what is not there")
-    if shutil.which("chromedriver"):
+    if can("chromedriver", "a page without charts in a browser"):
         with Browser() as b:
             open_page(b, plain)
             for chart in "memory-chart", "durations-chart":

@@ -23,6 +23,7 @@ import tempfile
 SKIP = 77
 NOBODY = 65534
 PTRACE_ATTACH = 16
+DEBIAN_PYTHON = "/usr/bin/python3"  # whatever runs the tests, packages are this one's
 
 
 class Refused(Exception):
@@ -112,6 +113,16 @@ def sleeper(become=lambda: None):
             pass
 
 
+def everyones_shm():
+    """That others than root can make files there: not where /dev/shm is a bare folder of a bound /dev."""
+    def make():
+        become_nobody()
+        with tempfile.NamedTemporaryFile(dir="/dev/shm"):
+            pass
+
+    in_child(make)
+
+
 def trace():
     libc = ctypes.CDLL(None, use_errno=True)
     with sleeper() as child:
@@ -170,11 +181,13 @@ NEEDS = {
     "choosing pids": choose_pids,
     "several users": users,
     "other users' processes": others_processes,
+    "everyone's /dev/shm": everyones_shm,
     "set-user-ID programs": set_user_id,
     "ptrace": trace,
     "real-time scheduling": real_time,
     "terminals": terminals,
     "many open files": descriptors,
+    "python3-pygpu": lambda: by_command(DEBIAN_PYTHON, "-c", "import pygpu", cwd="/"),
 }
 
 
@@ -210,6 +223,12 @@ def left_out(why, need):
 def skip(why):
     print(f"skipped: {why}")
     sys.exit(SKIP)
+
+
+def refused(why):
+    """Leaves the script out for what only the attempt itself showed."""
+    left_out(why, "")
+    skip(why)
 
 
 def needs(*wanted):

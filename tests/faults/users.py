@@ -17,7 +17,7 @@ from fault_test import CUDATRACE, SIMCUDA, WORKLOADS, HungCall, check, needs
 
 ALICE, BOB = 12001, 12002  # numbers alone: neither needs an account
 
-needs("several users")
+needs("several users", "everyone's /dev/shm")
 
 
 def become(uid):

@@ -5,7 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
-from cudatrace_test import BUILD, SIMCUDA, WORKLOADS, Session, check, equal, fifo
+from cudatrace_test import BUILD, SIMCUDA, WORKLOADS, Session, check, equal, fifo, needs
 
 IOCTLS = BUILD / "tests/hook/ioctls"
 # Two devices of one major number, which are nvidiactl and nvidia0, and one of another.
@@ -120,6 +120,7 @@ def test_dormant(env):
         equal([n for n in os.listdir("/dev/shm") if s.name in n], [], "files with no daemon")
 
 
+needs("terminals")  # whose /dev/ptmx it opens
 with Session() as s:
     env = {"CUDATRACE_DEVICES": devices(s), "SIMCUDA_IOCTLS": 1, "LD_LIBRARY_PATH": SIMCUDA}
     with_answers = dict(env, LD_PRELOAD=f"{BUILD / 'hook/libcudatrace.so'} {SIMCUDA / 'libsimdevice.so'}")

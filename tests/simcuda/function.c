@@ -45,11 +45,15 @@ CUresult function_get(CUfunction *function, CUmodule module, const char *name, C
 {
     if (!module_has(name))
         return CUDA_ERROR_NOT_FOUND;
-    for (CUfunction known = NULL; (known = function_next(known));)
-        if (known->module == module && known->kernel == kernel && !strcmp(known->name, name)) {
-            *function = known;
+    for (CUfunction there = NULL; (there = function_next(there));)
+        if (there->module == module && there->kernel == kernel && !strcmp(there->name, name)) {
+            *function = there;
             return CUDA_SUCCESS;
         }
+    const struct kernel_code *known = kernel_code_named(name);
+    struct kernel_code code = known && !module->code ? *known : (struct kernel_code){ 0 };
+    if (module->code && !kernel_code_compiled(&code, module->code, name))
+        return CUDA_ERROR_NOT_FOUND;
     CUfunction made = handle_new(&functions);
     char *copy = strdup(name);
     if (!made || !copy) {
@@ -60,6 +64,7 @@ CUresult function_get(CUfunction *function, CUmodule module, const char *name, C
     }
     made->module = module;
     made->name = copy;
+    made->code = code;
     made->kernel = kernel;
     function_default_attributes(made->attributes);
     if (kernel)
@@ -165,10 +170,9 @@ CUresult sim_cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offse
     const CUresult result = lock_function(&function);
     if (result != CUDA_SUCCESS)
         return result;
-    const struct kernel_code *code = kernel_code_named(function->name);
-    if (!offset || !code)
+    if (!offset)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    return driver_unlock(kernel_param_info(code, index, offset, size ? size : &unused));
+    return driver_unlock(kernel_param_info(&function->code, index, offset, size ? size : &unused));
 }
 
 CUresult sim_cuFuncIsLoaded(int *state, CUfunction function)

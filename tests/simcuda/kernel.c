@@ -1,17 +1,15 @@
 /*
- * kernel.c: the kernels whose code the simulated device knows, by name. Any other name can be launched too;
- * such a launch takes its time and changes nothing, since its image is never looked into.
+ * kernel.c: the kernels whose code the simulated device knows, by name, or since it was compiled for the host
+ * (compiled.c). Any other name can be launched too; such a launch takes its time and changes nothing, since
+ * its image is never looked into.
  */
 #include "simcuda.h"
 
+#include "compiled.h"
+
 #include <string.h>
 
-struct kernel_code {
-    const char *name;
-    size_t param_count;
-    size_t param_bytes[KERNEL_MAX_PARAMS];
-    CUresult (*run)(const uint64_t params[KERNEL_MAX_PARAMS]);
-};
+static_assert((int)KERNEL_MAX_PARAMS == (int)COMPILED_MAX_PARAMS, "params");
 
 /* fill_u32(uint32_t *at, uint32_t value, uint32_t count) */
 static CUresult fill_u32(const uint64_t params[KERNEL_MAX_PARAMS])
@@ -29,16 +27,31 @@ static CUresult fill_u32(const uint64_t params[KERNEL_MAX_PARAMS])
     return CUDA_SUCCESS;
 }
 
-static const struct kernel_code codes[] = {
-    { "fill_u32", 3, { 8, 4, 4 }, fill_u32 },
+static const struct {
+    const char *name;
+    struct kernel_code code;
+} codes[] = {
+    { "fill_u32", { 3, (const size_t[]){ 8, 4, 4 }, fill_u32, NULL } },
 };
 
 const struct kernel_code *kernel_code_named(const char *name)
 {
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (!strcmp(codes[i].name, name))
-            return &codes[i];
+            return &codes[i].code;
     return NULL;
+}
+
+bool kernel_code_compiled(struct kernel_code *code, void *compiled, const char *name)
+{
+    const struct compiled_kernel *kernel = compiled_kernel_named(compiled, name);
+    if (!kernel || kernel->param_count > KERNEL_MAX_PARAMS)
+        return false;
+    for (size_t i = 0; i < kernel->param_count; i++)
+        if (kernel->param_bytes[i] > sizeof(uint64_t))
+            return false;
+    *code = (struct kernel_code){ kernel->param_count, kernel->param_bytes, NULL, kernel->run };
+    return true;
 }
 
 CUresult kernel_param_info(const struct kernel_code *code, size_t index, size_t *offset, size_t *size)
@@ -46,8 +59,10 @@ CUresult kernel_param_info(const struct kernel_code *code, size_t index, size_t 
     if (index >= code->param_count)
         return CUDA_ERROR_INVALID_VALUE;
     *offset = 0;
-    for (size_t i = 0; i < index; i++)
-        *offset += code->param_bytes[i];
+    for (size_t i = 0; i < index; i++) {
+        const size_t aligned = code->param_bytes[i + 1] - 1;
+        *offset = (*offset + code->param_bytes[i] + aligned) & ~aligned;
+    }
     *size = code->param_bytes[index];
     return CUDA_SUCCESS;
 }
@@ -89,6 +104,14 @@ CUresult kernel_copy_params(const struct kernel_code *code, uint64_t values[KERN
 
 CUresult kernel_run(const struct launch *launch)
 {
-    const struct kernel_code *code = kernel_code_named(launch->function->name);
-    return code ? code->run(launch->values) : CUDA_SUCCESS;
+    const struct kernel_code *code = &launch->function->code;
+    if (code->run)
+        return code->run(launch->values);
+    if (!code->compiled)
+        return CUDA_SUCCESS;
+    void *params[KERNEL_MAX_PARAMS];
+    for (size_t i = 0; i < code->param_count; i++)
+        params[i] = (void *)(uintptr_t)&launch->values[i];
+    code->compiled(params, launch->grid, launch->block);
+    return CUDA_SUCCESS;
 }

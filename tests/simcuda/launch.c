@@ -17,8 +17,7 @@ CUresult launch_prepare(struct launch *launch, CUcontext context, void *function
     if (params && extra)
         return CUDA_ERROR_INVALID_VALUE;
     launch->function_generation = launch->function->handle.generation;
-    const struct kernel_code *code = kernel_code_named(launch->function->name);
-    return code ? kernel_copy_params(code, launch->values, params, extra) : CUDA_SUCCESS;
+    return kernel_copy_params(&launch->function->code, launch->values, params, extra);
 }
 
 CUresult launch_check(const struct launch *launch)

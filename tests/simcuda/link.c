@@ -1,12 +1,16 @@
-/* link.c: the linker. It takes whatever it is given, and its image is as good as any other. */
+/* link.c: the linker. It takes whatever it is given, and its image is as good as any other; code of the host
+ * goes through. */
 #include "simcuda.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct CUlinkState_st {
     struct handle handle;
     char image[64];
+    void *compiled;
+    size_t compiled_bytes;
 };
 
 static struct slab links = SLAB(struct CUlinkState_st);
@@ -44,7 +48,19 @@ CUresult sim_cuLinkAddData_v2(CUlinkState link, int type, void *data, size_t byt
     (void)option_count;
     (void)options;
     (void)values;
-    return check(link, bytes > 0 ? data : NULL);
+    const CUresult result = check(link, bytes > 0 ? data : NULL);
+    const size_t compiled = result == CUDA_SUCCESS ? compiled_bytes(data) : 0;
+    if (compiled == 0)
+        return result;
+    void *copy = compiled <= bytes ? malloc(compiled) : NULL;
+    if (!copy)
+        return CUDA_ERROR_INVALID_IMAGE;
+    memcpy(copy, data, compiled);
+    driver_lock();
+    free(link->compiled);
+    link->compiled = copy;
+    link->compiled_bytes = compiled;
+    return driver_unlock(CUDA_SUCCESS);
 }
 
 CUresult sim_cuLinkAddData(CUlinkState link, int type, void *data, size_t bytes, const char *name,
@@ -79,9 +95,9 @@ CUresult sim_cuLinkComplete(CUlinkState link, void **image, size_t *bytes)
     if (!image)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     strcpy(link->image, "simcuda image");
-    *image = link->image;
+    *image = link->compiled ? link->compiled : link->image;
     if (bytes)
-        *bytes = sizeof link->image;
+        *bytes = link->compiled ? link->compiled_bytes : sizeof link->image;
     return driver_unlock(CUDA_SUCCESS);
 }
 
@@ -90,6 +106,8 @@ CUresult sim_cuLinkDestroy(CUlinkState link)
     driver_lock();
     if (!handle_alive(&links, link))
         return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    free(link->compiled);
+    link->compiled = NULL;
     handle_free(&links, link);
     return driver_unlock(CUDA_SUCCESS);
 }

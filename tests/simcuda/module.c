@@ -1,6 +1,7 @@
 /*
- * module.c: modules and their globals. Images are never looked into: a module has every function and every
- * global that it is asked for, unless the name begins with "missing" or is longer than 4 KiB.
+ * module.c: modules and their globals. Images are never looked into, but for those of nvrtc.c: a module has
+ * every function and every global that it is asked for, unless the name begins with "missing" or is longer
+ * than 4 KiB.
  */
 #include "simcuda.h"
 
@@ -31,6 +32,7 @@ CUmodule module_new(CUcontext context, CUlibrary library)
         return NULL;
     module->context = context;
     module->library = library;
+    module->code = NULL;
     return module;
 }
 
@@ -76,6 +78,8 @@ void module_free(CUmodule module)
 {
     function_free_all(module);
     module_globals_free(module);
+    compiled_unload(module->code);
+    module->code = NULL;
     handle_free(&modules, module);
 }
 
@@ -102,13 +106,22 @@ void module_end(CUcontext context)
 static CUresult load(CUmodule *module, const void *image)
 {
     CUcontext context;
-    const CUresult result = context_lock(&context);
+    CUresult result = context_lock(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!module || !image)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    void *code;
+    result = compiled_load(&code, image);
+    if (result != CUDA_SUCCESS)
+        return driver_unlock(result);
     *module = module_new(context, NULL);
-    return driver_unlock(*module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    if (!*module) {
+        compiled_unload(code);
+        return driver_unlock(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    (*module)->code = code;
+    return driver_unlock(CUDA_SUCCESS);
 }
 
 CUresult sim_cuModuleLoad(CUmodule *module, const char *path)

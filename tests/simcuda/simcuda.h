@@ -157,7 +157,7 @@ struct CUmemPoolHandle_st {
 void pool_count(CUmemoryPool pool, int64_t change_bytes);
 
 /* ---- launch.c, kernel.c */
-enum { KERNEL_MAX_PARAMS = 3 };
+enum { KERNEL_MAX_PARAMS = 48 };
 
 struct launch {
     CUfunction function;
@@ -167,8 +167,15 @@ struct launch {
     CUkernel kernel;
     uint64_t values[KERNEL_MAX_PARAMS]; /* copied, of kernels whose code is known */
 };
-struct kernel_code;
+/* Known by name, or compiled for the host; with neither a launch changes nothing. */
+struct kernel_code {
+    size_t param_count;
+    const size_t *param_bytes;
+    CUresult (*run)(const uint64_t params[KERNEL_MAX_PARAMS]);
+    void (*compiled)(void *const *params, const unsigned *grid, const unsigned *block);
+};
 const struct kernel_code *kernel_code_named(const char *name);
+bool kernel_code_compiled(struct kernel_code *code, void *compiled, const char *name);
 CUresult kernel_copy_params(const struct kernel_code *code, uint64_t values[KERNEL_MAX_PARAMS], void **params,
                             void **extra);
 CUresult kernel_param_info(const struct kernel_code *code, size_t index, size_t *offset, size_t *size);
@@ -359,12 +366,14 @@ struct CUmod_st {
     struct handle handle;
     CUcontext context;
     CUlibrary library; /* NULL, or the library whose code this is in that context */
+    void *code;        /* of an image with code of the host, the loaded object */
 };
 
 struct CUfunc_st {
     struct handle handle;
     CUmodule module;
     char *name;
+    struct kernel_code code;
     int attributes[CU_FUNC_ATTRIBUTE_COUNT];
     CUkernel kernel;
     unsigned block[3], shared_bytes, param_bytes; /* what cuFuncSetBlockShape and its like keep */
@@ -390,6 +399,12 @@ struct global {
 };
 
 enum { GLOBAL_BYTES = 4096 };
+
+/* ---- compiled.c */
+size_t compiled_bytes(const void *image); /* of an image with code of the host; 0: it is another */
+CUresult compiled_load(void **code, const void *image);
+void compiled_unload(void *code);
+const struct compiled_kernel *compiled_kernel_named(void *code, const char *name);
 
 CUmodule module_of(CUmodule module);
 CUmodule module_new(CUcontext context, CUlibrary library);

@@ -5,7 +5,7 @@ comes out is what comes out untraced, without a daemon and with one. What cannot
 """
 import sys
 
-from trap_test import LINKED, Session, check, compiled, equal, skip
+from trap_test import LINKED, Session, check, compiled, equal, refused
 
 way, rest = sys.argv[1], sys.argv[2:]
 
@@ -13,7 +13,7 @@ with Session() as s:
     program = compiled(s, "sandbox.c", *LINKED, "-pthread", "-ldl")
     untraced = s.run(program, way, preload=False, status=None)
     if untraced.returncode in (4, 77):
-        skip(f"{way}: the kernel refuses")
+        refused(f"{way}: the kernel refuses")
     equal(untraced.returncode, 7, untraced.stdout)
     for what in ("dormant", "recorded"):
         if what == "recorded":

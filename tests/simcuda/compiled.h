@@ -1,0 +1,30 @@
+/*
+ * compiled.h: what the simulated compiler (nvrtc.c) and the simulated device (kernel.c) have in common: an
+ * image that holds code of the host, and how that describes its kernels.
+ */
+#ifndef COMPILED_H
+#define COMPILED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define COMPILED_MAGIC "simcuda: code of the host\n"
+#define COMPILED_KERNEL                                                                                      \
+    "simcuda_kernel_" /* begins the name of each kernel's description, a struct compiled_kernel */
+
+enum { COMPILED_MAX_PARAMS = 48 };
+
+/* A shared object follows. The bytes lie anywhere. */
+struct compiled_image {
+    char magic[sizeof COMPILED_MAGIC];
+    uint64_t object_bytes;
+};
+
+/* device_code.h writes it, too. */
+struct compiled_kernel {
+    size_t param_count;
+    size_t param_bytes[COMPILED_MAX_PARAMS];
+    void (*run)(void *const *params, const unsigned *grid, const unsigned *block);
+};
+
+#endif
