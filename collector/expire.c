@@ -48,7 +48,8 @@ static int remove_unused(struct ct_store *store, int64_t bound_ns)
             return -1;
     }
     CT_TEST_POINT("expire.numbers");
-    if (run_with(store, EXPIRE_KERNELS, bound_ns) != 0 || run_with(store, EXPIRE_LANES, bound_ns) != 0)
+    if (run_with(store, EXPIRE_OBJECT_NAMES, bound_ns) != 0 ||
+        run_with(store, EXPIRE_KERNELS, bound_ns) != 0 || run_with(store, EXPIRE_LANES, bound_ns) != 0)
         return -1;
     if (ct_store_run(store, store->statement[EXPIRE_NAMES], NULL) != 0)
         return -1;

@@ -1,6 +1,7 @@
 #include "lane.h"
 
 #include "detail.h"
+#include "role.h"
 #include "test_point.h"
 #include "texts.h"
 
@@ -196,6 +197,29 @@ static int64_t site_of(struct ct_lane_source *source, const struct ct_record *re
     return known->site_id;
 }
 
+/* An object has a name from here on, or none. */
+static void name_object(struct ct_lane_source *source, const struct ct_record *record, const uint8_t *payload,
+                        size_t payload_bytes)
+{
+    struct ct_object_name name;
+    struct ct_store *store = source->batch->store;
+    if (payload_bytes <= sizeof(name))
+        return;
+    memcpy(&name, payload, sizeof(name));
+    const char *text = (const char *)payload + sizeof(name);
+    if (name.role == CT_ROLE_none || name.role >= CT_ROLE_COUNT || name.text_bytes == 0 ||
+        name.text_bytes > payload_bytes - sizeof(name) || text[name.text_bytes - 1] != '\0')
+        return;
+    char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
+    ct_text_clean(clean, text, strlen(text));
+    const int64_t process_id = source->process->process_id, handle = ct_stored(record->value);
+    const uint64_t named_ns = ct_batch_past_ns(source->batch, record->end, &source->clock_hint);
+    ct_store_defer(store, CT_NAME_OBJECT, 4,
+                   (const int64_t[]){ process_id, name.role, handle, (int64_t)named_ns }, clean);
+    if (name.role == CT_ROLE_thread && *clean)
+        ct_store_defer(store, CT_NAME_THREAD, 2, (const int64_t[]){ process_id, handle }, clean);
+}
+
 /* A record that is no call: it takes effect where it stands. */
 static void absorb(struct ct_lane_source *source, const struct ct_record *record)
 {
@@ -216,6 +240,8 @@ static void absorb(struct ct_lane_source *source, const struct ct_record *record
         ct_text_clean(clean, (const char *)payload, strlen((const char *)payload));
         ct_store_defer(store, CT_DEFINE_KERNEL, 2,
                        (const int64_t[]){ process->process_id, ct_stored(record->value) }, clean);
+    } else if (record->kind == CT_KIND_NAME) {
+        name_object(source, record, payload, payload_bytes);
     }
     source->place.position += record->slots;
 }
@@ -253,7 +279,7 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
         }
         CT_TEST_POINT("lane.checked");
         fill(source, record.slots); /* published, as check() found */
-        if (record.kind == CT_KIND_PAD || record.kind == CT_KIND_STRING || record.kind == CT_KIND_THREAD) {
+        if (!ct_kind_is_call(record.kind)) {
             absorb(source, &record);
             continue;
         }
@@ -455,7 +481,7 @@ uint64_t ct_lane_source_waiting(const struct ct_lane_source *source)
         memcpy(&record, ring + (at & (source->ring_slots - 1)) * CT_SLOT_BYTES, sizeof(record));
         if (record.slots == 0)
             break;
-        calls += record.kind != CT_KIND_PAD && record.kind != CT_KIND_STRING && record.kind != CT_KIND_THREAD;
+        calls += ct_kind_is_call(record.kind) != 0;
         at += record.slots;
     }
     return calls;

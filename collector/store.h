@@ -86,6 +86,8 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
 enum ct_deferred {
     CT_INSERT_SITE,
     CT_INSERT_THREAD,
+    CT_NAME_OBJECT,   /* process_id, role, handle, named_ns; the name */
+    CT_NAME_THREAD,   /* process_id, tid; the name */
     CT_ADD_TO_THREAD, /* thread_id, calls, driver_ns */
     CT_INSERT_SHAPE,
     CT_INSERT_GRAPH,

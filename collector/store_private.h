@@ -69,6 +69,7 @@ enum statement {
     EXPIRE_ALLOCATIONS,
     EXPIRE_NUMBERS, /* in the order of enum ct_number */
     EXPIRE_NUMBERS_LAST = EXPIRE_NUMBERS + CT_NUMBERS - 1,
+    EXPIRE_OBJECT_NAMES, /* of processes that have ended */
     EXPIRE_KERNELS, /* of processes that have ended, like EXPIRE_LANES */
     EXPIRE_LANES,
     EXPIRE_NAMES,

@@ -5,6 +5,7 @@
  * call succeeded, what it read when it came to read it. */
 #include "decode.h"
 #include "memory.h"
+#include "named.h"
 
 #include <string.h>
 
@@ -243,8 +244,10 @@ void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *d
 void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     ct_decode_add_object(decoded, CT_ROLE_context, frame->args[0]);
-    if (succeeded(frame))
+    if (succeeded(frame)) {
         ct_names_doubt();
+        ct_named_end(CT_ROLE_context, frame->args[0], frame->producer);
+    }
 }
 
 void ct_decode_device_end(const struct ct_frame *frame, struct ct_decoded *decoded)

@@ -7,11 +7,13 @@
 
 #include "decode_image.h"
 #include "memory.h"
+#include "named.h"
 
 #include <string.h>
 
 enum how {
     ARGUMENT_WORD,
+    ARGUMENT_ENDED,
     ARGUMENT_UINT,
     ARGUMENT_INT,
     BEHIND_WORD,
@@ -163,6 +165,7 @@ static bool read_place(const struct ct_frame *frame, const struct place *place, 
     const uint64_t argument = ct_argument(frame, place->argument);
     switch ((enum how)place->how) {
     case ARGUMENT_WORD:
+    case ARGUMENT_ENDED:
         *value = argument;
         return true;
     case ARGUMENT_UINT:
@@ -228,6 +231,8 @@ static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, con
                                                     (enum ct_node_kind)place->count, 1);
         else if (place->how == DEVICE_BEHIND)
             address = value;
+        else if (place->how == ARGUMENT_ENDED && succeeded(frame))
+            ct_named_end((enum ct_role)role, value, frame->producer);
         else if (place->how == LOADED_BEHIND)
             loaded(frame, value, place->count ? ct_argument(frame, place->count) : 0);
     }
@@ -238,6 +243,7 @@ static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, con
 /* clang-format off */
 #define PLACE(how_, role_, ...)   { .how = (how_), .role = (role_), __VA_ARGS__ }
 #define IN(role, i)               PLACE(ARGUMENT_WORD, CT_ROLE_##role, .argument = (i))
+#define GONE(role, i)             PLACE(ARGUMENT_ENDED, CT_ROLE_##role, .argument = (i))
 #define IN32(role, i)             PLACE(ARGUMENT_UINT, CT_ROLE_##role, .argument = (i))
 #define INT(role, i)              PLACE(ARGUMENT_INT, CT_ROLE_##role, .argument = (i))
 #define AT(role, i)               PLACE(BEHIND_WORD, CT_ROLE_##role, .argument = (i))

@@ -13,7 +13,7 @@
  * otherwise, decode_objects.c of calls that are about objects, decode_image.c of code, decode_runtime.c of
  * the runtime's functions names.c      kernels' names by handle graphs.c     what graphs consist of, and
  * which streams are being captured memory.c     which addresses are the device's nvtx.c       the
- * applications' own ranges: the entry points of NVTX; range.c what they do texts.c      texts that records
+ * applications' own ranges: the entry points of NVTX; range.c what they do; named.c names of threads and CUDA's objects texts.c      texts that records
  * name by number; pool.c objects by number table.c      what is remembered by handle or address ioctl.c calls
  * of ioctl() on the driver's devices; ioctl_layout.c reads their structs
  *

@@ -3,10 +3,11 @@
  * at its first call and runs InitializeInjectionNvtx2(), which fills in the client's tables; the executable
  * and each library that uses NVTX are clients of their own, so this happens many times in a process.
  *
- * Handles are numbers, checked at each use. What is not filled in here (names of threads, streams, devices
- * and OpenCL objects, user-defined synchronisation) the client turns into calls that do nothing. */
+ * Handles are numbers, checked at each use. What is not filled in here (names of OpenCL objects,
+ * user-defined synchronisation) the client turns into calls that do nothing. */
 #include "nvtx.h"
 
+#include "named.h"
 #include "range.h"
 
 /* ---- what the arguments say ---- */
@@ -163,22 +164,88 @@ static void domain_destroy(const void *domain)
     (void)domain;
 }
 
-/* Resources are not recorded; a client may take a handle of NULL for failure. */
-static void *resource_create(const void *domain, const void *attributes)
+static void initialize(const void *reserved)
 {
-    static char resource;
-    (void)domain, (void)attributes;
-    return &resource;
+    (void)reserved;
+}
+
+/* ---- names of threads and of CUDA's objects: the runtime's are the driver's ---- */
+
+static_assert((int)CT_NAMED_TEXT_BYTES == (int)CT_RANGE_NAME_BYTES, "one length of names");
+
+static void name_object(enum ct_role role, uint64_t handle, const char *name, const wchar_t *wide)
+{
+    char text[CT_NAMED_TEXT_BYTES];
+    if (!name && !wide)
+        return;
+    if (wide)
+        ct_range_narrow(text, sizeof(text), wide);
+    else
+        ct_range_copy(text, sizeof(text), name);
+    ct_named_set(role, handle, text);
+}
+
+#define NAMES(function, role, type)                                                                          \
+    static void function##_a(type object, const char *name)                                                  \
+    {                                                                                                        \
+        name_object(CT_ROLE_##role, (uint64_t)object, name, NULL);                                           \
+    }                                                                                                        \
+    static void function##_w(type object, const wchar_t *name)                                               \
+    {                                                                                                        \
+        name_object(CT_ROLE_##role, (uint64_t)object, NULL, name);                                           \
+    }
+NAMES(name_thread, thread, uint32_t)
+NAMES(name_device, device, int32_t)
+NAMES(name_context, context, uintptr_t)
+NAMES(name_stream, stream, uintptr_t)
+NAMES(name_event, event, uintptr_t)
+
+static enum ct_role role_of_resource(int32_t type)
+{
+    switch (type) {
+    case CT_NVTX_RESOURCE_THREAD_NATIVE:
+        return CT_ROLE_thread;
+    case CT_NVTX_RESOURCE_CUDA_DEVICE:
+    case CT_NVTX_RESOURCE_CUDART_DEVICE:
+        return CT_ROLE_device;
+    case CT_NVTX_RESOURCE_CUDA_CONTEXT:
+        return CT_ROLE_context;
+    case CT_NVTX_RESOURCE_CUDA_STREAM:
+    case CT_NVTX_RESOURCE_CUDART_STREAM:
+        return CT_ROLE_stream;
+    case CT_NVTX_RESOURCE_CUDA_EVENT:
+    case CT_NVTX_RESOURCE_CUDART_EVENT:
+        return CT_ROLE_event;
+    default:
+        return CT_ROLE_none;
+    }
+}
+
+/* A client may take a handle of NULL for failure. The name stays with the object when the resource goes. */
+static void *resource_create(const void *domain, const struct ct_nvtx_resource *resource)
+{
+    static char handle;
+    (void)domain;
+    const bool readable = resource && resource->size >= sizeof(*resource);
+    const enum ct_role role = readable ? role_of_resource(resource->type) : CT_ROLE_none;
+    if (role == CT_ROLE_none)
+        return &handle;
+    const uint64_t object = role == CT_ROLE_device   ? (uint64_t)(int64_t)(int32_t)resource->identifier
+                            : role == CT_ROLE_thread ? (uint32_t)resource->identifier
+                                                     : resource->identifier;
+    size_t bytes;
+    if (resource->message_type == CT_NVTX_MESSAGE_ASCII)
+        name_object(role, object, resource->message.ascii, NULL);
+    else if (resource->message_type == CT_NVTX_MESSAGE_UNICODE)
+        name_object(role, object, NULL, resource->message.unicode);
+    else if (resource->message_type == CT_NVTX_MESSAGE_REGISTERED)
+        name_object(role, object, ct_names_text((uintptr_t)resource->message.registered, &bytes), NULL);
+    return &handle;
 }
 
 static void resource_destroy(const void *resource)
 {
     (void)resource;
-}
-
-static void initialize(const void *reserved)
-{
-    (void)reserved;
 }
 
 /* ---- names and strings ---- */
@@ -241,7 +308,7 @@ static void *domain_register_string_w(const void *domain, const wchar_t *text)
 
 #define FUNCTION(name) (ct_nvtx_function *)(name)
 
-/* In the order of NvtxCallbackIdCore, whose last two name threads, and of NvtxCallbackIdCore2. */
+/* In the order of NvtxCallbackIdCore, NvtxCallbackIdCore2, NvtxCallbackIdCuda and NvtxCallbackIdCudaRt. */
 static ct_nvtx_function *const core[] = {
     NULL,
     FUNCTION(mark_ex),
@@ -257,6 +324,8 @@ static ct_nvtx_function *const core[] = {
     FUNCTION(range_pop),
     FUNCTION(name_category_a),
     FUNCTION(name_category_w),
+    FUNCTION(name_thread_a),
+    FUNCTION(name_thread_w),
 };
 static ct_nvtx_function *const core2[] = {
     NULL,
@@ -275,6 +344,26 @@ static ct_nvtx_function *const core2[] = {
     FUNCTION(domain_create_w),
     FUNCTION(domain_destroy),
     FUNCTION(initialize),
+};
+static ct_nvtx_function *const cuda[] = {
+    NULL,
+    FUNCTION(name_device_a),
+    FUNCTION(name_device_w),
+    FUNCTION(name_context_a),
+    FUNCTION(name_context_w),
+    FUNCTION(name_stream_a),
+    FUNCTION(name_stream_w),
+    FUNCTION(name_event_a),
+    FUNCTION(name_event_w),
+};
+static ct_nvtx_function *const cudart[] = {
+    NULL,
+    FUNCTION(name_device_a),
+    FUNCTION(name_device_w),
+    FUNCTION(name_stream_a),
+    FUNCTION(name_stream_w),
+    FUNCTION(name_event_a),
+    FUNCTION(name_event_w),
 };
 
 /* Fills in what both sides know: the client's table may be that of an older or a newer version. */
@@ -316,5 +405,7 @@ int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)
     const bool filled = fill_in(callbacks, CT_NVTX_MODULE_CORE, core, CT_ARRAY_LENGTH(core));
     /* Version 1 has the first table alone. */
     fill_in(callbacks, CT_NVTX_MODULE_CORE2, core2, CT_ARRAY_LENGTH(core2));
+    fill_in(callbacks, CT_NVTX_MODULE_CUDA, cuda, CT_ARRAY_LENGTH(cuda));
+    fill_in(callbacks, CT_NVTX_MODULE_CUDART, cudart, CT_ARRAY_LENGTH(cudart));
     return filled;
 }

@@ -1,6 +1,6 @@
-/* NVTX as an injection library sees it. The facts are those of nvToolsExt.h and nvtxDetail/nvtxTypes.h of
- * NVTX 3 (Apache-2.0 with LLVM exception), which keeps them compatible with version 2: numbers and layouts
- * alone. */
+/* NVTX as an injection library sees it. The facts are those of nvToolsExt.h, nvToolsExtCuda.h,
+ * nvToolsExtCudaRt.h and nvtxDetail/nvtxTypes.h of NVTX 3 as CUDA 13.0 has it (Apache-2.0 with LLVM
+ * exception), which keeps them compatible with version 2: numbers and layouts alone. */
 #ifndef CT_NVTX_H
 #define CT_NVTX_H
 
@@ -41,10 +41,43 @@ struct ct_nvtx_attributes {
 };
 static_assert(sizeof(struct ct_nvtx_attributes) == 48, "nvtxEventAttributes_t");
 
+/* nvtxResourceAttributes_t, version 0. */
+struct ct_nvtx_resource {
+    uint16_t version;
+    uint16_t size;
+    int32_t type; /* enum ct_nvtx_resource_type, or another one */
+    uint64_t identifier;
+    int32_t message_type;
+    int32_t reserved0;
+    union {
+        const char *ascii;
+        const wchar_t *unicode;
+        const void *registered;
+    } message;
+};
+static_assert(sizeof(struct ct_nvtx_resource) == 32, "nvtxResourceAttributes_t");
+
+/* Those that are shown anywhere, of nvToolsExt.h, nvToolsExtCuda.h and nvToolsExtCudaRt.h. */
+enum ct_nvtx_resource_type {
+    CT_NVTX_RESOURCE_THREAD_NATIVE = 1 << 16 | 3,
+    CT_NVTX_RESOURCE_CUDA_DEVICE = 4 << 16 | 1,
+    CT_NVTX_RESOURCE_CUDA_CONTEXT = 4 << 16 | 2,
+    CT_NVTX_RESOURCE_CUDA_STREAM = 4 << 16 | 3,
+    CT_NVTX_RESOURCE_CUDA_EVENT = 4 << 16 | 4,
+    CT_NVTX_RESOURCE_CUDART_DEVICE = 5 << 16,
+    CT_NVTX_RESOURCE_CUDART_STREAM = 5 << 16 | 1,
+    CT_NVTX_RESOURCE_CUDART_EVENT = 5 << 16 | 2,
+};
+
 /* An application and each of its libraries has tables of its own, of pointers to the function pointers that
  * its calls go through. */
 enum { CT_NVTX_TABLE_CALLBACKS = 1, CT_NVTX_TABLE_VERSION = 3, CT_NVTX_VERSION = 3 };
-enum { CT_NVTX_MODULE_CORE = 1, CT_NVTX_MODULE_CORE2 = 5 };
+enum {
+    CT_NVTX_MODULE_CORE = 1,
+    CT_NVTX_MODULE_CUDA = 2,
+    CT_NVTX_MODULE_CUDART = 4,
+    CT_NVTX_MODULE_CORE2 = 5
+};
 
 typedef void ct_nvtx_function(void);
 typedef const void *ct_nvtx_get_table(uint32_t table);

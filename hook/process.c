@@ -8,6 +8,7 @@
 #include "file_status.h"
 #include "hook.h"
 #include "lock.h"
+#include "named.h"
 #include "quiet.h"
 #include "symbol.h"
 #include "system.h"
@@ -120,6 +121,7 @@ static void start_anew(void)
     atomic_store(&process.next_look_ns, 0);
     atomic_store(&process.next_allocation_ns, 0);
     ct_daemon_forget();
+    ct_named_forget();
     ct_descriptor_forget();
     ct_lock_forget(&lock);
     ct_table_lock_forget();

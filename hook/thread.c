@@ -2,6 +2,7 @@
  * the slow way of a call. */
 #include "hook.h"
 #include "lock.h"
+#include "named.h"
 #include "system.h"
 #include "test_point.h"
 
@@ -27,6 +28,7 @@ static void give_back(void *unused)
 {
     (void)unused;
     struct ct_producer *self = ct_self;
+    ct_named_thread_exit();
     ct_self = &ct_dormant;
     ct_range_thread_exit();
     if (!self->lane || self->epoch != ct_process_epoch())
@@ -192,10 +194,12 @@ static bool introduce(struct ct_producer *self)
     CT_TEST_POINT("thread.announced");
     const struct ct_record record = { .end = ct_now(), .kind = CT_KIND_THREAD, .slots = 2, .value = tid };
     const bool room = ct_record_room(self, record.slots);
-    if (room)
+    if (room) {
         ct_record_write(self, &record, &name, sizeof(name));
-    else
-        ct_lane_publish(self->lane, self->position);
+        ct_lane_announce(self->lane, self->position);
+        ct_named_send(self);
+    }
+    ct_lane_publish(self->lane, self->position);
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     return room;

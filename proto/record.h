@@ -29,8 +29,15 @@ enum ct_kind {
     CT_KIND_RANGE =
         9, /* a range or mark of NVTX; value: the application's payload; struct ct_range and texts */
     CT_KIND_NODES = 10, /* a call that made an executable graph; value: the graph; struct ct_graph_nodes */
+    CT_KIND_NAME = 11,  /* names an object from here on; value: its handle; struct ct_object_name and text */
     CT_KIND_COUNT
 };
+
+/* Whether a record is a call's, or a range's: the others say what those are about. */
+static inline int ct_kind_is_call(unsigned kind)
+{
+    return kind != CT_KIND_PAD && kind != CT_KIND_STRING && kind != CT_KIND_THREAD && kind != CT_KIND_NAME;
+}
 
 /* Bits 60 to 63 of ct_record.span. */
 enum {
@@ -193,6 +200,15 @@ struct ct_range {
     uint64_t id;      /* of process ranges, which may end in another thread; else 0 */
 };
 static_assert(sizeof(struct ct_range) == 32, "ct_range");
+
+/* What the program calls a thread, stream, event, context or device. The text follows with a NUL; an empty one takes the
+ * name back. */
+struct ct_object_name {
+    uint32_t role;       /* enum ct_role of proto/role.h */
+    uint32_t text_bytes; /* with its NUL */
+    uint8_t reserved[24];
+};
+static_assert(sizeof(struct ct_object_name) == 32, "ct_object_name");
 
 struct ct_thread_name {
     char name[16]; /* as prctl(PR_GET_NAME) gives it, NUL-terminated */

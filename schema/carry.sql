@@ -23,6 +23,8 @@ INSERT INTO name       SELECT * FROM past.name       WHERE name_id    IN (SELECT
 INSERT INTO total      SELECT * FROM past.total      WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO duration   SELECT * FROM past.duration   WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO failure    SELECT * FROM past.failure    WHERE process_id IN (SELECT process_id FROM process);
+INSERT INTO object_name
+SELECT * FROM past.object_name WHERE process_id IN (SELECT process_id FROM process);
 INSERT INTO allocation SELECT * FROM past.allocation WHERE process_id IN (SELECT process_id FROM process) AND freed_ns IS NULL;
 INSERT INTO thread
 SELECT * FROM past.thread

@@ -14,7 +14,12 @@ WITH process AS (
     SELECT process_id, pid, iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id) AS track
       FROM processes
 )
-SELECT process_id, tid, max(threads.name) AS name, track
+SELECT process_id, tid,
+       (SELECT newest.name
+          FROM threads AS newest
+         WHERE newest.process_id = threads.process_id AND newest.tid = threads.tid
+         ORDER BY newest.thread_id DESC
+         LIMIT 1) AS name, track
   FROM threads
   JOIN process USING (process_id)
  WHERE ?1 = 0 OR pid = ?1
@@ -68,7 +73,12 @@ SELECT open_calls.process_id, open_calls.tid,
 
 -- Threads below their processes.
 -- name: timeline_threads
-SELECT threads.process_id, pid, cmdline, tid, max(name) AS name
+SELECT threads.process_id, pid, cmdline, tid,
+       (SELECT newest.name
+          FROM threads AS newest
+         WHERE newest.process_id = threads.process_id AND newest.tid = threads.tid
+         ORDER BY newest.thread_id DESC
+         LIMIT 1) AS name
   FROM threads
   JOIN processes USING (process_id)
  GROUP BY threads.process_id, tid

@@ -20,7 +20,27 @@ INSERT INTO long_call (call_id, start_ns) SELECT c1, c2 FROM new_long_calls;
 INSERT INTO site (site_id, thread_id, function_id, depth, status) VALUES (?1, ?2, ?3, ?4, ?5);
 
 -- name: insert_thread
-INSERT INTO thread (thread_id, process_id, tid, name) VALUES (?1, ?2, ?3, ?4);
+INSERT INTO thread (thread_id, process_id, tid, comm, name)
+VALUES (?1, ?2, ?3, ?4,
+        ifnull((SELECT object_name.name
+                  FROM object_name
+                 WHERE object_name.process_id = ?2 AND handle = ?3
+                   AND object_name.role = (SELECT role FROM role WHERE role.name = 'thread')
+                 ORDER BY named_ns DESC
+                 LIMIT 1), ?4));
+
+-- Sent again with each segment: then nothing is new.
+-- name: name_object
+INSERT OR REPLACE INTO object_name (process_id, role, handle, named_ns, name)
+SELECT ?1, ?2, ?3, ?4, nullif(?5, '')
+ WHERE nullif(?5, '') IS NOT (SELECT name
+                                FROM object_name
+                               WHERE process_id = ?1 AND role = ?2 AND handle = ?3
+                               ORDER BY named_ns DESC
+                               LIMIT 1);
+
+-- name: name_thread
+UPDATE thread SET name = ?3 WHERE thread_id = (SELECT max(thread_id) FROM thread WHERE process_id = ?1 AND tid = ?2);
 
 -- name: add_to_thread
 UPDATE thread
@@ -316,6 +336,9 @@ DELETE FROM kernel WHERE process_id IN (SELECT process_id FROM process WHERE end
 
 -- name: expire_names
 DELETE FROM name WHERE name_id NOT IN (SELECT name_id FROM kernel);
+
+-- name: expire_object_names
+DELETE FROM object_name WHERE process_id IN (SELECT process_id FROM process WHERE ended_ns < ?1);
 
 -- name: expire_lanes
 DELETE FROM lane

@@ -21,14 +21,26 @@ SELECT call.end_ns, call.duration_ns, call.site_id, call.bytes
  ORDER BY long_call.start_ns;
 
 -- name: launch
-SELECT kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, captured
+SELECT kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, stream_name, captured
   FROM %s.launches
  WHERE call_id = ?1;
 
 -- name: graph_launch
-SELECT graph_exec, kernel_nodes, stream, captured FROM %s.graph_launches WHERE call_id = ?1;
+SELECT graph_exec, kernel_nodes, stream, stream_name, captured FROM %s.graph_launches WHERE call_id = ?1;
 
 -- name: copy
+SELECT kind, async, stream, stream_name, captured FROM %s.copies WHERE call_id = ?1;
+
+-- The same of traces in which streams have no names.
+-- name: earlier_launch
+SELECT kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, captured
+  FROM %s.launches
+ WHERE call_id = ?1;
+
+-- name: earlier_graph_launch
+SELECT graph_exec, kernel_nodes, stream, captured FROM %s.graph_launches WHERE call_id = ?1;
+
+-- name: earlier_copy
 SELECT kind, async, stream, captured FROM %s.copies WHERE call_id = ?1;
 
 -- name: range

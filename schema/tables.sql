@@ -36,7 +36,8 @@ CREATE TABLE thread (
     thread_id  INTEGER PRIMARY KEY AUTOINCREMENT,
     process_id INTEGER NOT NULL REFERENCES process,
     tid        INTEGER NOT NULL,
-    name       TEXT,
+    name       TEXT,                       -- what the program called it (nvtxNameOsThread), else comm
+    comm       TEXT,                       -- the kernel's name for it when it took its lane
     calls      INTEGER NOT NULL DEFAULT 0, -- sums of its calls, kept while writing
     driver_ns  INTEGER NOT NULL DEFAULT 0  -- of those of the driver
 );
@@ -194,6 +195,15 @@ CREATE TABLE role (
     role INTEGER PRIMARY KEY,
     name TEXT NOT NULL
 );
+CREATE TABLE object_name (
+    -- What programs call their threads, streams, events, contexts and devices (NVTX), from when on.
+    process_id INTEGER NOT NULL REFERENCES process,
+    role       INTEGER NOT NULL REFERENCES role,
+    handle     INTEGER NOT NULL,
+    named_ns   INTEGER NOT NULL,
+    name       TEXT,                       -- NULL: from here on it has none, having ended
+    PRIMARY KEY (process_id, role, handle, named_ns)
+) WITHOUT ROWID;
 CREATE TABLE subject (
     -- The combinations of objects that calls were about: streams, events, contexts, …; an unused place has
     -- role 0.

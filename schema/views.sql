@@ -23,9 +23,10 @@ CREATE VIEW threads AS
 SELECT thread_id,
        process_id,
        tid,
-       name,
+       name,                  -- what the program called it by nvtxNameOsThread, else comm
        calls,                 -- stored, also those that have expired
-       driver_ns              -- time in those of the driver
+       driver_ns,             -- time in those of the driver
+       comm                   -- the kernel's name for it at its first traced call
   FROM thread;
 
 CREATE VIEW functions AS
@@ -88,7 +89,13 @@ SELECT launch.call_id,
        shape.stream,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns,
-       shape.captured                 AS captured
+       shape.captured                 AS captured,
+       (SELECT object_name.name
+          FROM object_name
+         WHERE object_name.process_id = shape.process_id AND object_name.role = 1 AND handle = shape.stream
+           AND named_ns <= launch.call_id
+         ORDER BY named_ns DESC
+         LIMIT 1)                     AS stream_name   -- what the program called it by then; role 1 is stream
   FROM launch
  CROSS JOIN shape ON shape.shape_id = launch.shape_id
  CROSS JOIN call ON call.end_ns = launch.call_id
@@ -139,7 +146,13 @@ SELECT graph_launch.call_id,
        graph_launch.stream,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns,
-       graph_launch.captured          AS captured
+       graph_launch.captured          AS captured,
+       (SELECT object_name.name
+          FROM object_name
+         WHERE object_name.process_id = graph_launch.process_id AND object_name.role = 1 AND handle = graph_launch.stream
+           AND named_ns <= graph_launch.call_id
+         ORDER BY named_ns DESC
+         LIMIT 1)                     AS stream_name   -- what the program called it by then; role 1 is stream
   FROM graph_launch
  CROSS JOIN call ON call.end_ns = graph_launch.call_id;
 
@@ -157,7 +170,13 @@ SELECT transfer.call_id,
        CASE WHEN call.duration_ns > 0 THEN round(1.0 * call.bytes / call.duration_ns, 3) END AS gb_per_s,
        transfer.source,
        transfer.destination,
-       route.captured
+       route.captured,
+       (SELECT object_name.name
+          FROM object_name
+         WHERE object_name.process_id = route.process_id AND object_name.role = 1 AND handle = route.stream
+           AND named_ns <= transfer.call_id
+         ORDER BY named_ns DESC
+         LIMIT 1)                     AS stream_name   -- what the program called it by then; role 1 is stream
   FROM transfer
  CROSS JOIN route ON route.route_id = transfer.route_id
  CROSS JOIN call ON call.end_ns = transfer.call_id
@@ -173,7 +192,13 @@ SELECT transfer.call_id,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns,
        transfer.destination           AS address,
-       route.captured
+       route.captured,
+       (SELECT object_name.name
+          FROM object_name
+         WHERE object_name.process_id = route.process_id AND object_name.role = 1 AND handle = route.stream
+           AND named_ns <= transfer.call_id
+         ORDER BY named_ns DESC
+         LIMIT 1)                     AS stream_name   -- what the program called it by then; role 1 is stream
   FROM transfer
  CROSS JOIN route ON route.route_id = transfer.route_id
  CROSS JOIN call ON call.end_ns = transfer.call_id
@@ -215,6 +240,17 @@ SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, su
   JOIN subject ON subject.subject_id = call_subject.subject_id
   JOIN role    ON role.role = subject.role_3
  WHERE subject.role_3 <> 0;
+
+CREATE VIEW object_names AS
+-- What programs call their threads, streams, events, contexts and devices (nvtxNameOsThread, nvtxNameCuStream,
+-- nvtxNameCudaStream, nvtxDomainResourceCreate and their like). A name holds from the call until the next one, or until
+-- the object is destroyed: its handle may come again.
+SELECT process_id, role, handle, name, named_ns, until_ns
+  FROM (SELECT process_id, role.name AS role, handle, object_name.name AS name, named_ns,
+               lead(named_ns) OVER (PARTITION BY process_id, object_name.role, handle ORDER BY named_ns) AS until_ns
+          FROM object_name
+          JOIN role ON role.role = object_name.role)
+ WHERE name IS NOT NULL;
 
 CREATE VIEW waits AS
 -- Driver calls in which the host waits for the GPU, with the stream or event waited for (NULL: all of the context).

@@ -216,7 +216,7 @@ int ct_sql(int argc, char **argv)
         "\n"
         "The views: processes, threads, functions, calls, long_calls, launches, launch_shapes,\n"
         "graphs, graph_launches, copies, memsets, allocations, objects, waits, event_waits,\n"
-        "host_callbacks, context_switches, module_loads, ranges, open_calls, totals, durations,\n"
+        "host_callbacks, context_switches, module_loads, object_names, ranges, open_calls, totals, durations,\n"
         "failures, losses;\n"
         "the table meta. `sqlite3 FILE .schema` shows them with their comments,\n"
         "docs/sql.md has questions with their queries. Times are CLOCK_MONOTONIC nanoseconds.\n"

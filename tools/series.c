@@ -114,6 +114,7 @@ static const struct {
     { .view = "processes", .key = "process_id", .table = "process" },
     { .view = "threads", .key = "thread_id", .table = "thread" },
     { .view = "open_calls", .key = "process_id", .table = "process" },
+    { .view = "object_names", .key = "process_id", .table = "process" },
     { .view = "losses", .key = "process_id", .table = "process" },
     { .view = "durations", .key = "process_id", .table = "process" },
     { .view = "failures", .key = "process_id", .table = "process" },

@@ -320,12 +320,20 @@ sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_
         [CT_DETAIL_COPY] = ct_sql_stream_copy,
         [CT_DETAIL_RANGE] = ct_sql_stream_range,
     };
+    static const char *const earlier[CT_DETAILS] = {
+        [CT_DETAIL_LAUNCH] = ct_sql_stream_earlier_launch,
+        [CT_DETAIL_GRAPH_LAUNCH] = ct_sql_stream_earlier_graph_launch,
+        [CT_DETAIL_COPY] = ct_sql_stream_earlier_copy,
+    };
     *detail = detail_of(call->site);
     if (*detail == CT_DETAIL_NONE || stream->error != SQLITE_OK)
         return NULL;
     sqlite3_stmt **statement = &stream->file[call->site->file].detail[*detail];
     if (!*statement)
         *statement = prepare(stream, sql[*detail], call->site->file);
+    /* Streams have had no names in traces of schema 5. */
+    if (!*statement && stream->error == SQLITE_ERROR && earlier[*detail])
+        *statement = prepare(stream, earlier[*detail], call->site->file);
     sqlite3_reset(*statement);
     sqlite3_bind_int64(*statement, 1, call->id);
     if (*statement && sqlite3_step(*statement) == SQLITE_ROW)

@@ -13,7 +13,10 @@ WITH chosen AS (
      GROUP BY process_id, tid
 ),
 named AS (
-    SELECT process_id, tid, max(name) AS name FROM threads GROUP BY process_id, tid
+    SELECT process_id, tid, name
+      FROM (SELECT process_id, tid, name, row_number() OVER (PARTITION BY process_id, tid ORDER BY thread_id DESC) AS age
+              FROM threads)
+     WHERE age = 1
 )
 SELECT pid,
        tid,

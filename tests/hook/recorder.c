@@ -52,7 +52,7 @@ static bool print_lane(const struct ct_function *functions, struct ct_lane *lane
         struct ct_record record;
         memcpy(&record, ring + position * CT_SLOT_BYTES, sizeof(record));
         position += record.slots;
-        if (record.kind == CT_KIND_THREAD || record.kind == CT_KIND_STRING)
+        if (!ct_kind_is_call(record.kind))
             continue;
         printf("%s %d\n", functions[record.function].name, record.status);
         const uint64_t ticks = ct_span_ticks(record.span);

@@ -74,6 +74,11 @@ void ct_selection_count(struct ct_segment *of, uint16_t function, uint64_t ticks
     (void)of, (void)function, (void)ticks, (void)bytes;
 }
 void ct_range_thread_exit(void) {}
+void ct_named_thread_exit(void) {}
+void ct_named_send(struct ct_producer *producer)
+{
+    (void)producer;
+}
 bool ct_functions_resolve(void)
 {
     return true;

@@ -172,7 +172,9 @@ static void streams_and_events(void)
     CALL(cuStreamGetDevice_ptsz, A(0, out(1)), I(stream, 2), O(device, 1));
     CALL(cuStreamGetPriority, A(STREAM, out(0)), I(stream, STREAM));
     CALL(cuEventCreate, A(out(EVENT), n(0)), O(event, EVENT));
+    CALL(cuEventQuery, A(EVENT), I(event, EVENT));
     CALL(cuEventDestroy_v2, A(EVENT), I(event, EVENT));
+    CALL(cuStreamDestroy_v2, A(OTHER), I(stream, OTHER));
     CALL(cuEventRecord, A(EVENT, STREAM), I(event, EVENT), I(stream, STREAM));
     CALL(cuEventRecord_ptsz, A(EVENT, 0), I(event, EVENT), I(stream, 2));
     CALL(cuEventRecordWithFlags, A(EVENT, 0, n(1)), I(event, EVENT), I(stream, 0));
