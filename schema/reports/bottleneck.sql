@@ -1,51 +1,194 @@
 -- What bounds the run
--- The largest share of the processes' time: waiting for the GPU, launching, copying, managing memory, loading, or none of
--- CUDA at all. Time in the driver is that of each process's busiest thread, so that threads that wait side by side do not
--- count twice.
-WITH known AS (
-    SELECT max(until_ns) AS now_ns
-      FROM (SELECT max(call_id) AS until_ns FROM calls
-             UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
+-- What lies before the first launch is the start: imports, loading, preparing. From the first launch to the last, with the waits
+-- behind it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or none of CUDA at all. A
+-- launch that takes more than 20 us and ten times as long as the fastest hundred waits for room in the queue of launches, unless it is
+-- the first of its kernel, which may load code, or one of a few. Time in the driver is that of each process's busiest thread, so that threads
+-- that wait side by side do not count twice. How long kernels run is not recorded.
+WITH RECURSIVE asked AS MATERIALIZED (
+    SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
+           :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
+           (SELECT max(until_ns)
+              FROM (SELECT max(call_id) AS until_ns FROM calls
+                     UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')) AS now_ns
 ),
-run AS MATERIALIZED (
-    SELECT process_id,
-           min(ifnull(ended_ns, max(now_ns, started_ns)), ifnull(:to_ns, 9223372036854775807))
-               - max(started_ns, ifnull(:from_ns, 0)) AS ns
+run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
+    SELECT process_id, max(started_ns, asked.from_ns) AS from_ns,
+           min(ifnull(ended_ns, max(now_ns, started_ns)), asked.to_ns) AS to_ns
       FROM processes
-     CROSS JOIN known
+     CROSS JOIN asked
      WHERE (:pid IS NULL OR pid = :pid)
+       AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
-spent AS ( -- in the driver, by what for
-    SELECT process_id, category, calls, total_ns
-      FROM totals
-     WHERE :from_ns IS NULL AND :to_ns IS NULL AND layer = 'driver'
+-- What was launched, by kernel or graph, since a first launch is another matter.
+launched AS MATERIALIZED (
+    SELECT process_id, mangled AS what, min(call_id) AS first_id,
+           count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
+           min(start_ns) FILTER (WHERE captured = 0) AS from_ns, max(call_id) FILTER (WHERE captured = 0) AS to_ns
+      FROM launches
+     GROUP BY process_id, mangled
      UNION ALL
-    SELECT process_id, category, 1, duration_ns
+    SELECT process_id, graph_exec, min(call_id),
+           count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)),
+           min(start_ns) FILTER (WHERE captured = 0), max(call_id) FILTER (WHERE captured = 0)
+      FROM graph_launches
+     GROUP BY process_id, graph_exec
+),
+launching AS MATERIALIZED ( -- expired: which of its launches was the first is not known any more
+    SELECT process_id, sum(expired) AS expired FROM totals WHERE layer = 'driver' AND category = 'launch' GROUP BY process_id
+),
+worked AS ( -- of a process without a launch: copies and sets
+    SELECT process_id, min(from_ns) AS from_ns, max(to_ns) AS to_ns, sum(launches) AS launches
+      FROM launched
+     GROUP BY process_id
+     UNION ALL
+    SELECT process_id, min(start_ns), max(call_id), 0
+      FROM (SELECT process_id, start_ns, call_id FROM copies
+             UNION ALL SELECT process_id, start_ns, call_id FROM memsets)
+     WHERE process_id NOT IN (SELECT process_id FROM launching)
+       AND (SELECT count(*) FROM run WHERE process_id NOT IN (SELECT process_id FROM launching)) > 0
+     GROUP BY process_id
+),
+part AS MATERIALIZED ( -- of each run, that from the first launch to the last, if it has one
+    SELECT process_id, run.from_ns AS run_from_ns, run.to_ns AS run_to_ns, launches,
+           iif(expired > 0, run.from_ns, max(run.from_ns, worked.from_ns)) AS from_ns, min(run.to_ns, worked.to_ns) AS to_ns
+      FROM run
+      JOIN worked USING (process_id)
+      LEFT JOIN launching USING (process_id)
+     WHERE (worked.from_ns <= run.to_ns OR expired > 0) AND worked.to_ns >= run.from_ns
+),
+-- What was spent in the parts is the sums less the rows outside of them; of a window its rows are read. Each moment once: the
+-- stretches of all processes are put together.
+begun AS (
+    SELECT from_ns, to_ns,
+           from_ns > ifnull(max(to_ns) OVER (ORDER BY from_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1) AS is_new
+      FROM (SELECT iif(side = 0, run_from_ns, to_ns) AS from_ns, iif(side = 0, from_ns, run_to_ns) AS to_ns
+              FROM part
+             CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1))
+     WHERE from_ns < to_ns AND :from_ns IS NULL AND :to_ns IS NULL
+),
+island AS MATERIALIZED (
+    SELECT min(from_ns) AS from_ns, max(to_ns) AS to_ns
+      FROM (SELECT from_ns, to_ns, sum(is_new) OVER (ORDER BY from_ns ROWS UNBOUNDED PRECEDING) AS number FROM begun)
+     GROUP BY number
+     UNION ALL
+    SELECT from_ns, to_ns FROM asked WHERE is_window
+),
+-- Where about a million rows or more lie there, two thousand slices that have as many together stand for them; long calls are all read.
+sample AS MATERIALIZED (
+    SELECT thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
+      FROM (SELECT sum(to_ns - from_ns) AS ns,
+                   iif(:from_ns IS NULL AND :to_ns IS NULL,
+                       max(1, 1.0 * (SELECT sum(stored - expired) FROM totals) * sum(to_ns - from_ns) / 1e6
+                              / (SELECT max(now_ns) - min(started_ns) FROM asked CROSS JOIN processes)), 1) AS thin
+              FROM island)
+),
+slice(from_ns, to_ns) AS (
+    SELECT from_ns, to_ns FROM island
+     UNION ALL
+    SELECT from_ns + step_ns, to_ns FROM slice CROSS JOIN sample WHERE to_ns - from_ns > step_ns
+),
+placed AS ( -- in the driver, by what for, before the first launch, up to the last, behind it
+    SELECT process_id, category, is_open,
+           CASE WHEN end_ns < part.from_ns THEN 'before' WHEN start_ns >= part.to_ns THEN 'behind' ELSE 'between' END AS place,
+           sum(weight * (min(end_ns, run_to_ns) - max(start_ns, run_from_ns))) AS ns
+      FROM (SELECT calls.process_id, category, start_ns, call_id AS end_ns, 0 AS is_open, thin AS weight
+              FROM sample
+             CROSS JOIN slice
+             CROSS JOIN calls ON calls.call_id BETWEEN slice.from_ns AND min(slice.to_ns, slice.from_ns + CAST(step_ns / thin AS INTEGER))
+             WHERE layer = 'driver' AND (thin <= 1 OR duration_ns <= 100000000)
+             UNION ALL -- long ones beside a sample, and those that return behind the window
+            SELECT calls.process_id, category, calls.start_ns, calls.call_id, 0, 1
+              FROM sample
+             CROSS JOIN asked
+             CROSS JOIN long_calls
+             CROSS JOIN calls ON calls.call_id = long_calls.call_id
+             WHERE layer = 'driver'
+               AND iif(is_window, long_calls.call_id > asked.to_ns AND long_calls.start_ns < asked.to_ns,
+                       thin > 1 AND EXISTS (SELECT 1 FROM island WHERE long_calls.call_id BETWEEN from_ns AND to_ns))
+             UNION ALL -- that have not returned
+            SELECT process_id, 'sync', start_ns, 9223372036854775807, 1, 1
+              FROM open_calls
+             WHERE name IN (SELECT name FROM functions WHERE layer = 'driver' AND category IN ('sync', 'launch')))
+      JOIN part USING (process_id)
+     WHERE start_ns <= run_to_ns AND end_ns >= run_from_ns
+     GROUP BY process_id, category, is_open, place
+),
+spent AS (
+    SELECT process_id, category, iif(place = 'before', ns, 0) AS before_ns, iif(place = 'behind', ns, 0) AS behind_ns,
+           CASE WHEN is_open OR is_window THEN iif(place = 'between', ns, 0) -- in no sum
+                ELSE iif(place = 'between', 0, -ns) END AS ns
+      FROM placed
+     CROSS JOIN asked
+     UNION ALL
+    SELECT process_id, category, 0, 0, total_ns
+      FROM totals
+     WHERE layer = 'driver' AND :from_ns IS NULL AND :to_ns IS NULL
+     UNION ALL
+    -- A copy to the host waits for what was launched before it: a synchronous one, and one that takes longer than its bytes would.
+    SELECT process_id, 'back', 0, iif(start_ns >= part.to_ns, ns, 0), iif(start_ns >= part.to_ns, 0, ns)
+      FROM (SELECT process_id, start_ns, call_id,
+                   iif(async, max(0, duration_ns - 20000 - ifnull(bytes, 0) / 4), duration_ns) AS ns
+              FROM copies
+             WHERE captured = 0 AND kind = 'DtoH' AND process_id IN (SELECT process_id FROM launching))
+      JOIN part USING (process_id)
+     WHERE call_id BETWEEN part.from_ns AND run_to_ns
+),
+summed AS MATERIALIZED ( -- a sample may take off more than there is
+    SELECT process_id,
+           max(0, total(ns) FILTER (WHERE category <> 'back'))                                  AS driver_ns,
+           total(before_ns)                                                                     AS before_driver_ns,
+           total(behind_ns) FILTER (WHERE category IN ('sync', 'back'))                         AS late_ns,
+           max(0, total(ns) FILTER (WHERE category IN ('sync', 'back')))                        AS wait_ns,
+           max(0, total(ns) FILTER (WHERE category = 'launch'))                                 AS launch_ns,
+           max(0, total(ns) FILTER (WHERE category = 'graph'))                                  AS graph_ns,
+           max(0, total(iif(category = 'back', -ns, ns)) FILTER (WHERE category IN ('copy', 'set', 'back'))) AS copy_ns,
+           max(0, total(ns) FILTER (WHERE category = 'memory'))                                 AS memory_ns,
+           max(0, total(ns) FILTER (WHERE category IN ('init', 'module', 'context', 'device'))) AS load_ns
+      FROM spent
+     GROUP BY process_id
+),
+-- What launches take that find room: the fastest hundred of each function, since a queue that is full has let a thousand through,
+-- while most of those behind may have waited.
+usual AS MATERIALIZED (
+    SELECT process_id, name, stored, max(20000, 10 * min(ns)) AS limit_ns
+      FROM (SELECT process_id, name, (from_ns + below_ns) / 2 AS ns,
+                   sum(calls) OVER (PARTITION BY process_id, name ORDER BY from_ns) AS up_to,
+                   sum(calls) OVER (PARTITION BY process_id, name)                  AS stored
+              FROM durations
+             WHERE layer = 'driver' AND category = 'launch' AND name NOT LIKE 'cuLaunchHostFunc%')
+     WHERE up_to >= min(100, (stored + 1) / 2)
+     GROUP BY process_id, name
+),
+-- By the sums, or by the rows of the window; is_first: of a kernel or a graph; is_kept: to be counted in all of the run.
+took AS (
+    SELECT process_id, name, (from_ns + below_ns) / 2 AS ns, calls, :from_ns IS NULL AND :to_ns IS NULL AS is_asked, 0 AS is_first,
+           1 AS is_kept
+      FROM durations
+     UNION ALL
+    SELECT process_id, name, duration_ns, 1, 1, 0, 0
       FROM calls
      WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
        AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-       AND layer = 'driver'
+       AND layer = 'driver' AND category = 'launch'
+     UNION ALL
+    SELECT calls.process_id, name, duration_ns, 1,
+           first_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807), 1, 1
+      FROM launched
+     CROSS JOIN calls ON calls.call_id = first_id
 ),
-back AS ( -- a synchronous copy to the host waits for what was launched before it
-    SELECT process_id, sum(duration_ns) AS ns
-      FROM copies
-     WHERE async = 0 AND captured = 0 AND kind = 'DtoH'
-       AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
-     GROUP BY process_id
-),
-by_process AS MATERIALIZED (
-    SELECT process_id, max(run.ns, 1) AS ns,
-           ifnull(sum(total_ns), 0)                                                           AS driver_ns,
-           ifnull(sum(total_ns) FILTER (WHERE category = 'sync'), 0) + ifnull(back.ns, 0)     AS wait_ns,
-           ifnull(sum(total_ns) FILTER (WHERE category = 'launch'), 0)
-             + ifnull(sum(total_ns) FILTER (WHERE category = 'graph'), 0)                     AS launch_ns,
-           ifnull(sum(total_ns) FILTER (WHERE category IN ('copy', 'set')), 0) - ifnull(back.ns, 0) AS copy_ns,
-           ifnull(sum(total_ns) FILTER (WHERE category = 'memory'), 0)                        AS memory_ns,
-           ifnull(sum(total_ns) FILTER (WHERE category IN ('init', 'module', 'context', 'device')), 0) AS load_ns,
-           ifnull(sum(calls) FILTER (WHERE category = 'launch'), 0)                           AS launches
-      FROM run
-      LEFT JOIN spent USING (process_id)
-      LEFT JOIN back USING (process_id)
+-- Which share of the time in launches was spent waiting for room, and which in slow first ones. In a queue that is full one launch
+-- after the other waits: a few slow ones among many were held up by something else.
+room AS MATERIALIZED (
+    SELECT process_id, total(max(0, slow_ns - first_ns) * waits) / nullif(total(all_ns), 0) AS room,
+           total(min(slow_ns, first_ns)) / nullif(total(all_ns), 0) AS first
+      FROM (SELECT process_id,
+                   total(ns * calls) FILTER (WHERE is_asked AND NOT is_first)                  AS all_ns,
+                   total(ns * calls) FILTER (WHERE is_asked AND NOT is_first AND ns > limit_ns) AS slow_ns,
+                   total(ns) FILTER (WHERE is_asked AND is_first AND ns > limit_ns)             AS first_ns,
+                   total(iif(is_first, -1, calls)) FILTER (WHERE is_kept AND ns > limit_ns) >= max(16, stored / 100) AS waits
+              FROM took
+              JOIN usual USING (process_id, name)
+             GROUP BY process_id, name)
      GROUP BY process_id
 ),
 busiest AS (
@@ -53,61 +196,107 @@ busiest AS (
       FROM threads
      GROUP BY process_id
 ),
+by_process AS (
+    SELECT part.from_ns - run_from_ns           AS before_ns,
+           part.to_ns - part.from_ns            AS between_ns,
+           run_to_ns - part.to_ns               AS behind_ns,
+           launches,
+           ifnull(share, 1)                     AS share,
+           ifnull(launch_ns * room, 0)          AS room_ns,
+           ifnull(launch_ns * first, 0)         AS first_ns,
+           summed.*
+      FROM part
+      JOIN summed USING (process_id)
+      LEFT JOIN room USING (process_id)
+      LEFT JOIN busiest USING (process_id)
+),
 total AS (
-    SELECT count(*) AS processes, total(ns) AS ns, total(min(ns, driver_ns * share)) AS driver_ns,
-           total(wait_ns * share) AS wait_ns, total(launch_ns * share) AS launch_ns,
-           1.0 * sum(launch_ns) / nullif(sum(launches), 0) AS launch_mean_ns, total(copy_ns * share) AS copy_ns,
-           total(memory_ns * share) AS memory_ns, total(load_ns * share) AS load_ns, sum(launches) AS launches
+    SELECT count(*) AS working, ifnull(sum(launches), 0) AS launches,
+           total(before_ns) AS before_ns, total(before_driver_ns * share) AS before_driver_ns,
+           total(max(0, behind_ns - late_ns * share)) AS behind_ns,
+           total(between_ns + late_ns * share) AS ns,
+           total(min(between_ns + late_ns * share, (driver_ns + late_ns) * share)) AS driver_ns,
+           total((wait_ns + late_ns) * share) AS wait_ns, total(room_ns * share) AS room_ns,
+           total((launch_ns + graph_ns - room_ns - first_ns) * share) AS launch_ns,
+           total(launch_ns - room_ns - first_ns) / nullif(sum(launches), 0) AS launch_mean_ns,
+           total(copy_ns * share) AS copy_ns, total(memory_ns * share) AS memory_ns, total((load_ns + first_ns) * share) AS load_ns
       FROM by_process
-      JOIN busiest USING (process_id)
 ),
-share AS (
-    SELECT 'outside' AS what, ns - driver_ns AS ns FROM total
-     UNION ALL SELECT 'wait', wait_ns FROM total
-     UNION ALL SELECT 'launch', launch_ns FROM total
-     UNION ALL SELECT 'copy', copy_ns FROM total
-     UNION ALL SELECT 'memory', memory_ns FROM total
-     UNION ALL SELECT 'load', load_ns FROM total
+weighed AS (
+    SELECT *, ns - driver_ns AS outside_ns,
+           max(wait_ns + room_ns, launch_ns, copy_ns, memory_ns, load_ns) AS most_inside_ns,
+           CASE max(wait_ns + room_ns, launch_ns, copy_ns, memory_ns, load_ns)
+                WHEN wait_ns + room_ns THEN 'wait' WHEN launch_ns THEN 'launch' WHEN copy_ns THEN 'copy' WHEN memory_ns THEN 'memory'
+                ELSE 'load' END AS most_inside
+      FROM total
 ),
-advice(what, bound_by, claim, hint) AS (
-    VALUES ('wait', 'gpu', 'The GPU bounds this run: the host waits for it',
+judged AS MATERIALIZED (
+    SELECT *, max(outside_ns, most_inside_ns) AS most_ns,
+           CASE WHEN working = 0 OR ns <= 0 THEN 'nothing' WHEN outside_ns >= most_inside_ns THEN 'outside' ELSE most_inside END AS most
+      FROM weighed
+),
+whole AS MATERIALIZED (
+    SELECT count(*) AS processes, total(to_ns - from_ns) AS ns,
+           iif((SELECT count(*) FROM launching WHERE process_id IN (SELECT process_id FROM run)) > 0, 'launch', 'copy') AS work
+      FROM run
+),
+-- In the driver, of processes that have launched nothing, or not in the window.
+idle AS MATERIALIZED (
+    SELECT total(ns) FILTER (WHERE category IN ('init', 'module', 'context', 'device')) AS load_ns, total(ns) AS driver_ns
+      FROM (SELECT process_id, category, total_ns AS ns FROM totals WHERE :from_ns IS NULL AND :to_ns IS NULL AND layer = 'driver'
+             UNION ALL
+            SELECT process_id, category, duration_ns
+              FROM calls
+             WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
+               AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807) AND layer = 'driver')
+     WHERE process_id IN (SELECT process_id FROM run) AND (SELECT most FROM judged) = 'nothing'
+),
+advice(most, bound_by, claim, noun, hint) AS (
+    VALUES ('wait', 'gpu', 'the GPU bounds this run: the host waits for it', 'waiting for the GPU',
             'Faster kernels, or more of them at once, would shorten it; waits says where the host waits, kernels what for.'),
-           ('launch', 'launch', 'Launching bounds this run: the host hands over work',
+           ('launch', 'launch', 'launching bounds this run: the host hands over work', 'launches',
             'Fewer and larger kernels, or graphs, would shorten it; kernels says which are launched most.'),
-           ('copy', 'copy', 'Copies and sets of memory bound this run: the host is in them',
+           ('copy', 'copy', 'copies and sets of memory bound this run: the host is in them', 'copies',
             'Larger, asynchronous copies from pinned memory would shorten it; copies has directions and sizes.'),
-           ('memory', 'memory', 'Managing memory bounds this run: the host allocates and frees',
+           ('memory', 'memory', 'managing memory bounds this run: the host allocates and frees', 'getting memory and giving it back',
             'Keeping memory instead of freeing it would shorten it, and a free may wait for the GPU; functions says which calls, memory who.'),
-           ('load', 'load', 'Starting up and loading code bound this run: the host is in them',
+           ('load', 'load', 'loading code bounds this run: the host is in it', 'loading code, first launches of kernels among it',
             'modules says what is loaded and when; a process that lives longer pays it once.'),
-           ('outside', 'host', 'The host bounds this run: it is outside of the driver',
-            'The GPU has nothing to do meanwhile unless other processes use it; gaps says when, and what came before.')
-),
-largest AS (
-    SELECT what, max(ns) AS ns FROM share -- what is that of the maximum
-),
-next AS ( -- in the driver, where the run is mostly outside of it
-    SELECT what, max(ns) AS ns FROM share WHERE what <> 'outside' AND (SELECT what FROM largest) = 'outside'
+           ('outside', 'host', 'the host bounds this run: it is outside of the driver', '',
+            'How long kernels run is not recorded: meanwhile the GPU has what was launched before, or by others, if anything. gaps says when, and what came before.'),
+           ('nothing', 'start', '', '', '')
 )
 SELECT advice.bound_by,
-       advice.claim
-       || printf(' %.1f %% of the time. %s of %.3f s in all: %.1f %% in the driver (waiting %.1f, launching %.1f, copying %.1f, memory %.1f, starting and loading %.1f), %.1f %% outside of it; %s',
-                 100.0 * largest.ns / total.ns,
-                 iif(processes = 1, 'One process', processes || ' processes'), total.ns / 1e9,
-                 100.0 * driver_ns / total.ns, 100.0 * wait_ns / total.ns, 100.0 * launch_ns / total.ns,
-                 100.0 * copy_ns / total.ns, 100.0 * memory_ns / total.ns, 100.0 * load_ns / total.ns,
-                 100.0 - 100.0 * driver_ns / total.ns,
-                 iif(launches = 0, 'no launches. ',
-                     printf('%d launches, %.1f us each. ', launches, launch_mean_ns / 1e3)))
-       || advice.hint
-       || iif(next.ns > 0.1 * total.ns,
-              printf(' In the driver %.1f %% of the time goes into %s. ', 100.0 * next.ns / total.ns,
-                     CASE next.what WHEN 'wait' THEN 'waiting' WHEN 'launch' THEN 'launches' WHEN 'copy' THEN 'copies'
-                                    WHEN 'memory' THEN 'getting memory and giving it back' ELSE 'starting and loading' END)
-              || next_advice.hint, '') AS paragraph
-  FROM total
- CROSS JOIN largest
-  JOIN advice USING (what)
- CROSS JOIN next
-  LEFT JOIN advice AS next_advice ON next_advice.what = next.what
- WHERE total.ns > 0;
+       CASE WHEN judged.most = 'nothing'
+            THEN printf('Nothing was launched%s. %s of %.3f s in all, %.1f %% in the driver (starting and loading %.1f); what the rest went into is not known here.',
+                        iif(is_window, ' here', ''), iif(processes = 1, 'One process', processes || ' processes'), whole.ns / 1e9,
+                        100.0 * idle.driver_ns / whole.ns, 100.0 * idle.load_ns / whole.ns)
+            ELSE iif(before_ns > whole.ns / 2,
+                     printf('Most of this run is its start: %.3f of %.3f s are over before the first %s. Then %s', before_ns / 1e9,
+                            whole.ns / 1e9, work, advice.claim),
+                     upper(substr(advice.claim, 1, 1)) || substr(advice.claim, 2))
+                 || printf(' %.1f %% of the time from the first %s to the last. ', 100.0 * most_ns / judged.ns, work)
+                 || printf('%s of %.3f s in all: %.3f s before the first %s (%.3f s of that in the driver), %.3f s up to the last and in waits behind it, %.3f s after. ',
+                           iif(processes = 1, 'One process', processes || ' processes'), whole.ns / 1e9, before_ns / 1e9, work,
+                           before_driver_ns / 1e9, judged.ns / 1e9, behind_ns / 1e9)
+                 || iif(working < processes, printf('%d of them launched nothing. ', processes - working), '')
+                 || printf('From the first to the last %.1f %% in the driver (waiting for the GPU %.1f, for room in the queue of launches %.1f, launching %.1f, copying %.1f, memory %.1f, loading %.1f), %.1f %% outside of it; %s',
+                           100.0 * judged.driver_ns / judged.ns, 100.0 * wait_ns / judged.ns, 100.0 * room_ns / judged.ns,
+                           100.0 * launch_ns / judged.ns, 100.0 * copy_ns / judged.ns, 100.0 * memory_ns / judged.ns,
+                           100.0 * judged.load_ns / judged.ns, 100.0 * outside_ns / judged.ns,
+                           iif(launches = 0, 'no launches. ', printf('%d launches, %.1f us each%s. ', launches, launch_mean_ns / 1e3,
+                                                                     iif(room_ns > 0.0005 * judged.ns, ' without that wait', ''))))
+                 || iif(judged.most = 'wait' AND room_ns > wait_ns,
+                        'A launch that takes ten times as long as others waits until the GPU has done earlier ones. ', '')
+                 || advice.hint
+                 || iif(judged.most = 'outside' AND most_inside_ns > 0.1 * judged.ns,
+                        printf(' In the driver %.1f %% of the time goes into %s. ', 100.0 * most_inside_ns / judged.ns, inside.noun)
+                        || inside.hint, '')
+            END AS paragraph
+  FROM judged
+ CROSS JOIN whole
+ CROSS JOIN asked
+ CROSS JOIN idle
+  JOIN advice ON advice.most = judged.most
+  JOIN advice AS inside ON inside.most = judged.most_inside
+ WHERE whole.ns > 0;

@@ -58,7 +58,7 @@ with Session() as s:
         equal([row["phase"] for row in phases], ["load", "preparation", "execution", "retrieval", "exit"], "phases")
         for row in phases:
             # The program may have lost its processor between noting the moment and the phase's first call.
-            first_ns = s.value("SELECT min(start_ns) FROM calls WHERE pid = ? AND start_ns >= ?", pid, begun[row["phase"]])
+            first_ns = row["phase"] != "load" and s.value("SELECT min(start_ns) FROM calls WHERE pid = ? AND start_ns >= ?", pid, begun[row["phase"]])
             close(row["at_s"], ((first_ns or begun[row["phase"]]) - zero_ns) / 1e9, length_s / 200 + 0.001, f"{row['phase']} of {pid}")
         equal({row["by"] for row in phases}, {"pattern"}, "how phases were found")
 
@@ -90,11 +90,17 @@ with Session() as s:
         close(thread["ms_in_driver"], s.value("SELECT sum(duration_ns) FROM calls WHERE pid = ? AND layer = 'driver'", pid) / 1e6,
               0.001, "a thread's time")
 
-    # The straggler launches at the lowest rate, over the longest time.
-    equal(min(found["launches"], key=lambda row: row["per_second"])["pid"], straggler, "the lowest rate")
-    equal(max(found["processes"], key=lambda row: row["seconds"])["pid"], straggler, "the longest run")
-    check("outside of the driver" in found["bottleneck"][0]["paragraph"], found["bottleneck"])
-    equal(found["bottleneck"][0]["bound_by"], "host", "the straggler's pauses")
+    # The straggler, which the host holds up; on a busy machine another one may take longer.
+    for row in found["launches"]:
+        rate, = s.rows("SELECT count(*) * 1e9 / (max(call_id) - min(start_ns)) FROM launches JOIN processes USING (process_id) WHERE pid = ?",
+                       row["pid"])[0]
+        close(row["per_second"], rate, rate / 1000 + 0.1, f"the rate of {row['pid']}")
+    check(row_of(found["launches"], pid=straggler)["per_second"] <= 1e6 / PAUSE_US, "the straggler's rate", found["launches"])
+    for row in found["processes"]:
+        close(row["seconds"], s.value("SELECT ended_ns - started_ns FROM processes WHERE pid = ?", row["pid"]) / 1e9, 0.001, "how long it ran")
+    bound = report(s, "--pid", straggler, "bottleneck")["bottleneck"][0]
+    check("outside of the driver" in bound["paragraph"], bound)
+    equal(bound["bound_by"], "host", "the straggler's pauses")
 
     # Sums are those of the rows; percentiles those of the durations, to a thirty-second.
     equal([(row["function"], row["error"], row["calls"], row["processes"]) for row in found["errors"]],

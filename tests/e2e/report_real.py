@@ -74,8 +74,8 @@ with Session() as s:
     with sqlite3.connect(s.db) as old:
         old.executescript("DROP VIEW durations; DROP VIEW failures; DROP TABLE duration; DROP TABLE failure; PRAGMA user_version = 4;")
     done = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False)
-    equal(set(SECTIONS) - set(json.loads(done.stdout)), {"functions", "errors"}, "what is left out")
-    for section in ("functions", "errors"):
+    equal(set(SECTIONS) - set(json.loads(done.stdout)), {"bottleneck", "functions", "errors"}, "what is left out")
+    for section in ("bottleneck", "functions", "errors"):
         check(f"report: {section}: left out: the trace was written by an older cudatrace (schema 4" in done.stderr, done.stderr)
 
     # The others take what is there; of one that lacks what they want, they say so.

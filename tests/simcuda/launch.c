@@ -46,15 +46,40 @@ CUresult launch_check(const struct launch *launch)
     return CUDA_SUCCESS;
 }
 
+/* When the stream has room for another kernel. */
+static int64_t room_at_ns(CUstream stream)
+{
+    return sim_settings.queue > 0 && !stream->capture
+               ? stream->busy_until_ns - (sim_settings.queue - 1) * sim_settings.launch_ns
+               : 0;
+}
+
+/* Locks, and finds the stream that the program means, with room for another kernel. */
+static CUresult lock_stream_with_room(CUstream *stream)
+{
+    const CUstream named = *stream;
+    for (;;) {
+        CUcontext context;
+        CUresult result = context_lock_any(&context);
+        if (result != CUDA_SUCCESS)
+            return result;
+        *stream = named;
+        result = stream_of(stream, context);
+        if (result != CUDA_SUCCESS)
+            return driver_unlock(result);
+        const int64_t at_ns = room_at_ns(*stream);
+        if (at_ns <= clock_now_ns())
+            return CUDA_SUCCESS;
+        driver_release();
+        clock_sleep_until_ns(at_ns);
+    }
+}
+
 static CUresult submit(struct op *op, void *function, CUstream stream, void **params, void **extra)
 {
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
+    CUresult result = lock_stream_with_room(&stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = stream_of(&stream, context);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     result = launch_prepare(&op->launch, stream->context, function, params, extra);
     return driver_unlock(result != CUDA_SUCCESS ? capture_spoil(stream, result) : op_submit(stream, op));
 }

@@ -177,6 +177,23 @@ static void streams_are_busy_as_long_as_their_kernels(void)
     CHECK(now_ns() - second_ns >= LAUNCH_NS);
 }
 
+/* SIMCUDA_QUEUE is 3. */
+static void launches_wait_for_room(void)
+{
+    start();
+    CUfunction function = get_function("work");
+    const int64_t begin_ns = now_ns();
+    for (int i = 0; i < 3; i++)
+        OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    CHECK_RESULT(CUDA_ERROR_NOT_READY, cuStreamQuery(NULL));
+    for (int done = 1; done <= 2; done++) {
+        OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+        CHECK(now_ns() - begin_ns >= done * LAUNCH_NS);
+    }
+    OK(cuStreamSynchronize(NULL));
+    CHECK(now_ns() - begin_ns >= 5 * LAUNCH_NS);
+}
+
 static void the_legacy_stream_waits_for_blocking_ones(void)
 {
     CUstream blocking, free_stream;
@@ -323,6 +340,7 @@ const struct selftest stream_tests[] = {
     { "handle-reuse", handles_die_and_are_used_again, NULL },
     { "library", kernels_have_functions_and_names, NULL },
     { "stream-time", streams_are_busy_as_long_as_their_kernels, "SIMCUDA_LAUNCH_NS=20000000" },
+    { "stream-queue", launches_wait_for_room, "SIMCUDA_LAUNCH_NS=20000000 SIMCUDA_QUEUE=3" },
     { "stream-legacy", the_legacy_stream_waits_for_blocking_ones, "SIMCUDA_LAUNCH_NS=20000000" },
     { "copy-time", copies_take_as_long_as_their_bytes, "SIMCUDA_COPY_GBPS=0.1" },
     { "event-refused", events_that_cannot_tell_are_refused, NULL },

@@ -15,6 +15,7 @@ struct settings {
     int devices;           /* SIMCUDA_DEVICES, 0 to SIM_MAX_DEVICES */
     uint64_t memory_bytes; /* SIMCUDA_MEMORY_MB, of each device */
     int64_t launch_ns;     /* SIMCUDA_LAUNCH_NS */
+    int64_t queue;         /* SIMCUDA_QUEUE, kernels; 0: any number */
     double copy_gbps;      /* SIMCUDA_COPY_GBPS, in bytes a nanosecond; 0: copies take no time */
     bool works_after_fork; /* SIMCUDA_FORK=works */
     bool ioctls;           /* SIMCUDA_IOCTLS=1 */

@@ -1,0 +1,120 @@
+"""What `cudatrace report` says bounds a run, of runs of which it is known: one that is all start, one that the host holds up, one whose
+launches wait for room in a full queue, one that waits in cuStreamSynchronize or in a copy back, mixtures, one that launches nothing,
+one that was killed in its wait; alone, together, of one process, and in windows."""
+import json
+import re
+
+from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, check, equal
+
+QUEUE = {"SIMCUDA_QUEUE": 1024, "SIMCUDA_LAUNCH_NS": 100000}
+SLOW = {"SIMCUDA_LAUNCH_NS": 2000000}
+# Of loading a module and of launching, as on a real driver.
+LATENCY = "cuModuleLoadData=20000000,cuLaunchKernel=3000"
+SHARES = re.compile(r"([\d.]+) % in the driver \(waiting for the GPU ([\d.]+), for room in the queue of launches ([\d.]+), launching ([\d.]+), "
+                    r"copying ([\d.]+), memory ([\d.]+), loading ([\d.]+)\), ([\d.]+) % outside")
+TIMES = re.compile(r"of ([\d.]+) s in all: ([\d.]+) s before the first \w+ \(([\d.]+) s of that in the driver\), ([\d.]+) s up to the last "
+                   r"and in waits behind it, ([\d.]+) s after")
+
+
+class Answer:
+    def __init__(self, s, *options):
+        out = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", *options, "bottleneck", preload=False).stdout
+        self.row, = json.loads(out)["bottleneck"]
+        self.bound_by, self.text = self.row["bound_by"], self.row["paragraph"]
+        if self.bound_by == "start":
+            return
+        self.driver, self.wait, self.room, self.launch, self.copy, self.memory, self.load, self.outside = map(float, SHARES.search(self.text).groups())
+        self.whole_s, self.before_s, self.before_driver_s, self.part_s, self.after_s = map(float, TIMES.search(self.text).groups())
+        check(abs(self.driver + self.outside - 100) < 0.11, "shares", self.text)
+        shares = {"gpu": self.wait + self.room, "launch": self.launch, "copy": self.copy, "memory": self.memory, "load": self.load, "host": self.outside}
+        check(shares[self.bound_by] >= max(shares.values()) - 0.11, "the largest share", self.bound_by, self.text)
+        check(min(self.wait, self.room, self.launch, self.copy, self.memory, self.load, self.outside) >= -0.05, "a negative share", self.text)
+
+    def wants(self, bound_by, **more):
+        equal(self.bound_by, bound_by, f"what bounds: {self.text}")
+        for name, (low, high) in more.items():
+            check(low <= getattr(self, name) <= high, name, "is", getattr(self, name), "and not", low, "to", high, "in:", self.text)
+        return self
+
+
+def trace_of(s, *options, env=None):
+    child = s.start(WORKLOADS / "bound", *options, env={"SIMCUDA_LATENCY": LATENCY, **(env or {})})
+    equal(child.wait(), 0, "the program's status")
+    return child.pid
+
+
+with Session() as s:
+    s.start_daemon()
+    pids = {
+        # 0.5 s of start, then 1,000 kernels without a pause.
+        "start": trace_of(s, "--start-ms", 500, "--launches", 1000),
+        "host": trace_of(s, "--launches", 300, "--pause-us", 1000),
+        # 3,072 kernels of 0.1 ms with room for 1,024: two thirds of the launches wait.
+        "queue": trace_of(s, "--launches", 3072, env=QUEUE),
+        "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
+        # Waits behind its last launch alone, and stays for a while.
+        "late": trace_of(s, "--launches", 150, "--end-ms", 300, env=SLOW),
+        # As long outside of the driver as in waits; what its kernels take is hidden behind that.
+        "mixed": trace_of(s, "--launches", 100, "--pause-us", 2000, "--sync-every", 1, "--start-ms", 100, env=SLOW),
+        "nothing": trace_of(s, "--launches", 0, "--start-ms", 50),
+        "copies": trace_of(s, "--launches", 0, "--copies", 100, env={"SIMCUDA_LATENCY": "cuMemcpyDtoH_v2=1000000"}),
+    }
+    with HungCall(s, "--launches", 100, "--hang", 1, program=WORKLOADS / "bound", env=SLOW) as hung:
+        s.flush()
+        # Something else goes on meanwhile, by which it is known how long it has waited when it is killed.
+        trace_of(s, "--launches", 100, "--pause-us", 1000)
+        hung.kill()
+        pids["killed"] = hung.pid
+    s.flush()
+
+    def of(name, *options):
+        return Answer(s, "--pid", pids[name], *options)
+
+    # The start is said, and what comes behind it is judged by itself.
+    start = of("start").wants("launch", before_s=(0.5, 60), part_s=(0, 0.4), launch=(30, 100))
+    check(start.text.startswith("Most of this run is its start: 0.") and "bounds this run" in start.text, start.text)
+    check(0.02 <= start.before_driver_s < start.before_s - 0.45, "time in the driver before the first launch", start.text)
+    host = of("host").wants("host", outside=(60, 100), wait=(0, 5), room=(0, 10))
+    check(host.text.startswith("The host bounds this run") and "How long kernels run is not recorded" in host.text, host.text)
+    queue = of("queue").wants("gpu", room=(40, 100), launch=(0, 40))
+    check("waits until the GPU has done earlier ones" in queue.text, queue.text)
+    of("sync").wants("gpu", wait=(70, 100), room=(0, 5))
+    late = of("late").wants("gpu", wait=(70, 100), after_s=(0.29, 60), part_s=(0.25, 5))
+    mixed = of("mixed")
+    mixed.wants("host" if mixed.outside >= mixed.wait else "gpu", wait=(20, 60), outside=(35, 80), before_s=(0.1, 60))
+    of("copies").wants("copy", copy=(90, 100))
+    check("no launches" in of("copies").text and "before the first copy" in of("copies").text, of("copies").text)
+    of("killed").wants("gpu", wait=(60, 100))
+
+    # Exactly what the rows say of one process.
+    process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
+                                           "WHERE pid = ?", pids["host"])[0]
+    inside_ns = s.value("SELECT sum(duration_ns) FROM calls WHERE process_id = ? AND layer = 'driver' AND start_ns >= ? AND call_id <= ?",
+                        process_id, first_ns, last_ns)
+    late_ns = s.value("SELECT sum(duration_ns) FROM calls WHERE process_id = ? AND category = 'sync' AND start_ns >= ?", process_id, last_ns)
+    check(abs(host.part_s - (last_ns - first_ns + late_ns) / 1e9) < 0.001, "from the first launch to the last", host.text)
+    check(abs(host.driver - 100 * (inside_ns + late_ns) / (last_ns - first_ns + late_ns)) < 0.1, "in the driver", host.text, inside_ns)
+
+    # In windows: of a full queue though none in it found room, of the start, of the wait at the end.
+    def window(name, from_ns, to_ns):
+        return of(name, "--from", f"@{from_ns}", "--to", f"@{to_ns}")
+
+    process_id, first_ns, last_ns = s.rows("SELECT process_id, min(start_ns), max(call_id) FROM launches JOIN processes USING (process_id) "
+                                           "WHERE pid = ?", pids["queue"])[0]
+    window("queue", last_ns - (last_ns - first_ns) // 3, last_ns).wants("gpu", room=(90, 100), before_s=(0, 0), after_s=(0, 0))
+    first_ns = s.value("SELECT min(start_ns) FROM launches JOIN processes USING (process_id) WHERE pid = ?", pids["start"])
+    check("Nothing was launched here" in window("start", 0, first_ns - 1).wants("start").text, "a window of the start")
+    wait_ns, end_ns = s.rows("SELECT start_ns, end_ns FROM calls WHERE pid = ? AND name = 'cuStreamSynchronize'", pids["late"])[0]
+    window("late", wait_ns - 1000000, wait_ns + (end_ns - wait_ns) // 2).wants("gpu", wait=(90, 100))
+
+    # Together: the sums of all, and how many launched nothing.
+    everything = Answer(s)
+    alone = [of(name) for name in pids if name != "nothing"]
+    check(everything.part_s > sum(answer.part_s for answer in alone) - 0.01, "the parts of all", everything.text)
+    check(everything.before_s > sum(answer.before_s for answer in alone) - 0.01, "the starts of all", everything.text)
+    check("1 of them launched nothing" in everything.text, everything.text)
+    check(f"{len(pids) + 1} processes of " in everything.text, everything.text)
+
+    # The other formats hold the same words.
+    text = s.run(CUDATRACE, "report", "--db", s.db, "--pid", pids["queue"], "bottleneck", preload=False).stdout
+    check(" ".join(text.split()).endswith(" ".join(queue.text.split())), text)
