@@ -80,7 +80,7 @@ enum {
     ((beyond_six) + 6 > CT_REGISTER_ARGS ? (beyond_six) + 6 - CT_REGISTER_ARGS : 0)
 #define CT_RUNTIME_ROW(version, function) (CT_ROW_COUNT + (version)*CT_RUNTIME_FUNCTIONS + (function))
 
-/* Stack words that are passed on for a function whose signature nobody told us. */
+/* Stack words that are passed on for a function whose signature nobody told us, where the caller has them. */
 enum { CT_SPARE_STACK_WORDS = 16 };
 
 typedef int32_t ct_status; /* CUresult */
@@ -129,6 +129,8 @@ struct ct_target ct_enter_slow(struct ct_frame *frame);
 /* Instead of both enters for a runtime function whose caller, a return address, is not among
  * ct_runtime_callers. */
 struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller);
+/* Instead of both enters for a function of which nothing is known but its name. */
+struct ct_target ct_enter_spare(struct ct_frame *frame);
 void ct_leave_slow(struct ct_frame *frame);
 /* wrap.c, in place of ct_enter() and ct_leave() for the functions that have a wrapper; x86-64. */
 uint64_t ct_wrap_plain(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);

@@ -7,11 +7,8 @@
 
 #include "system.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* The parts that are read of NVOS54_PARAMETERS, NVOS21_PARAMETERS (and NVOS64, which begins alike),
  * nv_ioctl_xfer_t. */
@@ -39,17 +36,9 @@ static const struct layout {
 #undef LAYOUT
 };
 
-/* rt_sigprocmask() copies the set from memory before it refuses a `how` that does not exist: EINVAL for a
- * word that can be read, EFAULT for one that cannot, and the mask stays as it is. */
 static bool word_readable(uint64_t address)
 {
-    const long nonsense = -1, set_bytes = 8;
-    if (!ct_system_begin())
-        return false;
-    const bool readable =
-        syscall(SYS_rt_sigprocmask, nonsense, address & ~UINT64_C(7), NULL, set_bytes) != 0 && errno == EINVAL;
-    ct_system_end();
-    return readable;
+    return ct_system_readable(address) == CT_READABLE_YES;
 }
 
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes)

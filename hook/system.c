@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 _Atomic uint32_t ct_system_silenced;
 static _Atomic bool confined; /* by Landlock */
@@ -40,6 +42,22 @@ void ct_system_end(void)
 bool ct_system_alone(void)
 {
     return atomic_load(&busy) <= own_busy;
+}
+
+/* rt_sigprocmask() copies the set from memory before it refuses a `how` that does not exist: EINVAL for a
+ * word that can be read, EFAULT for one that cannot, and the mask stays as it is. */
+enum ct_readable ct_system_readable(uint64_t address)
+{
+    const long nonsense = -1, set_bytes = 8;
+    if (!ct_system_begin())
+        return CT_READABLE_UNKNOWN;
+    const int saved = errno;
+    errno = 0;
+    syscall(SYS_rt_sigprocmask, nonsense, address & ~UINT64_C(7), NULL, set_bytes);
+    const int error = errno;
+    errno = saved;
+    ct_system_end();
+    return error == EINVAL ? CT_READABLE_YES : error == EFAULT ? CT_READABLE_NO : CT_READABLE_UNKNOWN;
 }
 
 void ct_system_refused(int error)

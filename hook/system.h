@@ -34,6 +34,9 @@ void ct_system_end(void);
 void ct_system_begin_anyway(void);
 /* Whether no other thread is between the two. */
 bool ct_system_alone(void);
+/* Whether the 8 bytes around an address can be read. Asked of the kernel. */
+enum ct_readable { CT_READABLE_NO, CT_READABLE_YES, CT_READABLE_UNKNOWN };
+enum ct_readable ct_system_readable(uint64_t address);
 /* A call was refused (an errno). Where the program has confined itself (Landlock), no other is tried. */
 void ct_system_refused(int error);
 /* In a fork's child, which has one thread. */

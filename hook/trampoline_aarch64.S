@@ -55,12 +55,7 @@
         .cfi_restore x30
         .endm
 
-        .p2align 6
-        .globl  ct_trampoline
-        .hidden ct_trampoline
-        .type   ct_trampoline, %function
-ct_trampoline:
-        .cfi_startproc
+        .macro ENTER
         stp     x29, x30, [sp, #-16]!
         .cfi_def_cfa_offset 16
         .cfi_offset x29, -16
@@ -77,6 +72,15 @@ ct_trampoline:
         str     w17, [sp, #FRAME_ROW]
         str     x8, [sp, #FRAME_INDIRECT]
         mov     x0, sp
+        .endm
+
+        .p2align 6
+        .globl  ct_trampoline
+        .hidden ct_trampoline
+        .type   ct_trampoline, %function
+ct_trampoline:
+        .cfi_startproc
+        ENTER
         bl      ct_enter
         cbnz    x1, .Lspecial
 .Lcall:
@@ -100,6 +104,7 @@ ct_trampoline:
         sub     x0, x29, #FRAME_BYTES
         bl      ct_enter_slow
         RESTORE_VECTORS
+.Lchosen:
         cbz     x1, .Lcall
 1:      cmn     x1, #1
         b.eq    .Lstraight
@@ -124,14 +129,28 @@ ct_trampoline:
         .cfi_endproc
         .size   ct_trampoline, .-ct_trampoline
 
+/* What a spare stub enters: how many stack words the function takes, nobody told us. */
+        .p2align 6
+        .type   ct_trampoline_spare, %function
+ct_trampoline_spare:
+        .cfi_startproc
+        ENTER
+        SAVE_VECTORS
+        sub     x0, x29, #FRAME_BYTES
+        bl      ct_enter_spare
+        RESTORE_VECTORS
+        b       .Lchosen
+        .cfi_endproc
+        .size   ct_trampoline_spare, .-ct_trampoline_spare
+
 /* The stubs, three instructions each, and the table of their addresses in the order of the rows. */
         .set    ct_stub_row, 0
-        .macro STUB label
+        .macro STUB label, trampoline=ct_trampoline
 \label:
         .cfi_startproc
         BTI_C
         movz    w17, #ct_stub_row
-        b       ct_trampoline
+        b       \trampoline
         .cfi_endproc
         .pushsection .data.rel.ro.ct_stubs, "aw"
         .xword  \label
@@ -169,7 +188,7 @@ ct_stubs:
         .altmacro
         .macro SPARE_STUB number
         .p2align 4
-        STUB    .Lspare_\number
+        STUB    .Lspare_\number, ct_trampoline_spare
         .endm
         .set    ct_spare, 0
         .rept   128

@@ -171,6 +171,19 @@ ct_trampoline_careful:
         .cfi_endproc
         .size   ct_trampoline_careful, .-ct_trampoline_careful
 
+/* What a spare stub enters: how many stack words the function takes, nobody told us. */
+        .p2align 6
+        .type   ct_trampoline_spare, @function
+ct_trampoline_spare:
+        .cfi_startproc
+        ENTER
+        SAVE_VECTORS
+        call    ct_enter_spare
+        RESTORE_VECTORS
+        jmp     .Lchosen
+        .cfi_endproc
+        .size   ct_trampoline_spare, .-ct_trampoline_spare
+
         .macro RUNTIME_TRAMPOLINE version, wrapper
         .p2align 6
         .type   ct_runtime_\version\()_\wrapper, @function
@@ -284,7 +297,7 @@ ct_stubs:
         .altmacro
         .macro SPARE_STUB number
         .p2align 4
-        STUB    .Lspare_\number, general
+        STUB    .Lspare_\number, spare
         .endm
         .set    ct_spare, 0
         .rept   128

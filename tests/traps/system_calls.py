@@ -1,9 +1,10 @@
 """The hook makes no system call for a call: a program that makes ten times as many makes no more than pieces of ring, a look
-for the daemon each second and the doorbell take, without a daemon and with one. strace counts."""
+for the daemon each second and the doorbell take, without a daemon and with one. And nobody yields the processor while he
+waits for a lock of the hook's, which a real-time thread would do for ever. strace counts."""
 import re
 import sys
 
-from trap_test import Session, WORKLOADS, check, needs
+from trap_test import LINKED, Session, WORKLOADS, check, compiled, equal, needs
 
 FEW, MANY = 4000, 40000
 
@@ -23,11 +24,56 @@ def compare(s):
     check(sum(more.values()) < (MANY - FEW) / 100, f"for {MANY - FEW} calls more:", more)
 
 
+# Threads whose first calls come all at once, again and again: each takes the process's lock.
+FIRST_CALLS = """#include "cuda_min.h"
+#include <pthread.h>
+#include <stdio.h>
+enum { ROUNDS = 40, THREADS = 24 };
+static pthread_barrier_t barrier;
+static void *first_calls(void *unused)
+{
+    int n;
+    pthread_barrier_wait(&barrier);
+    cuDeviceGetCount(&n);
+    cuDriverGetVersion(&n);
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+int main(void)
+{
+    pthread_t threads[THREADS];
+    if (cuInit(0) || pthread_barrier_init(&barrier, NULL, THREADS))
+        return 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < THREADS; i++)
+            if (pthread_create(&threads[i], NULL, first_calls, NULL))
+                return 1;
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+    }
+    puts("ok");
+}
+"""
+
+
+def contend(s):
+    program = compiled(s, FIRST_CALLS, *LINKED, "-pthread", output="first_calls")
+    trace = s.dir / "strace.txt"
+    done = s.run("strace", "-f", "-e", "trace=sched_yield", "-o", trace, program)
+    equal(done.stdout, "ok\n")
+    equal(trace.read_text().count("sched_yield"), 0, "threads that yielded")
+
+
 needs("strace", "ptrace")
 with Session() as s:
     if sys.argv[1] == "traced":
         s.start_daemon()
         compare(s)
+        s.flush()
+        s.check_identity(lost=0)
+    elif sys.argv[1] == "contended":
+        s.start_daemon()
+        contend(s)
         s.flush()
         s.check_identity(lost=0)
     else:
