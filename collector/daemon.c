@@ -495,7 +495,8 @@ static int start(struct daemon *daemon, char *message)
 {
     const struct ct_daemon_options *options = daemon->options;
     if (ct_session_open(&daemon->session, options->shm_dir, options->session, options->system,
-                        options->ring_bytes, options->clock, message) != 0)
+                        ct_trace_identity(options->database), options->ring_bytes, options->clock,
+                        message) != 0)
         return 1;
     if (ct_store_open(options->database, options->session, &daemon->store, message) != 0) {
         ct_session_close(&daemon->session);

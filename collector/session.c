@@ -80,7 +80,8 @@ static struct ct_selection take_over_selection(struct ct_control *control)
 
 /* False, with nothing changed, when it was left with another clock than the one that is asked for, or by a
  * daemon for other users. */
-static bool initialise(struct ct_control *control, bool system, uint64_t ring_bytes, int clock)
+static bool initialise(struct ct_control *control, bool system, uint64_t trace, uint64_t ring_bytes,
+                       int clock)
 {
     const bool known = control->magic == CT_CONTROL_MAGIC && control->version == CT_PROTO_VERSION &&
                        control->bytes == sizeof(*control) && control->clock < CT_CLOCK_COUNT;
@@ -98,6 +99,7 @@ static bool initialise(struct ct_control *control, bool system, uint64_t ring_by
     CT_TEST_POINT("session.cleared");
     mend_selection(control);
     control->system = system;
+    control->trace = trace;
     control->ring_bytes = ring_bytes;
     control->daemon_pid = getpid();
     atomic_store(&control->closing, 0);
@@ -109,7 +111,7 @@ static bool initialise(struct ct_control *control, bool system, uint64_t ring_by
 }
 
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
-                    uint64_t ring_bytes, int clock, char message[CT_STORE_MESSAGE_BYTES])
+                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_STORE_MESSAGE_BYTES])
 {
     const struct ct_private_readers all = { .mode = 0644, .group = (gid_t)CT_NO_GROUP };
     *session =
@@ -178,7 +180,7 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
     }
     session->control = map;
     session->guard = ct_guard_add(map, sizeof(struct ct_control));
-    if (session->guard && initialise(session->control, system, ring_bytes, clock)) {
+    if (session->guard && initialise(session->control, system, trace, ring_bytes, clock)) {
         session->selection = take_over_selection(session->control);
         return 0;
     }

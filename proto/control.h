@@ -17,6 +17,7 @@
 
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 #define CT_CONTROL_MAGIC UINT64_C(0x314c544354445543) /* the bytes "CUDTCTL1" */
 
@@ -51,7 +52,11 @@ struct ct_control {
      * meanwhile; 0 until it was asked for anything. */
     _Atomic uint32_t selections;
     uint32_t system; /* 1: the system's session */
-    uint8_t pad0[20];
+    uint32_t pad_trace;
+    /* Which trace the daemon writes, by which tools find the session of one (ct_trace_identity() in
+     * schema/trace_files.h). */
+    uint64_t trace;
+    uint8_t pad0[8];
 
     /* The doorbell. A producer that finds `sleeping` set takes it back to 0 and posts: one post a sleep. In
      * the system's session it is another number for each sleep, and each process rings once for each. */
@@ -71,5 +76,6 @@ struct ct_control {
     struct ct_selection selection;
 };
 static_assert(sizeof(sem_t) <= 64, "doorbell");
+static_assert(offsetof(struct ct_control, sleeping) == 64, "ct_control");
 
 #endif

@@ -5,11 +5,13 @@
 #define CT_TRACE_FILES_H
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     /* Files of one series, the newest among them: SQLite attaches ten databases to one. */
@@ -66,6 +68,31 @@ static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
     if (directory)
         closedir(directory);
     return highest;
+}
+
+static inline uint64_t ct_trace_hash(uint64_t hash, const void *from, size_t bytes)
+{
+    for (const uint8_t *at = from; bytes > 0; bytes--)
+        hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The same for whichever name leads to that trace: its folder's place in the file system and its own name
+ * there, for a link those of what it leads to. The file need not be there yet. 0 when its folder is not. */
+static inline uint64_t ct_trace_identity(const char *path)
+{
+    char target[PATH_MAX], folder[PATH_MAX];
+    struct stat status;
+    if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && realpath(path, target))
+        path = target;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const int n =
+        snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (n < 0 || (size_t)n >= sizeof(folder) || stat(folder, &status) != 0)
+        return 0;
+    const uint64_t place[2] = { status.st_dev, status.st_ino };
+    const uint64_t hash = ct_trace_hash(UINT64_C(0xcbf29ce484222325), place, sizeof(place));
+    return ct_trace_hash(hash, name, strlen(name)) | 1;
 }
 
 /* The trace of which a file of that name is a numbered one: "trace.3.db" is number 3 of "trace.db". False for

@@ -6,6 +6,7 @@
 #include "proc.h"
 #include "series.h"
 #include "session_names.h"
+#include "sessions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -207,13 +208,26 @@ static bool same_database(const struct ct_options *options, int fd)
     return false;
 }
 
-/* A connection to the daemon that is meant; -1 after reporting. */
-static int reach(const struct ct_options *options)
+static void say_unserved(const struct ct_options *options, bool chosen)
 {
-    const int fd = ct_client_connect(options);
+    static const char how[] = "start one with `cudatraced --db FILE`";
+    if (chosen && options->session_named)
+        ct_fail(0, "no cudatraced serves session '%s': %s", options->session, how);
+    else if (options->database)
+        ct_fail(0, "no cudatraced writes '%s': %s", options->database, how);
+    else
+        ct_fail(0, "no cudatraced serves session '%s' or writes ./trace.db: %s", options->session, how);
+    if (!chosen || !options->session_named)
+        ct_sessions_say(options);
+}
+
+/* A connection to the daemon that is meant; -1 after reporting. */
+static int reach(struct ct_options *options, const char *command, enum ct_guess guess)
+{
+    const bool chosen = ct_session_choose(options, command, guess);
+    const int fd = chosen ? ct_client_connect(options) : -1;
     if (fd < 0) {
-        ct_fail(EXIT_FAILURE, "no cudatraced serves session '%s': start one with `cudatraced --db FILE`",
-                options->session);
+        say_unserved(options, chosen);
         return -1;
     }
     if (same_database(options, fd))
@@ -222,10 +236,10 @@ static int reach(const struct ct_options *options)
     return -1;
 }
 
-int ct_client_command(const struct ct_options *options, const char *command, const char *line)
+int ct_client_command(struct ct_options *options, const char *command, const char *line)
 {
     char text[ANSWER_BYTES];
-    const int fd = reach(options);
+    const int fd = reach(options, command, CT_GUESS_ONLY_ONE);
     if (fd < 0)
         return EXIT_FAILURE;
     const enum ct_answer answer = ct_client_ask(fd, line, text, sizeof(text));
@@ -279,7 +293,7 @@ int ct_stop(int argc, char **argv)
     int status;
     if (!parse(argc, argv, help, &options, &status))
         return status;
-    const int fd = reach(&options);
+    const int fd = reach(&options, "stop", CT_GUESS_NEAR);
     if (fd < 0)
         return EXIT_FAILURE;
     char text[ANSWER_BYTES], rest;
@@ -328,7 +342,7 @@ int ct_status(int argc, char **argv)
     int status;
     if (!parse(argc, argv, help, &options, &status))
         return status;
-    const int fd = reach(&options);
+    const int fd = reach(&options, "status", CT_GUESS_ONLY_ONE);
     if (fd < 0)
         return EXIT_FAILURE;
     char *text = ct_client_status(fd, 0);

@@ -83,7 +83,8 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
     for (size_t i = 0; known && known[i].name && i + OPTIONS_COMMON + 1 < OPTIONS_MAX; i++)
         all[i + OPTIONS_COMMON] = known[i];
     const char *session = getenv(CT_SESSION_ENV);
-    *options = (struct ct_options){ .session = session && *session ? session : CT_SESSION_DEFAULT };
+    const bool named = session && *session;
+    *options = (struct ct_options){ .session = named ? session : CT_SESSION_DEFAULT, .session_named = named };
     const char *shm_dir = getenv(CT_SHM_DIR_ENV);
     *done = true;
     *status = EXIT_USAGE;
@@ -95,7 +96,7 @@ int ct_options_parse(int argc, char **argv, const struct option *known, const ch
             break;
         case OPTION_SESSION:
             options->session = optarg;
-            options->session_given = true;
+            options->session_given = options->session_named = true;
             break;
         case OPTION_SHM_DIR:
             shm_dir = optarg;

@@ -15,6 +15,8 @@ struct ct_options {
     const char *database; /* NULL: not given */
     const char *session;  /* valid */
     bool session_given;   /* by --session */
+    bool session_named;   /* by that, or by $CUDATRACE_SESSION */
+    char session_found[64]; /* what `session` then points to: that of a trace (sessions.h) */
     char shm_dir[144];    /* where the session's files are, absolute; CT_SHM_DIR_BYTES */
     bool shm_dir_given;   /* by --shm-dir */
 };
@@ -97,7 +99,7 @@ enum ct_answer ct_client_ask_within(int fd, const char *line, char *text, size_t
 char *ct_client_status(int fd, unsigned patience_s);
 /* Connects to the daemon that is meant, which with --db is the one that writes that, asks for what `command`
  * is to do and reports failures. Returns the exit status. */
-int ct_client_command(const struct ct_options *options, const char *command, const char *line);
+int ct_client_command(struct ct_options *options, const char *command, const char *line);
 /* Why a daemon did not answer, to go behind "the daemon"; valid until the next call. */
 const char *ct_client_why(int fd);
 /* Whether the daemon's process is stopped, by a signal or a debugger. */

@@ -3,6 +3,7 @@
 
 #include "program.h"
 #include "session_names.h"
+#include "sessions.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -219,6 +220,7 @@ int ct_doctor(int argc, char **argv)
     const int first = ct_options_parse(argc, argv, NULL, help, &doctor.options, NULL, NULL, &done, &status);
     if (done)
         return status;
+    ct_session_choose(&doctor.options, argv[0], CT_GUESS_NEAR);
     doctor.session = doctor.options.session;
     doctor.columns = columns_of_output();
     const bool named = first > 1 && strcmp(argv[first - 1], "--") == 0;

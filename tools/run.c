@@ -3,12 +3,12 @@
 
 #include "program.h"
 #include "run_command.h"
+#include "run_daemon.h"
 #include "selection.h"
 #include "series.h"
 #include "session_names.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -46,139 +46,11 @@ static const char help[] =
     "  cudatrace run -- python train.py\n"
     "  cudatrace run --db /tmp/ab.db -- ./a & cudatrace run --db /tmp/ab.db -- ./b\n";
 
-/* ---- the daemon ---- */
-
-/* What a daemon that is started here is told. */
-enum { RING, KEEP, MAX_DB, DAEMON_OPTIONS };
-static const char *const daemon_option[DAEMON_OPTIONS] = {
-    [RING] = "--ring",
-    [KEEP] = "--keep",
-    [MAX_DB] = "--max-db",
-};
-
 struct run_options {
     struct ct_options common;
-    const char *of_daemon[DAEMON_OPTIONS]; /* values, NULL for those not given */
+    const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
     struct ct_selection_options selection;
 };
-
-enum { SAID_BYTES = 8192 };
-
-/* Signals that our caller ignores or blocks are no wish about a daemon. */
-static void start_with_defaults(void)
-{
-    sigset_t none;
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* Starts a daemon and waits until it serves; what it says goes to `said`. */
-static int start_daemon(const struct run_options *options, char said[SAID_BYTES])
-{
-    char path[PATH_MAX];
-    int ends[2];
-    said[0] = '\0';
-    if (!ct_place_daemon(path))
-        return ct_fail(EXIT_FAILURE,
-                       "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
-    /* Where SIGCHLD is ignored nothing is to be known of children. */
-    struct sigaction on_child;
-    sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
-    const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-    if (child < 0)
-        return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
-    if (child == 0) {
-        enum { COMMON = 8 };
-        const char *argv[COMMON + 2 * DAEMON_OPTIONS + 1] = {
-            path,        "--auto",
-            "--session", options->common.session,
-            "--shm-dir", options->common.shm_dir,
-            "--db",      options->common.database ? options->common.database : "trace.db",
-        };
-        size_t n = COMMON;
-        for (int i = 0; i < DAEMON_OPTIONS; i++) {
-            if (options->of_daemon[i]) {
-                argv[n++] = daemon_option[i];
-                argv[n++] = options->of_daemon[i];
-            }
-        }
-        dup2(ends[1], STDERR_FILENO);
-        start_with_defaults();
-        execv(path, (char *const *)(uintptr_t)argv);
-        fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", path, strerror(errno));
-        _exit(EXIT_FAILURE);
-    }
-    close(ends[1]);
-    /* The daemon lets go of its standard error once it serves. */
-    size_t n = 0;
-    ssize_t got;
-    while (n < SAID_BYTES - 1 &&
-           ((got = read(ends[0], said + n, SAID_BYTES - 1 - n)) > 0 || (got < 0 && errno == EINTR)))
-        n += got > 0 ? (size_t)got : 0;
-    said[n] = '\0';
-    close(ends[0]);
-    int status = 0;
-    pid_t ended;
-    while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
-        ;
-    sigaction(SIGCHLD, &on_child, NULL);
-    return ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
-}
-
-enum { STOPPED = -2 };
-
-/* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
-static int try_hold(const struct run_options *options, char *database, size_t bytes)
-{
-    /* Who names a database wants one of his own, which the system's daemon does not write. */
-    const int fd = options->common.database ? ct_client_connect_own(&options->common)
-                                            : ct_client_connect(&options->common);
-    if (fd < 0)
-        return -1;
-    if (ct_client_ask(fd, "hold", database, bytes) == CT_ANSWER_OK)
-        return fd;
-    const bool stopped = ct_client_is_stopped(fd);
-    if (stopped)
-        ct_fail(EXIT_FAILURE, "run: the daemon of session '%s' %s", options->common.session,
-                ct_client_why(fd));
-    close(fd); /* if it is not stopped, it is just leaving */
-    return stopped ? STOPPED : -1;
-}
-
-static bool session_is_taken(const struct run_options *options)
-{
-    char path[CT_NAME_BYTES];
-    ct_session_control_path(path, options->common.shm_dir, ct_session_uid(), options->common.session);
-    return access(path, F_OK) == 0;
-}
-
-/* A connection that keeps the daemon; the one found, or one started. Two runs that start at once race for the
- * session and its database, and the one that loses finds the other's daemon; a daemon that is leaving is
- * waited for. -1 after reporting, with *status. */
-static int hold_daemon(const struct run_options *options, char *database, size_t bytes, int *status)
-{
-    enum { ATTEMPTS = 200, PAUSE_NS = 50000000 };
-    char said[SAID_BYTES] = "";
-    int refusals = 0;
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const int fd = try_hold(options, database, bytes);
-        *status = EXIT_FAILURE;
-        if (fd >= 0 || fd == STOPPED)
-            return fd;
-        *status = start_daemon(options, said);
-        if (*status == EXIT_SUCCESS)
-            continue;
-        /* A refusal may be about a moment: that of another daemon's coming or going. */
-        if (*status == EXIT_USAGE ||
-            (!session_is_taken(options) && !strstr(said, "another cudatraced") && ++refusals > 1))
-            break;
-        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
-    }
-    fputs(said, stderr);
-    return -1;
-}
 
 /* ---- the command ---- */
 
@@ -328,7 +200,7 @@ static int64_t now_ns(void)
 static bool on_run_option(int option, const char *value, void *data)
 {
     struct run_options *options = data;
-    if (option >= DAEMON_OPTIONS)
+    if (option >= CT_DAEMON_OPTIONS)
         return ct_selection_take(&options->selection, "run", option, value);
     options->of_daemon[option] = value;
     return true;
@@ -336,9 +208,9 @@ static bool on_run_option(int option, const char *value, void *data)
 
 int ct_run(int argc, char **argv)
 {
-    static const struct option known[] = { { "ring", required_argument, NULL, RING },
-                                           { "keep", required_argument, NULL, KEEP },
-                                           { "max-db", required_argument, NULL, MAX_DB },
+    static const struct option known[] = { { "ring", required_argument, NULL, CT_DAEMON_RING },
+                                           { "keep", required_argument, NULL, CT_DAEMON_KEEP },
+                                           { "max-db", required_argument, NULL, CT_DAEMON_MAX_DB },
                                            CT_SELECTION_OPTIONS,
                                            { 0 } };
     struct run_options options = { 0 };
@@ -352,15 +224,10 @@ int ct_run(int argc, char **argv)
         return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
 
     char database[4200];
-    const int daemon = hold_daemon(&options, database, sizeof(database), &status);
+    const int daemon =
+        ct_daemon_hold(&options.common, options.of_daemon, database, sizeof(database), &status);
     if (daemon < 0)
         return status;
-    if (*database && options.common.database && !ct_series_has(options.common.database, database))
-        return ct_fail(EXIT_FAILURE,
-                       "run: session '%s' is served by a daemon that writes %s: leave --db away, or choose "
-                       "another --session",
-                       options.common.session, database);
-
     const bool with_hook = may_preload(argv[first]);
     const long long before_calls = stored_calls(daemon);
     const int64_t began_ns = now_ns();

@@ -2,6 +2,8 @@
  * tables or JSON. */
 #include "top.h"
 
+#include "sessions.h"
+
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +160,9 @@ static int show(struct top_options *options)
 {
     struct ct_top *top = &options->top;
     int64_t process_id;
+    /* Where there is no trace, one that is being written. */
+    if (!top->common.database && access("trace.db", F_OK) != 0)
+        top->common.session_given |= ct_session_choose(&top->common, "top", CT_GUESS_ONLY_ONE);
     if (!ct_top_open(top))
         return EXIT_FAILURE;
     if (options->pid) {

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "copy_table.h"
 #include "schema_sql.h"
+#include "sessions.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -37,8 +38,12 @@ static bool writes_it(const struct ct_top *top, int daemon)
 static void reach_daemon(struct ct_top *top)
 {
     const bool is_new = top->daemon < 0;
-    if (is_new)
-        top->daemon = ct_client_connect(&top->common);
+    if (is_new) {
+        struct ct_options whose = top->common;
+        if (!whose.session_given)
+            ct_session_find_writer(&whose, top->series.path[0]);
+        top->daemon = ct_client_connect(&whose);
+    }
     if (top->daemon >= 0 && is_new && !writes_it(top, top->daemon)) {
         close(top->daemon);
         top->daemon = -1;

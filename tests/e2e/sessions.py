@@ -1,0 +1,158 @@
+"""A database of one's own is a session of one's own: many runs at once, each into its own, or all into one; and the commands
+find the session by its database, whoever started its daemon, or say which sessions there are."""
+import contextlib
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HungCall, Session, WORKLOADS, check, equal, wait_for
+
+MANY = 100 if os.environ.get("CUDATRACE_LONG") else 50
+CALLS = (WORKLOADS / "calls", "--calls", 50)
+
+
+class Place:
+    """A folder, a directory for shared memory, and nothing in the environment that names a session."""
+
+    def __init__(self, s, shm):
+        self.s, self.folder, self.shm = s, s.dir, pathlib.Path(shm)
+
+    def popen(self, *command, cwd=None, env=None, **options):
+        environment = self.s.env(preload=False, CUDATRACE_SHM_DIR=self.shm, **(env or {}))
+        if "CUDATRACE_SESSION" not in (env or {}):
+            del environment["CUDATRACE_SESSION"]
+        child = subprocess.Popen([str(word) for word in command], cwd=cwd or self.folder, env=environment, text=True,
+                                 **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options})
+        self.s.children.append(child)
+        return child
+
+    def finish(self, child, status=0):
+        out, err = child.communicate(timeout=DEADLINE_S)
+        check(child.returncode == status, child.args, "ended with", child.returncode, "and not", status, out, err)
+        return out, err
+
+    def tool(self, *arguments, status=0, **options):
+        return self.finish(self.popen(CUDATRACE, *arguments, **options), status)
+
+    def run(self, *options, command=CALLS, **popen):
+        return self.popen(CUDATRACE, "run", *options, "--", *command, **popen)
+
+    def sessions(self):
+        """Names of the sessions that there are files of."""
+        return sorted({name.split(".")[2] for name in os.listdir(self.shm)})
+
+    def processes(self, database, is_written=False):
+        """In a database that is one closed file, unless it is still written; nothing comes beside it by the look."""
+        path = self.folder / database
+        equal((self.folder / f"{database}-wal").exists(), is_written, "whether there is a log")
+        how = "mode=ro" if is_written else "immutable=1"
+        with contextlib.closing(sqlite3.connect(f"file:{path}?{how}", uri=True)) as connection:
+            return connection.execute("SELECT count(*) FROM processes").fetchone()[0]
+
+    def hung(self, *options, **popen):
+        """A run in whose command a call does not return, while the block lasts."""
+        return HungCall(self.s, within=(CUDATRACE, "run", *options, "--"),
+                        start=lambda *command, env, **rest: self.popen(*command, env=env, **rest), stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL, **popen)
+
+
+@contextlib.contextmanager
+def place():
+    with Session() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
+        here = Place(s, shm)
+        yield here
+        equal(here.sessions(), [], "sessions of which something is left")
+
+
+# Each has a daemon of its own, all at once from one folder, and nothing is left.
+with place() as here:
+    runs = [here.run("--db", f"{n}.db", stdout=subprocess.DEVNULL) for n in range(MANY)]
+    for child in runs:
+        here.finish(child)
+    for n in range(MANY):
+        equal(here.processes(f"{n}.db"), 1, f"processes in {n}.db")
+        here.s.db = here.folder / f"{n}.db"
+        here.s.check_identity()
+    with contextlib.closing(sqlite3.connect(":memory:")) as one:
+        seen = {}
+        for n in range(MANY):
+            one.execute("ATTACH ? AS trace", (str(here.folder / f"{n}.db"),))
+            for pid, name, calls in one.execute("SELECT pid, totals.name, calls FROM trace.totals JOIN trace.processes USING "
+                                                "(process_id) WHERE layer = 'driver'"):
+                seen[pid, name] = calls
+            one.execute("DETACH trace")
+        equal(seen, here.s.truth(), "calls in all databases")
+
+# All into one, by whatever name: one session.
+with place() as here:
+    (here.folder / "link.db").symlink_to("one.db")
+    (here.folder / "sub").mkdir()
+    (here.folder / "other").symlink_to(here.folder)
+    with here.hung("--db", "one.db") as hung:
+        equal(len(here.sessions()), 1, "sessions")
+        ways = [("one.db", here.folder), ("./one.db", here.folder), ("../one.db", here.folder / "sub"), ("link.db", here.folder),
+                (here.folder / "other/one.db", "/"), ("other/sub/../one.db", here.folder)]
+        runs = [here.run("--db", path, cwd=cwd, stdout=subprocess.DEVNULL) for path, cwd in ways]
+        for child in runs:
+            here.finish(child)
+        os.link(here.folder / "one.db", here.folder / "hard.db")
+        here.tool("flush", "--db", "hard.db")
+        os.unlink(here.folder / "hard.db")
+        equal(len(here.sessions()), 1, "sessions")
+        hung.release()
+    equal(here.processes("one.db"), 1 + len(ways), "processes of all runs")
+    # Of those that start at once one starts the daemon.
+    runs = [here.run("--db", "race.db", stdout=subprocess.DEVNULL) for _ in range(10)]
+    for child in runs:
+        here.finish(child)
+    equal(here.processes("race.db"), 10, "processes of runs that raced")
+
+# A daemon of any session's name, which was started by hand; commands that are told its database; and commands that are not.
+with place() as here:
+    daemon = here.popen(DAEMON, "--foreground", "--db", "jobs.db", "--session", "jobs")
+    wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "jobs").wait() == 0)
+    here.finish(here.run("--db", "jobs.db", command=("sh", "-c", f"test $CUDATRACE_SESSION = jobs && {WORKLOADS}/calls --calls 5")))
+    equal(here.processes("jobs.db", is_written=True), 1, "processes in a trace that a daemon was there for")
+    for command in (["flush"], ["set", "--sample", "1"], ["status"], ["top", "--once"]):
+        here.tool(*command, "--db", "jobs.db")
+    check("Session jobs\n" in here.popen(CUDATRACE, "doctor", "--db", "jobs.db").communicate()[0], "doctor by --db")
+    out, err = here.tool("status")
+    check("session jobs\n" in out and "session 'jobs' (process" in err, "the only session", out, err)
+    _, err = here.tool("stop", status=1)
+    check("session jobs, process" in err and f"writes {here.folder}/jobs.db" in err, "stop takes no guess", err)
+    # The database of this folder comes before what would be guessed.
+    with here.hung() as hung:
+        name = [session for session in here.sessions() if session != "jobs"]
+        equal(len(name), 1, "sessions but jobs")
+        for command in (["status"], ["flush"]):
+            here.tool(*command)
+        check(f"session {name[0]}\n" in here.tool("status")[0], "the session of ./trace.db")
+        out, err = here.tool("top", "--once")
+        check("hang" in out, "top beside run, in the same folder", out, err)
+        out, err = here.tool("flush", cwd="/", status=1)
+        check("session jobs, process" in err and f"session {name[0]}, process" in err, "which sessions there are", err)
+        out, err = here.tool("flush", "--db", "none.db", status=1)
+        check("no cudatraced writes 'none.db'" in err and "session jobs, process" in err, "a database that nobody writes", err)
+        # A name that was given is never another's.
+        for way in ({"env": {"CUDATRACE_SESSION": "no-such"}}, {}):
+            _, err = here.tool("flush", *([] if way else ["--session", "no-such"]), status=1, **way)
+            check("no cudatraced serves session 'no-such'" in err, err)
+        # One that serves another database is no hindrance, unless it was named for this one.
+        here.finish(here.run("--db", "third.db", env={"CUDATRACE_SESSION": "jobs"}))
+        _, err = here.finish(here.run("--db", "third.db", "--session", "jobs"), 1)
+        check(f"served by a daemon that writes {here.folder}/jobs.db" in err, err)
+        hung.release()
+    equal((here.processes("trace.db"), here.processes("third.db")), (1, 1), "processes in ./trace.db and third.db")
+    here.tool("stop", "--db", "jobs.db")
+    equal(daemon.wait(DEADLINE_S), 0, "the daemon's status")
+    # default is joined where nothing is said.
+    daemon = here.popen(DAEMON, "--foreground", "--db", "usual.db")
+    wait_for("the daemon", lambda: here.popen(CUDATRACE, "status", "--session", "default").wait() == 0)
+    here.finish(here.run())
+    equal((here.processes("usual.db", is_written=True), here.processes("trace.db")), (1, 1), "processes in default's trace and in ./trace.db")
+    here.tool("stop")
+    equal(daemon.wait(DEADLINE_S), 0, "the daemon's status")
+sys.exit(0)

@@ -1,0 +1,180 @@
+#include "run_daemon.h"
+
+#include "clock.h"
+#include "series.h"
+#include "session_names.h"
+#include "sessions.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const daemon_option[CT_DAEMON_OPTIONS] = {
+    [CT_DAEMON_RING] = "--ring",
+    [CT_DAEMON_KEEP] = "--keep",
+    [CT_DAEMON_MAX_DB] = "--max-db",
+};
+
+enum { SAID_BYTES = 8192 };
+
+/* Signals that our caller ignores or blocks are no wish about a daemon. Nor are libraries that lie to who is
+ * root (fakeroot): they end with what they were loaded for. */
+static void become_daemon(char *const argv[])
+{
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execv(argv[0], argv);
+    fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", argv[0], strerror(errno));
+    _exit(EXIT_FAILURE);
+}
+
+static void read_said(int fd, char said[SAID_BYTES])
+{
+    size_t n = 0;
+    ssize_t got;
+    while (n < SAID_BYTES - 1 &&
+           ((got = read(fd, said + n, SAID_BYTES - 1 - n)) > 0 || (got < 0 && errno == EINTR)))
+        n += got > 0 ? (size_t)got : 0;
+    said[n] = '\0';
+}
+
+/* Starts a daemon and waits until it serves; what it says goes to `said`. */
+static int start_daemon(const struct ct_options *options, const char *const wishes[CT_DAEMON_OPTIONS],
+                        char said[SAID_BYTES])
+{
+    enum { COMMON = 8 };
+    char path[PATH_MAX];
+    int ends[2], status = 0;
+    said[0] = '\0';
+    if (!ct_place_daemon(path))
+        return ct_fail(EXIT_FAILURE,
+                       "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
+    const char *argv[COMMON + 2 * CT_DAEMON_OPTIONS + 1] = {
+        path,        "--auto",         "--session", options->session,
+        "--shm-dir", options->shm_dir, "--db",      options->database ? options->database : "trace.db",
+    };
+    for (size_t i = 0, n = COMMON; i < CT_DAEMON_OPTIONS; i++) {
+        if (wishes[i]) {
+            argv[n++] = daemon_option[i];
+            argv[n++] = wishes[i];
+        }
+    }
+    /* Where SIGCHLD is ignored nothing is to be known of children. */
+    struct sigaction on_child;
+    sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
+    const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (child < 0)
+        return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        become_daemon((char *const *)(uintptr_t)argv);
+    }
+    close(ends[1]);
+    read_said(ends[0], said); /* the daemon lets go of its standard error once it serves */
+    close(ends[0]);
+    pid_t ended;
+    while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
+        ;
+    sigaction(SIGCHLD, &on_child, NULL);
+    return ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+enum { STOPPED = -2 };
+
+/* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
+static int try_hold(const struct ct_options *options, char *database, size_t bytes)
+{
+    /* Who names a database wants one of his own, which the system's daemon does not write. */
+    const int fd = options->database ? ct_client_connect_own(options) : ct_client_connect(options);
+    if (fd < 0)
+        return -1;
+    if (ct_client_ask(fd, "hold", database, bytes) == CT_ANSWER_OK)
+        return fd;
+    const bool stopped = ct_client_is_stopped(fd);
+    if (stopped)
+        ct_fail(EXIT_FAILURE, "run: the daemon of session '%s' %s", options->session, ct_client_why(fd));
+    close(fd); /* if it is not stopped, it is just leaving */
+    return stopped ? STOPPED : -1;
+}
+
+/* Which session it is to be: the named one. Else the one that writes the database, which is ./trace.db where
+ * none is named and nobody serves the session default; else, where $CUDATRACE_SESSION names one that nobody
+ * serves, that; else one that the database has of its own. */
+static void choose_session(struct ct_options *options)
+{
+    uint64_t trace;
+    if (options->session_given || (options->session_named && !options->database))
+        return;
+    if (!options->database) {
+        const int fd = ct_client_connect(options);
+        if (fd >= 0) {
+            close(fd);
+            return;
+        }
+        options->database = "trace.db";
+    }
+    if (!ct_session_find_writer(options, options->database) &&
+        (!options->session_named || ct_session_is_served(options, &trace)))
+        ct_session_derive(options, options->database);
+}
+
+/* Whether the daemon that is held writes what was asked for. */
+static bool writes_it(const struct ct_options *options, const char *database)
+{
+    uint64_t trace;
+    return !*database || !options->database || ct_series_has(options->database, database) ||
+           (ct_session_is_served(options, &trace) && trace == ct_trace_identity(options->database));
+}
+
+/* Two runs that start at once race for the session and its database: one starts the daemon, and the other
+ * finds it, now or a moment later. One that is starting or leaving has the session and answers nobody. */
+int ct_daemon_hold(struct ct_options *options, const char *const wishes[CT_DAEMON_OPTIONS], char *database,
+                   size_t bytes, int *status)
+{
+    enum { PATIENCE_S = 60, PAUSE_NS = 20000000 };
+    const struct ct_options wanted = *options;
+    const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
+    char said[SAID_BYTES] = "";
+    uint64_t trace;
+    for (int refusals = 0; ct_monotonic_ns() < until_ns;) {
+        *options = wanted;
+        choose_session(options);
+        const int fd = try_hold(options, database, bytes);
+        *status = EXIT_FAILURE;
+        if (fd >= 0 && !writes_it(options, database)) {
+            close(fd);
+            ct_fail(
+                EXIT_FAILURE,
+                "run: session '%s' is served by a daemon that writes %s: leave --db away, or --session, or "
+                "choose another --session",
+                options->session, database);
+            return -1;
+        }
+        if (fd >= 0 || fd == STOPPED)
+            return fd;
+        if (!ct_session_is_served(options, &trace)) {
+            *status = start_daemon(options, wishes, said);
+            if (*status == EXIT_SUCCESS)
+                continue;
+            /* A refusal may be about a moment: that of another daemon's coming or going. */
+            if (*status == EXIT_USAGE || (!ct_session_is_served(options, &trace) &&
+                                          !strstr(said, "another cudatraced") && ++refusals > 1))
+                break;
+        }
+        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+    }
+    if (*said)
+        fputs(said, stderr);
+    else
+        ct_fail(0, "run: the daemon of session '%s' neither serves nor leaves", options->session);
+    return -1;
+}

@@ -1,0 +1,182 @@
+#include "sessions.h"
+
+#include "series.h"
+#include "session_files.h"
+#include "trace_files.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ANSWER_BYTES = 4800, ANSWER_S = 2 };
+
+/* One that is served: this user's, or the system's. */
+struct served {
+    char name[CT_SESSION_MAX + 1];
+    uint32_t uid;
+    int32_t pid;
+    uint64_t trace;
+};
+struct list {
+    struct served *served;
+    size_t count;
+};
+
+static bool read_served(const char *dir, uint32_t uid, const char *name, struct served *served)
+{
+    static struct ct_control control;
+    char path[CT_NAME_BYTES];
+    ct_session_control_path(path, dir, uid, name);
+    if (ct_control_read(path, uid, &control) != CT_SERVED || control.version != CT_PROTO_VERSION ||
+        (uid != ct_session_uid() && !control.system))
+        return false;
+    *served = (struct served){ .uid = uid, .pid = control.daemon_pid, .trace = control.trace };
+    snprintf(served->name, sizeof(served->name), "%s", name);
+    return true;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct served *a = left, *b = right;
+    return strcmp(a->name, b->name);
+}
+
+/* Sorted by name; to be freed. */
+static struct list list_served(const char *dir)
+{
+    struct list list = { 0 };
+    size_t room = 0;
+    DIR *folder = opendir(dir);
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        struct ct_session_file file;
+        struct served served;
+        if (!ct_session_file_parse(entry->d_name, &file) || file.kind != CT_FILE_CONTROL ||
+            (file.uid != ct_session_uid() && file.uid != 0) ||
+            !read_served(dir, file.uid, file.session, &served))
+            continue;
+        if (list.count == room) {
+            struct served *larger = realloc(list.served, (room = room * 2 + 16) * sizeof(*larger));
+            if (!larger)
+                break;
+            list.served = larger;
+        }
+        list.served[list.count++] = served;
+    }
+    if (folder)
+        closedir(folder);
+    if (list.count)
+        qsort(list.served, list.count, sizeof(*list.served), compare);
+    return list;
+}
+
+static void take(struct ct_options *options, const char *name)
+{
+    snprintf(options->session_found, sizeof(options->session_found), "%s", name);
+    options->session = options->session_found;
+}
+
+/* What the daemon says that it writes. */
+static bool ask_database(const struct ct_options *options, const struct served *served, char *database,
+                         size_t bytes)
+{
+    char path[CT_NAME_BYTES];
+    ct_session_socket_path(path, options->shm_dir, served->uid, served->name);
+    const int fd = ct_client_connect_path(path, served->uid);
+    const bool said =
+        fd >= 0 && ct_client_ask_within(fd, "database", database, bytes, ANSWER_S) == CT_ANSWER_OK;
+    if (fd >= 0)
+        close(fd);
+    return said;
+}
+
+/* A second name of the file (a hard link), and a numbered one, have another identity than the trace. */
+static bool may_have_other_name(const char *path)
+{
+    char first[PATH_MAX];
+    uint32_t number;
+    struct stat status;
+    return ct_trace_split(path, first, sizeof(first), &number) ||
+           (stat(path, &status) == 0 && status.st_nlink > 1);
+}
+
+bool ct_session_find_writer(struct ct_options *options, const char *path)
+{
+    const uint64_t trace = ct_trace_identity(path);
+    const struct list list = list_served(options->shm_dir);
+    const bool ask = may_have_other_name(path);
+    bool found = false;
+    for (size_t i = 0; i < list.count && !found; i++) {
+        char database[ANSWER_BYTES];
+        const struct served *served = &list.served[i];
+        found = served->uid == ct_session_uid() &&
+                ((trace && served->trace == trace) ||
+                 (ask && ask_database(options, served, database, sizeof(database)) &&
+                  ct_series_has(path, database)));
+        if (found)
+            take(options, served->name);
+    }
+    free(list.served);
+    return found;
+}
+
+void ct_session_derive(struct ct_options *options, const char *path)
+{
+    char name[CT_SESSION_MAX + 1];
+    snprintf(name, sizeof(name), "db-%016" PRIx64, ct_trace_identity(path));
+    take(options, name);
+}
+
+bool ct_session_is_served(const struct ct_options *options, uint64_t *trace)
+{
+    struct served served;
+    if (!read_served(options->shm_dir, ct_session_uid(), options->session, &served))
+        return false;
+    *trace = served.trace;
+    return true;
+}
+
+static bool take_only_one(struct ct_options *options, const char *command)
+{
+    const struct list list = list_served(options->shm_dir);
+    const bool found = list.count == 1;
+    if (found) {
+        take(options, list.served[0].name);
+        ct_fail(0, "%s: session '%s' (process %d), the only one that there is", command, options->session,
+                list.served[0].pid);
+    }
+    free(list.served);
+    return found;
+}
+
+bool ct_session_choose(struct ct_options *options, const char *command, enum ct_guess guess)
+{
+    uint64_t trace;
+    struct served served;
+    if (options->session_given || (options->session_named && !options->database))
+        return true;
+    if (options->database)
+        return ct_session_find_writer(options, options->database);
+    return ct_session_is_served(options, &trace) || ct_session_find_writer(options, "trace.db") ||
+           read_served(options->shm_dir, 0, options->session, &served) ||
+           (guess == CT_GUESS_ONLY_ONE && take_only_one(options, command));
+}
+
+void ct_sessions_say(const struct ct_options *options)
+{
+    const struct list list = list_served(options->shm_dir);
+    for (size_t i = 0; i < list.count; i++) {
+        char database[ANSWER_BYTES];
+        const struct served *served = &list.served[i];
+        if (served->uid != ct_session_uid())
+            snprintf(database, sizeof(database), "is the system's");
+        else if (!ask_database(options, served, database + 7, sizeof(database) - 7))
+            snprintf(database, sizeof(database), "does not answer");
+        else
+            memcpy(database, "writes ", 7);
+        ct_fail(0, "  session %s, process %d, %s", served->name, served->pid, database);
+    }
+    if (list.count)
+        ct_fail(0, "name one with --session NAME, or with --db FILE the one that writes that");
+    free(list.served);
+}
