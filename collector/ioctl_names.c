@@ -26,7 +26,21 @@ struct row {
 
 static const struct row rows[] = {
 #define IOCTL(space, number, category, name) { space, number, CT_CATEGORY_##category, #name },
+#define MODESET(number, release, name)
 #include "ioctl_names.def"
+#undef MODESET
+#undef IOCTL
+};
+
+static const char modeset_sent[] = "NVKMS ";
+static const struct modeset {
+    uint32_t number, release;
+    const char *name;
+} modeset[] = {
+#define IOCTL(space, number, category, name)
+#define MODESET(number, release, name) { number, release, #name },
+#include "ioctl_names.def"
+#undef MODESET
 #undef IOCTL
 };
 
@@ -37,8 +51,46 @@ static int compare(const void *key, const void *element)
     return (x > y) - (x < y);
 }
 
-bool ct_ioctl_names_find(const char *number, char name[CT_IOCTL_NAME_MAX + 1], uint32_t *category)
+/* NULL where the release is not known and it depends on that. */
+static const char *modeset_name(const char *number, uint32_t release)
 {
+    char *end;
+    const unsigned long value = strtoul(number, &end, 0);
+    const char *name = NULL;
+    for (size_t i = 0; end != number && !*end && i < sizeof(modeset) / sizeof(modeset[0]); i++) {
+        const struct modeset *row = &modeset[i];
+        if (row->number != value || (release && row->release > release))
+            continue;
+        if (release)
+            return row->name;
+        if (name)
+            return NULL;
+        name = row->name;
+    }
+    return name;
+}
+
+uint32_t ct_ioctl_driver_release(void)
+{
+    unsigned first = 0, second = 0;
+    FILE *version = fopen("/sys/module/nvidia/version", "re");
+    if (!version)
+        return 0;
+    const bool read = fscanf(version, "%4u.%3u", &first, &second) == 2;
+    fclose(version);
+    return read ? first * 1000 + second : 0;
+}
+
+bool ct_ioctl_names_find(const char *number, uint32_t release, char name[CT_IOCTL_NAME_MAX + 1],
+                         uint32_t *category)
+{
+    if (strncmp(number, modeset_sent, sizeof(modeset_sent) - 1) == 0) {
+        const char *found = modeset_name(number + sizeof(modeset_sent) - 1, release);
+        if (found)
+            snprintf(name, CT_IOCTL_NAME_MAX + 1, "%s", found);
+        *category = CT_CATEGORY_control;
+        return found != NULL;
+    }
     for (uint32_t space = 0; space < sizeof(sent) / sizeof(sent[0]); space++) {
         const size_t length = strlen(sent[space]);
         if (strncmp(number, sent[space], length) != 0)

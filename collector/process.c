@@ -70,7 +70,8 @@ static int sync_functions(struct ct_process *process, struct ct_batch *batch)
         char name[CT_FUNCTION_NAME_MAX + 1], translated[CT_IOCTL_NAME_MAX + 1];
         copy_name(name, entry.name);
         const bool is_translated =
-            entry.layer == CT_LAYER_IOCTL && ct_ioctl_names_find(name, translated, &entry.category);
+            entry.layer == CT_LAYER_IOCTL &&
+            ct_ioctl_names_find(name, ct_ioctl_driver_release(), translated, &entry.category);
         const char *layer = ct_layer_names[entry.layer < CT_LAYER_COUNT ? entry.layer : CT_LAYER_DRIVER];
         const char *category =
             category_names[entry.category < CT_CATEGORY_COUNT ? entry.category : CT_CATEGORY_other];

@@ -2,9 +2,9 @@
  * C library through the dynamic linker, so they come by here.
  *
  * Which driver a request is for is told by the file and not by the number: the descriptor must be a character
- * device with the numbers that /dev/nvidiactl or /dev/nvidia-uvm have now. Numbers are compared first all the
- * same, since that is cheap and lets every other ioctl of every program pass at once. Everything else goes
- * straight on.
+ * device with the numbers that /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset have now.
+ * Numbers are compared first all the same, since that is cheap and lets every other ioctl of every program
+ * pass at once. Everything else goes straight on.
  *
  * A traced ioctl is a call like any other, of layer `ioctl`, whose row is found by its number. Its name is
  * the number until the collector translates it.
@@ -38,13 +38,24 @@ typedef int ioctl_function(int fd, unsigned long request, void *argument);
 /* What comes behind the hook; NULL until the constructors run. */
 static ioctl_function *_Atomic next_ioctl;
 
+/* Files that speak different languages. /dev/nvidia-uvm-tools speaks that of /dev/nvidia-uvm. */
+enum language { ESCAPES, UVM, MODESET, LANGUAGES };
+static const char *const other_names[LANGUAGES] = { "RM other", "UVM other", "NVKMS other" };
+
 static struct ct_table rows_by_code;
 static _Atomic uint32_t rows_used;
-static _Atomic uint32_t other_escapes, other_uvm; /* rows for what has no row of its own; 0 until made */
-static _Atomic uint32_t driver_release;           /* as ct_ioctl_release() gives it */
+static _Atomic uint32_t other_rows[LANGUAGES]; /* by language, for what has no row of its own; 0 until made */
+static _Atomic uint32_t driver_release;        /* as ct_ioctl_release() gives it */
 
-/* Device numbers of the two files, 0 while they are not known. */
-static _Atomic uint64_t control_device, uvm_device;
+/* Device numbers, 0 while they are not known. */
+static struct file {
+    const char *name;
+    enum language language;
+    _Atomic uint64_t device;
+} files[] = { { .name = "nvidiactl", .language = ESCAPES },
+              { .name = "nvidia-uvm", .language = UVM },
+              { .name = "nvidia-uvm-tools", .language = UVM },
+              { .name = "nvidia-modeset", .language = MODESET } };
 
 /* ---- which file ---- */
 
@@ -66,44 +77,49 @@ static uint64_t device_number(const char *name)
                : 0;
 }
 
-static bool is_control(uint64_t device, uint64_t control)
+/* nvidiactl and nvidiaN share their major number. */
+static bool is_file(uint64_t device, const struct file *file, uint64_t known)
 {
-    return control && major(device) == major(control) && minor(device) != MINOR_MODESET;
+    if (file->language != ESCAPES)
+        return known && device == known;
+    return known && major(device) == major(known) && minor(device) != MINOR_MODESET;
 }
 
 /* The numbers may change, when a module is loaded anew or the nodes are made by nvidia-modprobe after the
  * first look: a device that is not the known one is compared with what the file says now. */
-static bool is_driver_file(int fd, bool uvm)
+static bool is_driver_file(int fd, enum language language)
 {
     struct stat status;
     if (ct_file_status(fd, &status) != 0 || !S_ISCHR(status.st_mode))
         return false;
     const uint64_t device = status.st_rdev;
-    if (uvm) {
-        if (device == atomic_load_explicit(&uvm_device, memory_order_relaxed))
+    for (size_t i = 0; i < CT_ARRAY_LENGTH(files); i++) {
+        if (files[i].language == language &&
+            is_file(device, &files[i], atomic_load_explicit(&files[i].device, memory_order_relaxed)))
             return true;
-        const uint64_t now = device_number("nvidia-uvm");
-        atomic_store_explicit(&uvm_device, now, memory_order_relaxed);
-        return now && device == now;
     }
-    if (is_control(device, atomic_load_explicit(&control_device, memory_order_relaxed)))
-        return true;
-    const uint64_t now = device_number("nvidiactl");
-    atomic_store_explicit(&control_device, now, memory_order_relaxed);
-    return is_control(device, now);
+    for (size_t i = 0; i < CT_ARRAY_LENGTH(files); i++) {
+        if (files[i].language != language)
+            continue;
+        const uint64_t now = device_number(files[i].name);
+        atomic_store_explicit(&files[i].device, now, memory_order_relaxed);
+        if (is_file(device, &files[i], now))
+            return true;
+    }
+    return false;
 }
 
-/* What the low descriptors were last, for when the kernel may not be asked: 1 for the driver's, by bit. */
+/* What the low descriptors were last, for when the kernel may not be asked: a bit for each language. */
 enum { KNOWN_FILES = 4096 };
 static _Atomic uint8_t known[KNOWN_FILES];
 
-static bool is_driver(int fd, bool uvm)
+static bool is_driver(int fd, enum language language)
 {
-    const uint8_t bit = uvm ? 2 : 1;
+    const uint8_t bit = (uint8_t)(1U << language);
     _Atomic uint8_t *bits = fd >= 0 && fd < KNOWN_FILES ? &known[fd] : NULL;
     if (!ct_system_begin())
         return bits && atomic_load_explicit(bits, memory_order_relaxed) & bit;
-    const bool driver = is_driver_file(fd, uvm);
+    const bool driver = is_driver_file(fd, language);
     ct_system_end();
     if (bits && driver != !!(atomic_load_explicit(bits, memory_order_relaxed) & bit))
         atomic_store_explicit(bits, driver ? bit : 0, memory_order_relaxed);
@@ -127,13 +143,12 @@ static void decode_ioctl(const struct ct_frame *frame, struct ct_decoded *decode
     decoded->status = (int32_t)frame->result < 0 ? -traced->error : ct_ioctl_status(&traced->ioctl);
 }
 
-static uint32_t row_for_others(bool uvm)
+static uint32_t row_for_others(enum language language)
 {
-    _Atomic uint32_t *other = uvm ? &other_uvm : &other_escapes;
+    _Atomic uint32_t *other = &other_rows[language];
     uint32_t row = atomic_load_explicit(other, memory_order_relaxed);
     if (!row) {
-        row = ct_functions_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, uvm ? "UVM other" : "RM other",
-                                 decode_ioctl);
+        row = ct_functions_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, other_names[language], decode_ioctl);
         if (row != CT_ROWS_ALL)
             atomic_store_explicit(other, row, memory_order_relaxed);
     }
@@ -141,20 +156,19 @@ static uint32_t row_for_others(bool uvm)
 }
 
 /* CT_ROWS_ALL when even the row for others cannot be made. */
-static uint32_t row_of(const struct ct_ioctl *ioctl)
+static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
 {
     const uint64_t key = (uint64_t)ioctl->space << 32 | ioctl->code;
     uint32_t row = ct_table_get(&rows_by_code, key);
     if (CT_LIKELY(row))
         return row;
-    const bool uvm = ioctl->space == CT_IOCTL_UVM;
     if (atomic_load_explicit(&rows_used, memory_order_relaxed) >= ROWS_MAX)
-        return row_for_others(uvm);
+        return row_for_others(language);
     char name[CT_IOCTL_NAME_BYTES];
     ct_ioctl_name(ioctl, name);
     row = ct_functions_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, name, decode_ioctl);
     if (row == CT_ROWS_ALL)
-        return row_for_others(uvm);
+        return row_for_others(language);
     if (ct_table_lock()) {
         if (!ct_table_get(&rows_by_code, key) && ct_table_set(&rows_by_code, key, row))
             atomic_fetch_add_explicit(&rows_used, 1, memory_order_relaxed);
@@ -177,8 +191,8 @@ __attribute__((constructor)) static void find_next(void)
 {
     atomic_store_explicit(&next_ioctl, (ioctl_function *)(uintptr_t)ct_symbol_of_library("ioctl"),
                           memory_order_relaxed);
-    row_for_others(false);
-    row_for_others(true);
+    for (int language = 0; language < LANGUAGES; language++)
+        row_for_others((enum language)language);
 }
 
 /* libcuda tells the kernel its version before anything else, and the two must be equal. Learnt also while
@@ -196,16 +210,18 @@ static void learn_release(uint64_t argument)
 }
 
 /* Not inlined: ioctls that are not the driver's need none of this stack. */
-__attribute__((noinline)) static int call_candidate(int fd, unsigned long request, void *argument, bool uvm)
+__attribute__((noinline)) static int call_candidate(int fd, unsigned long request, void *argument,
+                                                    enum language language)
 {
+    static struct ct_ioctl (*const parse[LANGUAGES])(
+        uint32_t, uint64_t, uint32_t) = { ct_ioctl_parse_escape, ct_ioctl_parse_uvm, ct_ioctl_parse_modeset };
     const struct quiet quiet = quiet_begin();
-    const bool driver = is_driver(fd, uvm);
+    const bool driver = is_driver(fd, language);
     struct traced traced = { .frame.row = CT_ROWS_ALL };
     if (driver && (ct_thread_attach() || ct_process_current())) {
         const uint32_t release = atomic_load_explicit(&driver_release, memory_order_relaxed);
-        traced.ioctl = (uvm ? ct_ioctl_parse_uvm : ct_ioctl_parse_escape)((uint32_t)request,
-                                                                          (uintptr_t)argument, release);
-        traced.frame.row = row_of(&traced.ioctl);
+        traced.ioctl = parse[language]((uint32_t)request, (uintptr_t)argument, release);
+        traced.frame.row = row_of(&traced.ioctl, language);
     }
     quiet_end(quiet);
 
@@ -218,7 +234,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
         traced.error = errno;
         ct_call_end(&traced.frame);
     }
-    if (driver && !uvm && result >= 0 && (request & 0xff) == CT_ESCAPE_CHECK_VERSION)
+    if (driver && language == ESCAPES && result >= 0 && (request & 0xff) == CT_ESCAPE_CHECK_VERSION)
         learn_release((uintptr_t)argument);
     return result;
 }
@@ -231,8 +247,11 @@ __attribute__((visibility("default"))) int ct_ioctl_entry(int fd, unsigned long 
 
 int ct_ioctl_entry(int fd, unsigned long request, void *argument)
 {
-    const bool uvm = ct_ioctl_is_uvm((uint32_t)request);
-    if (CT_UNLIKELY(uvm || ct_ioctl_is_escape((uint32_t)request)))
-        return call_candidate(fd, request, argument, uvm);
+    if (CT_UNLIKELY(ct_ioctl_is_uvm((uint32_t)request)))
+        return call_candidate(fd, request, argument, UVM);
+    if (CT_UNLIKELY(ct_ioctl_is_escape((uint32_t)request)))
+        return call_candidate(fd, request, argument, ESCAPES);
+    if (CT_UNLIKELY(ct_ioctl_is_modeset((uint32_t)request)))
+        return call_candidate(fd, request, argument, MODESET);
     return call_next(fd, request, argument);
 }

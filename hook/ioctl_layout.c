@@ -1,8 +1,8 @@
 /* What an ioctl of the NVIDIA kernel driver asks, read from the application's structs. Called by ioctl.c;
  * knows nothing of files, rows or lanes, so that a test can run it alone.
  *
- * The structs are those of open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h. The application's
- * pointers are not trusted: a wrong one gives EFAULT without the hook, and must with it. */
+ * The structs are those of open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
+ * application's pointers are not trusted: a wrong one gives EFAULT without the hook, and must with it. */
 #include "ioctl_layout.h"
 
 #include "system.h"
@@ -22,6 +22,9 @@ enum {
     XFER_SIZE = 4,
     XFER_POINTER = 8,
     XFER_BYTES = 16,
+    MODESET_COMMAND = 0, /* struct NvKmsIoctlParams */
+    MODESET_SIZE = 4,
+    MODESET_BYTES = 16,
 };
 
 enum space { ESCAPE = CT_IOCTL_ESCAPE, UVM = CT_IOCTL_UVM };
@@ -117,6 +120,25 @@ struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t
     };
 }
 
+/* Commands answer in structs of their own, of which none has an RM status. */
+struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release)
+{
+    struct ct_ioctl ioctl = { .space = CT_IOCTL_MODESET,
+                              .code = UINT32_MAX,
+                              .address = argument,
+                              .size_bytes = request >> 16 & 0x3fff,
+                              .status_offset = -1 };
+    uint32_t command, params_bytes;
+    (void)release;
+    if (ioctl.size_bytes == MODESET_BYTES &&
+        ct_ioctl_peek(argument + MODESET_COMMAND, &command, sizeof(command)) &&
+        ct_ioctl_peek(argument + MODESET_SIZE, &params_bytes, sizeof(params_bytes))) {
+        ioctl.code = command;
+        ioctl.params_bytes = params_bytes;
+    }
+    return ioctl;
+}
+
 int32_t ct_ioctl_status(const struct ct_ioctl *ioctl)
 {
     int32_t status;
@@ -166,9 +188,12 @@ void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name)
         [CT_IOCTL_CONTROL] = { "RM_CONTROL 0x", 8 },
         [CT_IOCTL_CLASS] = { "RM_ALLOC 0x", 4 },
         [CT_IOCTL_UVM] = { "UVM 0x", 8 },
+        [CT_IOCTL_MODESET] = { "NVKMS 0x", 8 },
     };
-    const bool decimal = ioctl->space == CT_IOCTL_UVM && ioctl->code <= CT_IOCTL_UVM_MAX;
-    const char *prefix = decimal ? "UVM " : spaces[ioctl->space].prefix;
+    const bool small = ioctl->code <= CT_IOCTL_UVM_MAX;
+    const bool decimal = small && (ioctl->space == CT_IOCTL_UVM || ioctl->space == CT_IOCTL_MODESET);
+    const char *prefix =
+        decimal ? (ioctl->space == CT_IOCTL_UVM ? "UVM " : "NVKMS ") : spaces[ioctl->space].prefix;
     const size_t length = strlen(prefix);
     memcpy(name, prefix, length);
     char *end =

@@ -13,7 +13,8 @@ enum ct_ioctl_space {
     CT_IOCTL_ESCAPE = 1, /* _IOC_NR of a request on /dev/nvidiactl or /dev/nvidiaN */
     CT_IOCTL_CONTROL,    /* the command of NV_ESC_RM_CONTROL */
     CT_IOCTL_CLASS,      /* the class of NV_ESC_RM_ALLOC */
-    CT_IOCTL_UVM,        /* a request on /dev/nvidia-uvm */
+    CT_IOCTL_UVM,        /* a request on /dev/nvidia-uvm or /dev/nvidia-uvm-tools */
+    CT_IOCTL_MODESET,    /* the command of a request on /dev/nvidia-modeset */
 };
 
 enum {
@@ -21,6 +22,7 @@ enum {
     CT_IOCTL_UVM_MAX = 2047,
     CT_IOCTL_UVM_INITIALIZE = 0x30000001,
     CT_IOCTL_UVM_DEINITIALIZE = 0x30000002,
+    CT_IOCTL_MODESET_REQUEST = 'm' << 8, /* _IOC_TYPE and _IOC_NR of the one that nvidia-modeset has */
 };
 
 /* The escapes that the hook looks into. */
@@ -58,10 +60,16 @@ static inline bool ct_ioctl_is_uvm(uint32_t request)
            request == CT_IOCTL_UVM_DEINITIALIZE;
 }
 
+static inline bool ct_ioctl_is_modeset(uint32_t request)
+{
+    return (request & 0xffff) == CT_IOCTL_MODESET_REQUEST;
+}
+
 /* Says what a request on a file of the driver is. `argument` may be anything; what cannot be read is not
  * known. `release` is the driver's, 0 when it is not known and taken for the newest. */
 struct ct_ioctl ct_ioctl_parse_escape(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t release);
+struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release);
 /* The RM status that a request that did not fail left in its struct; 0 where there is none. */
 int32_t ct_ioctl_status(const struct ct_ioctl *ioctl);
 /* 1000 times the first number of a driver's version plus the second, 0 for what is none. The text ends within

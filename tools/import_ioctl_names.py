@@ -9,7 +9,8 @@ writes, from headers that are licensed as MIT,
     hook/ioctl_layout.def       where the RM status lies in their structs, over all releases
     schema/status_ioctl.sql     names of RM's status codes, and of errno's
 
-Names are those of the newest release that has the number, so that commands that were taken out keep theirs.
+Names are those of the newest release that has the number, so that commands that were taken out keep theirs; but for
+commands of nvidia-modeset, which is numbered anew now and then: they have a row for each release that changed them.
 Where one release has several names for a number: of control commands the one with CMD in it, else the first
 in the header; of classes the first that g_allclasses.h does not call an alias, else the first in class/.
 
@@ -32,6 +33,7 @@ SDK = "src/common/sdk/nvidia/inc"
 UNIX = "src/nvidia/arch/nvalloc/unix/include"
 COMMON = "kernel-open/common/inc"
 UVM = "kernel-open/nvidia-uvm"
+MODESET = "src/nvidia-modeset/interface/nvkms-api.h"
 CLASSES = "src/nvidia/generated/g_allclasses.h"
 
 # The struct and status field of each escape that has one, by src/nvidia/arch/nvalloc/unix/src/escape.c and osapi.c.
@@ -202,6 +204,28 @@ def uvm_of(release):
     return names
 
 
+def modeset_of(release):
+    """The commands of an enumeration that counts from 0 on."""
+    commands = re.search(r"enum NvKmsIoctlCommand \{(.*?)\};", release.text(MODESET), re.S)
+    if not commands or "=" in commands[1]:
+        raise Failure(f"{release.tag}: {MODESET} has another enum NvKmsIoctlCommand than is understood")
+    return dict(enumerate(re.findall(r"^\s*(NVKMS_IOCTL_\w+)", commands[1], re.M)))
+
+
+def modeset_rows(releases):
+    """`releases` from the newest on. The oldest name of a number holds for releases before the first too."""
+    histories = {}
+    for release in reversed(releases):
+        names = modeset_of(release)
+        for number in names.keys() | histories.keys():
+            history = histories.setdefault(number, [])
+            name = names.get(number)
+            if name and (not history or history[-1][1] != name):
+                history.append((release.version if history else (0, 0), name))
+    return [f"MODESET({number}, {version[0] * 1000 + version[1]}, {name})"
+            for number, history in sorted(histories.items()) for version, name in reversed(history)]
+
+
 SPACES = [("ESCAPE", escapes_of), ("CONTROL", controls_of), ("CLASS", classes_of), ("UVM", uvm_of)]
 
 
@@ -209,8 +233,8 @@ def category_of(name):
     return next((category for category, pattern in CATEGORIES if re.search(pattern, name)), "control")
 
 
-def names_text(releases, source):
-    """`releases` from the newest on."""
+def names_text(releases, source, modeset):
+    """`releases` from the newest on, and the rows of nvidia-modeset."""
     rows = []
     for space, names_of in SPACES:
         names = {}
@@ -224,21 +248,24 @@ def names_text(releases, source):
  * number. The collector includes it to name the functions of layer `ioctl`.
  *
  *   space     ESCAPE: _IOC_NR of requests on /dev/nvidiactl and /dev/nvidiaN; CONTROL: RM control commands; CLASS:
- *             RM classes; UVM: requests on /dev/nvidia-uvm
+ *             RM classes; UVM: requests on /dev/nvidia-uvm and /dev/nvidia-uvm-tools
  *   number    within the space
  *   category  by the name, see CATEGORIES in the importer
  *   name      of the newest release that has the number
  *
+ *   MODESET(number, first release, name): commands of /dev/nvidia-modeset. Of the rows of a number, from new to old,
+ *   the first holds whose release is not newer than the driver's.
+ *
  * Written by tools/import_ioctl_names.py, which tells how a name is chosen, from the headers of
  * {source}
  * (src/common/sdk/nvidia/inc/ctrl and class, src/nvidia/generated/g_allclasses.h,
- * src/nvidia/arch/nvalloc/unix/include, kernel-open/nvidia-uvm). Those are
+ * src/nvidia/arch/nvalloc/unix/include, kernel-open/nvidia-uvm, src/nvidia-modeset/interface). Those are
  *
  * Copyright (c) 1993-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.
  * SPDX-License-Identifier: MIT
  *
 {LICENCE} */
-""" + "\n".join(rows) + "\n", len(rows)
+""" + "\n".join(rows + modeset) + "\n", len(rows) + len(modeset)
 
 
 # ---- layouts ----
@@ -365,7 +392,7 @@ def main():
         commit = releases[0].git("rev-parse", f"{releases[0].tag}^{{commit}}").decode().strip()
         source = f"NVIDIA/open-gpu-kernel-modules {releases[0].tag} (commit {commit[:12]})"
         for path, (text, count) in (
-                ("collector/ioctl_names.def", names_text(branches, source)),
+                ("collector/ioctl_names.def", names_text(branches, source, modeset_rows(releases))),
                 ("hook/ioctl_layout.def", layout_text(releases, source)),
                 ("schema/status_ioctl.sql", status_text(branches, source))):
             with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:

@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     char name[CT_IOCTL_NAME_MAX + 1];
     uint32_t category;
     clean[length < CT_FUNCTION_NAME_MAX ? length : CT_FUNCTION_NAME_MAX] = '\0';
-    if (ct_ioctl_names_find(clean, name, &category) && strlen(name) > CT_IOCTL_NAME_MAX)
+    if (ct_ioctl_names_find(clean, 0, name, &category) && strlen(name) > CT_IOCTL_NAME_MAX)
         fail("an ioctl's name is too long", clean);
     free(text);
     free(clean);

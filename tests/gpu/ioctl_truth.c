@@ -5,7 +5,7 @@
  * runs the command and all that it starts, and writes lines of fields parted by tabs:
  *
  *   method  perf | ptrace
- *   ioctl   PID  FILE  REQUEST  COUNT   FILE is control (nvidiactl and nvidiaN), uvm, other, or ? where it is
+ *   ioctl   PID  FILE  REQUEST  COUNT   FILE is control (nvidiactl and nvidiaN), uvm, modeset, other, or ? where it is
  * not known lost    COUNT                       samples that the kernel had no room for end
  *
  * The exit status is the command's. Two ways, of which without an option the first that is permitted is
@@ -17,7 +17,7 @@
  * ptrace has a seccomp filter stop the command at each ioctl and at nothing else, and looks the file up while
  * the thread stands still. It needs no privilege. no_new_privs keeps set-uid programs from becoming so.
  *
- * Files are told as the hook tells them: by the numbers of /dev/nvidiactl and /dev/nvidia-uvm, or of those in
+ * Files are told as the hook tells them: by the numbers of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools and nvidia-modeset, or of those in
  * $CUDATRACE_DEVICES. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -62,8 +62,8 @@ static void fail(const char *format, ...)
 
 /* ---- what was counted ---- */
 
-enum file { FILE_UNKNOWN, FILE_OTHER, FILE_CONTROL, FILE_UVM };
-static const char *const file_names[] = { "?", "other", "control", "uvm" };
+enum file { FILE_UNKNOWN, FILE_OTHER, FILE_CONTROL, FILE_UVM, FILE_MODESET };
+static const char *const file_names[] = { "?", "other", "control", "uvm", "modeset" };
 
 struct count {
     pid_t pid;
@@ -189,7 +189,11 @@ static enum file file_of(pid_t tid, int fd)
     const dev_t control = device_number("nvidiactl");
     if (control && major(status.st_rdev) == major(control) && minor(status.st_rdev) != 254)
         return FILE_CONTROL;
-    return status.st_rdev && status.st_rdev == device_number("nvidia-uvm") ? FILE_UVM : FILE_OTHER;
+    if (!status.st_rdev)
+        return FILE_OTHER;
+    if (status.st_rdev == device_number("nvidia-uvm") || status.st_rdev == device_number("nvidia-uvm-tools"))
+        return FILE_UVM;
+    return status.st_rdev == device_number("nvidia-modeset") ? FILE_MODESET : FILE_OTHER;
 }
 
 static pid_t process_of(pid_t tid)

@@ -25,13 +25,15 @@ def read_names(path=NAMES):
 
 
 def request_of(file, request):
-    """What the hook takes a request for: ("escape", number), ("uvm", number) or None."""
+    """What the hook takes a request for: ("escape", number), ("uvm", number), ("modeset", 0) or None."""
     is_escape = request >> 8 & 0xFF == ord("F")
     is_uvm = 0 < request <= 2047 or request in (0x30000001, 0x30000002)
     if is_escape and file in ("control", "?"):
         return "escape", request & 0xFF
     if is_uvm and file in ("uvm", "?"):
         return "uvm", request
+    if request & 0xFFFF == ord("m") << 8 and file in ("modeset", "?"):
+        return "modeset", 0
     return None
 
 
@@ -39,6 +41,8 @@ def function_of(name, names):
     """The same for the name of a function of the trace; the number is None where the name does not tell it."""
     if name in names:
         return names[name]
+    if name.startswith("NVKMS"):  # all by one request
+        return "modeset", 0
     space, _, number = name.partition(" ")
     if space in ("RM_CONTROL", "RM_ALLOC"):
         return "escape", CONTROL if space == "RM_CONTROL" else ALLOC

@@ -24,7 +24,7 @@
 
 enum { UNTOUCHED_ERRNO = 1234 };
 
-static int control_fd, gpu_fd, uvm_fd;
+static int control_fd, gpu_fd, uvm_fd, uvm_tools_fd, modeset_fd;
 static uint8_t *unreadable; /* a page; the one before it can be read */
 static long rounds = 1;
 
@@ -143,6 +143,24 @@ static void ask_uvm(void)
     ask(uvm_fd, 1999, bytes, NULL, 0, ENOTTY, "UVM 1999", 0);
 }
 
+/* Commands that have one name in all releases: which one the kernel has here is not known. */
+static void ask_tools_and_modeset(void)
+{
+    uint8_t bytes[64] = { 0 };
+    ask(uvm_tools_fd, 0x3c, bytes, bytes + 8, 0x1f, 0, "UVM_TOOLS_ENABLE_COUNTERS", 16);
+    ask(uvm_tools_fd, 0x43, bytes, bytes, 0x40, 0, "UVM_TOOLS_FLUSH_EVENTS", 4);
+    struct {
+        uint32_t command, bytes;
+        void *pointer;
+    } params = { 9, 1234, bytes };
+    const unsigned long request = _IOC(_IOC_READ | _IOC_WRITE, 'm', 0, sizeof(params));
+    ask(modeset_fd, request, &params, NULL, 0, 0, "NVKMS_IOCTL_SET_MODE", 1234);
+    params.command = 1999;
+    ask(modeset_fd, request, &params, NULL, 0, EPERM, "NVKMS 1999", 1234);
+    ask(modeset_fd, request, unreadable, NULL, 0, EFAULT, "NVKMS 0xffffffff", 0);
+    ask(modeset_fd, _IO('m', 0), NULL, NULL, 0, ENOTTY, "NVKMS 0xffffffff", 0);
+}
+
 /* The structs of driver 535 are read as such once the process has told the kernel that version. */
 static void ask_as_driver(const char *release, uint32_t bytes, uint32_t status_offset)
 {
@@ -202,6 +220,7 @@ static void ask_others(bool devices_too)
         pass(files[i], request_of(0x2a, 32), bytes);
         pass(files[i], request_of(0xc8, 64), bytes);
         pass(files[i], 27, bytes);
+        pass(files[i], _IOC(_IOC_READ | _IOC_WRITE, 'm', 0, 16), bytes);
         pass(files[i], 0x30000001, bytes);
         pass(files[i], FIONREAD, &value);
         pass(files[i], TIOCGWINSZ, bytes);
@@ -213,6 +232,10 @@ static void ask_others(bool devices_too)
         ENSURE(ioctl(control_fd, 27, bytes) == 0);
         ENSURE(ioctl(gpu_fd, 0x30000001, bytes) == 0);
         ENSURE(ioctl(uvm_fd, request_of(0x2a, 32), bytes) == 0);
+        ENSURE(ioctl(uvm_tools_fd, request_of(0x2a, 32), bytes) == 0);
+        ENSURE(ioctl(modeset_fd, request_of(0x2a, 32), bytes) == 0);
+        ENSURE(ioctl(modeset_fd, 27, bytes) == 0);
+        ENSURE(ioctl(control_fd, _IOC(_IOC_READ | _IOC_WRITE, 'm', 0, 16), bytes) == 0);
         ENSURE(ioctl(control_fd, FIONREAD, &value) == 0);
     }
     const int all[] = { pipes[0], pipes[1], sockets[0], sockets[1], terminal, file, line };
@@ -229,6 +252,7 @@ static void *ask_everything(void *unused)
         ask_transfers();
         ask_badly();
         ask_uvm();
+        ask_tools_and_modeset();
         ask_others(true);
     }
     return unused;
@@ -264,6 +288,8 @@ int main(int argc, char **argv)
     control_fd = open_device("nvidiactl");
     gpu_fd = open_device("nvidia0");
     uvm_fd = open_device("nvidia-uvm");
+    uvm_tools_fd = open_device("nvidia-uvm-tools");
+    modeset_fd = open_device("nvidia-modeset");
 
     if (strcmp(mode, "all") == 0 && argc == 4) {
         rounds = atol(argv[3]);

@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from cudatrace_test import BUILD, SIMCUDA, WORKLOADS, Session, check, equal, fifo, needs
 
 IOCTLS = BUILD / "tests/hook/ioctls"
-# Two devices of one major number, which are nvidiactl and nvidia0, and one of another.
+# Two devices of one major number, which are nvidiactl and nvidia0, and others; two more are terminals' lines.
 DEVICES = {"nvidiactl": "/dev/null", "nvidia0": "/dev/zero", "nvidia-uvm": "/dev/ptmx"}
 
 
@@ -17,6 +17,8 @@ def devices(session):
     folder.mkdir()
     for name, target in DEVICES.items():
         (folder / name).symlink_to(target)
+    for name in ("nvidia-uvm-tools", "nvidia-modeset"):
+        (folder / name).symlink_to(os.ttyname(os.openpty()[1]))  # stays open
     return folder
 
 
@@ -48,6 +50,8 @@ def test_everything(s, env):
                          0x10006: "NV_WARN_NOTHING_TO_DO"}.items():
         equal(names[status], name, f"the name of {status}")
     categories = dict(s.rows("SELECT name, category FROM functions WHERE layer = 'ioctl'"))
+    equal({n: categories[n] for n in ("NVKMS_IOCTL_SET_MODE", "UVM_TOOLS_FLUSH_EVENTS")},
+          {"NVKMS_IOCTL_SET_MODE": "control", "UVM_TOOLS_FLUSH_EVENTS": "control"}, "categories of the other devices'")
     equal({n: categories[n] for n in ("UVM_MAP_EXTERNAL_ALLOCATION", "NV_ESC_ALLOC_OS_EVENT", "NV_ESC_CARD_INFO", "ESC 0xfe")},
           {"UVM_MAP_EXTERNAL_ALLOCATION": "memory", "NV_ESC_ALLOC_OS_EVENT": "event", "NV_ESC_CARD_INFO": "control",
            "ESC 0xfe": "control"}, "categories")

@@ -175,7 +175,7 @@ static void expect_name(enum ct_ioctl_space space, uint32_t code, const char *se
     char number[CT_IOCTL_NAME_BYTES], name[CT_IOCTL_NAME_MAX + 1] = "";
     uint32_t category = 0;
     ct_ioctl_name(&(struct ct_ioctl){ .space = space, .code = code }, number);
-    const bool found = ct_ioctl_names_find(number, name, &category);
+    const bool found = ct_ioctl_names_find(number, 0, name, &category);
     if ((sent && strcmp(number, sent) != 0) || found != (wanted != NULL) ||
         (wanted && strcmp(name, wanted) != 0)) {
         fprintf(stderr, "%d 0x%x is sent as %s and shown as %s\n", space, code, number,
@@ -209,7 +209,9 @@ static void test_names(void)
         const char *name;
     } rows[] = {
 #define IOCTL(space, number, category, name) { space, number, #name },
+#define MODESET(number, release, name)
 #include "../../collector/ioctl_names.def"
+#undef MODESET
 #undef IOCTL
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -226,12 +228,49 @@ static void test_names(void)
     static const char *const others[] = { "",     "UVM other", "RM other",
                                           "ESC ", "ESC 0xc8x", "RM_CONTROL 0x1ffffffff" };
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        ENSURE(!ct_ioctl_names_find(others[i], name, &category));
+        ENSURE(!ct_ioctl_names_find(others[i], 0, name, &category));
+}
+
+static void expect_modeset(const char *number, uint32_t release, const char *wanted)
+{
+    char name[CT_IOCTL_NAME_MAX + 1] = "";
+    uint32_t category = CT_CATEGORY_COUNT;
+    const bool found = ct_ioctl_names_find(number, release, name, &category);
+    ENSURE(found == (wanted != NULL) && (!wanted || strcmp(name, wanted) == 0) &&
+           category == CT_CATEGORY_control);
+}
+
+/* Commands of nvidia-modeset: numbered anew by 570.207 and by 590.44, read from the struct that the request
+ * names. */
+static void test_modeset(void)
+{
+    expect_modeset("NVKMS 13", 565057, "NVKMS_IOCTL_IDLE_BASE_CHANNEL");
+    expect_modeset("NVKMS 13", 570206, "NVKMS_IOCTL_IDLE_BASE_CHANNEL");
+    expect_modeset("NVKMS 13", 570207, "NVKMS_IOCTL_CHECK_LUT_NOTIFIER");
+    expect_modeset("NVKMS 56", 580159, "NVKMS_IOCTL_EXPORT_VRR_SEMAPHORE_SURFACE");
+    expect_modeset("NVKMS 56", 590044, "NVKMS_IOCTL_ENABLE_VBLANK_SYNC_OBJECT");
+    expect_modeset("NVKMS 13", 0, NULL);
+    expect_modeset("NVKMS 9", 0, "NVKMS_IOCTL_SET_MODE");
+    expect_modeset("NVKMS 1999", 580159, NULL);
+    expect_modeset("NVKMS other", 580159, NULL);
+    expect_modeset("NVKMS ", 580159, NULL);
+
+    uint32_t params[4] = { 13, 600 };
+    const uint32_t request = (uint32_t)_IOC(_IOC_READ | _IOC_WRITE, 'm', 0, sizeof(params));
+    ENSURE(ct_ioctl_is_modeset(request) && !ct_ioctl_is_modeset(request + 1) && !ct_ioctl_is_escape(request));
+    char name[CT_IOCTL_NAME_BYTES];
+    struct ct_ioctl ioctl = ct_ioctl_parse_modeset(request, (uintptr_t)params, 0);
+    ct_ioctl_name(&ioctl, name);
+    ENSURE(strcmp(name, "NVKMS 13") == 0 && ioctl.params_bytes == 600 && ct_ioctl_status(&ioctl) == 0);
+    ioctl = ct_ioctl_parse_modeset(request, 0, 0);
+    ct_ioctl_name(&ioctl, name);
+    ENSURE(strcmp(name, "NVKMS 0xffffffff") == 0 && ioctl.params_bytes == 0);
 }
 
 int main(void)
 {
     test_control();
+    test_modeset();
     test_layouts();
     test_transfer();
     test_pointers();
