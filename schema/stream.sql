@@ -1,13 +1,14 @@
 -- What tools/stream.c asks of each file of a trace, whose schema stands for %s.
 
--- name: sites
-SELECT site.site_id, thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category,
-       site.depth, site.status, status.name
+-- name: site
+SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,
+       status.name
   FROM %s.site
-  JOIN %s.thread   ON thread.thread_id = site.thread_id
-  JOIN %s.process  ON process.process_id = thread.process_id
-  JOIN %s.function ON function.function_id = site.function_id
-  LEFT JOIN %s.status ON status.layer = function.layer AND status.status = site.status;
+ CROSS JOIN %s.thread   ON thread.thread_id = site.thread_id
+ CROSS JOIN %s.process  ON process.process_id = thread.process_id
+ CROSS JOIN %s.function ON function.function_id = site.function_id
+  LEFT JOIN %s.status ON status.layer = function.layer AND status.status = site.status
+ WHERE site.site_id = ?1;
 
 -- name: calls
 SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 AND ?2 ORDER BY end_ns;

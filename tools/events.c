@@ -6,53 +6,104 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a thread, the outermost first. */
+enum { THREADS_FIRST = 64 };
+
+/* What a thread is in, the outermost first. */
 struct ct_nest {
+    int64_t process_id, tid;
+    bool is_used;
     struct ct_enclosing *call;
     uint32_t depth, room;
 };
 
-/* Of a call that has a length: one that has none lies among the beginnings. */
-static bool is_return(const struct ct_event *event)
-{
-    return !event->is_begin && event->call.start_ns < event->at_ns;
-}
+/* What the order is made of, without the call: it is moved about. */
+struct ct_moment {
+    int64_t at_ns;
+    uint64_t order; /* of those of one moment: the order in which they came */
+    uint32_t call;  /* place among those that are held */
+    int32_t depth;
+    bool is_begin;
+    bool is_return; /* of a call that has a length: one that has none lies among the beginnings */
+};
+
+struct ct_held {
+    struct ct_stream_call call;
+    uint32_t moments; /* that it has still */
+    uint32_t next;    /* of those that are free, 1 more */
+};
+
+/* ---- the heap ---- */
 
 /* Of one moment: returns, then beginnings, the outer one first. */
-static bool is_before(const struct ct_event *a, const struct ct_event *b)
+static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
 {
     if (a->at_ns != b->at_ns)
         return a->at_ns < b->at_ns;
-    if (is_return(a) != is_return(b))
-        return is_return(a);
-    if (!is_return(a) && a->call.site->depth != b->call.site->depth)
-        return a->call.site->depth < b->call.site->depth;
+    if (a->is_return != b->is_return)
+        return a->is_return;
+    if (!a->is_return && a->depth != b->depth)
+        return a->depth < b->depth;
     return a->order < b->order;
 }
 
-static void push(struct ct_events *events, int64_t at_ns, bool is_begin, const struct ct_stream_call *call)
+static bool make_room_for_calls(struct ct_events *events)
 {
+    const uint32_t room = events->held_room ? 2 * events->held_room : 1024;
+    struct ct_held *held = room > events->held_room ? realloc(events->held, room * sizeof(*held)) : NULL;
+    if (!held)
+        return false;
+    for (uint32_t i = events->held_room; i < room; i++)
+        held[i].next = i + 2 <= room ? i + 2 : 0;
+    events->free = events->held_room + 1;
+    events->held = held;
+    events->held_room = room;
+    return true;
+}
+
+/* A place of the call's for so many moments. */
+static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call, uint32_t moments)
+{
+    if (events->free == 0 && !make_room_for_calls(events)) {
+        events->failed = true;
+        return 0;
+    }
+    const uint32_t place = events->free - 1;
+    struct ct_held *held = &events->held[place];
+    events->free = held->next;
+    held->call = *call;
+    held->moments = moments;
+    return place;
+}
+
+static void push(struct ct_events *events, int64_t at_ns, bool is_begin, uint32_t call)
+{
+    if (events->failed)
+        return;
     if (events->count == events->room) {
         const size_t room = events->room ? 2 * events->room : 1024;
-        struct ct_event *heap = realloc(events->heap, room * sizeof(*heap));
+        struct ct_moment *heap = realloc(events->heap, room * sizeof(*heap));
         events->failed |= !heap;
         if (!heap)
             return;
         events->heap = heap;
         events->room = room;
     }
-    const struct ct_event event = {
-        .at_ns = at_ns, .order = events->order++, .is_begin = is_begin, .call = *call
-    };
+    const struct ct_stream_call *its = &events->held[call].call;
+    const struct ct_moment moment = { .at_ns = at_ns,
+                                      .order = events->order++,
+                                      .call = call,
+                                      .depth = its->site.depth,
+                                      .is_begin = is_begin,
+                                      .is_return = !is_begin && its->start_ns < at_ns };
     size_t place = events->count++;
-    for (; place > 0 && is_before(&event, &events->heap[(place - 1) / 2]); place = (place - 1) / 2)
+    for (; place > 0 && is_before(&moment, &events->heap[(place - 1) / 2]); place = (place - 1) / 2)
         events->heap[place] = events->heap[(place - 1) / 2];
-    events->heap[place] = event;
+    events->heap[place] = moment;
 }
 
 static struct ct_event pop(struct ct_events *events)
 {
-    const struct ct_event first = events->heap[0], last = events->heap[--events->count];
+    const struct ct_moment first = events->heap[0], last = events->heap[--events->count];
     size_t place = 0;
     for (size_t child; (child = 2 * place + 1) < events->count; place = child) {
         if (child + 1 < events->count && is_before(&events->heap[child + 1], &events->heap[child]))
@@ -62,23 +113,30 @@ static struct ct_event pop(struct ct_events *events)
         events->heap[place] = events->heap[child];
     }
     events->heap[place] = last;
-    return first;
+    struct ct_held *held = &events->held[first.call];
+    if (--held->moments == 0) {
+        held->next = events->free;
+        events->free = first.call + 1;
+    }
+    return (struct ct_event){ .at_ns = first.at_ns, .is_begin = first.is_begin, .call = held->call };
 }
 
 void ct_events_begin(struct ct_events *events, struct ct_stream *stream)
 {
     *events = (struct ct_events){ .stream = stream, .until_ns = INT64_MIN };
-    events->threads = ct_stream_threads(stream);
-    events->open = calloc(events->threads + 1, sizeof(*events->open));
+    events->open_mask = THREADS_FIRST - 1;
+    events->open = calloc(THREADS_FIRST, sizeof(*events->open));
     events->failed = !events->open;
     events->has_long = ct_stream_next_long(stream, &events->long_call);
 }
 
 void ct_events_add(struct ct_events *events, const struct ct_stream_call *call)
 {
-    if (call->id - call->start_ns <= CT_STREAM_LONG_NS)
-        push(events, call->start_ns, true, call);
-    push(events, call->id, false, call);
+    const bool is_long = call->id - call->start_ns > CT_STREAM_LONG_NS;
+    const uint32_t place = hold(events, call, is_long ? 1 : 2);
+    if (!is_long)
+        push(events, call->start_ns, true, place);
+    push(events, call->id, false, place);
     events->until_ns = call->id - CT_STREAM_LONG_NS;
 }
 
@@ -87,10 +145,68 @@ void ct_events_end(struct ct_events *events)
     events->until_ns = INT64_MAX;
 }
 
+/* ---- what threads are in ---- */
+
+static struct ct_nest *nest_slot(struct ct_nest *open, size_t mask, int64_t process_id, int64_t tid)
+{
+    const uint64_t hash =
+        ((uint64_t)process_id * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)tid) * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t i = hash >> 32;; i++) {
+        struct ct_nest *nest = &open[i & mask];
+        if (!nest->is_used || (nest->process_id == process_id && nest->tid == tid))
+            return nest;
+    }
+}
+
+/* Threads that are in nothing need no place: there may have been any number of them. */
+static bool make_room_for_threads(struct ct_events *events)
+{
+    size_t busy = 0;
+    for (size_t i = 0; i <= events->open_mask; i++)
+        busy += events->open[i].depth > 0;
+    size_t slots = events->open_mask + 1;
+    while (slots < 4 * busy)
+        slots *= 2;
+    struct ct_nest *open = calloc(slots, sizeof(*open));
+    if (!open)
+        return false;
+    for (size_t i = 0; i <= events->open_mask; i++) {
+        const struct ct_nest *nest = &events->open[i];
+        if (nest->depth > 0)
+            *nest_slot(open, slots - 1, nest->process_id, nest->tid) = *nest;
+        else
+            free(nest->call);
+    }
+    free(events->open);
+    events->open = open;
+    events->open_mask = slots - 1;
+    events->open_count = busy;
+    return true;
+}
+
+/* NULL, and `failed`, without memory. */
+static struct ct_nest *nest_of(struct ct_events *events, const struct ct_site *site)
+{
+    struct ct_nest *nest = nest_slot(events->open, events->open_mask, site->process_id, site->tid);
+    if (nest->is_used)
+        return nest;
+    if (2 * events->open_count > events->open_mask) {
+        events->failed |= !make_room_for_threads(events);
+        if (events->failed)
+            return NULL;
+        nest = nest_slot(events->open, events->open_mask, site->process_id, site->tid);
+    }
+    *nest = (struct ct_nest){ .process_id = site->process_id, .tid = site->tid, .is_used = true };
+    events->open_count++;
+    return nest;
+}
+
 static void open_nest(struct ct_events *events, struct ct_event *event)
 {
-    const struct ct_site *site = event->call.site;
-    struct ct_nest *open = &events->open[site->thread];
+    const struct ct_site *site = &event->call.site;
+    struct ct_nest *open = nest_of(events, site);
+    if (!open)
+        return;
     if (open->depth > 0)
         event->around = open->call[open->depth - 1];
     event->is_across = site->kind == CT_SITE_START || (open->depth > 0 && event->call.id > event->around.id);
@@ -108,14 +224,16 @@ static void open_nest(struct ct_events *events, struct ct_event *event)
     const bool is_call = strcmp(site->layer, "runtime") == 0 || strcmp(site->layer, "driver") == 0;
     open->call[open->depth++] = (struct ct_enclosing){ .id = event->call.id,
                                                        .start_ns = event->call.start_ns,
-                                                       .site = site,
+                                                       .layer = site->layer,
                                                        .in_call = event->around.in_call || is_call };
 }
 
 /* What lies in it has returned: it is the innermost, or was never among them. */
 static void close_nest(struct ct_events *events, struct ct_event *event)
 {
-    struct ct_nest *open = &events->open[event->call.site->thread];
+    struct ct_nest *open = nest_of(events, &event->call.site);
+    if (!open)
+        return;
     event->is_across = open->depth == 0 || open->call[open->depth - 1].id != event->call.id;
     open->depth -= !event->is_across;
 }
@@ -124,7 +242,7 @@ bool ct_events_next(struct ct_events *events, struct ct_event *event)
 {
     while (events->has_long && events->long_call.start_ns < events->until_ns &&
            (events->count == 0 || events->long_call.start_ns <= events->heap[0].at_ns)) {
-        push(events, events->long_call.start_ns, true, &events->long_call);
+        push(events, events->long_call.start_ns, true, hold(events, &events->long_call, 1));
         events->has_long = ct_stream_next_long(events->stream, &events->long_call);
     }
     if (events->failed || events->count == 0 || events->heap[0].at_ns >= events->until_ns)
@@ -139,8 +257,9 @@ bool ct_events_next(struct ct_events *events, struct ct_event *event)
 
 void ct_events_finish(struct ct_events *events)
 {
-    for (uint32_t i = 0; events->open && i < events->threads; i++)
+    for (size_t i = 0; events->open && i <= events->open_mask; i++)
         free(events->open[i].call);
     free(events->open);
     free(events->heap);
+    free(events->held);
 }

@@ -1,6 +1,5 @@
 /* The calls of a stream as their beginnings and returns, in the order of time, in bounded memory. Called by
- * the formats
- * of export. */
+ * the formats of export. */
 #ifndef CT_EVENTS_H
 #define CT_EVENTS_H
 
@@ -8,32 +7,35 @@
 
 struct ct_event {
     int64_t at_ns;
-    uint64_t order; /* of those of one moment: the order in which they came */
     bool is_begin;
     struct ct_stream_call call;
     /* It begins in one that ends before it: ranges of two domains may, and one that is popped in a call.
      * Where it is true of the beginning it is of the end; started ranges always do, as far as this is
      * concerned. */
     bool is_across;
-    /* The call or pushed range of its thread that it began in; its site is NULL where there is none. */
+    /* The call or pushed range of its thread that it began in; its layer is NULL where there is none. */
     struct ct_enclosing {
         int64_t id, start_ns;
-        const struct ct_site *site;
+        const char *layer;
         bool in_call; /* it is one of the runtime or the driver, or lies in one */
     } around;
 };
 
 struct ct_nest;
+struct ct_moment;
+struct ct_held;
 
 struct ct_events {
     struct ct_stream *stream;
-    struct ct_event *heap; /* the earliest first */
+    struct ct_moment *heap; /* of beginnings and returns, the earliest first */
     size_t count, room;
     uint64_t order;
+    struct ct_held *held;            /* the calls of these */
+    uint32_t held_room, free;        /* free: the first place that is, 1 more */
     int64_t until_ns;                /* what happened before is due */
     struct ct_stream_call long_call; /* the next to begin of those that took long */
-    struct ct_nest *open;            /* by ct_site.thread */
-    uint32_t threads;
+    struct ct_nest *open;            /* of threads: open addressing */
+    size_t open_count, open_mask;
     bool has_long, failed;
 };
 

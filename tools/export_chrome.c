@@ -91,8 +91,8 @@ static void print_arrow_end(struct ct_export *to, const struct ct_stream_call *c
 {
     begin_event(to);
     fprintf(to->to, "{\"ph\":%s,\"id\":%lld,\"name\":\"call\",\"cat\":\"call\",\"pid\":%lld,\"tid\":%lld",
-            phase, (long long)call->id, (long long)track_of(to, call->site->process_id),
-            (long long)call->site->tid);
+            phase, (long long)call->id, (long long)track_of(to, call->site.process_id),
+            (long long)call->site.tid);
     print_us(to, "ts", at_ns - to->extent.begin_ns);
     fputc('}', to->to);
 }
@@ -102,8 +102,8 @@ static void print_arrow(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_enclosing *around = &event->around;
     const struct ct_stream_call *call = &event->call;
-    if (!around->site || strcmp(around->site->layer, "runtime") != 0 ||
-        strcmp(call->site->layer, "driver") != 0 || call->start_ns <= around->start_ns)
+    if (!around->layer || strcmp(around->layer, "runtime") != 0 ||
+        strcmp(call->site.layer, "driver") != 0 || call->start_ns <= around->start_ns)
         return;
     print_arrow_end(to, call, "\"s\"", call->start_ns - 1);
     print_arrow_end(to, call, "\"f\",\"bp\":\"e\"", call->start_ns);
@@ -117,16 +117,16 @@ static void print_name(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
     sqlite3_stmt *row =
-        strcmp(call->site->layer, "nvtx") == 0 ? ct_stream_detail(to->stream, call, &detail) : NULL;
+        strcmp(call->site.layer, "nvtx") == 0 ? ct_stream_detail(to->stream, call, &detail) : NULL;
     if (row && sqlite3_column_type(row, 0) == SQLITE_TEXT)
         print_text(to, row, 0);
     else
-        ct_print_json_string(call->site->name, strlen(call->site->name), to->to);
+        ct_print_json_string(call->site.name, strlen(call->site.name), to->to);
 }
 
 static void begin_of_call(struct ct_export *to, const struct ct_stream_call *call, char phase, int64_t at_ns)
 {
-    const struct ct_site *site = call->site;
+    const struct ct_site *site = &call->site;
     begin_event(to);
     fprintf(to->to, "{\"ph\":\"%c\",\"name\":", phase);
     print_name(to, call);
@@ -141,7 +141,7 @@ static void begin_of_call(struct ct_export *to, const struct ct_stream_call *cal
 static void print_call(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_stream_call *call = &event->call;
-    const struct ct_site *site = call->site;
+    const struct ct_site *site = &call->site;
     const char phase = site->kind == CT_SITE_MARK ? 'i' : event->is_across ? 'b' : 'X';
     if (phase == 'b') {
         begin_of_call(to, call, 'e', call->id);

@@ -17,7 +17,7 @@ static void print_text(struct ct_export *to, const char *text)
 
 static bool call(struct ct_export *to, const struct ct_stream_call *call)
 {
-    const struct ct_site *site = call->site;
+    const struct ct_site *site = &call->site;
     const int64_t start_ns = call->start_ns - to->extent.begin_ns;
     const int64_t whole = start_ns / 1000000000, rest = start_ns % 1000000000;
     fprintf(to->to, "%lld,%lld,%lld,", (long long)call->id, (long long)site->pid, (long long)site->tid);

@@ -15,7 +15,7 @@ static void print_text(struct ct_export *to, const char *name, const char *text)
 static void print_event(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_stream_call *call = &event->call;
-    const struct ct_site *site = call->site;
+    const struct ct_site *site = &call->site;
     const int64_t at_ns = event->at_ns - to->extent.begin_ns;
     fprintf(to->to, "{\"ts\":%s%lld.%09lld,\"op_id\":%lld,\"phase\":\"%c\",\"pid\":%lld,\"tid\":%lld",
             at_ns < 0 ? "-" : "", (long long)(at_ns < 0 ? -at_ns : at_ns) / 1000000000,

@@ -77,7 +77,7 @@ static int64_t global_tid(const struct ct_export *to, const struct ct_site *site
 static int64_t domain_id(struct ct_export *to, const struct ct_stream_call *call, const char *domain)
 {
     struct state *state = to->state;
-    char *text = sqlite3_mprintf("%lld %s", (long long)call->site->process_id, domain);
+    char *text = sqlite3_mprintf("%lld %s", (long long)call->site.process_id, domain);
     if (!text) {
         state->failed = true;
         return 0;
@@ -87,7 +87,7 @@ static int64_t domain_id(struct ct_export *to, const struct ct_stream_call *call
     if (name.is_new) {
         sqlite3_stmt *row = state->insert[INSERT_range];
         sqlite3_bind_int64(row, 1, call->start_ns - to->extent.begin_ns);
-        sqlite3_bind_int64(row, 3, global_tid(to, call->site));
+        sqlite3_bind_int64(row, 3, global_tid(to, &call->site));
         sqlite3_bind_int(row, 4, EVENT_DOMAIN);
         bind_text(row, 5, domain);
         sqlite3_bind_int64(row, 6, (int64_t)name.number);
@@ -102,9 +102,9 @@ static sqlite3_stmt *bind_call(struct ct_export *to, enum statement statement,
 {
     sqlite3_stmt *row = ((struct state *)to->state)->insert[statement];
     sqlite3_bind_int64(row, 1, call->start_ns - to->extent.begin_ns);
-    if (call->site->kind != CT_SITE_MARK)
+    if (call->site.kind != CT_SITE_MARK)
         sqlite3_bind_int64(row, 2, call->id - to->extent.begin_ns);
-    sqlite3_bind_int64(row, 3, global_tid(to, call->site));
+    sqlite3_bind_int64(row, 3, global_tid(to, &call->site));
     return row;
 }
 
@@ -119,7 +119,7 @@ static void write_range(struct ct_export *to, const struct ct_stream_call *call)
     const char *domain = range ? (const char *)sqlite3_column_text(range, 1) : NULL;
     const int64_t id = domain ? domain_id(to, call, domain) : 0;
     sqlite3_stmt *row = bind_call(to, INSERT_range, call);
-    sqlite3_bind_int(row, 4, types[call->site->kind]);
+    sqlite3_bind_int(row, 4, types[call->site.kind]);
     bind_text(row, 5, message);
     sqlite3_bind_int64(row, 6, id);
     insert(to->state, INSERT_range);
@@ -128,7 +128,7 @@ static void write_range(struct ct_export *to, const struct ct_stream_call *call)
 static void write_call(struct ct_export *to, const struct ct_event *event)
 {
     struct state *state = to->state;
-    const struct ct_site *site = event->call.site;
+    const struct ct_site *site = &event->call.site;
     const bool is_runtime = strcmp(site->layer, "runtime") == 0;
     const bool is_cuda = is_runtime || strcmp(site->layer, "driver") == 0;
     if (site->kind != CT_SITE_CALL) {

@@ -222,8 +222,9 @@ static void annotate_details(struct ct_export *to, sqlite3_stmt *row)
 /* The flow of a runtime call has its number, and the driver calls that it makes are in it. */
 static void set_flow(struct state *state, const struct ct_event *event)
 {
-    const struct ct_site *site = event->call.site, *around = event->around.site;
-    if (around && strcmp(around->layer, "runtime") == 0 && strcmp(site->layer, "driver") == 0)
+    const struct ct_site *site = &event->call.site;
+    const char *around = event->around.layer;
+    if (around && strcmp(around, "runtime") == 0 && strcmp(site->layer, "driver") == 0)
         state->flow = (uint64_t)event->around.id;
     else if (strcmp(site->layer, "runtime") == 0)
         state->flow = (uint64_t)event->call.id;
@@ -258,7 +259,7 @@ static bool describe_below(struct ct_export *to, int64_t process_id, uint64_t uu
 
 static uint64_t track_of(const struct ct_event *event)
 {
-    const struct ct_site *site = event->call.site;
+    const struct ct_site *site = &event->call.site;
     return event->is_across ? track_of_range(event->call.id) : track_of_thread(site->process_id, site->tid);
 }
 
@@ -266,7 +267,7 @@ static bool write_begin(struct ct_export *to, const struct ct_event *event)
 {
     struct state *state = to->state;
     const struct ct_stream_call *call = &event->call;
-    const struct ct_site *site = call->site;
+    const struct ct_site *site = &call->site;
     if (event->is_across &&
         !describe_below(to, site->process_id, track_of(event),
                         site->kind == CT_SITE_CALL ? "calls across ranges" : "NVTX ranges", NULL))
@@ -295,7 +296,7 @@ static bool write_begin(struct ct_export *to, const struct ct_event *event)
 
 static bool write_end(struct ct_export *to, const struct ct_event *event)
 {
-    if (event->call.site->kind == CT_SITE_MARK)
+    if (event->call.site.kind == CT_SITE_MARK)
         return true;
     begin_event(to->state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_END, track_of(event));
     return write_event(to, event->at_ns);

@@ -1,13 +1,10 @@
 /* cudatrace html: the trace as one file for a browser. The page (tools/html) has two gaps: a JSON object that
  * says what there is, and the calls, deflated columns in base64: start and duration (64-bit floats,
  * nanoseconds since the trace began), site and number of calls (32-bit), little-endian, one column behind the
- * other.
- *
- * A page with ten million calls nobody could open: beyond RECORDS_MAX, calls that lie beside each other in a
- * lane and are shorter than a resolution become one record, and the resolution doubles until there is room.
- */
+ * other. */
 #include "events.h"
 #include "export.h"
+#include "html_records.h"
 #include "names.h"
 #include "sections.h"
 
@@ -20,48 +17,14 @@
 #include <zlib.h>
 
 enum {
-    RECORDS_MAX = 1 << 20,
-    LABELS_MAX = 1 << 16,
-    LEVELS = 8, /* of a thread's calls, as page.js has them */
     BUCKETS = 256,
     BUCKETS_OF_OCTAVE = 4,
     MEMORY_STEPS = 2000, /* of which each process has three points at most */
-    RESOLUTION_FIRST = 1 << 16,
-};
-
-struct record {
-    double start, duration; /* ns since the trace began */
-    double longest;         /* of its calls, whose site it has */
-    uint32_t site, calls;
-};
-
-/* What calls of a record have in common, and what is said of them: [thread, depth, name, label, category,
- * layer, status] in the page. */
-struct place {
-    const struct ct_site *site; /* NULL: an empty slot */
-    uint32_t name, label, level;
-    uint32_t number;
-};
-
-struct thread {
-    int64_t process_id, tid; /* process_id 0: nothing of it was seen */
-    char *name;
-    int64_t last[LEVELS]; /* record of each lane, -1 for none */
 };
 
 struct state {
     struct ct_events events;
-    struct record *records;
-    size_t count;
-    double resolution;
-    struct place *places; /* open addressing */
-    size_t place_mask;
-    uint32_t place_count;
-    struct ct_names names;
-    const char **texts; /* of the names, from 1 */
-    size_t text_room;
-    struct thread *threads; /* by ct_site.thread */
-    uint32_t thread_count;
+    struct ct_html_records records;
     struct ct_names functions;
     uint64_t (*durations)[BUCKETS]; /* by function */
     const char **function_names;
@@ -70,128 +33,7 @@ struct state {
     bool failed;
 };
 
-/* ---- names and places ---- */
-
-/* Its place among the texts; 0, which is "", for one too many. */
-static uint32_t number_of(struct state *state, const char *text)
-{
-    const struct ct_name name = ct_names_number(&state->names, text, &state->failed);
-    if (name.is_new && name.number >= state->text_room) {
-        const size_t room = state->text_room ? 2 * state->text_room : 256;
-        const char **texts = realloc(state->texts, room * sizeof(*texts));
-        state->failed |= !texts;
-        if (!texts)
-            return 0;
-        state->texts = texts;
-        state->text_room = room;
-    }
-    if (name.is_new)
-        state->texts[name.number] = name.text;
-    return (uint32_t)name.number;
-}
-
-static struct place *slot_of(struct place *places, size_t mask, const struct place *wanted)
-{
-    uint64_t hash = ((uintptr_t)wanted->site ^ (uint64_t)wanted->label << 32 ^ wanted->level) *
-                    UINT64_C(0x9e3779b97f4a7c15);
-    for (size_t i = hash >> 32;; i++) {
-        struct place *place = &places[i & mask];
-        if (!place->site ||
-            (place->site == wanted->site && place->label == wanted->label && place->level == wanted->level))
-            return place;
-    }
-}
-
-static void make_room_for_places(struct state *state)
-{
-    const size_t slots = state->places ? 2 * (state->place_mask + 1) : 1024;
-    struct place *places = calloc(slots, sizeof(*places));
-    state->failed |= !places;
-    if (!places)
-        return;
-    for (size_t i = 0; state->places && i <= state->place_mask; i++) {
-        if (state->places[i].site)
-            *slot_of(places, slots - 1, &state->places[i]) = state->places[i];
-    }
-    free(state->places);
-    state->places = places;
-    state->place_mask = slots - 1;
-}
-
-static uint32_t place_of(struct state *state, const struct ct_site *site, uint32_t label, uint32_t level)
-{
-    if (!state->places || 2 * (size_t)state->place_count >= state->place_mask)
-        make_room_for_places(state);
-    if (state->failed)
-        return 0;
-    const struct place wanted = { .site = site, .label = label, .level = level };
-    struct place *place = slot_of(state->places, state->place_mask, &wanted);
-    if (!place->site) {
-        *place = wanted;
-        place->name = number_of(state, site->name);
-        place->number = state->place_count++;
-    }
-    return place->number;
-}
-
-/* ---- records ---- */
-
-/* Of the lane's last record and the next one, whether they are drawn as one, which is then the last. */
-static bool join(struct record *last, const struct record *next, double resolution)
-{
-    if (next->start - last->start >= resolution || last->longest >= resolution || next->longest >= resolution)
-        return false;
-    if (next->start + next->duration > last->start + last->duration)
-        last->duration = next->start + next->duration - last->start;
-    last->calls += next->calls;
-    if (next->longest > last->longest) {
-        last->longest = next->longest;
-        last->site = next->site;
-    }
-    return true;
-}
-
-/* The lane of a record, by its site: a thread's level. */
-struct lane {
-    struct thread *thread;
-    uint32_t level;
-};
-
-static void append(struct state *state, struct lane lane, const struct record *record)
-{
-    int64_t *last = &lane.thread->last[lane.level];
-    if (*last >= 0 && join(&state->records[*last], record, state->resolution))
-        return;
-    *last = (int64_t)state->count;
-    state->records[state->count++] = *record;
-}
-
-/* At twice the resolution. */
-static void fold(struct ct_export *to)
-{
-    struct state *state = to->state;
-    struct lane *lanes = calloc(state->place_count, sizeof(*lanes));
-    state->failed |= !lanes;
-    if (!lanes)
-        return;
-    for (size_t i = 0; i <= state->place_mask; i++) {
-        const struct place *place = &state->places[i];
-        if (place->site)
-            lanes[place->number] = (struct lane){ &state->threads[place->site->thread], place->level };
-    }
-    for (uint32_t i = 0; i < state->thread_count; i++)
-        memset(state->threads[i].last, -1, sizeof(state->threads[i].last));
-    const double length = fmax((double)(to->extent.end_ns - to->extent.begin_ns), 0);
-    state->resolution = state->resolution > 0 ? 2 * state->resolution : length / RESOLUTION_FIRST + 1;
-    const size_t count = state->count;
-    state->count = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct record record =
-            state->records[i]; /* which may be written over: what is kept is no more */
-        append(state, lanes[record.site], &record);
-    }
-    free(lanes);
-}
+/* ---- calls ---- */
 
 /* What is known of a launch or a range, as a label. */
 static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
@@ -201,11 +43,7 @@ static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call
     if (!row || (detail != CT_DETAIL_LAUNCH && detail != CT_DETAIL_RANGE))
         return 0;
     const char *text = (const char *)sqlite3_column_text(row, 0);
-    struct state *state = to->state;
-    state->names.max = LABELS_MAX; /* a program may give each range another name; functions are not so many */
-    const uint32_t number = text && *text ? number_of(state, text) : 0;
-    state->names.max = 0;
-    return number;
+    return text ? ct_html_label(&((struct state *)to->state)->records, text) : 0;
 }
 
 static void count_duration(struct state *state, const char *name, int64_t ns)
@@ -236,28 +74,14 @@ static void take_call(struct ct_export *to, const struct ct_event *event)
 {
     struct state *state = to->state;
     const struct ct_stream_call *call = &event->call;
-    const struct ct_site *site = call->site;
-    struct thread *thread = &state->threads[site->thread];
-    const int32_t deepest = LEVELS - 1, depth = site->depth < 0 ? 0 : site->depth;
+    const int32_t deepest = CT_HTML_LEVELS - 1, depth = call->site.depth < 0 ? 0 : call->site.depth;
     const uint32_t level = (uint32_t)(event->is_across || depth > deepest ? deepest : depth);
-    const double duration = (double)(call->id - call->start_ns);
     state->calls++;
-    thread->process_id = site->process_id;
-    thread->tid = site->tid;
-    if (site->kind == CT_SITE_CALL)
-        count_duration(state, site->name, call->id - call->start_ns);
-    const struct record record = { .start = (double)(call->start_ns - to->extent.begin_ns),
-                                   .duration = duration,
-                                   .longest = duration,
-                                   .site = place_of(state, site, label_of(to, call), level),
-                                   .calls = 1 };
-    while (!state->failed && state->count == RECORDS_MAX) {
-        fold(to);
-        state->failed |=
-            state->count == RECORDS_MAX && state->resolution > 1e19; /* each in a lane of its own */
-    }
-    if (!state->failed)
-        append(state, (struct lane){ thread, level }, &record);
+    if (call->site.kind == CT_SITE_CALL)
+        count_duration(state, call->site.name, call->id - call->start_ns);
+    ct_html_records_add(&state->records, call, (double)(call->start_ns - to->extent.begin_ns), level,
+                        label_of(to, call));
+    state->failed |= state->records.failed;
 }
 
 static bool take_due(struct ct_export *to)
@@ -281,15 +105,8 @@ static bool call(struct ct_export *to, const struct ct_stream_call *call)
 static bool begin(struct ct_export *to)
 {
     struct state *state = to->state = calloc(1, sizeof(*state));
-    if (!state)
+    if (!state || !ct_html_records_begin(&state->records, (double)(to->extent.end_ns - to->extent.begin_ns)))
         return false;
-    state->thread_count = ct_stream_threads(to->stream);
-    state->records = malloc(RECORDS_MAX * sizeof(*state->records));
-    state->threads = calloc(state->thread_count + 1, sizeof(*state->threads));
-    if (!state->records || !state->threads)
-        return false;
-    for (uint32_t i = 0; i < state->thread_count; i++)
-        memset(state->threads[i].last, -1, sizeof(state->threads[i].last));
     ct_events_begin(&state->events, to->stream);
     return true;
 }
@@ -306,46 +123,35 @@ static const char *text_of(sqlite3_stmt *rows, int column)
     return (const char *)sqlite3_column_text(rows, column);
 }
 
-static int compare_places(const void *a, const void *b)
+static void print_places(struct ct_html_records *records, FILE *json)
 {
-    const struct place *x = a, *y = b;
-    return (x->number > y->number) - (x->number < y->number);
-}
-
-static void print_places(struct state *state, FILE *json)
-{
-    size_t used = 0;
-    for (size_t i = 0; state->places && i <= state->place_mask; i++) {
-        if (state->places[i].site)
-            state->places[used++] = state->places[i];
-    }
-    if (used)
-        qsort(state->places, used, sizeof(*state->places), compare_places);
+    const size_t count = ct_html_places_sort(records);
     fputs(",\n\"sites\":[", json);
-    for (size_t i = 0; i < used; i++) {
-        const struct place *place = &state->places[i];
-        fprintf(json, "%s[%u,%u,%u,%u,", i ? ",\n" : "", place->site->thread, place->level, place->name,
-                place->label);
-        print_string(json, place->site->category);
+    for (size_t i = 0; i < count; i++) {
+        const struct ct_html_place *place = &records->places[i];
+        fprintf(json, "%s[%u,%u,%u,%u,", i ? ",\n" : "", place->thread, place->level,
+                ct_html_name(records, place->name), place->label);
+        print_string(json, place->category);
         fputc(',', json);
-        print_string(json, place->site->layer);
+        print_string(json, place->layer);
         fputc(',', json);
-        print_string(json, place->site->status == 0   ? ""
-                           : place->site->status_name ? place->site->status_name
-                                                      : "a code that is not known");
+        print_string(json, place->status == 0   ? ""
+                           : place->status_name ? place->status_name
+                                                : "a code that is not known");
         fputc(']', json);
     }
     fputs("],\n\"names\":[\"\"", json);
-    for (uint64_t i = 1; i <= state->names.count; i++) {
+    for (uint64_t i = 1; i <= records->names.count && !records->failed; i++) {
         fputs(",\n", json);
-        print_string(json, state->texts[i]);
+        print_string(json, records->texts[i]);
     }
     fputc(']', json);
 }
 
 static int compare_threads(const void *a, const void *b)
 {
-    const struct thread *x = *(struct thread *const *)a, *y = *(struct thread *const *)b;
+    const struct ct_html_thread *x = *(struct ct_html_thread *const *)a,
+                                *y = *(struct ct_html_thread *const *)b;
     if (x->process_id != y->process_id)
         return x->process_id < y->process_id ? -1 : 1;
     return (x->tid > y->tid) - (x->tid < y->tid);
@@ -353,21 +159,24 @@ static int compare_threads(const void *a, const void *b)
 
 static bool name_threads(struct ct_export *to)
 {
-    struct state *state = to->state;
-    struct thread **sorted = calloc(state->thread_count + 1, sizeof(struct thread *));
+    struct ct_html_records *records = &((struct state *)to->state)->records;
+    struct ct_html_thread **sorted = calloc(records->thread_count + 1, sizeof(struct ct_html_thread *));
     if (!sorted)
         return false;
-    for (uint32_t i = 0; i < state->thread_count; i++)
-        sorted[i] = &state->threads[i];
-    qsort(sorted, state->thread_count, sizeof(struct thread *), compare_threads);
+    for (uint32_t i = 0; i < records->thread_count; i++) {
+        sorted[i] = &records->threads[i];
+        if (records->threads[i].tid < 0)
+            records->threads[i].name = strdup("further threads");
+    }
+    qsort(sorted, records->thread_count, sizeof(struct ct_html_thread *), compare_threads);
     sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_threads);
     int rc = rows ? SQLITE_OK : SQLITE_ERROR;
     while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        struct thread wanted = { .process_id = sqlite3_column_int64(rows, 0),
-                                 .tid = sqlite3_column_int64(rows, 1) };
-        struct thread *const key = &wanted;
-        struct thread **found =
-            bsearch(&key, sorted, state->thread_count, sizeof(struct thread *), compare_threads);
+        struct ct_html_thread wanted = { .process_id = sqlite3_column_int64(rows, 0),
+                                         .tid = sqlite3_column_int64(rows, 1) };
+        struct ct_html_thread *const key = &wanted;
+        struct ct_html_thread **found =
+            bsearch(&key, sorted, records->thread_count, sizeof(struct ct_html_thread *), compare_threads);
         const char *name = text_of(rows, 2);
         if (found && !(*found)->name)
             (*found)->name = strdup(name ? name : "");
@@ -379,7 +188,7 @@ static bool name_threads(struct ct_export *to)
 
 static void print_processes(struct ct_export *to, FILE *json)
 {
-    const struct state *state = to->state;
+    const struct ct_html_records *records = &((struct state *)to->state)->records;
     fputs(",\n\"processes\":[", json);
     for (size_t i = 0; i < to->process_count; i++) {
         fprintf(json, "%s{\"id\":%lld,\"pid\":%lld,\"name\":", i ? ",\n" : "",
@@ -388,10 +197,11 @@ static void print_processes(struct ct_export *to, FILE *json)
         fputc('}', json);
     }
     fputs("],\n\"threads\":[", json);
-    for (uint32_t i = 0; i < state->thread_count; i++) {
+    for (uint32_t i = 0; i < records->thread_count; i++) {
+        const struct ct_html_thread *thread = &records->threads[i];
         fprintf(json, "%s{\"process\":%lld,\"tid\":%lld,\"name\":", i ? ",\n" : "",
-                (long long)state->threads[i].process_id, (long long)state->threads[i].tid);
-        print_string(json, state->threads[i].name);
+                (long long)thread->process_id, (long long)(thread->tid < 0 ? 0 : thread->tid));
+        print_string(json, thread->name);
         fputc('}', json);
     }
     fputc(']', json);
@@ -593,12 +403,12 @@ static bool print_json(struct ct_export *to, FILE *json)
             ",\"begin_ns\":%lld,\"end_ns\":%lld,\"begin_unix_ns\":%lld,\"resolution_ns\":%.0f,\"calls\":%llu,"
             "\"records\":%zu",
             (long long)to->extent.begin_ns, (long long)to->extent.end_ns,
-            (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns), state->resolution,
-            (unsigned long long)state->calls, state->count);
+            (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns), state->records.resolution,
+            (unsigned long long)state->calls, state->records.count);
     print_window(to, json);
     if (!print_sums(to, json) || !name_threads(to))
         return false;
-    print_places(state, json);
+    print_places(&state->records, json);
     print_processes(to, json);
     print_durations(state, json);
     if (!print_memory(to, json) || !print_open_calls(to, json))
@@ -667,21 +477,23 @@ static bool pack(struct packer *packer, const void *bytes, size_t count, bool is
 
 static bool write_calls(struct ct_export *to)
 {
-    const struct state *state = to->state;
+    const struct ct_html_records *records = &((struct state *)to->state)->records;
+    const struct ct_html_record *record = records->record;
+    const size_t count = records->count;
     struct packer packer = { .to = to->to };
-    if (state->count == 0)
+    if (count == 0)
         return true;
     if (deflateInit(&packer.deflate, Z_DEFAULT_COMPRESSION) != Z_OK)
         return false;
     bool good = true;
-    for (size_t i = 0; good && i < state->count; i++)
-        good = pack(&packer, &state->records[i].start, sizeof(double), false);
-    for (size_t i = 0; good && i < state->count; i++)
-        good = pack(&packer, &state->records[i].duration, sizeof(double), false);
-    for (size_t i = 0; good && i < state->count; i++)
-        good = pack(&packer, &state->records[i].site, sizeof(uint32_t), false);
-    for (size_t i = 0; good && i < state->count; i++)
-        good = pack(&packer, &state->records[i].calls, sizeof(uint32_t), i + 1 == state->count);
+    for (size_t i = 0; good && i < count; i++)
+        good = pack(&packer, &record[i].start, sizeof(double), false);
+    for (size_t i = 0; good && i < count; i++)
+        good = pack(&packer, &record[i].duration, sizeof(double), false);
+    for (size_t i = 0; good && i < count; i++)
+        good = pack(&packer, &record[i].place, sizeof(uint32_t), false);
+    for (size_t i = 0; good && i < count; i++)
+        good = pack(&packer, &record[i].calls, sizeof(uint32_t), i + 1 == count);
     deflateEnd(&packer.deflate);
     return good;
 }
@@ -717,13 +529,7 @@ static void finish(struct ct_export *to)
     if (!state)
         return;
     ct_events_finish(&state->events);
-    ct_names_free(&state->names);
-    for (uint32_t i = 0; state->threads && i < state->thread_count; i++)
-        free(state->threads[i].name);
-    free(state->threads);
-    free(state->records);
-    free(state->places);
-    free(state->texts);
+    ct_html_records_finish(&state->records);
     ct_names_free(&state->functions);
     free(state->function_names);
     free(state->durations);

@@ -1,26 +1,28 @@
 #include "stream.h"
 
+#include "names.h"
+
 #include "schema_sql.h"
 
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* More sites than a daemon gives numbers to between two renumberings, several times over. */
-enum { SITES_MAX = 1 << 22, PLACES_MAX = 8 };
+/* Looking a site up costs some microseconds, and a trace has any number of them: threads come and go. */
+enum { SITES_KEPT = 1 << 16 };
 
 struct file {
-    struct ct_site *sites; /* by site_id - first_site */
-    int64_t first_site, site_count;
+    sqlite3_stmt *site;
     sqlite3_stmt *detail[CT_DETAILS];
     sqlite3_stmt *long_calls;
     struct ct_stream_call long_call; /* the next of them */
     bool has_long;
 };
 
-struct thread {
-    int64_t process_id, tid;
-    uint32_t number;
+/* At the place that its numbers have, until another one comes to have it. */
+struct kept_site {
+    int64_t site_id;
+    bool is_used, is_wanted;
+    struct ct_site site;
 };
 
 struct ct_stream {
@@ -30,12 +32,8 @@ struct ct_stream {
     struct file file[CT_SERIES_FILES_MAX];
     uint32_t at;         /* the file that calls are read from, the oldest first */
     sqlite3_stmt *calls; /* of it */
-    struct names {
-        struct names *next;
-        char text[];
-    } * names;
-    void *threads; /* tsearch(3)'s, of struct thread */
-    uint32_t thread_count;
+    struct kept_site *sites;
+    struct ct_names texts;
     int error;
 };
 
@@ -55,49 +53,16 @@ static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t
     return statement;
 }
 
-/* A copy that lives as long as the stream; equal texts that follow each other are one. */
+/* The one copy that lives as long as the stream. */
 static const char *keep(struct ct_stream *stream, const unsigned char *text)
 {
+    bool failed = false;
     if (!text)
         return NULL;
-    int looked = 0;
-    for (struct names *name = stream->names; name && looked < PLACES_MAX; name = name->next, looked++) {
-        if (strcmp(name->text, (const char *)text) == 0)
-            return name->text;
-    }
-    const size_t bytes = strlen((const char *)text) + 1;
-    struct names *name = malloc(sizeof(*name) + bytes);
-    if (!name) {
+    const struct ct_name name = ct_names_number(&stream->texts, (const char *)text, &failed);
+    if (failed)
         stream->error = SQLITE_NOMEM;
-        return "";
-    }
-    memcpy(name->text, text, bytes);
-    name->next = stream->names;
-    stream->names = name;
-    return name->text;
-}
-
-static bool make_room(struct ct_stream *stream, struct file *file, uint32_t number)
-{
-    char sql[128];
-    sqlite3_stmt *extent = NULL;
-    snprintf(sql, sizeof(sql), "SELECT min(site_id), max(site_id) FROM %s.site", ct_series_schema(number));
-    stream->error = sqlite3_prepare_v2(stream->connection, sql, -1, &extent, NULL);
-    if (stream->error == SQLITE_OK && sqlite3_step(extent) == SQLITE_ROW &&
-        sqlite3_column_type(extent, 0) == SQLITE_INTEGER) {
-        file->first_site = sqlite3_column_int64(extent, 0);
-        const int64_t last = sqlite3_column_int64(extent, 1);
-        if (file->first_site < 0 || last - file->first_site >= SITES_MAX)
-            stream->error = SQLITE_CORRUPT;
-        else
-            file->site_count = last - file->first_site + 1;
-    }
-    sqlite3_finalize(extent);
-    if (stream->error == SQLITE_OK) {
-        file->sites = calloc((size_t)file->site_count + 1, sizeof(*file->sites));
-        stream->error = file->sites ? SQLITE_OK : SQLITE_NOMEM;
-    }
-    return stream->error == SQLITE_OK;
+    return failed ? "" : name.text;
 }
 
 bool ct_stream_wants(const struct ct_stream_choice *choice, int64_t pid, const char *layer_name,
@@ -110,38 +75,6 @@ bool ct_stream_wants(const struct ct_stream_choice *choice, int64_t pid, const c
            (layer == CT_LAYER_COUNT || ct_selection_takes(&choice->selection, layer, name));
 }
 
-static int compare_threads(const void *a, const void *b)
-{
-    const struct thread *x = a, *y = b;
-    if (x->process_id != y->process_id)
-        return x->process_id < y->process_id ? -1 : 1;
-    return (x->tid > y->tid) - (x->tid < y->tid);
-}
-
-/* The same in all files, each of which has ids of its own. */
-static uint32_t thread_number(struct ct_stream *stream, int64_t process_id, int64_t tid)
-{
-    struct thread *thread = malloc(sizeof(*thread));
-    if (thread)
-        *thread = (struct thread){ .process_id = process_id, .tid = tid, .number = stream->thread_count };
-    struct thread **found = thread ? tsearch(thread, &stream->threads, compare_threads) : NULL;
-    if (!found) {
-        free(thread);
-        stream->error = SQLITE_NOMEM;
-        return 0;
-    }
-    if (*found == thread)
-        stream->thread_count++;
-    else
-        free(thread);
-    return (*found)->number;
-}
-
-uint32_t ct_stream_threads(const struct ct_stream *stream)
-{
-    return stream->thread_count;
-}
-
 static enum ct_site_kind kind_of(const struct ct_site *site)
 {
     if (strcmp(site->layer, "nvtx") != 0)
@@ -151,40 +84,47 @@ static enum ct_site_kind kind_of(const struct ct_site *site)
     return strcmp(site->name, "nvtxRangeStart") == 0 ? CT_SITE_START : CT_SITE_PUSH;
 }
 
-static bool load_sites(struct ct_stream *stream, uint32_t number)
+/* What the file says of a site; false when it has none of that number. */
+static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id, struct ct_site *site)
 {
     struct file *file = &stream->file[number];
-    if (!make_room(stream, file, number))
-        return false;
-    sqlite3_stmt *rows = prepare(stream, ct_sql_stream_sites, number);
-    int rc = SQLITE_DONE;
-    while (stream->error == SQLITE_OK && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        const int64_t place = sqlite3_column_int64(rows, 0) - file->first_site;
-        if (place < 0 || place >= file->site_count)
-            continue;
-        struct ct_site *site = &file->sites[place];
+    sqlite3_bind_int64(file->site, 1, site_id);
+    const int rc = sqlite3_step(file->site);
+    const bool found = rc == SQLITE_ROW;
+    if (found) {
         *site = (struct ct_site){
-            .process_id = sqlite3_column_int64(rows, 1),
-            .pid = sqlite3_column_int64(rows, 2),
-            .tid = sqlite3_column_int64(rows, 3),
-            .depth = sqlite3_column_int(rows, 7),
-            .status = sqlite3_column_int(rows, 8),
-            .layer = keep(stream, sqlite3_column_text(rows, 4)),
-            .name = keep(stream, sqlite3_column_text(rows, 5)),
-            .category = keep(stream, sqlite3_column_text(rows, 6)),
-            .status_name = keep(stream, sqlite3_column_text(rows, 9)),
+            .process_id = sqlite3_column_int64(file->site, 0),
+            .pid = sqlite3_column_int64(file->site, 1),
+            .tid = sqlite3_column_int64(file->site, 2),
+            .depth = sqlite3_column_int(file->site, 6),
+            .status = sqlite3_column_int(file->site, 7),
+            .layer = keep(stream, sqlite3_column_text(file->site, 3)),
+            .name = keep(stream, sqlite3_column_text(file->site, 4)),
+            .category = keep(stream, sqlite3_column_text(file->site, 5)),
+            .status_name = keep(stream, sqlite3_column_text(file->site, 8)),
             .file = number,
         };
-        site->thread = thread_number(stream, site->process_id, site->tid);
-        if (!site->layer || !site->name || !site->category)
-            continue;
-        site->kind = kind_of(site);
-        site->wanted = ct_stream_wants(&stream->choice, site->pid, site->layer, site->name);
-    }
-    if (stream->error == SQLITE_OK && rc != SQLITE_DONE)
+    } else if (rc != SQLITE_DONE) {
         stream->error = rc;
-    sqlite3_finalize(rows);
-    return stream->error == SQLITE_OK;
+    }
+    sqlite3_reset(file->site);
+    return found && site->layer && site->name && site->category;
+}
+
+/* NULL for one whose calls are not wanted, or that is not there. */
+static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number, int64_t site_id)
+{
+    struct kept_site *kept = &stream->sites[((uint64_t)site_id + number) % SITES_KEPT];
+    if (!kept->is_used || kept->site_id != site_id || kept->site.file != number) {
+        kept->is_used = true;
+        kept->site_id = site_id;
+        kept->is_wanted = read_site(stream, number, site_id, &kept->site) &&
+                          ct_stream_wants(&stream->choice, kept->site.pid, kept->site.layer, kept->site.name);
+        kept->site.file = number;
+        if (kept->is_wanted)
+            kept->site.kind = kind_of(&kept->site);
+    }
+    return kept->is_wanted ? &kept->site : NULL;
 }
 
 struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *series,
@@ -197,9 +137,10 @@ struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *se
     }
     *stream = (struct ct_stream){ .connection = connection, .choice = *choice, .files = series->files };
     stream->at = stream->files;
-    stream->error = sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
+    stream->sites = calloc(SITES_KEPT, sizeof(*stream->sites));
+    stream->error = stream->sites ? sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) : SQLITE_NOMEM;
     for (uint32_t i = 0; i < stream->files && stream->error == SQLITE_OK; i++)
-        load_sites(stream, i);
+        stream->file[i].site = prepare(stream, ct_sql_stream_site, i);
     if (stream->error != SQLITE_OK) {
         char why[256];
         ct_trace_why(connection, why, sizeof(why));
@@ -219,13 +160,10 @@ void ct_stream_close(struct ct_stream *stream)
         for (int d = 0; d < CT_DETAILS; d++)
             sqlite3_finalize(stream->file[i].detail[d]);
         sqlite3_finalize(stream->file[i].long_calls);
-        free(stream->file[i].sites);
+        sqlite3_finalize(stream->file[i].site);
     }
-    for (struct names *name = stream->names, *next; name; name = next) {
-        next = name->next;
-        free(name);
-    }
-    tdestroy(stream->threads, free);
+    ct_names_free(&stream->texts);
+    free(stream->sites);
     sqlite3_exec(stream->connection, "COMMIT", NULL, NULL, NULL);
     free(stream);
 }
@@ -239,13 +177,12 @@ static sqlite3_stmt *window(struct ct_stream *stream, const char *sql, uint32_t 
 }
 
 /* The next row that is wanted; false behind the last. */
-static bool step(struct ct_stream *stream, sqlite3_stmt *rows, const struct file *file,
-                 struct ct_stream_call *call)
+static bool step(struct ct_stream *stream, sqlite3_stmt *rows, uint32_t file, struct ct_stream_call *call)
 {
     int rc = SQLITE_DONE;
-    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        const int64_t place = sqlite3_column_int64(rows, 2) - file->first_site;
-        if (place < 0 || place >= file->site_count || !file->sites[place].wanted)
+    while (rows && stream->error == SQLITE_OK && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        const struct ct_site *site = find_site(stream, file, sqlite3_column_int64(rows, 2));
+        if (!site)
             continue;
         const int64_t duration_ns = sqlite3_column_int64(rows, 1);
         call->id = sqlite3_column_int64(rows, 0);
@@ -254,10 +191,10 @@ static bool step(struct ct_stream *stream, sqlite3_stmt *rows, const struct file
         call->start_ns = call->id - duration_ns;
         call->has_bytes = sqlite3_column_type(rows, 3) == SQLITE_INTEGER;
         call->bytes = sqlite3_column_int64(rows, 3);
-        call->site = &file->sites[place];
-        return true;
+        call->site = *site;
+        return stream->error == SQLITE_OK;
     }
-    if (rc != SQLITE_DONE)
+    if (rc != SQLITE_DONE && stream->error == SQLITE_OK)
         stream->error = rc;
     return false;
 }
@@ -265,7 +202,7 @@ static bool step(struct ct_stream *stream, sqlite3_stmt *rows, const struct file
 bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call)
 {
     while (stream->error == SQLITE_OK) {
-        if (stream->calls && step(stream, stream->calls, &stream->file[stream->at], call))
+        if (stream->calls && step(stream, stream->calls, stream->at, call))
             return true;
         sqlite3_finalize(stream->calls);
         stream->calls = NULL;
@@ -281,19 +218,22 @@ bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call)
 bool ct_stream_next_long(struct ct_stream *stream, struct ct_stream_call *call)
 {
     struct file *first = NULL;
+    uint32_t number = 0;
     for (uint32_t i = 0; i < stream->files && stream->error == SQLITE_OK; i++) {
         struct file *file = &stream->file[i];
         if (!file->long_calls) {
             file->long_calls = window(stream, ct_sql_stream_long_calls, i);
-            file->has_long = step(stream, file->long_calls, file, &file->long_call);
+            file->has_long = step(stream, file->long_calls, i, &file->long_call);
         }
-        if (file->has_long && (!first || file->long_call.start_ns < first->long_call.start_ns))
+        if (file->has_long && (!first || file->long_call.start_ns < first->long_call.start_ns)) {
             first = file;
+            number = i;
+        }
     }
     if (!first || stream->error != SQLITE_OK)
         return false;
     *call = first->long_call;
-    first->has_long = step(stream, first->long_calls, first, &first->long_call);
+    first->has_long = step(stream, first->long_calls, number, &first->long_call);
     return true;
 }
 
@@ -325,15 +265,15 @@ sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_
         [CT_DETAIL_GRAPH_LAUNCH] = ct_sql_stream_earlier_graph_launch,
         [CT_DETAIL_COPY] = ct_sql_stream_earlier_copy,
     };
-    *detail = detail_of(call->site);
+    *detail = detail_of(&call->site);
     if (*detail == CT_DETAIL_NONE || stream->error != SQLITE_OK)
         return NULL;
-    sqlite3_stmt **statement = &stream->file[call->site->file].detail[*detail];
+    sqlite3_stmt **statement = &stream->file[call->site.file].detail[*detail];
     if (!*statement)
-        *statement = prepare(stream, sql[*detail], call->site->file);
+        *statement = prepare(stream, sql[*detail], call->site.file);
     /* Streams have had no names in traces of schema 5. */
     if (!*statement && stream->error == SQLITE_ERROR && earlier[*detail])
-        *statement = prepare(stream, earlier[*detail], call->site->file);
+        *statement = prepare(stream, earlier[*detail], call->site.file);
     sqlite3_reset(*statement);
     sqlite3_bind_int64(*statement, 1, call->id);
     if (*statement && sqlite3_step(*statement) == SQLITE_ROW)

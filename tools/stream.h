@@ -1,6 +1,6 @@
 /* The calls of a trace one after the other, by their return, in bounded memory: all files, a window, some
- * processes, some functions. What a call has in common with others (its site) is looked up once. Called by
- * export.c. */
+ * processes, some functions. What a call has in common with others (its site) is looked up, and kept for the
+ * next calls as long as there is room. Called by export.c and timeline.c. */
 #ifndef CT_STREAM_H
 #define CT_STREAM_H
 
@@ -15,21 +15,20 @@
  * wherever, even in another thread, and a mark has no length. */
 enum ct_site_kind { CT_SITE_CALL, CT_SITE_PUSH, CT_SITE_START, CT_SITE_MARK };
 
+/* Its texts live as long as the stream, and equal ones are one. */
 struct ct_site {
     int64_t process_id, pid, tid;
     const char *layer, *name, *category, *status_name; /* status_name: NULL for a code that is not known */
     enum ct_site_kind kind;
     int32_t depth, status;
-    bool wanted;
-    uint32_t thread; /* of all threads of the stream, from 0: ct_stream_threads() */
-    uint32_t file;   /* in which it is, 0 being the newest */
+    uint32_t file; /* in which it is, 0 being the newest */
 };
 
 struct ct_stream_call {
     int64_t id; /* call_id, which is the return time */
     int64_t start_ns, bytes;
     bool has_bytes;
-    const struct ct_site *site;
+    struct ct_site site;
 };
 
 /* What is streamed. */
@@ -47,8 +46,6 @@ struct ct_stream;
 struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *series,
                                  const struct ct_stream_choice *choice);
 void ct_stream_close(struct ct_stream *stream);
-/* How many threads have calls in it; those of a process have numbers of their own. */
-uint32_t ct_stream_threads(const struct ct_stream *stream);
 
 /* The next call; false at the end, or after an error. */
 bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call);

@@ -8,7 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WIDTH_MIN = 40, WIDTH_OTHERWISE = 100, WIDTH_MAX = 2000, ROWS_SHOWN = 40, ROWS_MAX = 1 << 16 };
+enum {
+    WIDTH_MIN = 40,
+    WIDTH_OTHERWISE = 100,
+    WIDTH_MAX = 2000,
+    ROWS_SHOWN = 40,
+    ROWS_BYTES = 128 << 20, /* of those that are drawn at a time */
+};
 
 /* What a letter stands for, and its colour: SGR parameters. Categories that are not here are "other". */
 static const struct {
@@ -25,9 +31,10 @@ static const struct {
 enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 
 struct row {
-    int64_t process_id, tid;
-    int64_t *ns; /* by column and letter */
-    int64_t total_ns;
+    int64_t process_id, pid, tid;
+    char *command, *name;
+    int64_t *ns;      /* by column and letter; NULL without a call */
+    struct row *next; /* of the same slot */
 };
 
 struct timeline {
@@ -38,10 +45,13 @@ struct timeline {
     struct ct_extent extent;
     int64_t from_ns, to_ns;
     int width, label, columns; /* characters: of a line, of what stands before the letters, of these */
-    struct row *rows;
-    size_t count, mask; /* open addressing; count of those in use */
-    bool used[LETTERS]; /* letters that were printed */
-    uint64_t calls;
+    sqlite3_stmt *threads;     /* those that have no row yet */
+    struct row *rows;          /* that are drawn together, in the order in which they are printed */
+    struct row **slots;        /* the same by process and thread */
+    size_t count, room;        /* slots: as much room */
+    bool used[LETTERS];        /* letters that were printed */
+    int64_t process_id;        /* printed last */
+    int shown, left_out;
 };
 
 static bool on_option(int option, const char *value, void *data)
@@ -144,43 +154,77 @@ static int take_window(struct timeline *timeline)
 
 /* ---- rows ---- */
 
-static struct row *find_slot(const struct timeline *timeline, int64_t process_id, int64_t tid)
+static struct row **slot_of(const struct timeline *timeline, int64_t process_id, int64_t tid)
 {
-    uint64_t hash =
+    const uint64_t hash =
         ((uint64_t)process_id * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)tid) * UINT64_C(0x9e3779b97f4a7c15);
-    for (size_t i = hash >> 32;; i++) {
-        struct row *row = &timeline->rows[i & timeline->mask];
-        if (!row->ns || (row->process_id == process_id && row->tid == tid))
-            return row;
-    }
+    return &timeline->slots[(hash >> 32) % timeline->room];
 }
 
-/* NULL without memory, or where there are more threads than anybody looks at. */
-static struct row *row_of(struct timeline *timeline, int64_t process_id, int64_t tid)
+/* NULL for a thread that is drawn another time. */
+static struct row *find_row(const struct timeline *timeline, int64_t process_id, int64_t tid)
 {
-    if (!timeline->rows || 2 * timeline->count >= timeline->mask) {
-        const size_t slots = timeline->rows ? 2 * (timeline->mask + 1) : 64;
-        struct timeline grown = { .rows = calloc(slots, sizeof(*grown.rows)), .mask = slots - 1 };
-        if (!grown.rows || timeline->count > ROWS_MAX) {
-            free(grown.rows);
-            return NULL;
-        }
-        for (size_t i = 0; timeline->rows && i <= timeline->mask; i++) {
-            if (timeline->rows[i].ns)
-                *find_slot(&grown, timeline->rows[i].process_id, timeline->rows[i].tid) = timeline->rows[i];
-        }
-        free(timeline->rows);
-        timeline->rows = grown.rows;
-        timeline->mask = grown.mask;
+    struct row *row = *slot_of(timeline, process_id, tid);
+    while (row && (row->process_id != process_id || row->tid != tid))
+        row = row->next;
+    return row;
+}
+
+static void drop_rows(struct timeline *timeline)
+{
+    for (size_t i = 0; i < timeline->count; i++) {
+        free(timeline->rows[i].command);
+        free(timeline->rows[i].name);
+        free(timeline->rows[i].ns);
     }
-    struct row *row = find_slot(timeline, process_id, tid);
-    if (!row->ns) {
-        row->ns = calloc((size_t)timeline->columns * LETTERS, sizeof(*row->ns));
-        row->process_id = process_id;
-        row->tid = tid;
-        timeline->count += row->ns != NULL;
+    timeline->count = 0;
+}
+
+static char *copy_text(sqlite3_stmt *rows, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(rows, column);
+    return strdup(text ? text : "");
+}
+
+/* As many threads as there is room for, in the place of those before: SQLITE_ROW when there are any, else
+ * SQLITE_DONE or an error. */
+static int take_rows(struct timeline *timeline)
+{
+    int rc = SQLITE_DONE;
+    drop_rows(timeline);
+    memset(timeline->slots, 0, timeline->room * sizeof(struct row *));
+    while (timeline->threads && timeline->count < timeline->room &&
+           (rc = sqlite3_step(timeline->threads)) == SQLITE_ROW) {
+        struct row *row = &timeline->rows[timeline->count++];
+        *row = (struct row){ .process_id = sqlite3_column_int64(timeline->threads, 0),
+                             .pid = sqlite3_column_int64(timeline->threads, 1),
+                             .tid = sqlite3_column_int64(timeline->threads, 3),
+                             .command = copy_text(timeline->threads, 2),
+                             .name = copy_text(timeline->threads, 4) };
+        struct row **slot = slot_of(timeline, row->process_id, row->tid);
+        row->next = *slot;
+        *slot = row;
+        if (!row->command || !row->name)
+            return SQLITE_NOMEM;
     }
-    return row->ns ? row : NULL;
+    if (rc == SQLITE_DONE) {
+        sqlite3_finalize(timeline->threads); /* another step would begin anew */
+        timeline->threads = NULL;
+    }
+    return rc == SQLITE_DONE && timeline->count > 0 ? SQLITE_ROW : rc;
+}
+
+/* Asks for the threads, and makes room for rows of such a width. */
+static int begin_rows(struct timeline *timeline)
+{
+    timeline->room = ROWS_BYTES / ((size_t)timeline->columns * LETTERS * sizeof(int64_t)) + 1;
+    timeline->rows = calloc(timeline->room, sizeof(*timeline->rows));
+    timeline->slots = calloc(timeline->room, sizeof(struct row *));
+    timeline->process_id = -1;
+    return timeline->rows && timeline->slots
+               ? sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_threads, -1,
+                                    &timeline->threads, NULL)
+               : SQLITE_NOMEM;
 }
 
 static size_t letter_of(const char *category)
@@ -204,14 +248,14 @@ static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, con
 {
     if (end_ns <= timeline->from_ns || start_ns >= timeline->to_ns)
         return true;
-    struct row *row = row_of(timeline, process_id, tid);
+    struct row *row = find_row(timeline, process_id, tid);
     if (!row)
+        return true;
+    if (!row->ns && !(row->ns = calloc((size_t)timeline->columns * LETTERS, sizeof(*row->ns))))
         return false;
     const int64_t from_ns = start_ns > timeline->from_ns ? start_ns : timeline->from_ns;
     const int64_t to_ns = end_ns < timeline->to_ns ? end_ns : timeline->to_ns;
     const size_t letter = letter_of(category);
-    timeline->calls++;
-    row->total_ns += to_ns - from_ns;
     int c = (int)((double)(from_ns - timeline->from_ns) / (double)(timeline->to_ns - timeline->from_ns) *
                   timeline->columns);
     for (c = c > 0 ? c - 1 : 0; c < timeline->columns; c++) {
@@ -227,12 +271,12 @@ static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, con
 
 static bool draw_call(struct timeline *timeline, const struct ct_stream_call *call)
 {
-    return draw(timeline, call->site->process_id, call->site->tid, call->site->category, call->start_ns,
+    return draw(timeline, call->site.process_id, call->site.tid, call->site.category, call->start_ns,
                 call->id);
 }
 
 /* Calls in the order of return, until all that began in the window have: but for the long ones, which are
- * asked for. */
+ * asked for. SQLite's code, SQLITE_ABORT for what has been said. */
 static int draw_calls(struct timeline *timeline, const struct ct_series *series)
 {
     struct ct_stream_call call;
@@ -245,30 +289,25 @@ static int draw_calls(struct timeline *timeline, const struct ct_series *series)
         choice.to_ns = pass == 0 ? until_ns : INT64_MAX;
         struct ct_stream *stream = ct_stream_open(timeline->connection, series, &choice);
         if (!stream)
-            return EXIT_FAILURE;
+            return SQLITE_ABORT; /* which was said */
         while (good && (pass == 0 ? ct_stream_next(stream, &call)
                                   : ct_stream_next_long(stream, &call) && call.start_ns < timeline->to_ns))
             good = draw_call(timeline, &call);
         error = ct_stream_error(stream);
         ct_stream_close(stream);
     }
-    if (!good)
-        return ct_fail(EXIT_FAILURE,
-                       "timeline: out of memory, or more than %d threads: --pid chooses a process", ROWS_MAX);
-    return error == SQLITE_OK
-               ? EXIT_SUCCESS
-               : ct_fail(EXIT_FAILURE, "timeline: cannot read the trace: %s", sqlite3_errstr(error));
+    return good ? error : SQLITE_NOMEM;
 }
 
 /* Those that have not returned go on to the end of their process, or as far as is known. */
-static bool draw_open_calls(struct timeline *timeline)
+static int draw_open_calls(struct timeline *timeline)
 {
     sqlite3_stmt *rows = NULL;
-    bool good = sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_open_calls, -1, &rows,
-                                   NULL) == SQLITE_OK;
-    if (good)
+    bool good = true;
+    int rc = sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_open_calls, -1, &rows, NULL);
+    if (rc == SQLITE_OK)
         sqlite3_bind_int64(rows, 1, timeline->choice.pid);
-    while (good && sqlite3_step(rows) == SQLITE_ROW) {
+    while (good && rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
         const char *category = (const char *)sqlite3_column_text(rows, 2);
         const int64_t end_ns = sqlite3_column_type(rows, 4) == SQLITE_INTEGER ? sqlite3_column_int64(rows, 4)
                                                                               : timeline->extent.end_ns;
@@ -276,7 +315,7 @@ static bool draw_open_calls(struct timeline *timeline)
                     category ? category : "other", sqlite3_column_int64(rows, 3), end_ns);
     }
     sqlite3_finalize(rows);
-    return good;
+    return !good ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 /* ---- printing ---- */
@@ -368,48 +407,56 @@ static void print_legend(const struct timeline *timeline, bool colours)
     puts("\n. no call; a small letter: calls took less than half of that time");
 }
 
-/* Processes by their start, their threads below them; of many threads those that spent most. */
-static int print_all(struct timeline *timeline)
+static void print_row(struct timeline *timeline, const struct row *row, bool colours)
 {
-    const bool colours = colours_wanted(timeline);
-    sqlite3_stmt *threads = NULL;
-    int64_t process_id = -1;
-    int shown = 0, left_out = 0;
-    if (sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_threads, -1, &threads, NULL) !=
-        SQLITE_OK)
-        return ct_fail(EXIT_FAILURE, "timeline: %s", sqlite3_errmsg(timeline->connection));
-    print_axis(timeline);
-    while (sqlite3_step(threads) == SQLITE_ROW) {
-        const struct row *row =
-            find_slot(timeline, sqlite3_column_int64(threads, 0), sqlite3_column_int64(threads, 3));
-        if (!row->ns)
-            continue;
-        if (shown >= ROWS_SHOWN && isatty(STDOUT_FILENO)) {
-            left_out++;
-            continue;
-        }
-        shown++;
-        if (row->process_id != process_id) {
-            process_id = row->process_id;
-            char pid[32];
-            const int bytes =
-                snprintf(pid, sizeof(pid), "%lld ", (long long)sqlite3_column_int64(threads, 1));
-            fputs(pid, stdout);
-            const char *command = (const char *)sqlite3_column_text(threads, 2);
-            print_label(command ? command : "", timeline->width - bytes, 0);
-            putchar('\n');
-        }
-        char label[64];
-        const char *name = (const char *)sqlite3_column_text(threads, 4);
-        snprintf(label, sizeof(label), "  %lld %s", (long long)row->tid, name ? name : "");
-        print_label(label, timeline->label - 1, timeline->label - 1);
-        putchar(' ');
-        print_columns(timeline, row, colours);
+    char text[64];
+    if (timeline->shown++ == 0)
+        print_axis(timeline);
+    if (row->process_id != timeline->process_id) {
+        timeline->process_id = row->process_id;
+        const int bytes = snprintf(text, sizeof(text), "%lld ", (long long)row->pid);
+        fputs(text, stdout);
+        print_label(row->command, timeline->width - bytes, 0);
+        putchar('\n');
     }
-    sqlite3_finalize(threads);
-    print_legend(timeline, colours);
-    if (left_out > 0)
-        printf("%d more threads made calls: --pid shows those of a process\n", left_out);
+    snprintf(text, sizeof(text), "  %lld %s", (long long)row->tid, row->name);
+    print_label(text, timeline->label - 1, timeline->label - 1);
+    putchar(' ');
+    print_columns(timeline, row, colours);
+}
+
+/* Processes by their start, their threads below them; of many threads those that spent most. */
+static void print_rows(struct timeline *timeline)
+{
+    const bool colours = colours_wanted(timeline), bounded = isatty(STDOUT_FILENO);
+    for (size_t i = 0; i < timeline->count; i++) {
+        if (!timeline->rows[i].ns)
+            continue;
+        if (bounded && timeline->shown >= ROWS_SHOWN)
+            timeline->left_out++;
+        else
+            print_row(timeline, &timeline->rows[i], colours);
+    }
+}
+
+/* However many threads there are: those for which there is room at a time. */
+static int print_all(struct timeline *timeline, const struct ct_series *series)
+{
+    int rc = begin_rows(timeline);
+    while (rc == SQLITE_OK && (rc = take_rows(timeline)) == SQLITE_ROW) {
+        if ((rc = draw_calls(timeline, series)) == SQLITE_OK && (rc = draw_open_calls(timeline)) == SQLITE_OK)
+            print_rows(timeline);
+    }
+    if (rc == SQLITE_ABORT)
+        return EXIT_FAILURE;
+    if (rc != SQLITE_DONE)
+        return ct_fail(EXIT_FAILURE, "timeline: cannot read the trace: %s", sqlite3_errstr(rc));
+    if (timeline->shown == 0)
+        return ct_fail(EXIT_FAILURE, "timeline: no call there: the trace lasts %.3f seconds",
+                       (double)(timeline->extent.end_ns - timeline->extent.begin_ns) / 1e9);
+    print_legend(timeline, colours_wanted(timeline));
+    if (timeline->left_out > 0)
+        printf("%d more threads made calls: --pid shows those of a process\n", timeline->left_out);
     return EXIT_SUCCESS;
 }
 
@@ -436,18 +483,13 @@ static int run(struct timeline *timeline)
         ct_fail(0, "timeline: the trace holds no call yet");
     } else if ((status = take_window(timeline)) == EXIT_SUCCESS) {
         choose_width(timeline);
-        status = draw_calls(timeline, &series);
-        if (status == EXIT_SUCCESS && !draw_open_calls(timeline))
-            status = ct_fail(EXIT_FAILURE, "timeline: %s", sqlite3_errmsg(timeline->connection));
-        if (status == EXIT_SUCCESS && timeline->calls == 0)
-            status = ct_fail(EXIT_FAILURE, "timeline: no call there: the trace lasts %.3f seconds",
-                             (double)(timeline->extent.end_ns - timeline->extent.begin_ns) / 1e9);
-        if (status == EXIT_SUCCESS)
-            status = print_all(timeline);
+        status = print_all(timeline, &series);
     }
-    for (size_t i = 0; timeline->rows && i <= timeline->mask; i++)
-        free(timeline->rows[i].ns);
+    if (timeline->rows)
+        drop_rows(timeline);
     free(timeline->rows);
+    free(timeline->slots);
+    sqlite3_finalize(timeline->threads);
     sqlite3_close(timeline->connection);
     return status;
 }
