@@ -14,12 +14,7 @@ WITH process AS (
     SELECT process_id, pid, iif(count(*) OVER (PARTITION BY pid) = 1, pid, 1000000000 + process_id) AS track
       FROM processes
 )
-SELECT process_id, tid,
-       (SELECT newest.name
-          FROM threads AS newest
-         WHERE newest.process_id = threads.process_id AND newest.tid = threads.tid
-         ORDER BY newest.thread_id DESC
-         LIMIT 1) AS name, track
+SELECT process_id, tid, name, track, max(thread_id) -- that of the newest, then, are name and track
   FROM threads
   JOIN process USING (process_id)
  WHERE ?1 = 0 OR pid = ?1
@@ -73,16 +68,17 @@ SELECT open_calls.process_id, open_calls.tid,
 
 -- Threads below their processes.
 -- name: timeline_threads
-SELECT threads.process_id, pid, cmdline, tid,
-       (SELECT newest.name
-          FROM threads AS newest
-         WHERE newest.process_id = threads.process_id AND newest.tid = threads.tid
-         ORDER BY newest.thread_id DESC
-         LIMIT 1) AS name
-  FROM threads
+WITH thread AS (
+    SELECT process_id, tid, name,
+           row_number() OVER (PARTITION BY process_id, tid ORDER BY thread_id DESC) AS age,
+           max(driver_ns) OVER (PARTITION BY process_id, tid)                       AS most_ns
+      FROM threads
+)
+SELECT process_id, pid, cmdline, tid, name
+  FROM thread
   JOIN processes USING (process_id)
- GROUP BY threads.process_id, tid
- ORDER BY started_ns, threads.process_id, max(driver_ns) DESC, tid;
+ WHERE age = 1
+ ORDER BY started_ns, process_id, most_ns DESC, tid;
 
 -- Failed and lost calls. Of what was lost it is known between which moments: lost is what lies in the window for certain,
 -- lost_at_most what may.

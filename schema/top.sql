@@ -119,12 +119,7 @@ open_in AS (
 moment AS (
     SELECT started_ns, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns FROM processes WHERE process_id = :process_id
 )
-SELECT threads.tid,
-       (SELECT newest.name
-          FROM threads AS newest
-         WHERE newest.process_id = threads.process_id AND newest.tid = threads.tid
-         ORDER BY newest.thread_id DESC
-         LIMIT 1) AS name,
+SELECT threads.tid, threads.name, max(threads.thread_id) AS thread_id, -- the name is that of the newest, then
        CAST(total(threads.calls) AS INTEGER) AS calls,
        CAST(total(driver_ns) AS INTEGER) + ifnull(open_in.calls * at_ns - begun_ns, 0) AS driver_ns,
        at_ns, started_ns, open_call.name AS open_call, at_ns - open_call.start_ns AS open_ns

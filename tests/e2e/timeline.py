@@ -72,11 +72,15 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     from_ns, to_ns = s.value("SELECT min(started_ns) FROM processes"), max(
         s.value("SELECT max(call_id) FROM calls"), s.value("SELECT max(ended_ns) FROM processes"))
 
-    def columns(letters, begin_ns, end_ns, window=(from_ns, to_ns)):
-        """The letters of the columns that lie within a time."""
+    times = s.rows("SELECT start_ns, call_id FROM calls WHERE layer = 'driver' AND tid = ?", child.pid)
+
+    def columns(letters, begin_ns, end_ns, window=(from_ns, to_ns), in_calls=False):
+        """The letters of the columns that lie within a time, or of those of them in which the program was in a call: between
+        two it may wait for a processor."""
         width = (window[1] - window[0]) / len(letters)
-        return [letter for i, letter in enumerate(letters)
-                if window[0] + i * width >= begin_ns and window[0] + (i + 1) * width <= end_ns]
+        within = [(letter, window[0] + i * width, window[0] + (i + 1) * width) for i, letter in enumerate(letters)]
+        return [letter for letter, begin, end in within if begin >= begin_ns and end <= end_ns and
+                (not in_calls or any(start < end - 1000 and done > begin + 1000 for start, done in times))]
 
     for width in (80, 200):
         rows = rows_of(timeline(s, "--width", width).stdout)
@@ -84,7 +88,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         equal(len(letters), width - LABEL, "columns")
         for what, begin_ns, end_ns in (("O", begun["load"] + 20000000, begun["load"] + 150000000), (".", *idle),
                                        ("C", begun["preparation"], begun["execution"]), ("C", begun["retrieval"], begun["end"])):
-            found = columns(letters, begin_ns, end_ns)
+            found = columns(letters, begin_ns, end_ns, in_calls=what != ".")
             check(len(found) > 1 and {letter.upper() for letter in found} == {what}, what, "is drawn as", found, letters)
         check("W" in columns(letters, begun["execution"], idle[0]), "waits", letters)
         # The hung process: nothing before it began, and then the call that never returned.
