@@ -51,7 +51,8 @@ SELECT process_id, ?2, bytes
 -- Calls that have not returned.
 -- name: open_calls
 SELECT process_id, tid, name, start_ns, depth, pid,
-       ifnull((SELECT layer FROM functions WHERE functions.name = open_calls.name LIMIT 1), '') AS layer
+       ifnull((SELECT layer FROM functions WHERE functions.name = open_calls.name LIMIT 1), '') AS layer,
+       state = 'exited' AS at_exit
   FROM open_calls
   JOIN processes USING (process_id)
  WHERE start_ns <= ?3

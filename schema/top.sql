@@ -41,8 +41,8 @@ SELECT processes.process_id, pid, state, cmdline, started_ns,
        iif(state = 'running', ifnull(held, 0), 0)                  AS held,
        ifnull(failed, 0)                                           AS failed,
        ifnull(lost, 0)                                             AS lost,
-       open_call.name                                              AS open_call,
-       min(:now_ns, ifnull(ended_ns, :now_ns)) - open_call.start_ns AS open_ns
+       iif(state <> 'exited', open_call.name, NULL)                AS open_call,
+       iif(state <> 'exited', min(:now_ns, ifnull(ended_ns, :now_ns)) - open_call.start_ns, NULL) AS open_ns
   FROM processes
   LEFT JOIN total_of ON total_of.process_id = processes.process_id
   LEFT JOIN held_by  ON held_by.process_id = processes.process_id
@@ -117,12 +117,13 @@ open_in AS (
      GROUP BY tid
 ),
 moment AS (
-    SELECT started_ns, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns FROM processes WHERE process_id = :process_id
+    SELECT started_ns, state, min(:now_ns, ifnull(ended_ns, :now_ns)) AS at_ns FROM processes WHERE process_id = :process_id
 )
 SELECT threads.tid, threads.name, max(threads.thread_id) AS thread_id, -- the name is that of the newest, then
        CAST(total(threads.calls) AS INTEGER) AS calls,
        CAST(total(driver_ns) AS INTEGER) + ifnull(open_in.calls * at_ns - begun_ns, 0) AS driver_ns,
-       at_ns, started_ns, open_call.name AS open_call, at_ns - open_call.start_ns AS open_ns
+       at_ns, started_ns,
+       iif(state <> 'exited', open_call.name, NULL) AS open_call, iif(state <> 'exited', at_ns - open_call.start_ns, NULL) AS open_ns
   FROM threads
   JOIN moment
   LEFT JOIN open_in ON open_in.tid = threads.tid

@@ -405,14 +405,17 @@ SELECT range.call_id,
 
 CREATE VIEW open_calls AS
 -- Calls entered and not yet returned; kept for a process that died inside. As of the last second, or the last
--- `cudatrace flush`.
+-- `cudatrace flush`. at_exit = 1: its process ended by itself, so that it died in none of them: a range that nobody
+-- ended, or a call of another thread.
 SELECT thread.process_id,
        thread.tid,
        function.name,
        open_call.start_ns,
-       open_call.depth
+       open_call.depth,
+       process.state = 'exited'       AS at_exit
   FROM open_call
   JOIN thread   ON thread.thread_id = open_call.thread_id
+  JOIN process  ON process.process_id = thread.process_id
   JOIN function ON function.function_id = open_call.function_id;
 
 CREATE VIEW totals AS

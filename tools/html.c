@@ -336,9 +336,11 @@ static bool print_open_calls(struct ct_export *to, FILE *json)
     bool another = false;
     fputs(",\n\"open\":[", json);
     while (rows && (rc = ct_export_next_open_call(to, rows)) == SQLITE_ROW) {
-        fprintf(json, "%s{\"process\":%lld,\"tid\":%lld,\"start\":%lld,\"name\":", another ? ",\n" : "",
-                (long long)sqlite3_column_int64(rows, 0), (long long)sqlite3_column_int64(rows, 1),
-                (long long)(sqlite3_column_int64(rows, 3) - to->extent.begin_ns));
+        fprintf(json, "%s{\"process\":%lld,\"tid\":%lld,\"start\":%lld,\"at_exit\":%s,\"name\":",
+                another ? ",\n" : "", (long long)sqlite3_column_int64(rows, 0),
+                (long long)sqlite3_column_int64(rows, 1),
+                (long long)(sqlite3_column_int64(rows, 3) - to->extent.begin_ns),
+                sqlite3_column_int(rows, 7) ? "true" : "false");
         print_string(json, text_of(rows, 2));
         fputc('}', json);
         another = true;

@@ -1,5 +1,6 @@
 -- Phases
--- Of a process that has NVTX ranges: its outermost ones, by message, numbers behind it left out. Of others, what the pattern of loads, copies and
+-- Of a process that has NVTX ranges of its own: the outermost ones, by message, numbers behind it left out; ranges of libraries such as
+-- NCCL, which are told by their domain, are not the program's. Of others, what the pattern of loads, copies and
 -- launches says, to within a five-hundredth of the run: load (contexts, code), preparation (memory and copies to the
 -- GPU), execution (launches, with the copies between them), retrieval (copies back), exit (nothing of these any more).
 WITH known AS (
@@ -16,18 +17,45 @@ run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
      CROSS JOIN known
      WHERE (:pid IS NULL OR pid = :pid)
 ),
-outermost AS MATERIALIZED (
-    SELECT ranges.process_id,
+-- Domains of libraries, whose ranges say what the library does. A domain that is not here is one of the program's.
+library(domain, known_from) AS (
+    VALUES ('nccl',                  'nccl/src/include/nvtx.h: struct nccl_domain'),
+           ('com.nvidia.nccl.proxy', 'nccl/src/misc/nvtx.cc or proxy: ncclProxyInitNvtx()'),
+           ('cccl',                  'Nsight Systems: "CCCL:cub::DeviceSegmentedRadixSort"; https://nvidia.github.io/cccl/cub/developer/nvtx.html'),
+           ('cublas',                'Nsight Systems: "cuBLAS:cublasLtMatmul"'),
+           ('tensorrt',              'Nsight Systems: "TensorRT:ExecutionContext::enqueue"'),
+           ('myelin-exec',           'Nsight Systems: "myelin-exec:myelinGraphExecute", of TensorRT'),
+           ('tsl',                   'tsl/profiler/lib/nvtx_utils: nvtxDomainCreateA("TSL"), of XLA and TensorFlow'),
+           ('libcudf',               'cudf/cpp/include/cudf/detail/nvtx/ranges.hpp'),
+           ('librmm',                'rmm/include/rmm/detail/nvtx/ranges.hpp'),
+           ('libcuspatial',          'cuspatial/cpp/include/cuspatial/detail/nvtx/ranges.hpp'),
+           ('raft',                  'raft/cpp/include/raft/core/nvtx.hpp'),
+           -- By the names of the libraries; not seen in a trace.
+           ('cudnn', NULL), ('cufft', NULL), ('cusparse', NULL), ('cusolver', NULL), ('cufile', NULL), ('libcufile', NULL),
+           ('nvshmem', NULL), ('dali', NULL), ('libcu++', NULL)
+),
+own AS (
+    SELECT ranges.process_id, tid, message, depth, kind, start_ns, end_ns, duration_ns, from_ns, to_ns
+      FROM ranges
+     CROSS JOIN run ON run.process_id = ranges.process_id
+     WHERE kind <> 'mark' AND lower(ifnull(domain, '')) NOT IN (SELECT domain FROM library)
+),
+outermost AS MATERIALIZED ( -- a library's range may be around them
+    SELECT process_id,
            -- "step 1", "step 2", … are one
            CASE WHEN rtrim(message, '0123456789') <> message
                  AND substr(rtrim(message, '0123456789'), -1) IN (' ', '_', '-', ':', '=', '/', '#', '.')
                 THEN rtrim(message, '0123456789') || 'N'
                 ELSE ifnull(message, '') END                 AS phase,
            count(*) AS times, min(start_ns) AS begin_ns, sum(duration_ns) AS ns
-      FROM ranges
-     CROSS JOIN run ON run.process_id = ranges.process_id
-     WHERE kind <> 'mark' AND depth = 0 AND end_ns BETWEEN from_ns AND to_ns
-     GROUP BY ranges.process_id, phase
+      FROM (SELECT *,
+                   CASE kind WHEN 'push'
+                        THEN start_ns >= ifnull(max(end_ns) OVER (PARTITION BY process_id, tid, kind ORDER BY start_ns, end_ns DESC
+                                                                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)
+                        ELSE depth = 0 END AS is_outermost
+              FROM own)
+     WHERE is_outermost AND end_ns BETWEEN from_ns AND to_ns
+     GROUP BY process_id, phase
 ),
 -- 1 load, 2 preparation, 3 execution, 4 retrieval
 event AS (

@@ -1,6 +1,6 @@
 -- Processes
--- Each process: how long it ran, its calls, the time in the driver's, failures, losses, and the calls that it is in, or
--- died in. A thread's time counts each: of several they add up.
+-- Each process: how long it ran, its calls, the time in the driver's, failures, losses, the calls that it is in, or was
+-- killed in, and those that were left open when it ended by itself. A thread's time counts each: of several they add up.
 WITH chosen AS (
     SELECT process_id, calls, iif(layer = 'driver', total_ns, 0) AS driver_ns, iif(layer = 'driver', failed, 0) AS failed, lost
       FROM totals
@@ -16,6 +16,11 @@ summed AS (
       FROM chosen
      GROUP BY process_id
 ),
+open_in AS (
+    SELECT process_id, group_concat(iif(times = 1, name, name || ' (' || times || ')'), ', ') AS names
+      FROM (SELECT process_id, name, count(*) AS times, min(start_ns) FROM open_calls GROUP BY process_id, name ORDER BY min(start_ns))
+     GROUP BY process_id
+),
 known AS ( -- as far as is known of those that run
     SELECT max(until_ns) AS now_ns
       FROM (SELECT max(call_id) AS until_ns FROM calls
@@ -28,13 +33,13 @@ SELECT pid,
        round(ifnull(driver_ns, 0) / 1e6, 3)          AS ms_in_driver,
        ifnull(failed, 0)                             AS failed,
        ifnull(lost, 0)                               AS lost,
-       ifnull((SELECT group_concat(name, ', ')
-                 FROM open_calls
-                WHERE open_calls.process_id = processes.process_id), '') AS inside, -- calls not returned yet
-       cmdline                                       AS command
+       iif(state = 'exited', '', ifnull(names, ''))  AS inside,       -- calls not returned yet
+       cmdline                                       AS command,
+       iif(state = 'exited', ifnull(names, ''), '')  AS open_at_exit  -- ranges, and calls of other threads
   FROM processes
  CROSS JOIN known
   LEFT JOIN summed USING (process_id)
+  LEFT JOIN open_in USING (process_id)
  WHERE (:pid IS NULL OR pid = :pid)
    AND (:from_ns IS NULL OR ended_ns IS NULL OR ended_ns >= :from_ns)
    AND (:to_ns IS NULL OR started_ns <= :to_ns)

@@ -548,13 +548,58 @@ static void wait_inside(void)
     EXPECT(0, nvtx.RangePop());
 }
 
+static void push_in(void *library, const char *message)
+{
+    const struct attributes a = say(message);
+    ENSURE(domain.RangePushEx(library, &a) >= 0);
+}
+
+static void *synchronize(void *unused)
+{
+    OK(cu.CtxSynchronize());
+    return unused;
+}
+
+/* As a rank of NCCL's: a library has ranges before, around and inside of those of the program, and leaves two
+ * open, with a thread in a call, when the program ends by itself. */
+static void rank(void)
+{
+    char message[32], byte;
+    pthread_t thread;
+    void *const nccl = domain.CreateA("NCCL"), *const mine = domain.CreateA("mine");
+    push_in(nccl, "ncclCommInitRank");
+    call_driver();
+    domain.RangePop(nccl);
+    for (int step = 0; step < count; step++) {
+        if (step == 0) {
+            push_in(mine, "setup");
+            call_driver();
+            domain.RangePop(mine);
+        }
+        push_in(nccl, "ncclGroup");
+        snprintf(message, sizeof message, "step %d", step);
+        nvtx.RangePushA(message);
+        push_in(nccl, "ncclAllReduce");
+        call_driver();
+        domain.RangePop(nccl);
+        nvtx.RangePop();
+        domain.RangePop(nccl);
+    }
+    push_in(nccl, "ncclGroup");
+    push_in(nccl, "ncclAllReduce");
+    ENSURE(pthread_create(&thread, NULL, synchronize, NULL) == 0);
+    const int go = released ? open(released, O_RDONLY) : -1;
+    ENSURE(!released || (go >= 0 && read(go, &byte, 1) >= 0));
+}
+
 /* ---- */
 
-static const char *const names[] = { "nest",  "domains",  "train",  "processes", "race",
-                                     "deep",  "distinct", "limits", "threads",   "hang",
-                                     "cross", "jump",     "forks",  "wait",      NULL };
-static void (*const acts[])(void) = { nest,   domains, train, processes, race,          deep,  distinct,
-                                      limits, threads, hang,  cross,     leave_by_jump, forks, wait_inside };
+static const char *const names[] = { "nest",     "domains", "train",   "processes", "race",  "deep",
+                                     "distinct", "limits",  "threads", "hang",      "cross", "jump",
+                                     "forks",    "wait",    "rank",    NULL };
+static void (*const acts[])(void) = { nest,  domains,       train,  processes,   race,
+                                      deep,  distinct,      limits, threads,     hang,
+                                      cross, leave_by_jump, forks,  wait_inside, rank };
 
 int main(int argc, char **argv)
 {
@@ -563,9 +608,9 @@ int main(int argc, char **argv)
         WORD_OPTION(
             "do", "WHAT",
             "nest, domains, train, processes, race, deep, distinct, limits, threads, hang, cross, jump, "
-            "forks or wait",
+            "forks, wait or rank",
             &act, names),
-        NUMBER_OPTION("count", "of ranges or threads", &count, 1, 1ll << 40),
+        NUMBER_OPTION("count", "of ranges, steps or threads", &count, 0, 1ll << 40),
         NUMBER_OPTION("optional", "1: do nothing when there is no tool", &optional, 0, 1),
         TEXT_OPTION("told", "FIFO", "written to by wait when it waits", &told),
         TEXT_OPTION("released", "FIFO", "what wait waits for", &released),

@@ -419,7 +419,7 @@ function drawSummary(trace) {
   const tiles = [["time", time(to - from, 4)], ["calls", count(trace.calls)], ["processes", count(processes)],
     ["threads", count(seen.length)], ["failed calls", count(trace.failed)], ["lost calls", lost],
     ["most device memory", bytes(trace.memory.reduce((most, { points }) => points.reduce((m, [, held]) => Math.max(m, held), most), 0))],
-    ["calls not returned", count(trace.open.length)]];
+    ["calls not returned", count(trace.open.filter((call) => !call.at_exit).length)]];
   for (const [what, value] of tiles) {
     const tile = element("div", null, { className: "tile" });
     tile.append(element("b", value), element("span", what));

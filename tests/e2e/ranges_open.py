@@ -1,0 +1,87 @@
+"""Ranges of libraries are not the program's phases; what a process left open when it ended by itself is not what it was killed in."""
+import contextlib
+import json
+import shutil
+import subprocess
+
+from browser import Browser
+from cudatrace_test import CUDATRACE, HOOK, Session, WORKLOADS, equal, fifo, wait_for
+
+STEPS = 3
+
+
+@contextlib.contextmanager
+def rank(s, steps):
+    """A program that waits with two ranges of NCCL's open and a thread in a call; the block gets it and what lets it go."""
+    with fifo(s.dir, f"blocked.{steps}") as blocked, fifo(s.dir, f"released.{steps}") as released:
+        child = s.start(WORKLOADS / "ranges", "--do", "rank", "--count", steps, "--released", released, stdout=subprocess.DEVNULL, env={
+            "NVTX_INJECTION64_PATH": HOOK, "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
+        with open(blocked, "rb") as inside:
+            inside.read(1)
+
+        def release():
+            with open(released, "wb") as go:
+                go.write(b"\n")
+            equal(child.wait(), 0, "its status")
+
+        yield child, release
+
+
+def report(s, pid, *sections):
+    out = s.run(CUDATRACE, "report", "--db", s.db, "--pid", pid, "--format", "json", *sections, preload=False).stdout
+    return json.loads(out)
+
+
+def process_of(s, pid):
+    row, = report(s, pid, "processes")["processes"]
+    return row["state"], row["inside"], row["open_at_exit"]
+
+
+def top_of(s, pid, *options):
+    out = json.loads(s.run(CUDATRACE, "top", "--db", s.db, "--once", "--json", "--all", *options, preload=False).stdout)
+    return next(row["open_call"] for row in out["processes"] if row["pid"] == pid)
+
+
+with Session() as s:
+    s.start_daemon()
+    opened = "nvtxRangePush (2), cuCtxSynchronize"
+    rows = [("cuCtxSynchronize", 0), ("nvtxRangePush", 0), ("nvtxRangePush", 1)]
+    asked = "SELECT open_calls.name, depth FROM open_calls JOIN processes USING (process_id) WHERE pid = ? AND at_exit = ? ORDER BY name, depth"
+    with rank(s, STEPS) as (child, release):
+        s.flush()
+        equal(process_of(s, child.pid), ("running", opened, ""), "one that runs")
+        equal(top_of(s, child.pid), "cuCtxSynchronize", "top of one that runs")
+        release()
+    s.flush()
+    exited = child.pid
+    equal(process_of(s, exited), ("exited", "", opened), "one that ended by itself")
+    equal((s.rows(asked, exited, 1), s.rows(asked, exited, 0)), (rows, []), "what it left open")
+    equal(top_of(s, exited), None, "top of one that has ended")
+    with rank(s, 0) as (child, _):
+        child.kill()
+        child.wait()
+    s.flush()
+    killed = child.pid
+    equal(process_of(s, killed), ("killed", opened, ""), "one that was killed")
+    equal((s.rows(asked, killed, 0), s.rows(asked, killed, 1)), (rows, []), "what it was killed in")
+    equal(top_of(s, killed), "cuCtxSynchronize", "top of one that was killed")
+    page = s.dir / "page.html"
+    s.run(CUDATRACE, "html", "--db", s.db, "--output", page, preload=False)
+    if shutil.which("chromedriver"):
+        with Browser() as b:
+            b.open(page)
+            wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+            tiles = b.run("return Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.children[1].textContent, t.children[0].textContent]))")
+            equal(tiles["calls not returned"], str(len(rows)), "what the page counts: the killed one's alone")
+
+    # The program's ranges, in a domain of its own or in none, inside of a library's or not; where it has none, the pattern.
+    equal([(row["phase"], row["times"], row["by"]) for row in report(s, exited, "phases")["phases"]],
+          [("setup", 1, "nvtx"), ("step N", STEPS, "nvtx")], "phases")
+    equal({row["by"] for row in report(s, killed, "phases")["phases"]}, {"pattern"}, "phases of a program without ranges")
+    equal(s.rows("SELECT domain, message, count(*) FROM ranges JOIN processes USING (process_id) WHERE pid = ? GROUP BY domain, message", exited),
+          [(None, f"step {step}", 1) for step in range(STEPS)] +
+          [("NCCL", "ncclAllReduce", STEPS), ("NCCL", "ncclCommInitRank", 1), ("NCCL", "ncclGroup", STEPS), ("mine", "setup", 1)], "all ranges")
+    lengths = dict(s.rows("SELECT substr(message, 1, 4), sum(duration_ns) FROM ranges JOIN processes USING (process_id) WHERE pid = ? AND "
+                          "domain IS NOT 'NCCL' GROUP BY 1", exited))
+    for row in report(s, exited, "phases")["phases"]:
+        equal(row["seconds"], round(lengths[row["phase"][:4]] / 1e9, 6), f"the length of {row['phase']}")
