@@ -52,6 +52,7 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
         .shared = map,
         .index = index,
         .ring_slots = process->facts.ring_bytes / CT_SLOT_BYTES,
+        .capacity = CT_CHUNK_BYTES / CT_SLOT_BYTES,
         .guard = guard,
     };
     *result = source;
@@ -77,12 +78,26 @@ static void break_rule(struct ct_lane_source *source, const char *rule)
 
 /* ---- watermark ---- */
 
+/* False when it is none that a hook writes: it is a power of two, and grows. */
+static bool read_capacity(struct ct_lane_source *source)
+{
+    const uint64_t capacity = ct_lane_capacity(source->shared);
+    if (capacity < source->capacity || capacity > source->ring_slots || (capacity & (capacity - 1)) != 0)
+        return false;
+    source->capacity = capacity;
+    return true;
+}
+
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch)
 {
     const struct ct_lane_state state = ct_lane_state(source->shared);
     const struct ct_process *process = source->process;
+    if (!read_capacity(source)) {
+        break_rule(source, "a lane's ring shrinks, or grows beyond what it may have");
+        return;
+    }
     if (state.position < source->place.position ||
-        state.position - source->place.position > source->ring_slots) {
+        state.position - source->place.position > source->capacity) {
         break_rule(source, "a lane's position is out of its ring");
         return;
     }
@@ -143,8 +158,8 @@ static bool fill(struct ct_lane_source *source, uint64_t slots)
     if (wanted > BUFFER_SLOTS)
         wanted = BUFFER_SLOTS;
     const uint8_t *ring = (const uint8_t *)source->shared + CT_LANE_HEADER_BYTES;
-    const uint64_t place = position & (source->ring_slots - 1);
-    const uint64_t first = wanted < source->ring_slots - place ? wanted : source->ring_slots - place;
+    const uint64_t place = position & (source->capacity - 1);
+    const uint64_t first = wanted < source->capacity - place ? wanted : source->capacity - place;
     CT_TEST_POINT("lane.fill");
     memcpy(source->buffer, ring + place * CT_SLOT_BYTES, first * CT_SLOT_BYTES);
     memcpy(source->buffer + first * CT_SLOT_BYTES, ring, (wanted - first) * CT_SLOT_BYTES);
@@ -432,7 +447,7 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
 {
     struct ct_lane *lane = source->shared;
     const uint64_t used = source->head - source->committed.position;
-    const uint64_t fill = used < source->ring_slots ? used * 1000 / source->ring_slots : 1000;
+    const uint64_t fill = used < source->capacity ? used * 1000 / source->capacity : 1000;
     if (source->place.position == source->committed.position && !source->peeked) {
         /* Of thousands of threads most are silent most of the time. */
         free(source->buffer);
@@ -449,7 +464,7 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     CT_TEST_POINT("lane.loss_seen");
     /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that
      * goes to sleep wants to hear of the next record. */
-    const uint64_t wake = source->place.position + (idle ? 1 : source->ring_slots / 2);
+    const uint64_t wake = source->place.position + (idle ? 1 : source->capacity / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
     CT_TEST_POINT("lane.wake");
     return (uint32_t)fill;
@@ -475,10 +490,12 @@ uint64_t ct_lane_source_waiting(const struct ct_lane_source *source)
 {
     const uint8_t *ring = (const uint8_t *)source->shared + CT_LANE_HEADER_BYTES;
     const uint64_t end = ct_lane_state(source->shared).position;
-    uint64_t calls = 0;
-    for (uint64_t at = source->committed.position; at < end && end - at <= source->ring_slots;) {
+    uint64_t capacity = ct_lane_capacity(source->shared), calls = 0;
+    if (capacity > source->ring_slots || (capacity & (capacity - 1)) != 0)
+        capacity = 0;
+    for (uint64_t at = source->committed.position; at < end && end - at <= capacity;) {
         struct ct_record record;
-        memcpy(&record, ring + (at & (source->ring_slots - 1)) * CT_SLOT_BYTES, sizeof(record));
+        memcpy(&record, ring + (at & (capacity - 1)) * CT_SLOT_BYTES, sizeof(record));
         if (record.slots == 0)
             break;
         calls += ct_kind_is_call(record.kind) != 0;

@@ -18,7 +18,8 @@ struct ct_lane_source {
     struct ct_lane *shared;
     struct ct_guard *guard;
     uint32_t index;
-    uint64_t ring_slots;
+    uint64_t ring_slots; /* that the ring may have, */
+    uint64_t capacity;   /* and that it has, as far as its slots were read */
 
     struct ct_lane_place place;     /* the next record to take, and whose it is */
     struct ct_lane_place committed; /* the same, as the database has it */

@@ -1,5 +1,6 @@
 /* The session's daemon: found by its control segment, and rung for. Called by process.c; the ring by record.c
  * too. */
+#include "bound.h"
 #include "descriptor.h"
 #include "file_status.h"
 #include "hook.h"
@@ -16,6 +17,10 @@
 #include <unistd.h>
 
 struct ct_control *ct_control;
+
+/* Where the control segments of a user's own daemons lie, one after the other, and those of the system's,
+ * which cannot be written: an earlier one may still be in a thread's hands. */
+static struct ct_control *places[2];
 
 static struct {
     struct sockaddr_un address; /* without a path where that is too long for one */
@@ -37,10 +42,23 @@ bool ct_daemon_place(struct ct_place *place)
     return ct_session_valid(place->session) && place->dir[0] == '/' && strlen(place->dir) < CT_SHM_DIR_BYTES;
 }
 
+/* What it says is read once, and checked; false when it is none that hooks of this version go by. */
+static bool read_wishes(const struct ct_control *control, bool own, struct ct_wishes *wishes)
+{
+    const uint32_t clock = control->clock;
+    wishes->system = control->system != 0;
+    wishes->ring_bytes = control->ring_bytes;
+    wishes->clock_is_counter = clock == CT_CLOCK_COUNTER;
+    return !atomic_load(&control->closing) && control->magic == CT_CONTROL_MAGIC &&
+           control->version == CT_PROTO_VERSION && control->bytes == sizeof(*control) &&
+           (own || wishes->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(wishes->ring_bytes);
+}
+
 /* Maps a control segment if a daemon holds its lock: our own, or the system's, which is root's and can be
  * read only. `named` is the user in its name, `owner` whose it must be. A lock that shows its process is a
  * tool's. */
-static struct ct_control *map_control(const struct ct_place *place, uint32_t named, uint32_t owner)
+static struct ct_control *map_control(const struct ct_place *place, uint32_t named, uint32_t owner,
+                                      struct ct_wishes *wishes)
 {
     const bool own = owner == geteuid();
     char path[CT_NAME_BYTES];
@@ -54,15 +72,11 @@ static struct ct_control *map_control(const struct ct_place *place, uint32_t nam
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (ct_file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
-        fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0) {
-        void *map = mmap(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
-        control = map == MAP_FAILED ? NULL : map;
-    }
+        fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0)
+        control = ct_bound_map(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, fd, 0);
     close(fd);
-    if (control && (atomic_load(&control->closing) || control->magic != CT_CONTROL_MAGIC ||
-                    control->version != CT_PROTO_VERSION || control->bytes != sizeof(*control) ||
-                    (!own && !control->system))) {
-        munmap(control, sizeof(*control));
+    if (control && !read_wishes(control, own, wishes)) {
+        ct_bound_unmap(control, sizeof(*control));
         return NULL;
     }
     return control;
@@ -79,14 +93,30 @@ static void find_bell(const struct ct_place *place)
         strcpy(bell.address.sun_path, path);
 }
 
-struct ct_control *ct_daemon_find(const struct ct_place *place)
+struct ct_control *ct_daemon_find(const struct ct_place *place, struct ct_wishes *wishes)
 {
-    struct ct_control *control = map_control(place, place->uid, (uint32_t)geteuid());
+    struct ct_control *control = map_control(place, place->uid, (uint32_t)geteuid(), wishes);
     if (!control && geteuid() != 0)
-        control = map_control(place, 0, 0);
-    if (control && control->system)
+        control = map_control(place, 0, 0, wishes);
+    if (control && wishes->system)
         find_bell(place);
     return control;
+}
+
+void ct_daemon_drop(struct ct_control *control)
+{
+    ct_bound_unmap(control, sizeof(*control));
+}
+
+bool ct_daemon_take(struct ct_control *control, const struct ct_wishes *wishes)
+{
+    struct ct_control **place = &places[wishes->system];
+    if (!*place)
+        *place = control;
+    else if (!ct_bound_move(control, sizeof(*control), *place))
+        return false;
+    ct_control = *place;
+    return true;
 }
 
 void ct_daemon_forget(void)
@@ -114,7 +144,7 @@ static bool ring_system(const struct ct_control *control)
 
 static bool ring(struct ct_control *control)
 {
-    if (control->system)
+    if (control == places[1])
         return ring_system(control);
     if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed) ||
         !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))

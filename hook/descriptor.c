@@ -1,7 +1,6 @@
 #include "descriptor.h"
 
 #include "file_status.h"
-#include "test_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +62,6 @@ static bool fill(void)
             filled.device = status.st_dev;
         }
         atomic_fetch_or(&filled.numbers, UINT32_C(1) << fd);
-        CT_TEST_POINT("descriptor.filled");
     }
     if (fd < 0) {
         take_away();

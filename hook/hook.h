@@ -6,9 +6,13 @@
  *   functions.c  the row of each driver function: its real address, its number in the segment, its decoder
  *   runtime.c    the same for the runtime's functions, of which a process may hold several libraries
  *   lookup.c     the ways in: dlsym and cuGetProcAddress hand out stubs
- *   process.c    the process's segment: creating, forking, letting go; program.c is what it says of the
- * program daemon.c     the daemon: looking for it, ringing thread.c     a thread's lane: taking and giving
- * back selection.c  which calls are recorded, and counting the others decode.c     what arguments mean;
+ *   process.c    the process: having a segment, forking, letting go; segment_file.c is the segment,
+ *                program.c what it says of the program
+ *   daemon.c     the daemon: looking for it, ringing
+ *   thread.c     a thread's lane: taking and giving back
+ *   bound.c      how much of the program's memory the hook takes; descriptor.c its files
+ *   selection.c  which calls are recorded, and counting the others
+ *   decode.c     what arguments mean;
  * decode_copy.c those of copies and sets, decode_graph.c of graphs, decode_memory.c of memory that is got
  * otherwise, decode_objects.c of calls that are about objects, decode_image.c of code, decode_runtime.c of
  * the runtime's functions names.c      kernels' names by handle graphs.c     what graphs consist of, and
@@ -249,6 +253,11 @@ void *ct_runtime_stub(const void *real, const char *name);
 /* ---- daemon.c ---- */
 extern struct ct_control *ct_control; /* of the session in use; NULL before the first attachment */
 
+/* What a control segment says, read once. */
+struct ct_wishes {
+    uint64_t ring_bytes;
+    bool clock_is_counter, system;
+};
 /* Where a session's files are. */
 struct ct_place {
     const char *dir, *session; /* the environment's */
@@ -257,7 +266,10 @@ struct ct_place {
 /* False where the environment names no session or directory that can be. */
 bool ct_daemon_place(struct ct_place *place);
 /* Maps the control segment of the daemon there, a user's own before the system's; NULL when none serves. */
-struct ct_control *ct_daemon_find(const struct ct_place *place);
+struct ct_control *ct_daemon_find(const struct ct_place *place, struct ct_wishes *wishes);
+/* Goes by that one from now on; false where it cannot be put in its place. */
+bool ct_daemon_take(struct ct_control *control, const struct ct_wishes *wishes);
+void ct_daemon_drop(struct ct_control *control);
 /* Wakes the collector if it sleeps; true when it did. */
 bool ct_daemon_ring(void);
 /* In a fork's child: what its parent did is not done by it. */
@@ -265,6 +277,14 @@ void ct_daemon_forget(void);
 
 /* ---- process.c ---- */
 extern bool ct_clock_is_counter;
+
+/* No system call. */
+static inline uint64_t ct_coarse_ns(void)
+{
+    struct timespec coarse;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &coarse);
+    return (uint64_t)coarse.tv_sec * 1000000000 + (uint64_t)coarse.tv_nsec;
+}
 
 static inline uint64_t ct_now(void)
 {
@@ -275,19 +295,10 @@ static inline uint64_t ct_now(void)
 struct ct_segment *ct_process_segment(void);
 /* The same without looking: NULL when there is none. */
 struct ct_segment *ct_process_current(void);
-/* Counts segments of this process: what was defined in an earlier one must be defined again. */
+/* Counts segments of this process, their beginnings and ends: what was defined in an earlier one must be defined again. */
 uint32_t ct_process_epoch(void);
-/* Maps lane `index`, which gets memory for its header and first piece of ring. NULL when memory is refused.
- */
-struct ct_lane *ct_process_map_lane(uint32_t index);
-/* Allocates the ring of lane `index` up to `bytes`. 0 or -errno. */
-int ct_process_grow_ring(uint32_t index, uint64_t bytes);
-/* The number of `row` in the directory; 0 when the directory is full or cannot grow. */
-uint16_t ct_process_define(uint32_t row);
 /* Lets go of a segment that the collector gave up; the process is dormant afterwards. */
 void ct_process_detach(void);
-/* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
-bool ct_process_may_allocate(void);
 /* The lock of what makes the segment (lock.h). */
 bool ct_process_lock(void);
 void ct_process_unlock(void);
@@ -304,8 +315,8 @@ bool ct_process_is_borrower(void);
 
 /* ---- program.c ---- */
 
-/* Fills in what /proc tells of the process `segment->pid`, which is this one. */
-void ct_program_describe(struct ct_segment *segment);
+/* Fills in what /proc tells of the process `pid`, which is this one. */
+void ct_program_describe(struct ct_segment *segment, int32_t pid);
 
 /* ---- thread.c ---- */
 
@@ -318,7 +329,7 @@ struct ct_kernel_memo {
 };
 enum { CT_KERNEL_MEMO_BITS = 7, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
 
-/* A lane as its owner sees it: private to the process, one for each lane, in memory that the kernel wipes in
+/* A lane as its owner sees it: private to the process, in memory that the kernel wipes in
  * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine".
  */
 struct ct_producer {
@@ -337,12 +348,18 @@ struct ct_producer {
     uint32_t index;                /* of the lane */
     uint32_t epoch;                /* of the process when the lane was mapped */
     uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_place() of the open calls; ranges have none, see range.c */
-    uint64_t allocated_slots;
     struct ct_segment *segment;
     uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
     struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
     uintptr_t act; /* place of the act that is being recorded (ct_record_act()), 0 for none */
+
+    /* thread.c's own. */
+    _Atomic uint32_t owner;        /* enum slot_owner */
+    uint32_t slot;                 /* which of these it is */
+    uintptr_t around;              /* left: the outermost call that was open then, 0 for none */
+    struct ct_producer *next_left; /* left by the same thread before */
 };
+static_assert(sizeof(struct ct_producer) == 4096, "slots of thread.c");
 static_assert(offsetof(struct ct_producer, lane) == 192, "trampoline");
 
 extern __thread struct ct_producer *ct_self; /* never NULL: &ct_dormant when nothing is recorded */
@@ -397,21 +414,24 @@ static inline bool ct_outermost(const struct ct_producer *self, uint32_t depth)
     return depth == 0 || (depth <= CT_OPEN_MAX && (intptr_t)self->frames[depth - 1] <= 0);
 }
 
-/* Takes a lane for the calling thread if the process has a segment; true when it holds one. */
-bool ct_thread_attach(void);
+/* Takes a lane for the calling thread if the process has a segment; true when it holds one. `place` is where its call
+ * stands on the stack (ct_frame_place()), 0 where that is not known. */
+bool ct_thread_attach(uintptr_t place);
+/* Gives the calling thread's ring twice the slots, where that can be had now. It holds the lane. */
+void ct_thread_grow(struct ct_producer *producer);
 /* Sees to it that ct_range_thread_exit() runs when the calling thread ends, lane or no lane. */
 void ct_thread_watch_exit(void);
-/* Gives the calling thread's lane up without giving it back (the segment is gone, or belongs to a parent). */
+/* Gives the calling thread's lane up without giving it back: it belongs to a parent. */
 void ct_thread_forget(void);
+/* The same for a lane of a segment that is gone; the process lock is held. */
+void ct_thread_let_go(void);
 /* In a fork's child, whose producers the kernel has wiped: private memory at the address of the calling
  * thread's lane in its parent's segment. The fork may have been made by a signal handler that interrupted a
  * call here, which goes on to write, and may have the address in a register. */
-void ct_thread_redirect(struct ct_segment *segment);
-/* Private memory for the lanes of a new segment; false without memory. */
-bool ct_thread_producers_create(void);
-/* Puts private memory in the place of the lanes of a segment that was given up: what is still written there
- * harms nobody, and the shared memory is free. */
-void ct_thread_producers_abandon(void);
+void ct_thread_redirect(void);
+/* Puts private memory in the place of the lanes of the segment, which is given up: what is still written there harms
+ * nobody, and the shared memory is free. The process lock is held. */
+void ct_thread_lanes_abandon(void);
 
 /* ---- record.c ---- */
 
@@ -420,6 +440,8 @@ void ct_thread_producers_abandon(void);
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,
                      size_t payload_bytes);
+/* For the new owner of a lane: what its ring has room for. */
+void ct_record_begin_lane(struct ct_producer *producer);
 /* Counts a call that is not in the ring. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end, uint64_t bytes);
@@ -428,6 +450,8 @@ void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint6
 /* Whether a place that was held from `holder` on the stack has been left by a jump out of a signal handler,
  * as is seen from `place`: what stands at or below a call that is made is not there any more. */
 bool ct_record_left(uintptr_t holder, uintptr_t place);
+/* The position that the lane shows, which others can write: what is further off than a record is not believed. */
+uint64_t ct_record_published(const struct ct_producer *producer);
 /* Makes a lane writable again whose holder was left in the middle of a record. */
 void ct_record_take_over(struct ct_producer *producer);
 /* What is recorded without a trampoline: the application's own ranges. */

@@ -96,7 +96,7 @@ void ct_named_send(struct ct_producer *producer)
  * that interrupted a record. */
 static struct ct_producer *hold_lane(void)
 {
-    struct ct_producer *self = ct_thread_attach() ? ct_self : NULL;
+    struct ct_producer *self = ct_thread_attach(0) ? ct_self : NULL;
     if (!self || !self->lane || !self->idle)
         return NULL;
     self->act = (uintptr_t)__builtin_frame_address(0);

@@ -48,10 +48,10 @@ static uint64_t process_start(int32_t pid)
 
 /* Where the first thread has ended, /proc tells it of another one alone. (Not always by that one: qemu does
  * not make it up.) */
-void ct_program_describe(struct ct_segment *segment)
+void ct_program_describe(struct ct_segment *segment, int32_t pid)
 {
     char path[64];
-    segment->process_start = process_start(segment->pid);
+    segment->process_start = process_start(pid);
     segment->pid_namespace = pid_namespace();
     ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
     if (n <= 0) {

@@ -16,6 +16,7 @@
  *    in which it was pushed or, like a call, not at all: in a fork's child it is the parent's. */
 #include "range.h"
 
+#include "bound.h"
 #include "nvtx.h"
 #include "test_point.h"
 
@@ -64,10 +65,9 @@ static __thread struct ct_range_thread *mine;
 static struct ct_range_thread *map_thread(void)
 {
     const int saved_errno = errno;
-    void *memory = mmap(NULL, sizeof(struct ct_range_thread), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = ct_bound_map(NULL, sizeof(struct ct_range_thread), PROT_READ | PROT_WRITE, -1, 0);
     errno = saved_errno;
-    if (memory == MAP_FAILED)
+    if (!memory)
         return NULL;
     ct_thread_watch_exit();
     return mine = memory;
@@ -78,7 +78,7 @@ void ct_range_thread_exit(void)
     struct ct_range_thread *thread = mine;
     mine = NULL;
     if (thread)
-        munmap(thread, sizeof(*thread));
+        ct_bound_unmap(thread, sizeof(*thread));
 }
 
 static bool is_open(const struct ct_range_thread *thread, uint64_t token)

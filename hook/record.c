@@ -3,6 +3,7 @@
 #include "decoders.h"
 #include "graphs.h"
 #include "quiet.h"
+#include "segment_file.h"
 #include "system.h"
 #include "test_point.h"
 
@@ -35,12 +36,12 @@ static void *missing_function(const struct ct_row *row)
 /* Begins the record of a call, if there is somewhere to write it. */
 static void begin(struct ct_frame *frame, const struct ct_row *row)
 {
-    const bool attached = ct_thread_attach();
+    const bool attached = ct_thread_attach(ct_frame_place(frame));
     if (!attached && !ct_process_current())
         return;
     uint16_t id = atomic_load_explicit(&row->id, memory_order_acquire);
     if (!id)
-        id = ct_process_define(frame->row);
+        id = ct_segment_define(frame->row);
     CT_TEST_POINT("record.defined");
     if (attached) {
         frame->producer = ct_self;
@@ -132,6 +133,8 @@ void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint6
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end, uint64_t bytes)
 {
+    if (producer->epoch != ct_process_epoch())
+        return; /* its segment is gone, and says since when calls may be missing */
     lose_function(producer->segment, function, end - start, bytes);
     lose_by_cause(&producer->lane->loss[cause], end);
 }
@@ -141,7 +144,7 @@ void ct_record_wake(struct ct_producer *producer)
     CT_TEST_POINT("record.waking");
     const uint64_t wake = ct_lane_wake(producer->lane);
     const uint32_t flags = atomic_load_explicit(&producer->segment->flags, memory_order_relaxed);
-    if (flags & CT_SEGMENT_DETACHED) {
+    if (producer->epoch != ct_process_epoch() || flags & CT_SEGMENT_DETACHED) {
         ct_process_detach();
         return;
     }
@@ -151,42 +154,50 @@ void ct_record_wake(struct ct_producer *producer)
     CT_TEST_POINT("record.woken");
 }
 
-/* Gives the ring its next piece of memory, or refuses for a second. */
-static bool grow(struct ct_producer *producer)
+static void grow(struct ct_producer *producer)
 {
-    if (producer->epoch != ct_process_epoch() || !ct_process_may_allocate())
-        return false;
-    const uint64_t slots = producer->allocated_slots + CT_CHUNK_BYTES / CT_SLOT_BYTES;
-    CT_TEST_POINT("record.growing");
     const struct quiet quiet = quiet_begin();
-    const int error = ct_process_grow_ring(producer->index, slots * CT_SLOT_BYTES);
+    ct_thread_grow(producer);
     quiet_end(quiet);
-    if (error)
-        return false;
     CT_TEST_POINT("record.grown");
-    producer->allocated_slots = slots;
-    return true;
 }
 
+/* What a record of so many slots needs up to, with the pad that fills the ring's end. */
+static uint64_t end_of(const struct ct_producer *producer, uint32_t slots)
+{
+    const uint64_t capacity = producer->mask + 1, place = producer->position & producer->mask;
+    const uint64_t pad = place + slots > capacity ? capacity - place : 0;
+    return producer->position + pad + slots;
+}
+
+/* How far the ring may be written without asking: for as long as it may become longer, no further than to the
+ * next place where it can. */
+static uint64_t limit_of(const struct ct_producer *producer, uint64_t tail, uint64_t wanted)
+{
+    const uint64_t capacity = producer->mask + 1, limit = tail + capacity;
+    const uint64_t growth = ct_lane_growth(wanted, capacity);
+    return capacity < ct_segment_ring_slots() && limit > growth ? growth : limit;
+}
+
+void ct_record_begin_lane(struct ct_producer *producer)
+{
+    const uint64_t position = producer->position, tail = ct_lane_tail(producer->lane);
+    if (tail <= position && position - tail <= producer->mask + 1)
+        producer->limit = limit_of(producer, tail, position);
+}
+
+/* A ring grows whenever it may, while there is memory; one that does not goes round in what it has. */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots)
 {
-    const uint64_t ring_slots = producer->mask + 1;
-    const uint64_t place = producer->position & producer->mask;
-    const uint64_t pad = place + slots > ring_slots ? ring_slots - place : 0;
-    const uint64_t wanted = producer->position + pad + slots;
-    if (wanted <= producer->limit)
+    if (end_of(producer, slots) <= producer->limit)
         return true;
-
-    while (producer->allocated_slots < ring_slots && wanted > producer->allocated_slots) {
-        if (!grow(producer))
-            return false;
-    }
-    const uint64_t tail = ct_lane_tail(producer->lane);
-    if (tail > producer->position || producer->position - tail > ring_slots)
+    const uint64_t position = producer->position, tail = ct_lane_tail(producer->lane);
+    if (tail > position || position - tail > producer->mask + 1)
         return false; /* not what a collector writes */
-    producer->limit = tail + ring_slots;
-    if (producer->allocated_slots < ring_slots && producer->limit > producer->allocated_slots)
-        producer->limit = producer->allocated_slots;
+    if (producer->mask + 1 < ct_segment_ring_slots() && ct_lane_may_grow(tail, position, producer->mask + 1))
+        grow(producer);
+    const uint64_t wanted = end_of(producer, slots);
+    producer->limit = limit_of(producer, tail, wanted);
     return wanted <= producer->limit;
 }
 
@@ -222,8 +233,7 @@ static bool write_or_lose(struct ct_producer *self, const struct ct_record *reco
         ct_record_write(self, record, payload, payload_bytes);
         return true;
     }
-    const bool no_memory =
-        self->allocated_slots <= self->mask && self->position + record->slots > self->allocated_slots;
+    const bool no_memory = self->mask + 1 < ct_segment_ring_slots();
     ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, record->function,
                    record->end - ct_span_ticks(record->span), record->end, bytes);
     CT_TEST_POINT("record.lost");
@@ -260,11 +270,18 @@ static bool is_left(const struct ct_producer *self, uint32_t depth, uintptr_t pl
     return ct_record_left(self->act, place);
 }
 
+uint64_t ct_record_published(const struct ct_producer *self)
+{
+    enum { MOST = 2 * CT_SLOTS_MAX }; /* a pad, and a record */
+    const uint64_t published = ct_lane_position(self->lane);
+    return published + MOST - self->position <= 2 * MOST ? published : self->position;
+}
+
 /* The record in the making was not published, or is complete: it goes on from there. A kernel that was being
  * remembered may be half another one. */
 void ct_record_take_over(struct ct_producer *self)
 {
-    self->position = ct_lane_position(self->lane);
+    self->position = ct_record_published(self);
     ct_lane_publish(self->lane, self->position);
     memset(self->kernels, 0, sizeof(self->kernels));
     self->act = 0;
@@ -327,14 +344,14 @@ struct ct_producer *ct_record_begin(uint32_t row, uint16_t *function)
         return ct_self;
     const struct quiet quiet = quiet_begin();
     struct ct_producer *producer = NULL;
-    if (ct_thread_attach())
+    if (ct_thread_attach(0))
         producer = ct_self;
     else if (ct_process_current())
         producer = &ct_unlaned;
     /* Attaching may have begun a segment, which numbers anew. */
     *function = producer ? atomic_load_explicit(&ct_rows[row].id, memory_order_acquire) : 0;
     if (producer && !*function)
-        *function = ct_process_define(row);
+        *function = ct_segment_define(row);
     quiet_end(quiet);
     return producer;
 }

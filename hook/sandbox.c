@@ -4,6 +4,7 @@
 #include "hook.h"
 
 #include "quiet.h"
+#include "segment_file.h"
 #include "symbol.h"
 #include "system.h"
 
@@ -32,7 +33,7 @@ static void prepare(void)
         return;
     for (uint32_t row = 0; row < CT_NAMED_COUNT; row++) {
         if (ct_rows[row].real)
-            ct_process_define(row);
+            ct_segment_define(row);
     }
     ct_system_make_reserve();
 }

@@ -11,6 +11,7 @@
 
 /* Written with the process lock held. */
 static struct ct_selection selection;
+static _Atomic uint32_t followed; /* ct_control.selections that it is from, 0: the environment's */
 static _Atomic uint32_t sample = 1;
 
 void ct_selection_apply(uint32_t index)
@@ -54,6 +55,7 @@ static void read_wishes(struct ct_segment *segment)
     CT_TEST_POINT("selection.read");
     apply_to_all();
     CT_TEST_POINT("selection.applied");
+    atomic_store_explicit(&followed, wished, memory_order_relaxed);
     atomic_store_explicit(&segment->selections, wished, memory_order_release);
     CT_TEST_POINT("selection.followed");
 }
@@ -70,14 +72,14 @@ void ct_selection_begin(struct ct_segment *segment)
     if (rate)
         ct_selection_set_sample(&selection, rate);
     apply_to_all();
+    atomic_store_explicit(&followed, 0, memory_order_relaxed);
     read_wishes(segment);
 }
 
 void ct_selection_follow(struct ct_segment *segment)
 {
     const uint32_t wished = atomic_load_explicit(&ct_control->selections, memory_order_relaxed);
-    if (CT_LIKELY(wished == atomic_load_explicit(&segment->selections, memory_order_relaxed)) ||
-        !ct_process_lock())
+    if (CT_LIKELY(wished == atomic_load_explicit(&followed, memory_order_relaxed)) || !ct_process_lock())
         return;
     if (segment == ct_process_current())
         read_wishes(segment);

@@ -4,6 +4,7 @@
  * readers notice by `rebuilds`. */
 #include "table.h"
 
+#include "bound.h"
 #include "system.h"
 
 #include <errno.h>
@@ -30,17 +31,17 @@ void *ct_map_pages(size_t bytes)
     if (!ct_system_begin())
         return ct_system_reserve(bytes);
     const int saved_errno = errno;
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = ct_bound_map(NULL, bytes, PROT_READ | PROT_WRITE, -1, 0);
     errno = saved_errno;
     ct_system_end();
-    return memory == MAP_FAILED ? NULL : memory;
+    return memory;
 }
 
 void ct_unmap_pages(void *pages, size_t bytes)
 {
     if (!ct_system_begin())
         return;
-    munmap(pages, bytes);
+    ct_bound_unmap(pages, bytes);
     ct_system_end();
 }
 

@@ -3,7 +3,7 @@
  * One producer (the thread that owns the lane), one consumer (the collector). The producer writes `state`,
  * `depth`, `open` and the slots; the consumer writes `tail` and `wake`; each side's words have cache lines of
  * their own. Positions count slots from the lane's creation and never wrap (2^63 slots are 10^4 years at
- * 10^9 a second); a slot's place in the ring is its position modulo the ring's length, a power of two.
+ * 10^9 a second); a slot's place in the ring is its position modulo the ring's capacity, a power of two.
  *
  * Memory order, all of it:
  *
@@ -11,6 +11,9 @@
  *    load in ct_lane_state(). What the producer wrote before (slots, function directory) is visible with it.
  *  - A slot is given back by the release store of `tail` in ct_lane_consume(), after the consumer's last
  *    read of the slot; it pairs with the acquire load in ct_lane_tail().
+ *  - The ring's capacity is stored before any position is published that it makes room for, and is the same
+ *    or twice that for every slot that was not given back. Whoever loads it behind the position has one that
+ *    is right for all slots before that.
  *  - ct_lane_announce() says "I may be reading my end time": a relaxed store before the clock is read. The
  *    store may still sit in the store buffer when the clock is read, and a fence there would cost more than
  *    the rest of the call. The consumer makes up for it: it takes as watermark a time that lies
@@ -80,7 +83,8 @@ struct ct_lane {
     _Atomic uint32_t depth; /* calls entered and not returned; open[] holds the outermost CT_OPEN_MAX */
     _Atomic uint32_t tid;   /* of the owner, or the last one */
     struct ct_open open[CT_OPEN_MAX];
-    uint8_t pad0[48];
+    _Atomic uint64_t capacity; /* slots of the ring, a power of two; it doubles, see ct_lane_may_grow() */
+    uint8_t pad0[40];
 
     /* The consumer's line. */
     _Atomic uint64_t tail; /* slots before this one may be written again */
@@ -116,6 +120,26 @@ static inline void ct_lane_announce(struct ct_lane *lane, uint64_t position)
 static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
 {
     atomic_store_explicit(&lane->state, position << 1, memory_order_release);
+}
+
+/* Whether a ring may have twice the capacity from now on: what was not given back has the same place then.
+ * That is so when it all lies in one lap of the ring whose number is even, or there is nothing. */
+static inline bool ct_lane_may_grow(uint64_t tail, uint64_t position, uint64_t capacity)
+{
+    return tail == position || (!(tail & capacity) && position - (tail & ~(capacity - 1)) <= capacity);
+}
+
+/* The next position from `position` on up to which a ring of that capacity should be filled to grow there:
+ * the end of an even lap. */
+static inline uint64_t ct_lane_growth(uint64_t position, uint64_t capacity)
+{
+    return ((position + capacity - 1) & ~(2 * capacity - 1)) + capacity;
+}
+
+/* Pairs with the acquire in ct_lane_capacity(), and with that of the first position that needs it. */
+static inline void ct_lane_grow(struct ct_lane *lane, uint64_t capacity)
+{
+    atomic_store_explicit(&lane->capacity, capacity, memory_order_release);
 }
 
 /* Pairs with the release in ct_lane_consume(): the slots before the result were read for the last time. */
@@ -160,6 +184,12 @@ static inline struct ct_lane_state ct_lane_state(struct ct_lane *lane)
 {
     const uint64_t state = atomic_load_explicit(&lane->state, memory_order_acquire);
     return (struct ct_lane_state){ .position = state >> 1, .announcing = state & 1 };
+}
+
+/* To be read behind the position. */
+static inline uint64_t ct_lane_capacity(struct ct_lane *lane)
+{
+    return atomic_load_explicit(&lane->capacity, memory_order_acquire);
 }
 
 /* Pairs with the acquire in ct_lane_tail(). */

@@ -5,8 +5,9 @@
  *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
  *   lane_offset          lane 0: struct ct_lane, then its ring; lane 1; …
  *
- * The file is sparse: the hook allocates the directory and the rings a piece at a time, by posix_fallocate
- * and before the first touch, so that a full /dev/shm is an error code and not a SIGBUS.
+ * The file is sparse: the hook allocates the directory a page at a time, and rings as they grow, by
+ * posix_fallocate and before the first touch, so that a full /dev/shm is an error code and not a SIGBUS. A
+ * ring begins with CT_CHUNK_BYTES and doubles up to ring_bytes, where there is memory.
  *
  * The collector reads the geometry once, checks it and keeps its own copy. */
 #ifndef CT_PROTO_SEGMENT_H
@@ -30,7 +31,7 @@ enum {
     CT_RING_BYTES_MIN = 64 * 1024,
     CT_RING_BYTES_MAX = 256 * 1024 * 1024,
     CT_RING_BYTES_DEFAULT = 2 * 1024 * 1024, /* sixty milliseconds at a million calls a second */
-    CT_CHUNK_BYTES = 64 * 1024,              /* a ring is allocated in pieces of this size */
+    CT_CHUNK_BYTES = 64 * 1024,              /* what a ring begins with */
 };
 
 /* The layer a function belongs to. The collector knows the names by schema/, not by number alone. */

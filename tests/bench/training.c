@@ -228,6 +228,7 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
             end_ns += wanted->gap_ns / 2 + next_random() % wanted->gap_ns;
             position += write_call(ring + position * CT_SLOT_BYTES, pick_function(), end_ns);
         }
+        ct_lane_grow(lane, ring_bytes / CT_SLOT_BYTES);
         lane->state = position << 1;
         last_ns = end_ns > last_ns ? end_ns : last_ns;
     }

@@ -23,7 +23,7 @@ from fault_test import BUILD, LONG, Session, WORKLOADS, can, check, equal, fifo,
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
-MAGIC, VERSION = 0x3147455354445543, 3
+MAGIC, VERSION = 0x3147455354445543, 4
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header, as proto/segment.h has them, and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
@@ -32,7 +32,7 @@ FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "fu
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
           "lanes": (1408, "I"), "functions": (1412, "I")}
 HEADER_BYTES = 1448
-STATE, TAIL = 0, 320  # of a lane
+STATE, CAPACITY, TAIL = 0, 272, 320  # of a lane
 LOST_CALLS = DIRECTORY + 128 + 80
 IOCTL, CALL = 2, 1  # what made-up segments claim to call is no driver function: those are counted by the driver too
 NO_PID = 4000000  # more than the kernel gives
@@ -72,6 +72,7 @@ class Segment:
             for i in range(calls):
                 self.put(file, LANES_AT + LANE_HEADER + 32 * i, struct.pack("<QQHBBiQ", now + i * 1000, 500, 1, CALL, 1, 0, 0))
             self.put(file, LANES_AT + STATE, struct.pack("<Q", calls << 1))
+            self.put(file, LANES_AT + CAPACITY, struct.pack("<Q", RING // 32))
         os.rename(making, self.path)
 
     def put(self, file, at, data):

@@ -61,7 +61,7 @@ FAMILIES = [
     ("call", "plain", LAUNCHES, {
         "wrap.launch_returned": RETURNED, "wrap.slow": RETURNED, "wrap.remembered": RETURNED, "wrap.half_written": RETURNED,
     }),
-    ("call", "stopped", MANY, {"record.growing": RETURNED, "record.grown": RETURNED}),
+    ("call", "stopped", MANY, {"thread.growing": RETURNED, "thread.grown": RETURNED, "record.grown": RETURNED}),
     ("call", "paced", STEPS, {"record.padded": OUT}),
     ("loss", "stopped", MANY, {
         "record.lost_ticks": RETURNED, "record.lost_bytes": RETURNED, "record.lost_calls": COUNTED,
@@ -74,22 +74,22 @@ FAMILIES = [
     }),
     ("loss", "selected", COPIES, {"selection.bytes": RETURNED}),
     ("lane", "plain", THREADS, {
-        "thread.producers_made": OUT, "thread.mapped": OUT, "thread.owned": OUT, "thread.lane_published": OUT,
+        "thread.block_made": OUT, "thread.mapped": OUT, "thread.owned": OUT, "thread.lane_published": OUT,
         "thread.tenancy_counted": OUT, "thread.announced": OUT, "thread.introduced": OUT, "thread.attached": OUT,
         "thread.leaving": KEPT, "thread.emptied": KEPT, "thread.given_back": KEPT, "thread.found_free": OUT,
-        "thread.retaken": OUT, "process.lane_opened": OUT,
+        "thread.retaken": OUT, "segment.lane_opened": OUT,
     }),
     ("lane", "stopped", LONG_THREADS, {"thread.refused": OUT}),
     ("segment", "plain", CALLS, {
-        "process.looked": UNSEEN, "process.file_made": UNSEEN, "process.allocated": UNSEEN, "process.mapped": UNSEEN,
-        "process.half_described": UNSEEN, "process.described": UNSEEN, "process.ready": UNSEEN,
-        "process.named": OUT, "process.created": OUT, "process.selected": OUT, "process.current": OUT,
+        "process.looked": UNSEEN, "segment.file_made": UNSEEN, "segment.allocated": UNSEEN, "segment.mapped": UNSEEN,
+        "segment.half_described": UNSEEN, "segment.described": UNSEEN, "segment.ready": UNSEEN,
+        "segment.named": OUT, "process.created": OUT, "process.selected": OUT, "process.current": OUT,
         "process.counted": OUT, "daemon.ringing": OUT, "daemon.rung": OUT,
         "process.exiting": KEPT, "process.marked": KEPT,
     }),
     ("directory", "plain", CALLS, {
-        "process.entry_allocated": OUT, "process.entry_written": OUT, "process.entry_published": OUT,
-        "process.function_applied": OUT,
+        "segment.entry_allocated": OUT, "segment.entry_written": OUT, "segment.entry_published": OUT,
+        "segment.function_applied": OUT,
     }),
     ("string", "plain", LAUNCHES, {
         "names.writing": RETURNED, "names.written": RETURNED,
@@ -322,7 +322,7 @@ def with_a_name_from_the_start():
         s.run(*CALLS, preexec_fn=refuse_names)
         s.flush()
         s.check_truth()
-        s.run(*CALLS, env=at_point("process.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
+        s.run(*CALLS, env=at_point("segment.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
         s.flush()
         # Its maker may be of another pid namespace, and at work.
         (left,) = segments(s)

@@ -135,6 +135,8 @@ static void make_segment(struct producer *producer, const char *name, int32_t pi
         .functions = 1,
     };
     strcpy(function_of(producer, 0)->name, "(directory full)");
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        ct_lane_grow(lane_of(producer, lane), RING / CT_SLOT_BYTES);
 }
 
 static void add_function(struct producer *producer, uint8_t layer, uint8_t category, const uint8_t *name,
@@ -179,7 +181,7 @@ static void poke(struct producer *producer, const struct step *step)
     struct ct_loss *loss = &lane->loss[step->kind % CT_LOSS_COUNT];
     struct ct_open *open = &lane->open[step->kind % CT_OPEN_MAX];
     const uint64_t value = step->wide;
-    switch (step->number % 25) {
+    switch (step->number % 26) {
     case 0:
         lane->state = value;
         break;
@@ -254,6 +256,9 @@ static void poke(struct producer *producer, const struct step *step)
         break;
     case 24:
         control.segments = (uint32_t)value;
+        break;
+    case 25:
+        lane->capacity = value;
         break;
     }
 }

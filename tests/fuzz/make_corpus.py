@@ -15,7 +15,8 @@ CORPUS = HERE / "corpus"
 NUMBERS = ["RECORD", "PUBLISH", "FUNCTION", "BATCH", "POKE", "RAW", "CUT", "DIE", "ARM", "LANE", "HEADER", "REPLACE"]
 WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first", "loss_last", "open_start", "open_function",
          "wake", "loss_seen", "lost_calls", "lost_ticks", "lost_bytes", "skipped_calls", "skipped_ticks", "skipped_bytes",
-         "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments"]
+         "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments",
+         "capacity"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES"]
 SLOT = 32
 EXE_AT, READY_AT, RING_AT = 112, 1392, 0x42000  # in a segment; the last is the first lane's
@@ -103,6 +104,8 @@ def lies():
         "position-out-of-ring": HONEST + poke("state", MAX64) + BATCH,
         "position-goes-back": HONEST + poke("state", 0) + BATCH,
         "tail-beyond-all": poke("tail", MIN64) + BATCH,
+        **{f"ring-of-{name}": HONEST + record("CALL") * 20 + PUBLISH + poke("capacity", capacity) + BATCH for name, capacity in
+           {"nothing": 0, "half": 1024, "odd-length": 2047, "more-than-it-may-have": 4096, "all-there-is": MAX64}.items()},
         "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
         "record-without-length": CALL + record("CALL", slots=0) + PUBLISH + BATCH,
         "function-unknown": CALL + record("CALL", function=65535) + PUBLISH + BATCH,
@@ -143,9 +146,10 @@ def real(path):
     for lane in range(min(lanes, 4)):
         at = lane_offset + lane * stride
         state, = struct.unpack_from("<Q", data, at)
+        capacity, = struct.unpack_from("<Q", data, at + 272)
         position, taken = 0, 0
         script += step("LANE") if lane else b""
-        while position < min(state >> 1, ring // SLOT) and taken < 60:
+        while position < min(state >> 1, capacity, ring // SLOT) and taken < 60:
             place = at + 4096 + position * SLOT
             _, span, number, kind, slots, status, value = struct.unpack_from("<QQHBBiQ", data, place)
             if not slots:

@@ -51,7 +51,7 @@ static void die(const char *what)
 
 static struct ct_segment *make_segment(const char *path)
 {
-    const uint64_t stride = CT_LANE_HEADER_BYTES + CT_RING_BYTES_MIN;
+    const uint64_t stride = CT_LANE_HEADER_BYTES + BOTH_ENDS_RING_BYTES;
     whole_bytes = CT_LANE_OFFSET + LANES * stride;
     const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 || posix_fallocate(fd, 0, (off_t)whole_bytes) != 0)
@@ -68,7 +68,7 @@ static struct ct_segment *make_segment(const char *path)
     segment->lane_slots = LANES;
     segment->lane_offset = CT_LANE_OFFSET;
     segment->lane_stride = stride;
-    segment->ring_bytes = CT_RING_BYTES_MIN;
+    segment->ring_bytes = BOTH_ENDS_RING_BYTES;
     segment->pid = getpid();
     segment->clock = CT_CLOCK_MONOTONIC;
     segment->anchor.monotonic_ns = ct_monotonic_ns();

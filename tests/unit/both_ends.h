@@ -10,6 +10,9 @@
 /* A copy of `n` bytes says that it went from n + SOURCE to n + DESTINATION. */
 enum { BOTH_ENDS_SOURCE = 1 << 20, BOTH_ENDS_DESTINATION = 1 << 24 };
 
+/* Rings begin with a quarter of it. */
+enum { BOTH_ENDS_RING_BYTES = 4 * CT_CHUNK_BYTES };
+
 bool both_ends_begin(struct ct_segment *of, struct ct_control *control);
 
 /* A call of the calling thread. Every third one is a plain call of `number` bytes, the others are copies. */

@@ -1,9 +1,12 @@
 /* The producers' side of both_ends.c: record.c and thread.c of the hook, and for the rest of it as little as
  * they need. */
 #include "both_ends.h"
+#include "bound.h"
 #include "graphs.h"
+#include "segment_file.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 _Atomic int32_t ct_captures;
@@ -24,22 +27,50 @@ uint32_t ct_process_epoch(void)
 {
     return 1;
 }
-struct ct_lane *ct_process_map_lane(uint32_t index)
+/* All of it is mapped, and the lanes' headers stand there and not where they are wanted: TSan goes by
+ * addresses. */
+static uint32_t lanes;
+uint32_t ct_segment_lanes(void)
 {
-    return (struct ct_lane *)(void *)((uint8_t *)segment + ct_segment_lane_offset(segment, index));
+    return lanes;
 }
-int ct_process_grow_ring(uint32_t index, uint64_t bytes)
+struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring)
 {
-    (void)index, (void)bytes;
-    return 0;
+    (void)lane_place;
+    *ring = ct_segment_ring(lanes, CT_CHUNK_BYTES);
+    return (struct ct_lane *)(void *)(*ring - CT_LANE_HEADER_BYTES);
 }
-bool ct_process_may_allocate(void)
+void ct_segment_lane_done(void)
 {
+    atomic_store(&segment->lanes, ++lanes);
+}
+uint64_t ct_segment_ring_slots(void)
+{
+    return BOTH_ENDS_RING_BYTES / CT_SLOT_BYTES;
+}
+uint8_t *ct_segment_ring(uint32_t index, uint64_t bytes)
+{
+    (void)bytes;
+    return (uint8_t *)segment + ct_segment_lane_offset(segment, index) + CT_LANE_HEADER_BYTES;
+}
+bool ct_segment_may_allocate(enum ct_bound_need need)
+{
+    (void)need;
     return true;
 }
 uint32_t ct_thread_number(void)
 {
     return (uint32_t)gettid();
+}
+void *ct_bound_map(void *at, size_t bytes, int protection, int fd, off_t offset)
+{
+    (void)at;
+    void *memory = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, fd, offset);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+void ct_bound_unmap(void *memory, size_t bytes)
+{
+    (void)memory, (void)bytes; /* the ring that has grown stays where it is */
 }
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 bool ct_process_lock(void)
@@ -50,7 +81,7 @@ void ct_process_unlock(void)
 {
     pthread_mutex_unlock(&lock);
 }
-uint16_t ct_process_define(uint32_t row)
+uint16_t ct_segment_define(uint32_t row)
 {
     (void)row;
     return 1;
@@ -119,7 +150,7 @@ bool both_ends_begin(struct ct_segment *of, struct ct_control *control)
     ct_rows[0].decode = decode;
     ct_rows[0].real = (void *)of; /* never called */
     ct_rows[0].id = 1;
-    return ct_thread_producers_create();
+    return true;
 }
 
 void both_ends_call(uint64_t number)

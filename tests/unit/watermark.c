@@ -9,13 +9,16 @@
 
 static struct ct_lane shared;
 static struct ct_process process;
-static struct ct_lane_source source = { .process = &process, .shared = &shared, .ring_slots = 2048 };
+static struct ct_lane_source source = {
+    .process = &process, .shared = &shared, .ring_slots = 2048, .capacity = 2048
+};
 
 /* The watermark of a batch that is made at so many milliseconds, and finds the lane like this. */
 static void expect(uint64_t at_ms, uint64_t position, bool announcing, uint64_t until_ms)
 {
     struct ct_batch batch = { .now_ns = at_ms * MS, .until_ns = at_ms * MS, .silent_ns = at_ms * MS };
     shared.state = position << 1 | announcing;
+    shared.capacity = 2048;
     ct_lane_source_watermark(&source, &batch);
     if (batch.until_ns != until_ms * MS || process.broken) {
         fprintf(stderr, "at %llu ms the watermark is %llu and should be %llu; %s\n",

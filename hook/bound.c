@@ -1,0 +1,109 @@
+#include "bound.h"
+
+#include "descriptor.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+/* ---- addresses ---- */
+
+enum { PART_OF_ADDRESSES = 16 };
+
+static _Atomic uint64_t mapped; /* by the hook; a fork's child has it, too */
+
+/* Of addresses, or of private memory, which most of them are: the smaller limit. */
+static uint64_t address_limit(void)
+{
+    uint64_t least = UINT64_MAX;
+    static const int resources[] = { RLIMIT_AS, RLIMIT_DATA };
+    for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
+        struct rlimit limit;
+        if (getrlimit(resources[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < least)
+            least = limit.rlim_cur;
+    }
+    return least;
+}
+
+/* What the process has mapped; 0 when nobody says. */
+static uint64_t addresses_used(void)
+{
+    char text[128];
+    ct_descriptor_read("/proc/self/statm", text, sizeof(text));
+    return strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool may_map(uint64_t bytes)
+{
+    const uint64_t limit = address_limit();
+    if (limit == UINT64_MAX)
+        return true;
+    const uint64_t ours = atomic_load_explicit(&mapped, memory_order_relaxed), used = addresses_used();
+    const uint64_t left = used < limit ? limit - used : 0;
+    return ours + bytes <= limit / PART_OF_ADDRESSES && bytes <= left / PART_OF_ADDRESSES;
+}
+
+void *ct_bound_map(void *at, size_t bytes, int protection, int fd, off_t offset)
+{
+    const int saved_errno = errno;
+    if (!at && !may_map(bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    const int flags =
+        (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED) | (at ? MAP_FIXED : 0);
+    void *memory = mmap(at, bytes, protection, flags, fd, offset);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (!at)
+        atomic_fetch_add_explicit(&mapped, bytes, memory_order_relaxed);
+    errno = saved_errno;
+    return memory;
+}
+
+bool ct_bound_move(void *memory, size_t bytes, void *to)
+{
+    const int saved_errno = errno;
+    if (mremap(memory, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+        return false;
+    atomic_fetch_sub_explicit(&mapped, bytes, memory_order_relaxed);
+    errno = saved_errno;
+    return true;
+}
+
+void ct_bound_unmap(void *memory, size_t bytes)
+{
+    const int saved_errno = errno;
+    if (munmap(memory, bytes) == 0)
+        atomic_fetch_sub_explicit(&mapped, bytes, memory_order_relaxed);
+    errno = saved_errno;
+}
+
+/* ---- shared memory ---- */
+
+/* A container's /dev/shm has 64 MiB, which its programs need themselves. All that cudatrace has there leaves
+ * this much free: half of it, for what there must be, and five eighths as long as rings grow; and on a large
+ * one no more than is enough for anybody. A ring grows only while eight of its new size could be had, so that
+ * many small ones come before a few large ones. */
+enum { FIRST_EIGHTHS = 4, MORE_EIGHTHS = 5, MORE_FITS = 8 };
+#define FIRST_LEAVES (UINT64_C(512) << 20)
+#define MORE_LEAVES  (UINT64_C(1) << 30)
+
+bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need)
+{
+    struct statfs status;
+    /* No number of blocks: it has no limit. */
+    if (fstatfs(fd, &status) != 0 || status.f_blocks == 0)
+        return true;
+    const uint64_t block = (uint64_t)status.f_bsize, free_bytes = status.f_bavail * block;
+    uint64_t leaves = status.f_blocks / 8 * block * (need == CT_BOUND_FIRST ? FIRST_EIGHTHS : MORE_EIGHTHS);
+    const uint64_t most = need == CT_BOUND_FIRST ? FIRST_LEAVES : MORE_LEAVES;
+    if (leaves > most)
+        leaves = most;
+    return free_bytes >= leaves + bytes * (need == CT_BOUND_FIRST ? 1 : MORE_FITS);
+}

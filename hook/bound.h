@@ -1,0 +1,31 @@
+/* What the hook may take of what the program lives on: addresses and shared memory. SECURITY.md has the table
+ * of all that it takes. Called by whatever maps memory. */
+#ifndef CT_BOUND_H
+#define CT_BOUND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#pragma GCC visibility push(hidden)
+
+/* mmap(), at `at` if that is not NULL, in place of whatever is there: of a file, shared, or of
+ * zeroed private pages where `fd` is -1. NULL with errno where there is none, or when the hook would have
+ * more than a sixteenth of the program's limit of addresses, or of what is left of it. errno is as it was
+ * otherwise. */
+void *ct_bound_map(void *at, size_t bytes, int protection, int fd, off_t offset);
+/* Moves what ct_bound_map() placed by itself into the place of something that it did. False where that cannot
+ * be done. */
+bool ct_bound_move(void *memory, size_t bytes, void *to);
+/* Of something that ct_bound_map() placed by itself. */
+void ct_bound_unmap(void *memory, size_t bytes);
+
+/* What is to be had of a file system: what tracing cannot do without, or more of what it has already. */
+enum ct_bound_need { CT_BOUND_FIRST, CT_BOUND_MORE };
+/* Whether so many bytes may be taken of the file system that `fd` is on. */
+bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,356 @@
+/* No descriptor stays open between calls: a program that closes all of them (as daemons do) and gets the
+ * number back for a file of its own must not have it written by us. The segment is opened again by name when
+ * it has to grow, and is checked to be the same file. */
+#include "segment_file.h"
+
+#include "bound.h"
+#include "descriptor.h"
+#include "file_status.h"
+#include "system.h"
+#include "test_point.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static struct {
+    /* Where the header and the directory of every segment lie, one after the other; NULL before the first.
+     * Whoever writes there late, because he has not let go of an earlier one, writes into the current one. */
+    struct ct_segment *place;
+    void *hold; /* the mapping that holds the lock on the segment */
+    uint64_t ring_bytes;
+    uint32_t functions; /* entries in use */
+    uint32_t lanes;
+    uint64_t inode, device;
+    char path[CT_NAME_BYTES];
+    _Atomic uint64_t next_ns[2]; /* by need, CLOCK_MONOTONIC_COARSE: no sooner ask for shared memory again */
+} own;
+
+enum { REFUSAL_INTERVAL_NS = 1000000000 };
+
+bool ct_segment_may_allocate(enum ct_bound_need need)
+{
+    return ct_system_allowed() &&
+           ct_coarse_ns() >= atomic_load_explicit(&own.next_ns[need], memory_order_relaxed);
+}
+
+/* Memory is not asked for again for a while; -error. */
+static int refuse(int error, enum ct_bound_need need)
+{
+    ct_system_refused(error);
+    atomic_store_explicit(&own.next_ns[need], ct_coarse_ns() + REFUSAL_INTERVAL_NS, memory_order_relaxed);
+    return -error;
+}
+
+/* Makes a range touchable; 0 or -errno. A limit on the size of files is asked about first: passing it raises
+ * SIGXFSZ. */
+static int allocate(int fd, uint64_t offset, uint64_t bytes, enum ct_bound_need need)
+{
+    struct rlimit limit;
+    int error = 0;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        offset + bytes > limit.rlim_cur)
+        error = EFBIG;
+    else if (!ct_bound_has_room(fd, bytes, need))
+        error = ENOSPC;
+    else
+        do
+            error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
+        while (error == EINTR);
+    return error ? refuse(error, need) : 0;
+}
+
+/* ---- making one ---- */
+
+static void describe(struct ct_segment *segment, const struct ct_segment_plan *plan, bool held)
+{
+    segment->magic = CT_SEGMENT_MAGIC;
+    segment->version = CT_PROTO_VERSION;
+    segment->header_bytes = sizeof(*segment);
+    segment->function_slots = CT_FUNCTIONS_MAX;
+    segment->lane_slots = CT_LANES_MAX;
+    segment->lane_offset = CT_LANE_OFFSET;
+    segment->lane_stride = CT_LANE_HEADER_BYTES + plan->wishes->ring_bytes;
+    segment->ring_bytes = plan->wishes->ring_bytes;
+    segment->pid = plan->pid;
+    segment->uid = (uint32_t)geteuid();
+    segment->image_ns = plan->image_ns;
+    segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+    CT_TEST_POINT("segment.half_described");
+    segment->held = held;
+    ct_program_describe(segment, plan->pid);
+    segment->anchor = ct_anchor_read(3);
+    segment->absent_ns = plan->absent_ns;
+
+    struct ct_function *unknown = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
+    strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);
+    unknown->category = CT_CATEGORY_other;
+    atomic_store_explicit(&segment->functions, 1, memory_order_relaxed);
+    CT_TEST_POINT("segment.described");
+    /* Pairs with the collector's acquire: the header is complete. */
+    atomic_store_explicit(&segment->ready, 1, memory_order_release);
+}
+
+/* A file without a name, which it gets once it is complete: whoever is killed over it leaves nothing behind,
+ * and the collector sees no half of it. Where that cannot be had (Linux before 3.11, no /proc), `dir` is
+ * NULL: it has its name from the start, and the collector takes away what stays incomplete
+ * (collector/watch.c). */
+static int create_file(const char *dir)
+{
+    if (!dir)
+        return ct_descriptor_open(own.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    return ct_descriptor_open(dir, O_RDWR | O_TMPFILE, 0600);
+}
+
+static bool give_name(int fd)
+{
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, link, AT_FDCWD, own.path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* Locks the segment for as long as this program image has its memory: the collector may be in a pid namespace
+ * that ours is not seen from. An open file description keeps its lock while anything refers to it, and a
+ * mapping does, without a descriptor; no child of fork() gets this one. `fd` is another description of the
+ * same file. False, and no lock, where the kernel does not do all that. */
+static bool hold_segment(int fd)
+{
+    const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct flock seen = whole;
+    if (own.hold)
+        ct_bound_unmap(own.hold, CT_DIRECTORY_OFFSET); /* an earlier daemon's */
+    own.hold = NULL;
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    int description = ct_descriptor_open(link, O_RDWR, 0); /* it may have no name yet */
+    if (description < 0)
+        description = ct_descriptor_open(own.path, O_RDWR | O_NOFOLLOW, 0);
+    if (description < 0)
+        return false;
+    void *map = NULL;
+    if (fcntl(description, F_OFD_SETLK, &whole) == 0)
+        map = ct_bound_map(NULL, CT_DIRECTORY_OFFSET, PROT_READ, description, 0);
+    close(description);
+    if (!map)
+        return false;
+    if (madvise(map, CT_DIRECTORY_OFFSET, MADV_DONTFORK) == 0 && fcntl(fd, F_OFD_GETLK, &seen) == 0 &&
+        seen.l_type != F_UNLCK) {
+        own.hold = map;
+        return true;
+    }
+    ct_bound_unmap(map, CT_DIRECTORY_OFFSET);
+    return false;
+}
+
+/* What is mapped anywhere, in the place that all segments have. */
+static struct ct_segment *put_in_place(void *map)
+{
+    if (!own.place) {
+        own.place = map;
+    } else { /* from one moment to the next: others may be writing there */
+        if (!ct_bound_move(map, CT_LANE_OFFSET, own.place))
+            return NULL;
+    }
+    return own.place;
+}
+
+/* NULL when memory is refused, or no file without a name is to be had. */
+static struct ct_segment *make(const struct ct_segment_plan *plan, const char *dir)
+{
+    const int fd = create_file(dir);
+    if (fd < 0)
+        return NULL;
+    CT_TEST_POINT("segment.file_made");
+    struct stat status;
+    void *map = NULL;
+    /* The header and the directory's first page; first, since it knows about limits. A umask may have taken
+     * the owner's own rights, and the daemon's with them. */
+    if (ct_file_status(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
+        allocate(fd, CT_LANE_OFFSET - 4096, 4096, CT_BOUND_FIRST) == 0 &&
+        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096, CT_BOUND_FIRST) == 0) {
+        CT_TEST_POINT("segment.allocated");
+        map = ct_bound_map(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, fd, 0);
+    }
+    struct ct_segment *segment = NULL;
+    if (map) {
+        CT_TEST_POINT("segment.mapped");
+        own.inode = status.st_ino;
+        own.device = status.st_dev;
+        describe(map, plan, hold_segment(fd));
+        CT_TEST_POINT("segment.ready");
+        if (!dir) /* an event, now that it is complete */
+            utimensat(AT_FDCWD, own.path, NULL, AT_SYMLINK_NOFOLLOW);
+        if (!dir || give_name(fd))
+            segment = put_in_place(map);
+        CT_TEST_POINT("segment.named");
+    }
+    close(fd);
+    if (segment)
+        return segment;
+    if (map)
+        ct_bound_unmap(map, CT_LANE_OFFSET);
+    unlink(own.path);
+    return NULL;
+}
+
+struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan)
+{
+    const struct ct_place *place = plan->place;
+    ct_session_segment_path(own.path, place->dir, place->uid, place->session, plan->wishes->system, plan->pid,
+                            ct_monotonic_ns());
+    own.ring_bytes = plan->wishes->ring_bytes;
+    own.functions = 1;
+    own.lanes = 0;
+    struct ct_segment *segment = make(plan, place->dir);
+    if (!segment && ct_segment_may_allocate(CT_BOUND_FIRST))
+        segment = make(plan, NULL);
+    return segment;
+}
+
+void ct_segment_forget(void)
+{
+    for (int need = 0; need < 2; need++)
+        atomic_store(&own.next_ns[need], 0);
+    own.hold = NULL; /* not mapped in a fork's child */
+}
+
+/* ---- more of it ---- */
+
+/* The segment's file, for a moment; -errno when it is not there or not ours. A process that has become
+ * another user's may not open it any more: it has what it had mapped, and asks again a second later. */
+static int reopen(enum ct_bound_need need)
+{
+    const int fd = ct_descriptor_open(own.path, O_RDWR | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return refuse(errno, need);
+    struct stat status;
+    if (ct_file_status(fd, &status) == 0 && status.st_ino == own.inode && status.st_dev == own.device)
+        return fd;
+    close(fd);
+    return refuse(ESTALE, need);
+}
+
+static uint64_t lane_offset(uint32_t index)
+{
+    return CT_LANE_OFFSET + index * (CT_LANE_HEADER_BYTES + own.ring_bytes);
+}
+
+uint32_t ct_segment_lanes(void)
+{
+    return own.lanes;
+}
+
+uint64_t ct_segment_ring_slots(void)
+{
+    return own.ring_bytes / CT_SLOT_BYTES;
+}
+
+struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring)
+{
+    if (own.lanes >= CT_LANES_MAX)
+        return NULL;
+    const uint64_t offset = lane_offset(own.lanes);
+    const int fd = reopen(CT_BOUND_FIRST);
+    if (fd < 0)
+        return NULL;
+    CT_TEST_POINT("segment.lane_opened");
+    void *map = NULL;
+    *ring = NULL;
+    if (allocate(fd, offset, CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES, CT_BOUND_FIRST) == 0)
+        *ring = ct_bound_map(NULL, CT_CHUNK_BYTES, PROT_READ | PROT_WRITE, fd,
+                             (off_t)(offset + CT_LANE_HEADER_BYTES));
+    if (*ring)
+        map = ct_bound_map(lane_place, CT_LANE_HEADER_BYTES, PROT_READ | PROT_WRITE, fd, (off_t)offset);
+    if (*ring && !map)
+        ct_bound_unmap(*ring, CT_CHUNK_BYTES);
+    close(fd);
+    if (!map)
+        refuse(ENOMEM, CT_BOUND_FIRST);
+    return map;
+}
+
+void ct_segment_lane_done(void)
+{
+    /* Pairs with the acquire in the collector. */
+    atomic_store_explicit(&own.place->lanes, ++own.lanes, memory_order_release);
+}
+
+uint8_t *ct_segment_ring(uint32_t index, uint64_t bytes)
+{
+    const int fd = reopen(CT_BOUND_MORE);
+    if (fd < 0)
+        return NULL;
+    const uint64_t offset = lane_offset(index) + CT_LANE_HEADER_BYTES;
+    uint8_t *ring = NULL;
+    /* Half of it is there. */
+    if (allocate(fd, offset + bytes / 2, bytes / 2, CT_BOUND_MORE) == 0) {
+        ring = ct_bound_map(NULL, bytes, PROT_READ | PROT_WRITE, fd, (off_t)offset);
+        if (!ring)
+            refuse(ENOMEM, CT_BOUND_MORE);
+    }
+    close(fd);
+    return ring;
+}
+
+/* ---- the directory ---- */
+
+static uint64_t entry_place(uint32_t id)
+{
+    return CT_DIRECTORY_OFFSET + (uint64_t)id * sizeof(struct ct_function);
+}
+
+/* Whether the directory may have another entry: on a page that it has already, or while memory may be asked
+ * for. */
+static bool has_room(void)
+{
+    return own.functions < CT_FUNCTIONS_MAX &&
+           (entry_place(own.functions) % 4096 != 0 || ct_segment_may_allocate(CT_BOUND_FIRST));
+}
+
+static bool add_page(uint64_t place)
+{
+    if (!ct_system_begin())
+        return false;
+    const int fd = reopen(CT_BOUND_FIRST);
+    const bool added = fd >= 0 && allocate(fd, place, 4096, CT_BOUND_FIRST) == 0;
+    if (fd >= 0)
+        close(fd);
+    ct_system_end();
+    return added;
+}
+
+uint16_t ct_segment_define(uint32_t row_index)
+{
+    struct ct_row *row = &ct_rows[row_index];
+    struct ct_segment *segment = ct_process_current();
+    if (!segment || !has_room() || !ct_process_lock())
+        return atomic_load_explicit(&row->id, memory_order_relaxed);
+    if (row->id || segment != ct_process_current() || !has_room()) {
+        ct_process_unlock();
+        return row->id;
+    }
+    const uint32_t id = own.functions;
+    const uint64_t place = entry_place(id);
+    if (place % 4096 != 0 || add_page(place)) {
+        CT_TEST_POINT("segment.entry_allocated");
+        struct ct_function *entry = (struct ct_function *)(void *)((uint8_t *)segment + place);
+        strncpy(entry->name, ct_functions_name(row_index), CT_FUNCTION_NAME_MAX);
+        entry->layer = row->layer;
+        entry->category = row->category;
+        CT_TEST_POINT("segment.entry_written");
+        /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function
+         * in a record has seen its entry. */
+        own.functions = id + 1;
+        atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
+        CT_TEST_POINT("segment.entry_published");
+        atomic_store_explicit(&row->id, (uint16_t)id, memory_order_release);
+        ct_selection_apply(row_index);
+        CT_TEST_POINT("segment.function_applied");
+    }
+    ct_process_unlock();
+    return row->id;
+}

@@ -1,0 +1,45 @@
+/* The process's segment as the hook keeps it: its file, its directory, the memory of its lanes. Called by
+ * process.c and thread.c, and for functions' numbers by record.c; never on the hot path.
+ *
+ * What stands in the segment is for the collector. Others can write there, so that nothing is read back from
+ * it that anything is decided by: geometry and counts are kept here. */
+#ifndef CT_SEGMENT_FILE_H
+#define CT_SEGMENT_FILE_H
+
+#include "bound.h"
+#include "hook.h"
+
+#pragma GCC visibility push(hidden)
+
+/* What a segment is made with. */
+struct ct_segment_plan {
+    const struct ct_place *place;
+    const struct ct_wishes *wishes;
+    int32_t pid;
+    uint64_t image_ns, absent_ns;
+};
+
+/* A segment in the place of the last one, which nobody has any more; NULL when that cannot be had. The
+ * process lock is held in all of these but the last two, and system calls may be made (system.h). */
+struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
+/* In a fork's child: it is its parent's. */
+void ct_segment_forget(void);
+/* How many lanes it has, and another one, with `lane_place` (CT_LANE_HEADER_BYTES) for its header, and the
+ * first piece of its ring at *ring. NULL when memory is refused. It is counted once it is set up. */
+uint32_t ct_segment_lanes(void);
+struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring);
+void ct_segment_lane_done(void);
+/* Slots that a ring may have. */
+uint64_t ct_segment_ring_slots(void);
+/* The ring of lane `index` with so many bytes, all of which may be touched, in another place; NULL when
+ * memory is refused. */
+uint8_t *ct_segment_ring(uint32_t index, uint64_t bytes);
+
+/* The number of `row` in the directory; 0 when the directory is full or cannot grow. */
+uint16_t ct_segment_define(uint32_t row);
+/* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
+bool ct_segment_may_allocate(enum ct_bound_need need);
+
+#pragma GCC visibility pop
+
+#endif
