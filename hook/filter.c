@@ -26,6 +26,9 @@
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
 
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 #ifndef F_OFD_GETLK
 #define F_OFD_GETLK 36
 #define F_OFD_SETLK 37

@@ -16,13 +16,11 @@
  *    in which it was pushed or, like a call, not at all: in a fork's child it is the parent's. */
 #include "range.h"
 
-#include "bound.h"
 #include "nvtx.h"
+#include "table.h"
 #include "test_point.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum {
     PUSHED_MAX = 1024,       /* open ranges of a thread; deeper ones have a level and are counted as lost */
@@ -64,9 +62,7 @@ static __thread struct ct_range_thread *mine;
 
 static struct ct_range_thread *map_thread(void)
 {
-    const int saved_errno = errno;
-    void *memory = ct_bound_map(NULL, sizeof(struct ct_range_thread), PROT_READ | PROT_WRITE, -1, 0);
-    errno = saved_errno;
+    void *memory = ct_map_pages(sizeof(struct ct_range_thread));
     if (!memory)
         return NULL;
     ct_thread_watch_exit();
@@ -78,7 +74,7 @@ void ct_range_thread_exit(void)
     struct ct_range_thread *thread = mine;
     mine = NULL;
     if (thread)
-        ct_bound_unmap(thread, sizeof(*thread));
+        ct_unmap_pages(thread, sizeof(*thread));
 }
 
 static bool is_open(const struct ct_range_thread *thread, uint64_t token)

@@ -3,12 +3,14 @@
  * that inline assembly puts on is not seen. */
 #include "hook.h"
 
+#include "bound.h"
 #include "quiet.h"
 #include "segment_file.h"
 #include "symbol.h"
 #include "system.h"
 
 #include <linux/seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -29,13 +31,18 @@ enum { DRAIN_MS = 1000 };
  * names. */
 static void prepare(void)
 {
+    static void *_Atomic reserve;
     if (!ct_process_current())
         return;
     for (uint32_t row = 0; row < CT_NAMED_COUNT; row++) {
         if (ct_rows[row].real)
             ct_segment_define(row);
     }
-    ct_system_make_reserve();
+    if (!reserve && ct_system_begin()) { /* addresses, and no memory yet */
+        reserve = ct_bound_map(NULL, CT_RESERVE_BYTES, PROT_READ | PROT_WRITE, -1, 0);
+        ct_system_set_reserve(reserve);
+        ct_system_end();
+    }
 }
 
 /* Waits for the threads that are in the middle of system calls of the hook's: a filter may be for all. */

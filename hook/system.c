@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -83,7 +82,6 @@ void ct_system_forget(void)
 
 /* ---- memory ---- */
 
-enum { RESERVE_BYTES = 4 << 20 };
 static uint8_t *_Atomic reserve;
 static _Atomic uint64_t reserve_used;
 
@@ -91,19 +89,13 @@ void *ct_system_reserve(uint64_t bytes)
 {
     uint8_t *memory = atomic_load_explicit(&reserve, memory_order_acquire);
     bytes = (bytes + 4095) & ~UINT64_C(4095);
-    if (!memory || bytes > RESERVE_BYTES)
+    if (!memory || bytes > CT_RESERVE_BYTES)
         return NULL;
     const uint64_t at = atomic_fetch_add_explicit(&reserve_used, bytes, memory_order_relaxed);
-    return at <= RESERVE_BYTES - bytes ? memory + at : NULL;
+    return at <= CT_RESERVE_BYTES - bytes ? memory + at : NULL;
 }
 
-void ct_system_make_reserve(void)
+void ct_system_set_reserve(void *memory)
 {
-    if (atomic_load(&reserve) || !ct_system_begin())
-        return;
-    void *memory =
-        mmap(NULL, RESERVE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory != MAP_FAILED)
-        atomic_store_explicit(&reserve, memory, memory_order_release);
-    ct_system_end();
+    atomic_store_explicit(&reserve, memory, memory_order_release);
 }

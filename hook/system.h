@@ -49,8 +49,8 @@ void ct_system_confined(void);
 
 /* Zeroed pages from a reserve, for when none may be asked for; NULL when it is used up. */
 void *ct_system_reserve(uint64_t bytes);
-/* Makes that reserve: addresses, and no memory yet. */
-void ct_system_make_reserve(void);
+enum { CT_RESERVE_BYTES = 4 << 20 };
+void ct_system_set_reserve(void *memory);
 
 /* filter.c, for sandbox.c: whether the filter lets pass every row of system.def. `program` is a struct
  * sock_fprog. */
