@@ -72,17 +72,27 @@ static int end_orphans(struct ct_collection *collection, const struct ct_batch *
     return 0;
 }
 
-/* A user's share of a batch is the rows that it may have, divided by the users who have any waiting: what is
- * beyond stays for the next one, and comes late if others' calls were stored meanwhile. So a user who
- * publishes without end, or claims times long past, delays himself. */
-static void share_out(struct ct_collection *collection, struct ct_report *report)
+/* What a user spends of a batch, and lacks, is counted anew. */
+static void begin_accounts(struct ct_collection *collection)
 {
-    uint64_t users = 0;
     EACH_PROCESS(p)
     {
-        if (p->user)
-            p->user->waiting = 0;
+        struct ct_user *user = p->user;
+        if (!user)
+            continue;
+        user->waiting = user->spent = 0;
+        user->starts = user->writes = user->scans = 0;
+        user->is_held = false;
+        user->is_short = (struct ct_shortage){ 0 };
     }
+}
+
+/* A user's share of a batch is what one may cost, in rows of plain calls, divided by the users who have any
+ * waiting: what is beyond stays for the next one, and comes late if others' calls were stored meanwhile. So a
+ * user who publishes without end, claims times long past, or makes up names, delays himself. */
+static void share_out(struct ct_collection *collection)
+{
+    uint64_t users = 0;
     EACH_PROCESS(p)
     {
         const uint64_t waiting = p->user ? ct_process_slots(p) : 0;
@@ -90,15 +100,48 @@ static void share_out(struct ct_collection *collection, struct ct_report *report
         if (p->user)
             p->user->waiting += waiting;
     }
-    if (users < 2)
-        return;
-    const uint64_t share = rows_max(&collection->bounds) / users;
+    const uint64_t share = rows_max(&collection->bounds) / (users > 0 ? users : 1);
     EACH_PROCESS(p)
     {
-        if (!p->user || p->user->waiting <= share)
+        if (!p->user)
+            continue;
+        p->user->allowance = share;
+        if (users < 2 || p->user->waiting <= share)
             continue;
         ct_process_hold_back(p, share, p->user->waiting);
-        ct_report_hold(report, p->user->uid);
+        p->user->is_held = true;
+    }
+}
+
+static void add_shortage(struct ct_shortage *to, const struct ct_process *p)
+{
+    to->lanes += p->lanes_wait;
+    to->functions += p->merged;
+}
+
+/* Who is held, and who lacks what. */
+static void close_accounts(struct ct_collection *collection, struct ct_report *report)
+{
+    EACH_PROCESS(p)
+    {
+        add_shortage(&report->is_short, p);
+        if (!p->user)
+            continue;
+        add_shortage(&p->user->is_short, p);
+        if (p->user->is_held)
+            ct_report_hold(report, p->user->uid);
+    }
+    EACH_PROCESS(p)
+    {
+        struct ct_user *user = p->user;
+        if (!user || (user->is_short.lanes | user->is_short.functions) == 0)
+            continue;
+        if (report->short_count < CT_HELD_MAX) {
+            report->short_users[report->short_count].uid = user->uid;
+            report->short_users[report->short_count].is_short = user->is_short;
+        }
+        report->short_count++;
+        user->is_short = (struct ct_shortage){ 0 }; /* once for each */
     }
 }
 
@@ -140,6 +183,7 @@ void ct_report_add(struct ct_report *report, const struct ct_report *earlier)
 /* All between begin and commit; 0 or -1. */
 static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, struct ct_report *report)
 {
+    begin_accounts(collection);
     EACH_PROCESS(p)
     {
         if (ct_process_sync(p, batch) != 0)
@@ -147,7 +191,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     }
     CT_TEST_POINT("batch.synced");
     EACH_PROCESS(p) ct_process_watermark(p, batch);
-    share_out(collection, report);
+    share_out(collection);
     ct_merge_begin(&collection->merge, batch->until_ns);
     EACH_PROCESS(p)
     {
@@ -158,7 +202,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
                                                       rows_max(&collection->bounds), &report->rows) != 0)
         return -1;
     CT_TEST_POINT("batch.inserted");
-    report->more = collection->merge.count > 0 || report->held_count > 0;
+    report->more = collection->merge.count > 0;
     /* What returned before the earliest call that was left is stored. */
     report->flushed_ns = batch->until_ns;
     if (collection->merge.count > 0)
@@ -175,6 +219,8 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
         if (p->final && !ct_process_has_backlog(p) && ct_process_end(p, batch) != 0)
             return -1;
     }
+    close_accounts(collection, report);
+    report->more |= report->held_count > 0;
     CT_TEST_POINT("batch.saved");
     if (batch->snapshot_open && collection->orphans && end_orphans(collection, batch) != 0)
         return -1;
@@ -200,6 +246,14 @@ static uint64_t watermark(struct ct_collection *collection, uint64_t now_ns)
                                                           : 0;
 }
 
+static void give_back(struct ct_collection *collection, const struct ct_process *p)
+{
+    struct ct_holding *his = p->user ? &p->user->worker_has : NULL;
+    ct_share_give(&collection->held, his, CT_SHARED_LANES, p->lane_count);
+    if (p->function_count > 0)
+        ct_share_give(&collection->held, his, CT_SHARED_FUNCTIONS, p->function_count - 1);
+}
+
 /* Takes the processes out that are at their end, or broke a rule. */
 static void sort_out(struct ct_collection *collection, struct ct_report *report)
 {
@@ -210,8 +264,7 @@ static void sort_out(struct ct_collection *collection, struct ct_report *report)
             collection->orphans = true; /* nobody follows it now: its end is looked for */
         }
         if (p->broken || (p->final && !ct_process_has_backlog(p))) {
-            if (p->user)
-                p->user->lanes -= p->lane_count;
+            give_back(collection, p);
             *link = p->next;
             p->next = report->gone;
             report->gone = p;
@@ -306,8 +359,11 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     collection->next_file |= request->next_file;
     /* Those too that were found since it was asked for. */
     collection->detaching |= request->detach;
-    if (collection->detaching)
-        EACH_PROCESS(p) ct_process_detach(p);
+    EACH_PROCESS(p)
+    {
+        if (collection->detaching || request->let_go || atomic_load(&p->unnamed))
+            ct_process_detach(p);
+    }
     if (request->flush_ns)
         /* The watermark lies a slack in the past, and has to reach the moment that was asked for. */
         nanosleep(&(struct timespec){ .tv_nsec = 2 * CT_PUBLISH_SLACK_NS }, NULL);
@@ -315,6 +371,7 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     struct ct_batch batch = {
         .store = collection->store,
         .timeline = &collection->timeline,
+        .held = &collection->held,
         .snapshot_open = request->snapshot_open || request->flush_ns,
     };
     /* Beginning may wait for somebody else's lock; time is taken behind it. */

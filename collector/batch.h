@@ -39,6 +39,7 @@ struct ct_collection {
     uint64_t pruned_ns, go_on_after_ns; /* when files were looked through last; no next file before */
     bool next_file;                     /* was asked for, and not tried yet */
     bool detaching;                     /* no process is to write to its segment any more */
+    struct ct_holding held;             /* by all users */
 };
 
 /* What a batch is asked for; several requests for one batch are one. */
@@ -46,6 +47,7 @@ struct ct_request {
     bool snapshot_open; /* open calls are to be saved */
     bool next_file;     /* the trace is to go on in its next file */
     bool detach;        /* the hooks are to let go of their segments */
+    bool let_go;        /* and of those that there are now, to make others */
     uint64_t flush_ns;  /* what returned up to then must be in it; 0 for no matter */
 };
 
@@ -56,6 +58,13 @@ struct ct_report {
     /* Users whose calls were left over, since they had more than their share: the first few of them. */
     uint32_t held[CT_HELD_MAX];
     uint32_t held_count; /* beyond CT_HELD_MAX: it may be anybody's */
+    /* What there was no room for, of all users together, and of the first few of them. */
+    struct ct_shortage is_short;
+    struct {
+        uint32_t uid;
+        struct ct_shortage is_short;
+    } short_users[CT_HELD_MAX];
+    uint32_t short_count;
     uint64_t rows;                      /* stored */
     uint64_t flushed_ns;                /* all that returned before is stored; 0 when rows were left over */
     uint64_t looked_ns;                 /* all processes that were there then were in it */

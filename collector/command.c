@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "selection.h"
+#include "share.h"
 #include "test_point.h"
 
 #include <stdio.h>
@@ -9,13 +10,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum {
     LINE_MAX_BYTES = CT_SELECTION_CALLS_BYTES + 256,
     ANSWER_BYTES = 8192,
     UNREAD_MAX_BYTES = 65536,
-    CLIENTS_OF_A_USER = 64
 };
 
 struct client {
@@ -29,8 +30,15 @@ struct client {
     struct client *next;
 };
 
+struct listener {
+    uv_pipe_t pipe;
+    struct ct_commands *commands;
+    bool is_last; /* the commands go with it */
+};
+
 struct ct_commands {
-    uv_pipe_t listener;
+    uv_loop_t *loop;
+    struct listener *listener; /* NULL where it could not be made anew */
     char path[128];
     ino_t inode; /* of the socket, which a successor may have replaced */
     struct ct_command_handler handler;
@@ -107,7 +115,10 @@ static void do_status(struct client *client)
 {
     char text[ANSWER_BYTES];
     const struct ct_command_handler *handler = &client->commands->handler;
-    (is_owner(client) ? handler->status : handler->status_for_others)(text, sizeof(text) - 1, handler->data);
+    if (is_owner(client))
+        handler->status(text, sizeof(text) - 1, handler->data);
+    else
+        handler->status_for_others(text, sizeof(text) - 1, client->uid, handler->data);
     strcat(text, "\n"); /* an empty line ends the answer */
     answer(client, text);
 }
@@ -233,26 +244,85 @@ static bool may_connect(struct client *client)
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
         return false;
     client->uid = peer.uid;
-    size_t his = 0;
-    for (const struct client *other = client->commands->clients; other; other = other->next)
-        his += other->uid == client->uid;
-    return is_owner(client) || (client->commands->handler.system && his <= CLIENTS_OF_A_USER);
+    struct ct_holding his = { 0 }, all = { 0 };
+    for (const struct client *other = client->commands->clients; other; other = other->next) {
+        his.has[CT_SHARED_CLIENTS] += other != client && other->uid == client->uid;
+        all.has[CT_SHARED_CLIENTS] += other != client;
+    }
+    return is_owner(client) ||
+           (client->commands->handler.system && ct_share_has_room(&all, &his, CT_SHARED_CLIENTS, 0));
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_connection(uv_stream_t *stream, int status)
 {
-    struct ct_commands *commands = listener->data;
+    struct ct_commands *commands = ((struct listener *)stream->data)->commands;
     struct client *client = status == 0 ? calloc(1, sizeof(*client)) : NULL;
     if (!client)
         return;
     client->commands = commands;
-    uv_pipe_init(listener->loop, &client->pipe, 0);
+    uv_pipe_init(stream->loop, &client->pipe, 0);
     client->pipe.data = client;
     client->next = commands->clients;
     commands->clients = client;
-    if (uv_accept(listener, (uv_stream_t *)&client->pipe) != 0 || !may_connect(client) ||
+    if (uv_accept(stream, (uv_stream_t *)&client->pipe) != 0 || !may_connect(client) ||
         uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read) != 0)
         drop(client);
+}
+
+static void on_listener_closed(uv_handle_t *handle)
+{
+    struct listener *listener = handle->data;
+    if (listener->is_last)
+        free(listener->commands);
+    free(listener);
+}
+
+/* A socket under its name. (Of one that libuv has bound it would take the name away, whosever it is by then.)
+ * Its descriptor, or a libuv error. */
+static int bind_socket(struct ct_commands *commands)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct stat status;
+    if (strlen(commands->path) >= sizeof(address.sun_path))
+        return UV_ENAMETOOLONG;
+    strcpy(address.sun_path, commands->path);
+    unlink(commands->path); /* the session's lock says that nobody serves it */
+    CT_TEST_POINT("command.binding");
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const mode_t mask = umask(commands->handler.system ? 0111 : 0177);
+    const int error = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0
+                          ? 0
+                          : uv_translate_sys_error(errno);
+    umask(mask);
+    if (!error && stat(commands->path, &status) == 0)
+        commands->inode = status.st_ino;
+    if (error && fd >= 0)
+        close(fd);
+    return error ? error : fd;
+}
+
+/* 0 or a libuv error; the listener is to be closed where there is one. */
+static int start_listening(struct ct_commands *commands)
+{
+    const int fd = bind_socket(commands);
+    if (fd < 0)
+        return fd;
+    struct listener *listener = calloc(1, sizeof(*listener));
+    if (!listener) {
+        close(fd);
+        return UV_ENOMEM;
+    }
+    listener->commands = commands;
+    uv_pipe_init(commands->loop, &listener->pipe, 0);
+    listener->pipe.data = listener;
+    commands->listener = listener;
+    int error = uv_pipe_open(&listener->pipe, fd);
+    if (error)
+        close(fd);
+    else
+        error = uv_listen((uv_stream_t *)&listener->pipe, 64, on_connection);
+    CT_TEST_POINT("command.listening");
+    return error;
 }
 
 int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_command_handler *handler,
@@ -262,35 +332,52 @@ int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_comman
     if (!commands)
         return UV_ENOMEM;
     commands->handler = *handler;
+    commands->loop = loop;
     snprintf(commands->path, sizeof(commands->path), "%s", path);
-    commands->listener.data = commands;
-    uv_pipe_init(loop, &commands->listener, 0);
-    unlink(path); /* the session's lock says that nobody serves it */
-    CT_TEST_POINT("command.binding");
-    const mode_t mask = umask(handler->system ? 0111 : 0177);
-    int error = uv_pipe_bind(&commands->listener, path);
-    umask(mask);
-    struct stat status;
-    if (!error && stat(path, &status) == 0)
-        commands->inode = status.st_ino;
-    if (!error)
-        error = uv_listen((uv_stream_t *)&commands->listener, 64, on_connection);
-    CT_TEST_POINT("command.listening");
     *result = commands;
-    return error;
+    return start_listening(commands);
+}
+
+bool ct_commands_are_named(const struct ct_commands *commands)
+{
+    struct stat status;
+    return stat(commands->path, &status) == 0 && status.st_ino == commands->inode;
+}
+
+bool ct_commands_renew(struct ct_commands *commands)
+{
+    if (commands->listener)
+        uv_close((uv_handle_t *)&commands->listener->pipe, on_listener_closed);
+    commands->listener = NULL;
+    return start_listening(commands) == 0;
+}
+
+/* Of the system's session root hears what others lack; that is no failure of his. */
+static void answer_flush(struct client *client, const struct ct_flush_answers *answers)
+{
+    char text[ANSWER_BYTES], what[ANSWER_BYTES - 16];
+    const bool all = is_owner(client), is_other = all && client->commands->handler.system;
+    if (answers && answers->missing && answers->missing(client->uid, all, what, sizeof(what), answers->data))
+        snprintf(text, sizeof(text), "%s %s\n", is_other ? "ok" : "error", what);
+    else
+        snprintf(text, sizeof(text), "ok\n");
+    answer(client, text);
 }
 
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
-                         bool (*held)(uint32_t uid, const void *data), const void *data, const char *error)
+                         const struct ct_flush_answers *answers, const char *error)
 {
     char text[ANSWER_BYTES];
     snprintf(text, sizeof(text), "error %s\n", error ? error : "");
     for (struct client *client = commands->clients; client; client = client->next) {
         if (client->flush_ns == 0 || client->flush_ns > flushed_ns ||
-            (!error && held && held(client->uid, data)))
+            (!error && answers && answers->held(client->uid, answers->data)))
             continue;
         client->flush_ns = 0;
-        answer(client, error ? text : "ok\n");
+        if (error)
+            answer(client, text);
+        else
+            answer_flush(client, answers);
     }
 }
 
@@ -308,14 +395,13 @@ void ct_commands_destroy(struct ct_commands *commands, const char *error)
 {
     if (!commands)
         return;
-    struct stat status;
     char text[ANSWER_BYTES] = "ok\n";
     if (error)
         snprintf(text, sizeof(text), "error %s\n", error);
-    if (stat(commands->path, &status) == 0 && status.st_ino == commands->inode)
+    if (ct_commands_are_named(commands))
         unlink(commands->path);
     CT_TEST_POINT("command.removed");
-    ct_commands_flushed(commands, UINT64_MAX, NULL, NULL, error);
+    ct_commands_flushed(commands, UINT64_MAX, NULL, error);
     while (commands->clients) {
         struct client *client = commands->clients;
         if (client->stops)
@@ -324,5 +410,10 @@ void ct_commands_destroy(struct ct_commands *commands, const char *error)
         /* Small answers were written at once; the connection's end says that the daemon is done. */
         drop(client);
     }
-    uv_close((uv_handle_t *)&commands->listener, on_closed);
+    if (!commands->listener) {
+        free(commands);
+        return;
+    }
+    commands->listener->is_last = true;
+    uv_close((uv_handle_t *)&commands->listener->pipe, on_listener_closed);
 }

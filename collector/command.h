@@ -2,14 +2,12 @@
  * all users: `flush`, `hold` and `release` do for them what they do for root, `status` says less, and what
  * else they ask for is answered with `refused …`.
  *
- *   flush     ok | error …       all that was recorded before is in the database
- *   status    key value lines, then an empty one
- *   stop      ok                 once the daemon is about to leave
- *   hold      ok DATABASE        the connection counts as a user of the daemon until it ends
- *   release   ok                 gives the hold back; when that lets the daemon leave, once it is about to
- *   database  DATABASE           the file being written
- *   set [layers=L] [calls=P] [sample=N]
- *             ok | error …       what processes of the session are to record (proto/selection.h)
+ *   flush     ok | error …       all that was recorded before is in the database; `ok SENTENCE` says to root
+ * what of others is not status    key value lines, then an empty one stop      ok                 once the
+ * daemon is about to leave hold      ok DATABASE        the connection counts as a user of the daemon until
+ * it ends release   ok                 gives the hold back; when that lets the daemon leave, once it is about
+ * to database  DATABASE           the file being written set [layers=L] [calls=P] [sample=N] ok | error …
+ * what processes of the session are to record (proto/selection.h)
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H
@@ -36,7 +34,7 @@ struct ct_command_handler {
     /* The socket is for all users: what each may ask is in a table. `status_for_others` writes their answer.
      */
     bool system;
-    void (*status_for_others)(char *text, size_t bytes, void *data);
+    void (*status_for_others)(char *text, size_t bytes, uint32_t uid, void *data);
     const char *database;
     void *data;
 };
@@ -44,12 +42,23 @@ struct ct_command_handler {
 /* Listens on the socket at `path`, which it takes over if nobody serves it. 0 or a libuv error. */
 int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_command_handler *handler,
                        struct ct_commands **commands);
-/* Answers the flushes that were asked for up to `flushed_ns`, with the error when there is one: those that the
- * failed batch could not know of wait for the next. `held` says of which users calls were left over: theirs
- * wait on. A user waits for his own calls, and so never for another
- * who has more than his share. */
+/* Whether the socket has its name still; makes it anew, connections going on: false when that failed. */
+bool ct_commands_are_named(const struct ct_commands *commands);
+bool ct_commands_renew(struct ct_commands *commands);
+/* What a flush must know of who asks. */
+struct ct_flush_answers {
+    /* Whether calls of his were left over: he waits on. A user waits for his own calls, and so never for
+     * another who has more than his share. */
+    bool (*held)(uint32_t uid, const void *data);
+    /* Whether something of his, or of anybody's where `all`, is not stored however long he waits, with a
+     * sentence. */
+    bool (*missing)(uint32_t uid, bool all, char *text, size_t bytes, const void *data);
+    const void *data;
+};
+/* Answers the flushes that were asked for up to `flushed_ns`, with the error when there is one: those that
+ * the failed batch could not know of wait for the next. `answers`: NULL where there is nothing to know. */
 void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
-                         bool (*held)(uint32_t uid, const void *data), const void *data, const char *error);
+                         const struct ct_flush_answers *answers, const char *error);
 /* The oldest flush that waits, 0 for none. */
 uint64_t ct_commands_waiting(const struct ct_commands *commands);
 /* Answers what waits, with `error` unless it is NULL, takes the socket away and closes. NULL is fine. */

@@ -7,6 +7,7 @@
 #include "log.h"
 #include "notify.h"
 #include "session.h"
+#include "shortage.h"
 #include "test_point.h"
 #include "trace_files.h"
 #include "watch.h"
@@ -57,6 +58,9 @@ struct daemon {
     bool rotating;      /* new files were asked for, and are not there yet */
     bool stopping;
     bool cut_short;                 /* the stop, though calls wait */
+    bool is_taken;                  /* the session, by another daemon */
+    bool files_gone;                /* the session's, and not made anew yet */
+    unsigned int made_anew;         /* how often they were */
     uint64_t progress_ms;           /* of a stop: when it began, or something was stored */
     char stamp[CT_LOG_STAMP_BYTES]; /* since when it fails, or not */
 };
@@ -112,6 +116,8 @@ static const char *on_process(struct ct_process *process, void *data)
         return "it names the daemon";
     if (ct_followed_disproves(&daemon->followed, process))
         return "the process that it names has another one";
+    if (ct_followed_has_many(&daemon->followed, process))
+        return "the process that it names has as many as one may have";
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_process_found, "process %d is traced: %s", process->facts.pid,
            ct_log_quote(name, process->facts.exe));
@@ -128,7 +134,9 @@ static void close_process(struct daemon *daemon, struct ct_process *process)
     char name[CT_LOG_NAME_BYTES];
     ct_log_quote(name, process->facts.exe);
     daemon->detached += process->broken != NULL;
-    if (process->broken)
+    if (process->broken && process->user)
+        ct_user_complain(process->user, process->broken, process->path);
+    else if (process->broken)
         ct_log(CT_LOG_process_let_go, "process %d is let go, with its segment %s, since %s: %s",
                process->facts.pid, process->path, process->broken, name);
     else
@@ -194,9 +202,16 @@ static void note_checkpoint(const struct daemon *daemon, const struct ct_report 
         ct_log(CT_LOG_checkpoint_back, "the write-ahead log is copied into the database again");
 }
 
-static bool holds(uint32_t uid, const void *report)
+static bool holds(uint32_t uid, const void *data)
 {
-    return ct_report_holds(report, uid);
+    return ct_report_holds(&((const struct daemon *)data)->last, uid);
+}
+
+static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void *data)
+{
+    const struct daemon *daemon = data;
+    const struct ct_shortage is_short = ct_shortage_of(&daemon->last, daemon->watch, uid, all);
+    return ct_shortage_say(&is_short, text, bytes);
 }
 
 /* A stop goes on until nothing waits, or nothing more can be stored. */
@@ -256,6 +271,8 @@ static void on_batch(const struct ct_report *report, void *data)
     if (failed != daemon->failing)
         note_failing(daemon, report);
     note_checkpoint(daemon, report);
+    if (!failed)
+        ct_shortage_note(report, &daemon->last, daemon->options->system);
     const bool changed = failed != (daemon->last.error[0] != 0);
     daemon->last = *report;
     daemon->last.gone = NULL;
@@ -266,7 +283,8 @@ static void on_batch(const struct ct_report *report, void *data)
                (unsigned long long)report->batches_total, (unsigned long long)report->rows,
                report->processes);
     CT_TEST_POINT("daemon.answering");
-    ct_commands_flushed(daemon->commands, failed ? report->looked_ns : report->flushed_ns, holds, report,
+    const struct ct_flush_answers answers = { holds, misses, daemon };
+    ct_commands_flushed(daemon->commands, failed ? report->looked_ns : report->flushed_ns, &answers,
                         failed ? report->error : NULL);
     const uint64_t now_ms = uv_now(&daemon->loop), since_last_ms = now_ms - daemon->batch_ms;
     daemon->batch_ms = now_ms;
@@ -305,9 +323,45 @@ static void check_clock(struct daemon *daemon)
     daemon->clock_doubted = doubted;
 }
 
+static void begin_stop(struct daemon *daemon);
+
+/* Somebody may remove the session's files, as systemd-logind does with a user's at his last logout: they are
+ * made anew, and the hooks told to look again. Where another daemon has come meanwhile, this one stores what
+ * it has, and leaves. */
+static void check_files(struct daemon *daemon)
+{
+    const bool session = ct_session_is_named(&daemon->session),
+               socket = ct_commands_are_named(daemon->commands);
+    if ((session && socket) || daemon->stopping)
+        return;
+    const enum ct_session_renewal renewal = session ? CT_RENEWED : ct_session_renew(&daemon->session);
+    if (renewal == CT_TAKEN) {
+        ct_log(CT_LOG_session_taken, "the session's files were removed, and another cudatraced has taken its "
+                                     "name: what was recorded here is "
+                                     "stored, and this one stops");
+        daemon->is_taken = true;
+        begin_stop(daemon);
+        return;
+    }
+    const bool whole = renewal == CT_RENEWED && (socket || ct_commands_renew(daemon->commands));
+    if (whole || !daemon->files_gone)
+        ct_log(CT_LOG_files_gone,
+               "the session's %s removed by somebody: %s; who removes a user's files when he logs out is "
+               "systemd-logind (RemoveIPC=)",
+               session  ? "socket was"
+               : socket ? "control segment was"
+                        : "files were",
+               whole ? "made anew" : "they cannot be made anew, and are tried again every second");
+    daemon->files_gone = !whole;
+    daemon->made_anew += whole;
+    if (!session && renewal == CT_RENEWED)
+        ct_worker_request(daemon->worker, (struct ct_request){ .let_go = true });
+}
+
 static void on_housekeeping(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
+    check_files(daemon);
     look_around(daemon);
     check_clock(daemon);
     tell_status(daemon);
@@ -340,11 +394,22 @@ static void on_flush(uint64_t flush_ns, void *data)
     ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
-static void on_status_for_others(char *text, size_t bytes, void *data)
+/* What there is no room for, where something is. */
+static void add_shortage(char *text, size_t bytes, const struct ct_shortage *is_short)
+{
+    const size_t length = strlen(text);
+    snprintf(text + length, bytes - length, "waiting_processes %u\nwaiting_threads %u\nmerged_functions %u\n",
+             is_short->segments, is_short->lanes, is_short->functions);
+}
+
+static void on_status_for_others(char *text, size_t bytes, uint32_t uid, void *data)
 {
     const struct daemon *daemon = data;
     snprintf(text, bytes, "session %s\ndaemon %d\nserves all users\nstate %s\n", daemon->session.name,
              (int)getpid(), daemon->failing ? "the trace cannot be written" : "ok");
+    const struct ct_shortage his = ct_shortage_of(&daemon->last, daemon->watch, uid, false);
+    if ((his.segments | his.lanes | his.functions) > 0)
+        add_shortage(text, bytes, &his);
 }
 
 static void on_status(char *text, size_t bytes, void *data)
@@ -375,6 +440,10 @@ static void on_status(char *text, size_t bytes, void *data)
              layers, *selection.calls ? selection.calls : "*", selection.sample,
              *last->checkpoint_error ? last->checkpoint_error : "ok", (unsigned long long)last->waiting,
              daemon->stamp, daemon->failing ? last->error : "ok");
+    const struct ct_shortage all = ct_shortage_of(last, daemon->watch, 0, true);
+    add_shortage(text, bytes, &all);
+    const size_t length = strlen(text);
+    snprintf(text + length, bytes - length, "made_anew %u\n", daemon->made_anew);
 }
 
 /* A batch tells the hooks to look. */
@@ -586,5 +655,5 @@ int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void
     ct_notify_say(&daemon.notify, "READY=1");
     uv_run(&daemon.loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon.loop);
-    return daemon.failing ? 1 : 0;
+    return daemon.failing || daemon.is_taken ? 1 : 0;
 }

@@ -3,6 +3,10 @@
 #include <poll.h>
 #include <stdlib.h>
 
+/* Of one process: those that it had before it executed another program, or that an earlier daemon left, of
+ * which each is about to end. */
+enum { IMAGES_LOOKED_AT = 4, IMAGES_MAX = 64 };
+
 /* Freed by the callback of its handle's end. */
 struct ct_follower {
     uv_poll_t poll;
@@ -96,11 +100,27 @@ bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_p
     return false;
 }
 
+/* What a process has mapped may be long to read: a user who makes up images pays for it with looks at his
+ * files. */
 void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process)
 {
-    for (struct ct_follower *f = followed->first; f; f = f->next) {
-        if (is_same_process(f->process, process) && f->process->facts.image_ns < process->facts.image_ns &&
-            ct_process_hold(f->process) != CT_HOLD_YES)
+    int looked_at = 0;
+    for (struct ct_follower *f = followed->first; f && looked_at < IMAGES_LOOKED_AT; f = f->next) {
+        if (f->ended || !is_same_process(f->process, process) ||
+            f->process->facts.image_ns >= process->facts.image_ns)
+            continue;
+        looked_at++;
+        if (process->user)
+            process->user->loop_has.has[CT_SHARED_LOOKS] += CT_USER_LOOKS_MAPS;
+        if (ct_process_hold(f->process) != CT_HOLD_YES)
             note_end(f);
     }
+}
+
+bool ct_followed_has_many(const struct ct_followed *followed, const struct ct_process *process)
+{
+    int images = 0;
+    for (const struct ct_follower *f = followed->first; process->user && f; f = f->next)
+        images += is_same_process(f->process, process);
+    return images >= IMAGES_MAX;
 }

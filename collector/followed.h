@@ -26,6 +26,8 @@ void ct_followed_look(struct ct_followed *followed);
 /* Whether an image that is followed says that this one, which claims to be the same, is made up: it has not
  * been mapped by the process that has the other one. */
 bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process);
+/* Whether a process of a user of the system's session has as many segments as one may have. */
+bool ct_followed_has_many(const struct ct_followed *followed, const struct ct_process *process);
 /* A process that has become another program: the images before it are at their end, if it is so. */
 void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process);
 

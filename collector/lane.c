@@ -8,15 +8,27 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 enum {
-    BUFFER_SLOTS = 256, /* holds the longest record: CT_SLOTS_MAX */
     /* A thread that was stopped between announcing and publishing is waited for this long; its row is late
        then. */
     ANNOUNCE_PATIENCE_NS = 100000000,
     SILENCE_PATIENCE_NS = 500000000, /* ten batches in a row that found it announcing */
+};
+
+enum { PLACE_EFFORT = 8 };                     /* to save the place of a lane, in rows of plain calls */
+enum { BUFFER_SLOTS = 256, KNOWN_SITES = 64 }; /* a buffer holds the longest record: CT_SLOTS_MAX */
+
+/* The site of calls like this one, as the store numbered it. */
+struct known_site {
+    uint64_t call;   /* function, depth and status */
+    int64_t site_id; /* 0: none known here */
+};
+
+/* What a lane needs that is not silent: of thousands of threads most are most of the time. */
+struct ct_lane_work {
+    uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots from buffer_at on */
+    struct known_site known[KNOWN_SITES];         /* of place.thread_id, by function */
 };
 
 #define DISTRUST_NS UINT64_C(60000000000) /* how long a user's threads are not waited for */
@@ -28,32 +40,18 @@ static const struct ct_source_class lane_class;
 
 int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_lane_source **result)
 {
-    const uint64_t offset = ct_segment_lane_offset(&process->facts, index);
-    struct stat status;
-    if (fstat(process->fd, &status) != 0)
-        return -errno;
-    if ((uint64_t)status.st_size < offset + CT_LANE_HEADER_BYTES)
-        return -EPROTO;
-    struct ct_lane_source *source = calloc(1, sizeof(*source));
-    void *map = MAP_FAILED;
-    if (source)
-        map = mmap(NULL, process->facts.lane_stride, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd,
-                   (off_t)offset);
-    struct ct_guard *guard = map == MAP_FAILED ? NULL : ct_guard_add(map, process->facts.lane_stride);
-    if (!guard) {
-        if (map != MAP_FAILED)
-            munmap(map, process->facts.lane_stride);
-        free(source);
-        return -ENOMEM;
-    }
+    struct ct_lane *shared;
+    const int error = ct_segment_map_lane(&process->map, &process->facts, process->fd, index, &shared);
+    struct ct_lane_source *source = error ? NULL : calloc(1, sizeof(*source));
+    if (!source)
+        return error ? error : -ENOMEM;
     *source = (struct ct_lane_source){
         .source.class = &lane_class,
         .process = process,
-        .shared = map,
+        .shared = shared,
         .index = index,
         .ring_slots = process->facts.ring_bytes / CT_SLOT_BYTES,
         .capacity = CT_CHUNK_BYTES / CT_SLOT_BYTES,
-        .guard = guard,
     };
     *result = source;
     return 0;
@@ -63,9 +61,7 @@ void ct_lane_source_destroy(struct ct_lane_source *source)
 {
     if (!source)
         return;
-    ct_guard_remove(source->guard);
-    munmap(source->shared, source->process->facts.lane_stride);
-    free(source->buffer);
+    free(source->work);
     free(source);
 }
 
@@ -150,9 +146,9 @@ static bool fill(struct ct_lane_source *source, uint64_t slots)
         return false;
     if (position >= source->buffer_at && position + slots <= source->buffer_at + source->buffer_slots)
         return true;
-    if (!source->buffer)
-        source->buffer = malloc((size_t)BUFFER_SLOTS * CT_SLOT_BYTES);
-    if (!source->buffer)
+    if (!source->work && (source->work = malloc(sizeof(*source->work))) != NULL)
+        ct_lane_source_forget_sites(source);
+    if (!source->work)
         return false;
     uint64_t wanted = source->head - position;
     if (wanted > BUFFER_SLOTS)
@@ -161,8 +157,8 @@ static bool fill(struct ct_lane_source *source, uint64_t slots)
     const uint64_t place = position & (source->capacity - 1);
     const uint64_t first = wanted < source->capacity - place ? wanted : source->capacity - place;
     CT_TEST_POINT("lane.fill");
-    memcpy(source->buffer, ring + place * CT_SLOT_BYTES, first * CT_SLOT_BYTES);
-    memcpy(source->buffer + first * CT_SLOT_BYTES, ring, (wanted - first) * CT_SLOT_BYTES);
+    memcpy(source->work->buffer, ring + place * CT_SLOT_BYTES, first * CT_SLOT_BYTES);
+    memcpy(source->work->buffer + first * CT_SLOT_BYTES, ring, (wanted - first) * CT_SLOT_BYTES);
     source->buffer_at = position;
     source->buffer_slots = wanted;
     return true;
@@ -170,7 +166,7 @@ static bool fill(struct ct_lane_source *source, uint64_t slots)
 
 static const uint8_t *slot_at(const struct ct_lane_source *source)
 {
-    return source->buffer + (source->place.position - source->buffer_at) * CT_SLOT_BYTES;
+    return source->work->buffer + (source->place.position - source->buffer_at) * CT_SLOT_BYTES;
 }
 
 const void *ct_lane_source_payload(const struct ct_lane_source *source)
@@ -194,20 +190,19 @@ static void set_thread(struct ct_lane_source *source, uint32_t tid, const char *
     sum_up(source);
     source->place.tid = tid;
     source->place.thread_id = ct_store_thread(source->batch->store, source->process->process_id, tid, name);
-    memset(source->known, 0, sizeof(source->known));
+    ct_lane_source_forget_sites(source);
 }
 
 /* A thread does the same again and again: what it did last with a function is found without the store. */
-static int64_t site_of(struct ct_lane_source *source, const struct ct_record *record)
+static int64_t site_of(struct ct_lane_source *source, const struct ct_record *record, int64_t function_id)
 {
     const uint32_t depth = ct_span_depth(record->span);
     const uint64_t call = (uint64_t)record->function << 40 | (uint64_t)depth << 32 | (uint32_t)record->status;
-    struct ct_known_site *known = &source->known[(record->function ^ depth << 4) % CT_KNOWN_SITES];
+    struct known_site *known = &source->work->known[(record->function ^ depth << 4) % KNOWN_SITES];
     if (known->call != call || known->site_id == 0) {
         known->call = call;
         known->site_id =
-            ct_store_site(source->batch->store, source->place.thread_id,
-                          source->process->functions[record->function].function_id, depth, record->status);
+            ct_store_site(source->batch->store, source->place.thread_id, function_id, depth, record->status);
     }
     return known->site_id;
 }
@@ -228,11 +223,29 @@ static void name_object(struct ct_lane_source *source, const struct ct_record *r
     char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
     ct_text_clean(clean, text, strlen(text));
     const int64_t process_id = source->process->process_id, handle = ct_stored(record->value);
-    const uint64_t named_ns = ct_batch_past_ns(source->batch, record->end, &source->clock_hint);
+    const uint64_t named_ns =
+        ct_process_past_ns(source->process, source->batch, record->end, &source->clock_hint);
     ct_store_defer(store, CT_NAME_OBJECT, 4,
                    (const int64_t[]){ process_id, name.role, handle, (int64_t)named_ns }, clean);
     if (name.role == CT_ROLE_thread && *clean)
         ct_store_defer(store, CT_NAME_THREAD, 2, (const int64_t[]){ process_id, handle }, clean);
+}
+
+/* Whether its user has had what there is for him of this batch: what is left is the next one's. */
+static bool has_spent(const struct ct_lane_source *source)
+{
+    struct ct_user *user = source->process->user;
+    if (!user || user->spent < user->allowance)
+        return false;
+    user->is_held = true;
+    return true;
+}
+
+/* Puts on his account what a record costs. */
+static void charge(const struct ct_lane_source *source, uint64_t effort)
+{
+    if (source->process->user)
+        source->process->user->spent += 1 + effort;
 }
 
 /* A record that is no call: it takes effect where it stands. */
@@ -242,6 +255,7 @@ static void absorb(struct ct_lane_source *source, const struct ct_record *record
     const size_t payload_bytes = (size_t)(record->slots - 1) * CT_SLOT_BYTES;
     struct ct_process *process = source->process;
     struct ct_store *store = source->batch->store;
+    const uint64_t before = ct_store_effort(store);
     if (record->kind == CT_KIND_THREAD && record->slots >= 2) {
         struct ct_thread_name name;
         memcpy(&name, payload, sizeof(name));
@@ -259,6 +273,7 @@ static void absorb(struct ct_lane_source *source, const struct ct_record *record
         name_object(source, record, payload, payload_bytes);
     }
     source->place.position += record->slots;
+    charge(source, ct_store_effort(store) - before);
 }
 
 static const char *check(const struct ct_lane_source *source, const struct ct_record *record)
@@ -269,7 +284,7 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
         return "a record is of no known kind";
     if (record->slots > source->head - source->place.position)
         return "a record is longer than what was published";
-    if (record->function >= source->process->function_count)
+    if (record->function >= source->process->published)
         return "a record names a function that is not in the directory";
     return NULL;
 }
@@ -283,7 +298,7 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
             source->source.end_ns = 0;
             return true;
         }
-        if (source->place.position >= source->stop_at || !fill(source, 1))
+        if (source->place.position >= source->stop_at || has_spent(source) || !fill(source, 1))
             return false;
         struct ct_record record;
         memcpy(&record, slot_at(source), sizeof(record));
@@ -298,13 +313,12 @@ static bool peek(struct ct_source *base, uint64_t until_ns)
             absorb(source, &record);
             continue;
         }
-        struct ct_timeline *timeline = source->batch->timeline;
-        uint64_t end_ns = ct_timeline_ns(timeline, record.end, &source->clock_hint);
+        uint64_t end_ns = ct_process_ns(source->process, source->batch, record.end, &source->clock_hint);
         /* The batch's time lies behind: heads are read later than it. The counter may have stepped since the
          * batch's anchor. */
         if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
-            ct_timeline_anchor(timeline);
-            end_ns = ct_timeline_ns(timeline, record.end, &source->clock_hint);
+            ct_timeline_anchor(source->batch->timeline);
+            end_ns = ct_process_ns(source->process, source->batch, record.end, &source->clock_hint);
         }
         if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
             break_rule(source, "a record says that it will return in the future");
@@ -321,7 +335,8 @@ uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, ui
 {
     if (source->opened[depth].ticks != ticks) {
         source->opened[depth].ticks = ticks;
-        source->opened[depth].ns = ct_batch_past_ns(source->batch, ticks, &source->clock_hint);
+        source->opened[depth].ns =
+            ct_process_past_ns(source->process, source->batch, ticks, &source->clock_hint);
     }
     return source->opened[depth].ns;
 }
@@ -331,7 +346,8 @@ static void take(struct ct_source *base, struct ct_row *row)
     struct ct_lane_source *source = (struct ct_lane_source *)base;
     struct ct_process *process = source->process;
     const struct ct_record *record = &source->record;
-    struct ct_process_function *function = &process->functions[record->function];
+    struct ct_process_function *function = ct_process_function(process, source->batch, record->function);
+    struct ct_total_facts *total = ct_process_total(process, source->batch, function);
     CT_TEST_POINT("lane.take");
     if (source->place.thread_id == 0)
         set_thread(source, atomic_load_explicit(&source->shared->tid, memory_order_relaxed), "");
@@ -339,10 +355,10 @@ static void take(struct ct_source *base, struct ct_row *row)
     const uint32_t depth = ct_span_depth(record->span);
     const uint64_t start_ns = source->opened[depth].ticks == start
                                   ? source->opened[depth].ns
-                                  : ct_timeline_ns(source->batch->timeline, start, &source->clock_hint);
+                                  : ct_process_ns(process, source->batch, start, &source->clock_hint);
     row->end_ns = source->source.end_ns;
     row->duration_ns = start_ns < row->end_ns ? row->end_ns - start_ns : 0;
-    row->site_id = site_of(source, record);
+    row->site_id = site_of(source, record, function->function_id);
     const uint32_t flags = ct_span_flags(record->span);
     const bool plain = record->kind == CT_KIND_CALL || record->kind == CT_KIND_OBJECTS;
     row->has_bytes = record->kind == CT_KIND_TRANSFER ||
@@ -352,7 +368,6 @@ static void take(struct ct_source *base, struct ct_row *row)
     if (record->kind != CT_KIND_CALL)
         ct_detail_store(source, row);
 
-    struct ct_total_facts *total = &function->total;
     total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
     total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
     total->total_ns =
@@ -363,6 +378,8 @@ static void take(struct ct_source *base, struct ct_row *row)
     total->failed += ct_status_is_failure(record->status);
     total->calls++;
     ct_process_count(process, source->batch, record, row);
+    charge(source, ct_store_effort(source->batch->store) +
+                       (source->place.position == source->committed.position ? PLACE_EFFORT : 0));
     source->sums.calls++;
     if (function->is_driver && row->duration_ns < INT64_MAX - source->sums.driver_ns)
         source->sums.driver_ns += row->duration_ns;
@@ -404,6 +421,10 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
             source->process->broken = "a lane has lost fewer calls than before, or more than there can be";
             return 0;
         }
+        if (!ct_user_may_write(process->user)) {
+            source->process->unfinished = true;
+            return 0;
+        }
         size_t hint = 0;
         const struct ct_loss_facts facts = {
             .segment_id = process->segment_id,
@@ -412,10 +433,10 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
             .tid = atomic_load_explicit(&lane->tid, memory_order_relaxed),
             .cause = cause,
             .calls = calls - source->loss_base[cause],
-            .first_ns = ct_batch_past_ns(
-                batch, atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
-            .last_ns = ct_batch_past_ns(
-                batch, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
+            .first_ns = ct_process_past_ns(
+                process, batch, atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
+            .last_ns = ct_process_past_ns(
+                process, batch, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
         };
         if (ct_store_save_loss(batch->store, &facts) != 0)
             return -1;
@@ -449,9 +470,8 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     const uint64_t used = source->head - source->committed.position;
     const uint64_t fill = used < source->capacity ? used * 1000 / source->capacity : 1000;
     if (source->place.position == source->committed.position && !source->peeked) {
-        /* Of thousands of threads most are silent most of the time. */
-        free(source->buffer);
-        source->buffer = NULL;
+        free(source->work);
+        source->work = NULL;
         source->buffer_slots = 0;
     }
     source->committed = source->place;
@@ -472,7 +492,8 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
 
 void ct_lane_source_forget_sites(struct ct_lane_source *source)
 {
-    memset(source->known, 0, sizeof(source->known));
+    if (source->work)
+        memset(source->work->known, 0, sizeof(source->work->known));
 }
 
 void ct_lane_source_revert(struct ct_lane_source *source)

@@ -4,19 +4,13 @@
 
 #include "process.h"
 
-/* The site of calls like this one, as the store numbered it. */
-struct ct_known_site {
-    uint64_t call;   /* function, depth and status */
-    int64_t site_id; /* 0: none known here */
-};
-enum { CT_KNOWN_SITES = 64 };
+struct ct_lane_work;
 
 struct ct_lane_source {
     struct ct_source source; /* first: the merge sees this */
     struct ct_process *process;
     struct ct_batch *batch; /* while one is made */
     struct ct_lane *shared;
-    struct ct_guard *guard;
     uint32_t index;
     uint64_t ring_slots; /* that the ring may have, */
     uint64_t capacity;   /* and that it has, as far as its slots were read */
@@ -26,9 +20,8 @@ struct ct_lane_source {
     uint64_t head;                  /* published: records before it may be read */
     uint64_t stop_at;               /* and those that begin before this are taken in this batch */
 
-    /* Private copies of the slots from `buffer_at` on; NULL while the lane is silent. */
-    uint8_t *buffer;
-    uint64_t buffer_at, buffer_slots;
+    struct ct_lane_work *work;        /* NULL while the lane is silent */
+    uint64_t buffer_at, buffer_slots; /* of its buffer */
     struct ct_record record; /* the next call, once peeked */
     bool peeked;
     size_t clock_hint;
@@ -46,7 +39,6 @@ struct ct_lane_source {
     uint64_t last_position; /* detached: no producer writes further */
     bool ended;             /* head is where the process ended */
 
-    struct ct_known_site known[CT_KNOWN_SITES]; /* of place.thread_id, by function */
     struct {
         uint64_t calls, driver_ns;
     } sums; /* of place.thread_id, in this batch */
@@ -56,7 +48,7 @@ struct ct_lane_source {
     uint64_t loss_saved[CT_LOSS_COUNT];
 };
 
-/* Maps lane `index` of the process; 0 or -errno. */
+/* Maps lane `index` of the process; 0 or -errno. It ends before the process's map does. */
 int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_lane_source **source);
 void ct_lane_source_destroy(struct ct_lane_source *source);
 

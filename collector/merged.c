@@ -9,6 +9,9 @@
 /* A batch that has looked for the ids of late rows so often is at its end: each look costs as much as a row.
  */
 enum { LATE_TRIES_MAX = 50000 };
+/* In rows of plain calls: what a late one costs, and each look. So no user reaches that end alone (batch.c).
+ */
+enum { LATE_EFFORT = 16, TRY_EFFORT = 8 };
 
 /* A free call_id at or before `wanted` for a late row: neither stored nor given to another of this batch. Not
  * after it, where rows that are still to come may want it, unless there are no more before it, and never
@@ -20,6 +23,7 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
     const uint64_t from = wanted;
     for (uint64_t tries = 1, window = NEIGHBOURS;; tries++) {
         store->late_tries++;
+        store->effort += TRY_EFFORT;
         sqlite3_stmt *statement = ct_store_bind(store, FIND_CALL, VALUES((int64_t)wanted));
         bool stored = sqlite3_step(statement) == SQLITE_ROW;
         sqlite3_reset(statement);
@@ -55,6 +59,7 @@ static void defer_late(struct ct_store *store)
 static bool place_row(struct ct_store *store, uint64_t end_ns)
 {
     if (end_ns < store->ordered_ns) {
+        store->effort += LATE_EFFORT; /* defer_late() */
         store->call_id = free_call_id(store, end_ns > 0 ? end_ns : 1);
         return false;
     }
@@ -68,7 +73,8 @@ static bool next_call(struct ct_row_table *table)
 {
     struct ct_store *store = (struct ct_store *)table;
     while (store->rows < store->rows_max && store->merge->count > 0 && !store->out_of_memory &&
-           store->late_tries < LATE_TRIES_MAX && !ct_store_is_full(store)) {
+           !store->broken_off && store->late_tries < LATE_TRIES_MAX && !ct_store_is_full(store)) {
+        store->effort_before = store->effort;
         const bool in_order = place_row(store, ct_merge_peek(store->merge));
         ct_merge_next(store->merge, &store->row);
         CT_TEST_POINT("merged.taken");

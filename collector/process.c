@@ -1,11 +1,8 @@
 #include "process.h"
 
-#include "category.h"
-#include "ioctl_names.h"
 #include "lane.h"
 #include "selection.h"
 #include "test_point.h"
-#include "texts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,117 +11,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const category_names[CT_CATEGORY_COUNT] = {
-#define CATEGORY(name) #name,
-#include "category.def"
-#undef CATEGORY
-};
-
-/* ---- functions ---- */
-
-static struct ct_function *directory(const struct ct_process *process)
-{
-    return (struct ct_function *)(void *)((uint8_t *)process->shared + CT_DIRECTORY_OFFSET);
-}
-
-/* A name as the database may have it: printable ASCII, ended. */
-static void copy_name(char *to, const char *from)
-{
-    size_t i = 0;
-    for (; i < CT_FUNCTION_NAME_MAX && from[i]; i++)
-        to[i] = from[i] > ' ' && from[i] <= '~' ? from[i] : (from[i] == ' ' ? ' ' : '?');
-    to[i] = '\0';
-}
-
-/* Room for `count` functions. Most processes use a few dozen of the thousands that a directory may have. */
-static bool make_room(struct ct_process *process, uint32_t count)
-{
-    if (count <= process->function_room)
-        return true;
-    uint32_t room = process->function_room * 2;
-    while (room < count)
-        room *= 2;
-    struct ct_process_function *functions = realloc(process->functions, room * sizeof(*functions));
-    if (!functions)
-        return false;
-    memset(functions + process->function_room, 0, (room - process->function_room) * sizeof(*functions));
-    process->functions = functions;
-    process->function_room = room;
-    return true;
-}
-
-static int sync_functions(struct ct_process *process, struct ct_batch *batch)
-{
-    const uint32_t published = atomic_load_explicit(&process->shared->functions, memory_order_acquire);
-    if (published > process->facts.function_slots) {
-        process->broken = "its directory is longer than it has room for";
-        return 0;
-    }
-    if (!make_room(process, published)) {
-        ct_store_short_of_memory(batch->store);
-        return -1;
-    }
-    for (uint32_t i = process->function_count; i < published; i++) {
-        struct ct_function entry;
-        memcpy(&entry, &directory(process)[i], sizeof(entry));
-        char name[CT_FUNCTION_NAME_MAX + 1], translated[CT_IOCTL_NAME_MAX + 1];
-        copy_name(name, entry.name);
-        const bool is_translated =
-            entry.layer == CT_LAYER_IOCTL &&
-            ct_ioctl_names_find(name, ct_ioctl_driver_release(), translated, &entry.category);
-        const char *layer = ct_layer_names[entry.layer < CT_LAYER_COUNT ? entry.layer : CT_LAYER_DRIVER];
-        const char *category =
-            category_names[entry.category < CT_CATEGORY_COUNT ? entry.category : CT_CATEGORY_other];
-        if (ct_store_function(batch->store, layer, is_translated ? translated : name, category,
-                              &process->functions[i].function_id) != 0)
-            return -1;
-        process->functions[i].is_driver = entry.layer == CT_LAYER_DRIVER;
-        process->function_count = i + 1;
-    }
-    return 0;
-}
-
 static uint64_t at_most(uint64_t value, uint64_t most)
 {
     return value < most ? value : most;
 }
 
-uint64_t ct_batch_past_ns(const struct ct_batch *batch, uint64_t ticks, size_t *hint)
+uint64_t ct_process_past_ns(const struct ct_process *process, const struct ct_batch *batch, uint64_t ticks,
+                            size_t *hint)
 {
-    return at_most(ct_timeline_ns(batch->timeline, ticks, hint), ct_monotonic_ns());
-}
-
-/* The counters of one function, read once each. They only grow, and calls are counted last: what is read here
- * is never more than has happened. */
-static int save_unsent(struct ct_process *process, struct ct_batch *batch, uint32_t i)
-{
-    struct ct_function *entry = &directory(process)[i];
-    struct ct_process_function *function = &process->functions[i];
-#define READ(field) atomic_load_explicit(&entry->field, memory_order_acquire)
-    const uint64_t lost = READ(lost_calls), skipped = READ(skipped_calls);
-    if (lost == function->unsent.lost && skipped == function->unsent.skipped)
-        return 0;
-    if (lost < function->unsent.lost || skipped < function->unsent.skipped || lost > CT_UNSENT_CALLS_MAX ||
-        skipped > CT_UNSENT_CALLS_MAX) {
-        process->broken = "it has lost or skipped fewer calls than before, or more than there can be";
-        return 0;
-    }
-    const struct ct_unsent_facts facts = {
-        .lost = lost,
-        .lost_ns = at_most(ct_timeline_span_ns(batch->timeline, READ(lost_ticks)), CT_UNSENT_SUM_MAX),
-        .lost_bytes = at_most(READ(lost_bytes), CT_UNSENT_SUM_MAX),
-        .skipped = skipped,
-        .skipped_ns = at_most(ct_timeline_span_ns(batch->timeline, READ(skipped_ticks)), CT_UNSENT_SUM_MAX),
-        .skipped_bytes = at_most(READ(skipped_bytes), CT_UNSENT_SUM_MAX),
-    };
-#undef READ
-    if (ct_store_save_unsent(batch->store, process->segment_id, i, function->function_id, &facts) != 0)
-        return -1;
-    function->unsent_now = facts;
-    return 0;
+    return at_most(ct_process_ns(process, batch, ticks, hint), ct_monotonic_ns());
 }
 
 /* ---- a batch ---- */
+
+static bool make_lane_room(struct ct_process *process)
+{
+    if (process->lane_count < process->lane_room)
+        return true;
+    const uint32_t room = process->lane_room ? process->lane_room * 2 : 4;
+    struct ct_lane_source **lanes = realloc(process->lanes, room * sizeof(struct ct_lane_source *));
+    if (!lanes)
+        return false;
+    process->lanes = lanes;
+    process->lane_room = room;
+    return true;
+}
 
 static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
 {
@@ -133,19 +44,25 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
         process->broken = "it has more lanes than it has room for";
         return 0;
     }
-    if (published > process->lane_count) {
-        struct ct_lane_source **lanes = realloc(process->lanes, published * sizeof(struct ct_lane_source *));
-        if (!lanes)
-            return 0; /* the next batch tries again */
-        process->lanes = lanes;
-    }
+    struct ct_holding *his = process->user ? &process->user->worker_has : NULL;
+    process->lanes_refused = false;
+    process->lanes_wait = 0;
     while (process->lane_count < published) {
-        if (process->user && process->user->lanes >= CT_USER_LANES_MAX)
-            return 0; /* until others of his threads' have gone */
+        process->lanes_refused = !ct_share_has_room(batch->held, his, CT_SHARED_LANES, 0);
+        if (process->lanes_refused) {
+            process->lanes_wait = published - process->lane_count; /* until others of his threads have gone */
+            return 0;
+        }
+        if (!ct_user_may_write(process->user))
+            return 0;
         struct ct_lane_source *lane;
-        const int error = ct_lane_source_create(process, process->lane_count, &lane);
+        int error = make_lane_room(process) ? 0 : -ENOMEM;
+        if (!error)
+            error = ct_lane_source_create(process, process->lane_count, &lane);
         if (error == -EPROTO)
             process->broken = "its file ends before its lanes";
+        else if (error)
+            process->lanes_wait = published - process->lane_count; /* the next batch tries again */
         if (error)
             return 0;
         /* A lane that an earlier daemon read goes on from where the database says. */
@@ -169,11 +86,31 @@ static int sync_lanes(struct ct_process *process, struct ct_batch *batch)
             ct_lane_source_detach(lane);
         lane->silent_ns = process->synced_ns;
         process->lanes[process->lane_count++] = lane;
-        if (process->user)
-            process->user->lanes++;
+        ct_share_take(batch->held, his, CT_SHARED_LANES, 0);
         CT_TEST_POINT("process.lane");
     }
     return 0;
+}
+
+/* One that was gone before /proc could be asked, or whose /proc is not to be had: the counter is the same in
+ * all namespaces, and its header says what both clocks showed when it made its segment. What no step or slew
+ * of a clock explains is another origin. */
+static void learn_ahead(struct ct_process *process, struct ct_batch *batch)
+{
+    const int64_t differs_ns = 1000000000;
+    struct ct_segment *facts = &process->facts;
+    if (process->is_ahead_known || facts->clock != CT_CLOCK_COUNTER)
+        return;
+    size_t hint = 0;
+    const uint64_t made_ns = ct_timeline_ns(batch->timeline, facts->anchor.ticks, &hint);
+    const int64_t ahead_ns = (int64_t)(facts->anchor.monotonic_ns - made_ns);
+    if (ahead_ns < differs_ns && ahead_ns > -differs_ns)
+        return;
+    facts->image_ns = facts->image_ns - (uint64_t)ahead_ns;
+    facts->absent_ns -= facts->absent_ns ? (uint64_t)ahead_ns : 0;
+    if (facts->image_ns > INT64_MAX || facts->absent_ns > INT64_MAX)
+        facts->image_ns = facts->absent_ns = 0;
+    process->is_ahead_known = true;
 }
 
 int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
@@ -182,8 +119,14 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
         atomic_store(&process->dead, true);
     process->final = atomic_load_explicit(&process->dead, memory_order_acquire);
     const bool renumber = process->generation != ct_store_generation(batch->store);
+    process->unfinished = false;
+    if (!process->registered && !ct_user_may_start(process->user)) {
+        process->unfinished = true;
+        return 0;
+    }
     if (!process->registered || renumber) {
         size_t hint = 0;
+        learn_ahead(process, batch);
         const uint64_t created_ns = process->facts.clock == CT_CLOCK_MONOTONIC
                                         ? process->facts.anchor.monotonic_ns
                                         : ct_timeline_ns(batch->timeline, process->facts.anchor.ticks, &hint);
@@ -203,7 +146,7 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch)
         if (ct_store_process(batch->store, &facts, &process->process_id, &process->segment_id) != 0)
             return -1;
         CT_TEST_POINT("process.registered");
-        process->function_count = 0;
+        ct_process_revert_functions(process);
         process->registered = true;
         process->generation = ct_store_generation(batch->store);
         if (process->segment_id == 0) {
@@ -250,8 +193,7 @@ int ct_process_add(struct ct_process *process, struct ct_batch *batch, struct ct
 {
     /* Behind the positions: the directory then holds every function that a published record names. Also
      * without a lane, since calls are counted by function where there is no memory for one. */
-    if (sync_functions(process, batch) != 0)
-        return -1;
+    ct_process_read_directory(process);
     for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
         if (ct_merge_add(merge, &process->lanes[i]->source) != 0) {
             ct_store_short_of_memory(batch->store);
@@ -293,12 +235,13 @@ static int store_open_calls(struct ct_process *process, struct ct_batch *batch, 
         if (open[d].start == 0)
             continue; /* the place of a range that was popped before what it encloses */
         /* Called first since the directory was read? It is in it by now. */
-        if (open[d].function >= process->function_count && sync_functions(process, batch) != 0)
-            return -1;
-        const uint32_t function = open[d].function < process->function_count ? open[d].function : 0;
+        if (open[d].function >= process->published)
+            ct_process_read_directory(process);
+        const uint32_t entry = open[d].function < process->published ? open[d].function : 0;
+        const struct ct_process_function *function = ct_process_function(process, batch, entry);
         const uint64_t start_ns = ct_lane_source_opened(lane, (uint32_t)d, open[d].start);
         if (ct_store_open_call(batch->store, process->process_id, lane->place.thread_id, (uint32_t)d,
-                               process->functions[function].function_id, start_ns) != 0)
+                               function->function_id, start_ns) != 0)
             return -1;
     }
     return 0;
@@ -312,6 +255,11 @@ static int save_open_calls(struct ct_process *process, struct ct_batch *batch)
         signature = sign_open(signature, i, open, read_open(process->lanes[i], open));
     if (process->open_saved && signature == process->open_signature)
         return 0;
+    process->open_saved = false;
+    if (!ct_user_may_write(process->user)) {
+        process->unfinished |= process->final;
+        return 0;
+    }
     if (ct_store_clear_open_calls(batch->store, process->process_id) != 0)
         return -1;
     /* Read again, since they run: what counts is what was written. */
@@ -320,8 +268,8 @@ static int save_open_calls(struct ct_process *process, struct ct_batch *batch)
     for (uint32_t i = 0; i < process->lane_count; i++) {
         struct ct_lane_source *lane = process->lanes[i];
         const size_t depth = read_open(lane, open);
-        if (depth > 0 && lane->place.thread_id == 0) {
-            complete = false; /* its first record is still to come: again next time */
+        if (depth > 0 && (lane->place.thread_id == 0 || !ct_user_may_write(process->user))) {
+            complete = false; /* its first record is still to come, or there are too many: again next time */
             continue;
         }
         if (store_open_calls(process, batch, lane, open, depth) != 0)
@@ -350,8 +298,10 @@ static int save_unlaned(struct ct_process *process, struct ct_batch *batch)
         .lane = UINT32_MAX,
         .cause = CT_LOSS_MEMORY,
         .calls = calls,
-        .first_ns = ct_batch_past_ns(batch, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
-        .last_ns = ct_batch_past_ns(batch, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
+        .first_ns = ct_process_past_ns(process, batch,
+                                       atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
+        .last_ns = ct_process_past_ns(process, batch, atomic_load_explicit(&loss->last, memory_order_relaxed),
+                                      &hint),
     };
     if (ct_store_save_loss(batch->store, &facts) != 0)
         return -1;
@@ -360,6 +310,8 @@ static int save_unlaned(struct ct_process *process, struct ct_batch *batch)
 }
 
 /* ---- counts of a batch ---- */
+
+enum { KEY_EFFORT = 8 }; /* to save a count, in rows of plain calls */
 
 /* The key: the function's entry, whether it is a status, and that or the duration's bucket. */
 static uint64_t tally_key(uint32_t entry, bool is_status, uint32_t value)
@@ -370,27 +322,32 @@ static uint64_t tally_key(uint32_t entry, bool is_status, uint32_t value)
 void ct_process_count(struct ct_process *process, struct ct_batch *batch, const struct ct_record *record,
                       const struct ct_row *row)
 {
+    const size_t before = process->tally.count;
     bool counted = ct_tally_add(&process->tally,
                                 tally_key(record->function, false, ct_duration_bucket(row->duration_ns)), row->end_ns);
     if (ct_status_is_failure(record->status))
         counted &= ct_tally_add(&process->tally, tally_key(record->function, true, (uint32_t)record->status),
                                 row->end_ns);
+    if (process->user)
+        process->user->spent += KEY_EFFORT * (process->tally.count - before);
     if (!counted)
         ct_store_short_of_memory(batch->store);
 }
 
 struct save_counts {
     struct ct_process *process;
-    struct ct_store *store;
+    struct ct_batch *batch;
 };
 
 static int save_count(const struct ct_tally_count *count, void *data)
 {
     const struct save_counts *to = data;
-    const int64_t function_id = to->process->functions[count->key >> 33].function_id;
+    const int64_t function_id =
+        ct_process_function(to->process, to->batch, (uint32_t)(count->key >> 33))->function_id;
+    struct ct_store *store = to->batch->store;
     if (count->key >> 32 & 1)
-        return ct_store_add_failure(to->store, to->process->process_id, function_id, (int32_t)count->key, count);
-    return ct_store_add_duration(to->store, to->process->process_id, function_id, (uint32_t)count->key, count);
+        return ct_store_add_failure(store, to->process->process_id, function_id, (int32_t)count->key, count);
+    return ct_store_add_duration(store, to->process->process_id, function_id, (uint32_t)count->key, count);
 }
 
 int ct_process_save(struct ct_process *process, struct ct_batch *batch)
@@ -398,16 +355,8 @@ int ct_process_save(struct ct_process *process, struct ct_batch *batch)
     /* It has not so much as a segment to its name. */
     if (process->segment_id == 0)
         return 0;
-    for (uint32_t i = 0; i < process->function_count; i++) {
-        struct ct_process_function *function = &process->functions[i];
-        if (function->total.calls > 0 && ct_store_add_total(batch->store, process->process_id,
-                                                            function->function_id, &function->total) != 0)
-            return -1;
-        function->total = (struct ct_total_facts){ 0 };
-        if (save_unsent(process, batch, i) != 0)
-            return -1;
-    }
-    if (ct_tally_each(&process->tally, save_count, &(struct save_counts){ process, batch->store }) != 0)
+    if (ct_process_save_functions(process, batch) != 0 ||
+        ct_tally_each(&process->tally, save_count, &(struct save_counts){ process, batch }) != 0)
         return -1;
     ct_tally_clear(&process->tally);
     CT_TEST_POINT("process.counted");
@@ -425,21 +374,13 @@ uint32_t ct_process_publish(struct ct_process *process, bool idle, uint32_t sele
     uint32_t fill = 0;
     process->call_soon = process->detached || atomic_load_explicit(&process->shared->selections,
                                                                    memory_order_acquire) != selections;
-    for (uint32_t i = 0; i < process->function_count; i++) {
-        if (process->functions[i].unsent_now.lost || process->functions[i].unsent_now.skipped)
-            process->functions[i].unsent = process->functions[i].unsent_now;
-    }
     for (uint32_t i = 0; i < process->lane_count; i++) {
         const uint32_t of_lane = ct_lane_source_publish(process->lanes[i], idle);
         fill = of_lane > fill ? of_lane : fill;
         CT_TEST_POINT("process.lane_published");
     }
-    if (atomic_load(&process->guard->poisoned))
+    if (atomic_load(&process->guard->poisoned) || ct_segment_map_is_poisoned(&process->map, &process->facts))
         process->broken = "its file was cut short";
-    for (uint32_t i = 0; i < process->lane_count; i++) {
-        if (atomic_load(&process->lanes[i]->guard->poisoned))
-            process->broken = "its file was cut short";
-    }
     return fill;
 }
 
@@ -451,10 +392,7 @@ void ct_process_forget_sites(struct ct_process *process)
 
 void ct_process_revert(struct ct_process *process)
 {
-    for (uint32_t i = 0; i < process->function_room; i++) {
-        process->functions[i].total = (struct ct_total_facts){ 0 };
-        process->functions[i].unsent_now = process->functions[i].unsent;
-    }
+    ct_process_revert_functions(process);
     ct_tally_clear(&process->tally);
     for (uint32_t i = 0; i < process->lane_count; i++)
         ct_lane_source_revert(process->lanes[i]);
@@ -473,8 +411,8 @@ bool ct_process_has_backlog(const struct ct_process *process)
         if (ct_lane_state(process->lanes[i]->shared).position != process->lanes[i]->place.position)
             return true;
     }
-    const bool may_read_more = !process->user || process->user->lanes < CT_USER_LANES_MAX;
-    return has_unread_lanes(process) && may_read_more && !process->broken;
+    return !process->broken &&
+           (process->unfinished || (has_unread_lanes(process) && !process->lanes_refused));
 }
 
 /* Of a lane that no batch has taken on, for the database could not say where it stands. */

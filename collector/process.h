@@ -10,6 +10,7 @@
 #include "guard.h"
 #include "merge.h"
 #include "segment.h"
+#include "segment_map.h"
 #include "session_names.h"
 #include "store.h"
 #include "tally.h"
@@ -28,13 +29,20 @@ struct ct_lane_source;
 /* Of lanes: what the producer publishes has 63 bits. */
 #define CT_POSITION_MAX (UINT64_MAX >> 1)
 
-/* What the collector knows of an entry of the directory. */
+/* What the collector knows of an entry of the directory that was called: process_functions.c. Most processes
+ * use a few dozen of the thousands that there may be. */
 struct ct_process_function {
-    int64_t function_id;               /* 0: not looked up since the store's last generation */
-    bool is_driver;                    /* of that layer */
-    struct ct_total_facts total;       /* of the rows of this batch */
-    struct ct_unsent_facts unsent;     /* as saved last */
-    struct ct_unsent_facts unsent_now; /* being saved */
+    int64_t function_id;    /* 0: not looked up since the store's last generation */
+    uint64_t lost, skipped; /* as saved */
+    uint32_t total;         /* place of its sums in this batch, from 1; 0: it has none yet */
+    uint16_t entry;
+    bool is_driver; /* of that layer */
+};
+
+/* Sums of a function's rows in this batch. */
+struct ct_process_total {
+    struct ct_total_facts facts;
+    uint32_t function; /* its place */
 };
 
 struct ct_process {
@@ -43,6 +51,7 @@ struct ct_process {
     int pidfd;         /* -1 when the process was gone already, or cannot be had */
     int32_t looked_up; /* where there can be no pidfd: the pid to look for in /proc; otherwise 0 */
     _Atomic bool dead; /* set by the loop thread when pidfd says so, or by the worker's look */
+    _Atomic bool unnamed; /* set by the loop thread: its file was removed, and it is to make another one */
     bool final;        /* it was dead when this batch began: what is there now is all there will be */
     bool detached;     /* its hook was told to let go */
     bool call_soon;  /* its hook is to look up at its next record: it is detached, or has a wish to follow */
@@ -54,16 +63,33 @@ struct ct_process {
     int32_t seen_pid;    /* the process's, as it is seen from here; 0 when it is not */
     uint32_t generation; /* of the store's numbers */
 
-    struct ct_segment facts; /* copied at open and checked */
+    struct ct_segment facts; /* copied at open and checked, its times turned into ours */
+    bool is_ahead_known;     /* how far its clocks are ahead of ours: not of one that was gone before it was
+                                looked at */
+    uint64_t ahead_ticks;    /* of its records, where they are times of CLOCK_MONOTONIC */
     struct ct_segment *shared;
     struct ct_guard *guard;
 
     int64_t process_id, segment_id;
-    struct ct_process_function *functions; /* room for function_room of them, 1 at least */
-    struct ct_tally tally;                 /* of the rows of this batch: ct_process_count() */
+    /* process_functions.c's. */
+    uint32_t published; /* entries of the directory, as the batch found them */
+    uint16_t *places;   /* of entries in `functions`, from 1; 0: not called yet. NULL: none was */
+    struct ct_process_function *functions;
     uint32_t function_count, function_room;
+    struct ct_process_total *totals;
+    uint32_t total_count, total_room;
+    bool scans;        /* counters of entries are being looked at, from scan_at on */
+    bool scanned_last; /* and were since it ended */
+    uint32_t scan_at;
+    uint32_t merged; /* functions that are counted as entry 0, for want of a share */
+
+    struct ct_tally tally; /* of the rows of this batch: ct_process_count() */
+    struct ct_segment_map map;
     struct ct_lane_source **lanes;
-    uint32_t lane_count;
+    uint32_t lane_count, lane_room;
+    uint32_t lanes_wait; /* for which there is no room, or no memory */
+    bool lanes_refused;  /* no room */
+    bool unfinished;     /* something but calls is left for the next batch */
     uint64_t synced_ns; /* the batch at which it was looked at last: lanes that come later begin behind it */
     bool open_saved;    /* the database has the open calls of `open_signature`, and no others */
     uint64_t open_signature; /* 0 also where none is open */
@@ -78,14 +104,22 @@ struct ct_process {
 struct ct_batch {
     struct ct_store *store;
     struct ct_timeline *timeline;
+    struct ct_holding *held; /* by all users */
     uint64_t now_ns;
     uint64_t until_ns;  /* rows that returned at or before it are taken */
     uint64_t silent_ns; /* the same before any lane lowered it: who is found silent was so until then */
     bool snapshot_open; /* open calls are to be saved */
 };
 
+/* The moment of a tick of the process, by our clock. */
+static inline uint64_t ct_process_ns(const struct ct_process *process, const struct ct_batch *batch,
+                                     uint64_t ticks, size_t *hint)
+{
+    return ct_timeline_ns(batch->timeline, ticks - process->ahead_ticks, hint);
+}
 /* When a moment was that a process says is past: now, if it lies. */
-uint64_t ct_batch_past_ns(const struct ct_batch *batch, uint64_t ticks, size_t *hint);
+uint64_t ct_process_past_ns(const struct ct_process *process, const struct ct_batch *batch, uint64_t ticks,
+                            size_t *hint);
 
 /* Opens the segment file at `path`, which must be that of `user`, and so must be the process behind it; NULL
  * for this process's own user, who deceives nobody but himself. 0 and a process that the caller owns; -EAGAIN
@@ -114,6 +148,21 @@ int ct_process_sync(struct ct_process *process, struct ct_batch *batch);
 /* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions.
  * Bounded waits only. */
 void ct_process_watermark(struct ct_process *process, struct ct_batch *batch);
+/* The function of an entry below `published`, which is looked up when it is called first; and its sums. Never
+ * NULL: where memory is short, which the store hears of, they are nobody's. They stay until the next call of
+ * either. */
+struct ct_process_function *ct_process_function(struct ct_process *process, struct ct_batch *batch,
+                                                uint32_t entry);
+struct ct_total_facts *ct_process_total(struct ct_process *process, struct ct_batch *batch,
+                                        struct ct_process_function *function);
+/* Reads how long the directory is. */
+void ct_process_read_directory(struct ct_process *process);
+/* Saves sums, and the counters of what was not sent, where the hook says that they moved. 0 or -1. */
+int ct_process_save_functions(struct ct_process *process, struct ct_batch *batch);
+/* What the store knew of them is void. */
+void ct_process_revert_functions(struct ct_process *process);
+/* Frees what is kept of them. */
+void ct_process_forget_functions(struct ct_process *process);
 /* Slots that are published and not stored, behind ct_process_watermark(). */
 uint64_t ct_process_slots(const struct ct_process *process);
 /* Leaves all but `share` of `of` parts of them for the next batch. */

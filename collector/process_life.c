@@ -8,6 +8,7 @@
 #include "proc_file.h"
 #include "test_point.h"
 #include "texts.h"
+#include "time_namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,6 +69,32 @@ static int check_owner(uint32_t uid, int32_t pid)
     if (error)
         return error == -ESRCH ? -EPERM : error;
     return uid == 0 || uid == status.real || uid == status.effective || uid == status.saved ? 0 : -EPERM;
+}
+
+/* Its times become ours. Field 22 of its /proc/PID/stat is cut to ticks on both sides: what we see counts. */
+static void learn_ahead(struct ct_process *process)
+{
+    enum { TICK_NS = 10000000 };
+    struct ct_time_ahead ahead;
+    struct ct_proc_stat stat;
+    struct ct_segment *facts = &process->facts;
+    if (process->seen_pid == 0 || ct_time_ahead_of(process->seen_pid, &ahead) != 0)
+        return;
+    process->is_ahead_known = true;
+    if (ahead.monotonic_ns != 0) {
+        facts->image_ns -= (uint64_t)ahead.monotonic_ns;
+        facts->absent_ns -= facts->absent_ns ? (uint64_t)ahead.monotonic_ns : 0;
+        facts->anchor.monotonic_ns -= (uint64_t)ahead.monotonic_ns;
+        process->ahead_ticks = facts->clock == CT_CLOCK_MONOTONIC ? (uint64_t)ahead.monotonic_ns : 0;
+    }
+    if (ahead.boottime_ns != 0) {
+        facts->process_start -= (uint64_t)(ahead.boottime_ns / TICK_NS);
+        if (ct_proc_stat(process->seen_pid, &stat) == 0 && stat.start_ticks - facts->process_start + 1 <= 2)
+            facts->process_start = stat.start_ticks;
+    }
+    /* One that lies about itself has no time at all. */
+    if (facts->image_ns > INT64_MAX || facts->absent_ns > INT64_MAX || facts->process_start > INT64_MAX)
+        facts->image_ns = facts->absent_ns = facts->process_start = 0;
 }
 
 /* Follows process `pid` by a descriptor, or by its entry in /proc where the kernel has no pidfd_open (before
@@ -183,14 +210,12 @@ int ct_process_open(const char *path, struct ct_user *user, struct ct_process **
     clean(process->facts.cmdline, sizeof(process->facts.cmdline));
 
     error = -ENOMEM;
-    process->function_room = 1; /* what the names of unknown functions fall back to */
-    process->functions = calloc(process->function_room, sizeof(*process->functions));
     void *map = mmap(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, process->fd, 0);
     if (map != MAP_FAILED) {
         process->shared = map;
         process->guard = ct_guard_add(map, CT_LANE_OFFSET);
     }
-    if (!process->functions || map == MAP_FAILED || !process->guard)
+    if (map == MAP_FAILED || !process->guard)
         goto fail;
     snprintf(process->path, sizeof(process->path), "%s", path);
     /* A process that cannot be seen from here is in a namespace beside ours, or was gone before it was looked
@@ -198,10 +223,11 @@ int ct_process_open(const char *path, struct ct_user *user, struct ct_process **
     const uint64_t namespace = process->facts.pid_namespace;
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
     if (user && !is_ours)
-        user->looks += CT_USER_LOOKS_NAMESPACE;
+        user->loop_has.has[CT_SHARED_LOOKS] += CT_USER_LOOKS_NAMESPACE;
     process->seen_pid = process->facts.pid;
     error = is_ours ? 0 : ct_namespace_find(namespace, process->facts.pid, &process->seen_pid);
     *reason = "/proc does not tell whose process it names";
+    learn_ahead(process);
     if (!error && process->seen_pid > 0)
         error = follow(process, process->seen_pid);
     /* Asked once a descriptor holds the process. */
@@ -227,6 +253,7 @@ void ct_process_close(struct ct_process *process, bool remove)
     for (uint32_t i = 0; i < process->lane_count; i++)
         ct_lane_source_destroy(process->lanes[i]);
     free(process->lanes);
+    ct_segment_map_finish(&process->map, &process->facts);
     if (process->shared) {
         ct_guard_remove(process->guard);
         munmap(process->shared, CT_LANE_OFFSET);
@@ -242,7 +269,7 @@ void ct_process_close(struct ct_process *process, bool remove)
     if (process->pidfd >= 0)
         close(process->pidfd);
     ct_tally_finish(&process->tally);
-    free(process->functions);
+    ct_process_forget_functions(process);
     free(process);
 }
 

@@ -215,6 +215,20 @@ static void wait_for_doorbell(void *data)
     }
 }
 
+static int start_waiting(struct ct_session *session)
+{
+    atomic_store(&session->closing, false);
+    return uv_thread_create(&session->doorbell_thread, wait_for_doorbell, session);
+}
+
+static void stop_waiting(struct ct_session *session)
+{
+    atomic_store(&session->closing, true);
+    sem_post(&session->control->doorbell);
+    uv_sem_post(&session->heard);
+    uv_thread_join(&session->doorbell_thread);
+}
+
 static void on_async(uv_async_t *async)
 {
     struct ct_session *session = async->data;
@@ -249,22 +263,32 @@ static void on_bell_pause(uv_timer_t *timer)
     uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
 }
 
-static int listen_to_bell(struct ct_session *session, uv_loop_t *loop)
+/* A socket under the bell's name; or -errno. */
+static int make_bell(struct ct_session *session)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct stat status;
     char path[CT_NAME_BYTES];
     ct_session_bell_path(path, session->dir, session->uid, session->name);
     memcpy(address.sun_path, path, strlen(path) + 1);
     unlink(path); /* the session's lock says that nobody serves it */
-    session->bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const mode_t mask = umask(0555);
-    const int error =
-        session->bell >= 0 && bind(session->bell, (struct sockaddr *)&address, sizeof(address)) == 0
-            ? 0
-            : uv_translate_sys_error(errno);
+    const int error = bell >= 0 && bind(bell, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
     umask(mask);
-    if (error)
-        return error;
+    session->bell_inode = !error && lstat(path, &status) == 0 ? status.st_ino : 0;
+    if (!error)
+        return bell;
+    if (bell >= 0)
+        close(bell);
+    return error;
+}
+
+static int listen_to_bell(struct ct_session *session, uv_loop_t *loop)
+{
+    session->bell = make_bell(session);
+    if (session->bell < 0)
+        return uv_translate_sys_error(-session->bell);
     uv_timer_init(loop, &session->bell_pause);
     uv_poll_init(loop, &session->bell_poll, session->bell);
     session->bell_pause.data = session->bell_poll.data = session;
@@ -294,8 +318,108 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
     if (!error)
         error = uv_sem_init(&session->heard, 0);
     if (!error)
-        error = uv_thread_create(&session->doorbell_thread, wait_for_doorbell, session);
+        error = start_waiting(session);
     return error;
+}
+
+/* ---- made anew ---- */
+
+static bool bell_is_named(const struct ct_session *session)
+{
+    char path[CT_NAME_BYTES];
+    struct stat status;
+    ct_session_bell_path(path, session->dir, session->uid, session->name);
+    return !session->system || (lstat(path, &status) == 0 && status.st_ino == session->bell_inode);
+}
+
+bool ct_session_is_named(const struct ct_session *session)
+{
+    return still_named(session) && bell_is_named(session);
+}
+
+/* Under its number the loop goes on with the new one. */
+static void renew_bell(struct ct_session *session)
+{
+    const int bell = make_bell(session);
+    if (bell < 0)
+        return; /* the next look tries again */
+    uv_timer_stop(&session->bell_pause);
+    uv_poll_stop(&session->bell_poll);
+    dup3(bell, session->bell, O_CLOEXEC);
+    close(bell);
+    uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
+}
+
+/* What hooks know of the session goes on; those that have the old one mapped take its daemon for gone. */
+static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
+{
+    memcpy(fresh, old, sizeof(*fresh));
+    sem_init(&fresh->doorbell, 1, 0);
+    atomic_store(&fresh->closing, 0);
+    fresh->daemon_pid = getpid();
+}
+
+/* The control segment in a file that has no name yet, locked; -1 where that cannot be had. */
+static int make_unnamed(const struct ct_session *session, const struct ct_control *old)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    const int fd = open(session->dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    void *map = MAP_FAILED;
+    if (fd >= 0 && fchmod(fd, session->system ? 0644 : 0600) == 0 && fcntl(fd, F_OFD_SETLK, &whole) == 0 &&
+        posix_fallocate(fd, 0, sizeof(struct ct_control)) == 0)
+        map = mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    fill_anew(map, old);
+    munmap(map, sizeof(struct ct_control));
+    return fd;
+}
+
+/* Whether a daemon holds the file of that name. */
+static bool is_served(const char *path)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const bool served = fd >= 0 && fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    if (fd >= 0)
+        close(fd);
+    return served;
+}
+
+enum ct_session_renewal ct_session_renew(struct ct_session *session)
+{
+    if (still_named(session)) {
+        renew_bell(session);
+        return CT_RENEWED;
+    }
+    if (is_served(session->path))
+        return CT_TAKEN;
+    const int fd = make_unnamed(session, session->control);
+    if (fd < 0)
+        return CT_NOT_RENEWED;
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    CT_TEST_POINT("session.renewing");
+    unlink(session->path); /* nobody's, and perhaps not there */
+    if (linkat(AT_FDCWD, link, AT_FDCWD, session->path, AT_SYMLINK_FOLLOW) != 0) {
+        close(fd);
+        return is_served(session->path) ? CT_TAKEN : CT_NOT_RENEWED;
+    }
+    if (!session->system)
+        stop_waiting(session);
+    atomic_store(&session->control->closing, 1);
+    /* In the place of the old one, where others have it. */
+    mmap(session->control, sizeof(*session->control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    close(session->fd);
+    session->fd = fd;
+    if (session->system)
+        renew_bell(session);
+    else
+        start_waiting(session);
+    return CT_RENEWED;
 }
 
 struct ct_selection ct_session_selection(const struct ct_session *session)
@@ -357,10 +481,7 @@ void ct_session_close(struct ct_session *session)
     if (session->on_doorbell && session->system) {
         close_bell(session);
     } else if (session->on_doorbell) {
-        atomic_store(&session->closing, true);
-        sem_post(&session->control->doorbell);
-        uv_sem_post(&session->heard);
-        uv_thread_join(&session->doorbell_thread);
+        stop_waiting(session);
         uv_sem_destroy(&session->heard);
         uv_close((uv_handle_t *)&session->doorbell, NULL);
     }

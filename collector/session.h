@@ -20,6 +20,7 @@ struct ct_session {
     struct ct_selection selection; /* as published last: what `control` says by now is not read again */
     bool system;
     int bell; /* the system's */
+    ino_t bell_inode;
     uv_poll_t bell_poll;
     uv_timer_t bell_pause;
     uv_thread_t doorbell_thread;
@@ -45,6 +46,13 @@ struct ct_selection ct_session_selection(const struct ct_session *session);
 /* Publishes it anew: "layers=L calls=P sample=N", any of them; what is not named stays as it is. False, with
  * a sentence in `problem`, when one of them is no selection; then nothing changes. */
 bool ct_session_select(struct ct_session *session, const char *wishes, char *problem, size_t bytes);
+/* Whether its files have their names still: somebody may have removed them, as systemd-logind does with all
+ * of a user's at his last logout (RemoveIPC=yes). */
+bool ct_session_is_named(const struct ct_session *session);
+/* Makes them anew, the mapping of `control` staying where it is: hooks that have the old one mapped are to
+ * let go. */
+enum ct_session_renewal { CT_RENEWED, CT_NOT_RENEWED, CT_TAKEN }; /* by another daemon */
+enum ct_session_renewal ct_session_renew(struct ct_session *session);
 /* No hook takes the session up from here on; it stays ours until it is closed. */
 void ct_session_hide(struct ct_session *session);
 void ct_session_close(struct ct_session *session);

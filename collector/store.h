@@ -67,6 +67,11 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
 uint64_t ct_store_call_id(const struct ct_store *store);
 /* And whether later ones are stored already. */
 bool ct_store_is_late(const struct ct_store *store);
+/* What came up while a row was taken failed, and the store has said what: no further row is, and the batch
+ * fails. */
+void ct_store_break_off(struct ct_store *store);
+/* What rows have cost since the last ct_store_calls() took one, in rows of plain calls. */
+uint64_t ct_store_effort(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
 
 /* What ct_store_expire() did. */
@@ -172,6 +177,10 @@ struct ct_running {
 int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
                          bool (*goes_on)(const struct ct_running *running, const void *data),
                          const void *data, uint64_t *going_on);
+/* 0 in *function_id where the trace has none of that name. */
+int ct_store_find_function(struct ct_store *store, const char *layer, const char *name, int64_t *function_id);
+/* The number of a function, which is written if it is new. This and the other may be asked while calls are
+ * stored. */
 int ct_store_function(struct ct_store *store, const char *layer, const char *name, const char *category,
                       int64_t *function_id);
 

@@ -29,6 +29,7 @@ enum statement {
     INSERT_BULK_LAST = INSERT_BULK + CT_BULK_COUNT - 1,
     FIND_CALL,
     DOUBT_SEGMENT,
+    FIND_FUNCTION,
     INSERT_FUNCTION,
     INSERT_PROCESS,
     FIND_PROCESS,
@@ -70,7 +71,7 @@ enum statement {
     EXPIRE_NUMBERS, /* in the order of enum ct_number */
     EXPIRE_NUMBERS_LAST = EXPIRE_NUMBERS + CT_NUMBERS - 1,
     EXPIRE_OBJECT_NAMES, /* of processes that have ended */
-    EXPIRE_KERNELS, /* of processes that have ended, like EXPIRE_LANES */
+    EXPIRE_KERNELS,      /* of processes that have ended, like EXPIRE_LANES */
     EXPIRE_LANES,
     EXPIRE_NAMES,
     EXPIRE_THREADS,
@@ -109,6 +110,8 @@ struct ct_store {
     uint8_t *deferred;
     size_t deferred_bytes, deferred_capacity;
     bool out_of_memory;
+    bool broken_off;
+    uint64_t effort, effort_before; /* spent since the batch began, and before the row that is being taken */
 
     /* The rows being stored. */
     struct ct_merge *merge;

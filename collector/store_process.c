@@ -74,6 +74,15 @@ int ct_store_end_orphans(struct ct_store *store, uint64_t now_ns,
     return error;
 }
 
+int ct_store_find_function(struct ct_store *store, const char *layer, const char *name, int64_t *function_id)
+{
+    sqlite3_stmt *statement = store->statement[FIND_FUNCTION];
+    ct_store_bind_text(statement, 1, layer);
+    ct_store_bind_text(statement, 2, name);
+    *function_id = 0;
+    return ct_store_run(store, statement, function_id);
+}
+
 int ct_store_function(struct ct_store *store, const char *layer, const char *name, const char *category,
                       int64_t *function_id)
 {

@@ -19,10 +19,39 @@ struct ct_user *ct_users_find(struct ct_users *users, uint32_t uid)
     return user;
 }
 
-void ct_users_look_anew(struct ct_users *users)
+void ct_users_look_anew(struct ct_users *users, struct ct_holding *all)
 {
-    for (struct ct_user *user = users->first; user; user = user->next)
-        user->looks = 0;
+    for (struct ct_user *user = users->first; user; user = user->next) {
+        user->segments_wait = 0;
+        user->loop_has.has[CT_SHARED_LOOKS] = 0;
+    }
+    all->has[CT_SHARED_LOOKS] = 0;
+}
+
+bool ct_user_may_start(struct ct_user *user)
+{
+    if (!user || user->starts++ < CT_USER_STARTS_MAX)
+        return true;
+    user->is_held = true;
+    return false;
+}
+
+bool ct_user_may_write(struct ct_user *user)
+{
+    if (!user || user->writes++ < CT_USER_WRITES_MAX)
+        return true;
+    user->is_held = true;
+    return false;
+}
+
+uint32_t ct_user_may_scan(struct ct_user *user, uint32_t wanted)
+{
+    if (!user)
+        return wanted;
+    const uint32_t left = CT_USER_SCANS_MAX - user->scans, may = wanted < left ? wanted : left;
+    user->scans += may;
+    user->is_held |= may < wanted;
+    return may;
 }
 
 /* A user who makes segments without end would else fill the log. */

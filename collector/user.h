@@ -3,29 +3,52 @@
 #ifndef CT_USER_H
 #define CT_USER_H
 
+#include "share.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    CT_USER_SEGMENTS_MAX = 2048, /* open at once: two descriptors and two mappings each */
-    CT_USER_LANES_MAX = 16384,    /* mapped at once: by the kernel's default a process has 65,530 mappings */
-    CT_USER_REFUSED_MAX = 4096,   /* names remembered because there is no segment behind them */
-    CT_USER_LOOKS_MAX = 4096,     /* files opened from one look through the directory to the next */
     CT_USER_LOOKS_NAMESPACE = 16, /* what it counts as to find a process of another pid namespace in /proc */
+    CT_USER_LOOKS_MAPS = 256,     /* and to read what one has mapped */
+    /* Of a batch, beside the rows of calls: what it looks up, and writes at once. More is for the next one.
+     */
+    CT_USER_STARTS_MAX = 256,  /* processes, at their first batch */
+    CT_USER_WRITES_MAX = 8192, /* rows about lanes, losses and open calls */
+    CT_USER_SCANS_MAX = 65536, /* entries of directories whose counters are looked at */
+};
+
+/* What one wants more of than there is for him, so that calls of his are not recorded, or not by their
+ * function. */
+struct ct_shortage {
+    uint32_t segments;  /* processes that wait */
+    uint32_t lanes;     /* threads that wait */
+    uint32_t functions; /* that are counted as one */
 };
 
 struct ct_user {
     uint32_t uid;
     /* The loop thread's; the entry itself is found and freed by it. */
-    uint32_t segments, refused, looks;
+    struct ct_holding loop_has;
+    uint32_t segments_wait; /* in this look */
     uint64_t said_ns; /* when the log named him last */
     uint64_t unsaid;  /* what it left out since */
     /* The worker's. */
-    uint32_t lanes;
+    struct ct_holding worker_has;
     uint64_t waiting;             /* slots published and not stored, in this batch */
     uint64_t not_waited_until_ns; /* his threads held the others up: they are not waited for */
+    uint64_t spent, allowance;    /* in this batch, in rows of plain calls and what costs as much */
+    uint32_t starts, writes, scans; /* in this batch */
+    bool is_held;                   /* something of his is left for the next one */
+    struct ct_shortage is_short;    /* as this batch found it */
     struct ct_user *next;
 };
+
+/* Count in this batch; true where it is still within the bounds of one. NULL has none. */
+bool ct_user_may_start(struct ct_user *user);
+bool ct_user_may_write(struct ct_user *user);
+/* How many of `wanted` entries may be looked at. */
+uint32_t ct_user_may_scan(struct ct_user *user, uint32_t wanted);
 
 struct ct_users {
     struct ct_user *first; /* one for each user who made a segment, until ct_users_finish() */
@@ -34,7 +57,7 @@ struct ct_users {
 /* The entry of a user; NULL without memory. Loop thread. */
 struct ct_user *ct_users_find(struct ct_users *users, uint32_t uid);
 /* Every entry's looks begin anew. */
-void ct_users_look_anew(struct ct_users *users);
+void ct_users_look_anew(struct ct_users *users, struct ct_holding *all);
 /* Notes in the log what a user did, ten seconds apart. */
 void ct_user_complain(struct ct_user *user, const char *what, const char *path);
 void ct_users_finish(struct ct_users *users);

@@ -21,6 +21,7 @@ struct seen {
     uint32_t scan; /* when it was in the directory last */
     bool refused;
     struct ct_user *user; /* whose a refused one is; NULL for the daemon's own */
+    struct ct_process *process; /* of one that is being read */
 };
 
 enum { SEEN_BUCKETS = 1024 };
@@ -32,26 +33,46 @@ struct ct_watch {
     char session[CT_SESSION_MAX + 1];
     bool system;
     struct ct_users users;
+    struct ct_holding held; /* by all */
     uint32_t scan;
     struct seen *seen[SEEN_BUCKETS];
-    size_t open;     /* processes that have been handed over and not forgotten */
-    size_t open_max; /* as many as there are descriptors for */
-    size_t waiting;  /* segments that were not opened for want of descriptors, in this look */
+    uint32_t open_max; /* processes: as many as there are descriptors and mappings for */
+    uint32_t waiting;  /* segments that were not opened for want of them, in this look */
     bool is_short;   /* and that was said */
     uint64_t refused;
     const char *(*on_process)(struct ct_process *process, void *data);
     void *data;
 };
 
-/* Each process takes two descriptors. Some are left for the database, the loop and its connections: without
- * them the daemon could not so much as look for what has ended. */
-static size_t processes_allowed(void)
+/* As the kernel has it: vm.max_map_count. */
+static uint32_t mappings_allowed(void)
 {
-    enum { OF_A_PROCESS = 2, OWN = 48 };
+    char text[32] = "";
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+    if (file && !fgets(text, sizeof(text), file))
+        text[0] = '\0';
+    if (file)
+        fclose(file);
+    const unsigned long count = strtoul(text, NULL, 10);
+    return count == 0 || count > INT32_MAX ? 65530 : (uint32_t)count;
+}
+
+/* Each process takes two descriptors, and four mappings once its segment is cut short. Some are left for the
+ * database, the loop and its connections, and for blocks of lanes: without them the daemon could not so much
+ * as look for what has ended. */
+static uint32_t processes_allowed(void)
+{
+    enum { DESCRIPTORS = 2, OWN = 48, MAPPINGS = 4, OWN_MAPPINGS = 4096 };
+    const uint32_t mappings = mappings_allowed();
+    uint32_t most =
+        mappings > 2 * OWN_MAPPINGS ? (mappings - OWN_MAPPINGS) / MAPPINGS : OWN_MAPPINGS / MAPPINGS;
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
-        return SIZE_MAX;
-    return files.rlim_cur > OWN + OF_A_PROCESS ? (files.rlim_cur - OWN) / OF_A_PROCESS : 1;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= OWN + (rlim_t)DESCRIPTORS * most)
+        return most;
+    /* Connections take what they may have, where that is not most of it. */
+    const uint32_t limit = (uint32_t)files.rlim_cur;
+    const uint32_t own = OWN + (limit > 16384 ? ct_share_bounds[CT_SHARED_CLIENTS].of_all : 0);
+    return limit > own + DESCRIPTORS ? (limit - own) / DESCRIPTORS : 1;
 }
 
 static struct seen **bucket(struct ct_watch *watch, const char *path)
@@ -77,6 +98,7 @@ static struct seen *remember(struct ct_watch *watch, const char *path)
         return NULL;
     struct seen **place = bucket(watch, path);
     snprintf(seen->path, sizeof(seen->path), "%s", path);
+    seen->scan = watch->scan;
     seen->next = *place;
     *place = seen;
     return seen;
@@ -84,14 +106,12 @@ static struct seen *remember(struct ct_watch *watch, const char *path)
 
 void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *user)
 {
-    if (user)
-        user->segments--;
+    ct_share_give(&watch->held, user ? &user->loop_has : NULL, CT_SHARED_SEGMENTS, 1);
     for (struct seen **link = bucket(watch, path); *link; link = &(*link)->next) {
         if (strcmp((*link)->path, path) == 0) {
             struct seen *gone = *link;
             *link = gone->next;
             free(gone);
-            watch->open--;
             return;
         }
     }
@@ -110,19 +130,24 @@ static bool is_left_over(const char *path, pid_t pid)
 }
 
 /* Whether there is something left of a user's share; NULL for the daemon's own, whose all of it is. */
-static bool may_take(struct ct_user *user, const char *path)
+static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *path)
 {
-    if (!user)
-        return true;
-    if (user->segments >= CT_USER_SEGMENTS_MAX) {
-        ct_user_complain(user, "he has as many as are taken of one user at once", path);
+    struct ct_holding *his = user ? &user->loop_has : NULL;
+    if (!ct_share_has_room(&watch->held, his, CT_SHARED_SEGMENTS, watch->open_max)) {
+        watch->waiting++;
+        if (user) {
+            user->segments_wait++;
+            ct_user_complain(user, "he has as many as there are for him at once: it waits", path);
+        }
         return false;
     }
-    if (user->refused >= CT_USER_REFUSED_MAX) {
+    if (!user)
+        return true;
+    if (!ct_share_has_room(&watch->held, his, CT_SHARED_REFUSED, 0)) {
         ct_user_complain(user, "too many of his files are no segments", path);
         return false;
     }
-    return user->looks++ < CT_USER_LOOKS_MAX; /* more at the next look */
+    return ct_share_take(&watch->held, his, CT_SHARED_LOOKS, 0); /* more at the next look */
 }
 
 static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *user, const char *reason)
@@ -131,7 +156,7 @@ static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *us
     seen->user = user;
     watch->refused++;
     if (user) {
-        user->refused++;
+        ct_share_take(&watch->held, &user->loop_has, CT_SHARED_REFUSED, 0);
         ct_user_complain(user, reason, seen->path);
     } else {
         ct_log(CT_LOG_segment_refused, "segment %s is left alone: %s", seen->path, reason);
@@ -145,12 +170,8 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     struct seen *seen = find(watch, path);
     if (seen)
         seen->scan = watch->scan;
-    if (seen || !may_take(user, path))
+    if (seen || !may_take(watch, user, path))
         return;
-    if (watch->open >= watch->open_max) {
-        watch->waiting++;
-        return;
-    }
     struct ct_process *process;
     const char *reason;
     const int error = ct_process_open(path, user, &process, &reason);
@@ -168,9 +189,8 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         reason = process->facts.pid == pid ? watch->on_process(process, watch->data)
                                            : "it names another process than its name does";
         if (!reason) {
-            watch->open++;
-            if (user)
-                user->segments++;
+            seen->process = process;
+            ct_share_take(&watch->held, user ? &user->loop_has : NULL, CT_SHARED_SEGMENTS, watch->open_max);
             CT_TEST_POINT("watch.adopted");
             return;
         }
@@ -210,18 +230,34 @@ static void consider_name(struct ct_watch *watch, const char *name)
         consider(watch, path, file.pid, user);
 }
 
-/* Refused ones that are no longer in the directory. */
+/* Somebody has removed the segment of a process that goes on, whose next daemon would not find it. */
+static void note_gone(struct seen *seen)
+{
+    struct ct_process *process = seen->process;
+    if (!process || atomic_load(&process->dead) || atomic_load(&process->unnamed) ||
+        ct_process_is_at(process, seen->path))
+        return;
+    atomic_store(&process->unnamed, true);
+    ct_log(CT_LOG_segment_gone,
+           "segment %s was removed: what process %d has written to it is stored, and it is told to make "
+           "another one",
+           seen->path, process->facts.pid);
+}
+
+/* Those that are no longer in the directory: refused ones are forgotten. */
 static void forget_gone(struct ct_watch *watch)
 {
     for (size_t i = 0; i < SEEN_BUCKETS; i++) {
         for (struct seen **link = &watch->seen[i]; *link;) {
             struct seen *seen = *link;
             if (!seen->refused || seen->scan == watch->scan) {
+                if (seen->scan != watch->scan)
+                    note_gone(seen);
                 link = &seen->next;
                 continue;
             }
             if (seen->user)
-                seen->user->refused--;
+                ct_share_give(&watch->held, &seen->user->loop_has, CT_SHARED_REFUSED, 1);
             *link = seen->next;
             free(seen);
         }
@@ -233,8 +269,9 @@ static void note_waiting(struct ct_watch *watch)
 {
     if (watch->waiting > 0 && !watch->is_short)
         ct_log(CT_LOG_descriptors_short,
-               "%zu processes wait for one of the %zu that are collected from to end: there are no "
-               "descriptors for more; raise the daemon's limit (ulimit -Hn, LimitNOFILE=)",
+               "%u processes wait for one of the %u that are collected from to end: there are no "
+               "descriptors or mappings for more; raise the daemon's limit (ulimit -Hn, LimitNOFILE=, "
+               "vm.max_map_count)",
                watch->waiting, watch->open_max);
     else if (watch->waiting == 0 && watch->is_short)
         ct_log(CT_LOG_descriptors_back, "no process waits for descriptors any more");
@@ -248,7 +285,7 @@ bool ct_watch_scan(struct ct_watch *watch)
         return !ct_proc_is_short(-errno); /* otherwise it is not there, and no segment in it */
     watch->scan++;
     watch->waiting = 0;
-    ct_users_look_anew(&watch->users);
+    ct_users_look_anew(&watch->users, &watch->held);
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
         consider_name(watch, entry->d_name);
     closedir(directory);
@@ -260,6 +297,20 @@ bool ct_watch_scan(struct ct_watch *watch)
 uint64_t ct_watch_refused(const struct ct_watch *watch)
 {
     return watch->refused;
+}
+
+uint32_t ct_watch_waiting(const struct ct_watch *watch)
+{
+    return watch->waiting;
+}
+
+uint32_t ct_watch_waiting_of(const struct ct_watch *watch, uint32_t uid)
+{
+    for (const struct ct_user *user = watch->users.first; user; user = user->next) {
+        if (user->uid == uid)
+            return user->segments_wait;
+    }
+    return 0;
 }
 
 /* The file itself, and not all that are there: a thousand programs that start at once would else have each of

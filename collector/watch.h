@@ -17,6 +17,10 @@ int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *
                     struct ct_watch **watch);
 /* How many files with a segment's name were none, or not their process's. */
 uint64_t ct_watch_refused(const struct ct_watch *watch);
+/* How many processes wait, since there are no descriptors or mappings for them: of all, or of a user of the
+ * system's session. */
+uint32_t ct_watch_waiting(const struct ct_watch *watch);
+uint32_t ct_watch_waiting_of(const struct ct_watch *watch, uint32_t uid);
 /* Reads the directory now. False when there is no descriptor or memory to read it with. */
 bool ct_watch_scan(struct ct_watch *watch);
 /* A process was closed: its name may be forgotten, and its user may have another. */

@@ -173,6 +173,7 @@ void ct_worker_request(struct ct_worker *worker, struct ct_request request)
     worker->wanted = true;
     worker->request.snapshot_open |= request.snapshot_open;
     worker->request.detach |= request.detach;
+    worker->request.let_go |= request.let_go;
     worker->request.next_file |= request.next_file;
     if (request.flush_ns > worker->request.flush_ns)
         worker->request.flush_ns = request.flush_ns;

@@ -109,6 +109,8 @@ static void lose_function(struct ct_segment *segment, uint16_t function, uint64_
     CT_TEST_POINT("record.lost_bytes");
     atomic_fetch_add_explicit(&entry->lost_calls, 1, memory_order_release);
     CT_TEST_POINT("record.lost_calls");
+    ct_segment_note_unsent(segment);
+    CT_TEST_POINT("record.loss_noted");
 }
 
 static void lose_by_cause(struct ct_loss *loss, uint64_t end)

@@ -115,4 +115,6 @@ void ct_selection_count(struct ct_segment *segment, uint16_t function, uint64_t 
     CT_TEST_POINT("selection.bytes");
     atomic_fetch_add_explicit(&entry->skipped_calls, 1, memory_order_release);
     CT_TEST_POINT("selection.counted");
+    ct_segment_note_unsent(segment);
+    CT_TEST_POINT("selection.noted");
 }

@@ -97,8 +97,23 @@ struct ct_segment {
     _Atomic uint32_t functions;  /* directory entries in use (release) */
     _Atomic uint32_t selections; /* hook: ct_control.selections that it goes by, 0 for its environment's */
     struct ct_loss unlaned;      /* calls of threads for which there was no memory for a lane */
+    _Atomic uint32_t
+        unsent; /* hook: 1, counters of functions have moved; collector: 0, before it looks at them */
 };
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
+
+/* Says that a counter of a function has moved, behind that: the collector looks at no directory else. The
+ * word is written once for each look. Both sides write before they read: who counts finds the collector's 0,
+ * or is found by the look that comes after it. On x86-64 the additions are fences, as is the collector's
+ * exchange. */
+static inline void ct_segment_note_unsent(struct ct_segment *segment)
+{
+#if !defined(__x86_64__)
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+    if (!atomic_load_explicit(&segment->unsent, memory_order_relaxed))
+        atomic_store_explicit(&segment->unsent, 1, memory_order_relaxed);
+}
 
 static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry, uint32_t lane)
 {

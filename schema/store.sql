@@ -47,6 +47,9 @@ UPDATE thread
    SET calls = calls + ?2, driver_ns = min(CAST(driver_ns + ?3 AS INTEGER), 9223372036854775807)
  WHERE thread_id = ?1;
 
+-- name: find_function
+SELECT function_id FROM function WHERE layer = ?1 AND name = ?2;
+
 -- name: insert_function
 INSERT INTO function (layer, name, category) VALUES (?1, ?2, ?3)
     ON CONFLICT (layer, name) DO UPDATE SET name = excluded.name

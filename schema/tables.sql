@@ -41,6 +41,7 @@ CREATE TABLE thread (
     calls      INTEGER NOT NULL DEFAULT 0, -- sums of its calls, kept while writing
     driver_ns  INTEGER NOT NULL DEFAULT 0  -- of those of the driver
 );
+CREATE INDEX thread_of ON thread (process_id, tid);
 
 CREATE TABLE function (
     -- One row for each function that was called.

@@ -245,7 +245,7 @@ int ct_client_command(struct ct_options *options, const char *command, const cha
     const enum ct_answer answer = ct_client_ask(fd, line, text, sizeof(text));
     if (answer == CT_ANSWER_NONE)
         say_silent(options, fd);
-    else if (answer != CT_ANSWER_OK)
+    else if (answer != CT_ANSWER_OK || *text)
         ct_fail(EXIT_FAILURE, "%s: %s", command, text);
     close(fd);
     return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -97,6 +97,33 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
             layers, calls, sample, doctor->session);
 }
 
+/* What the daemon has no room for: of all, or of the user who asks the system's. */
+static void say_shortage(struct ct_doctor *doctor, const char *status)
+{
+    char processes[32], threads[32], functions[32];
+    value_of(status, "waiting_processes", processes, sizeof(processes));
+    value_of(status, "waiting_threads", threads, sizeof(threads));
+    value_of(status, "merged_functions", functions, sizeof(functions));
+    if (strtoul(processes, NULL, 10) + strtoul(threads, NULL, 10) > 0)
+        ct_doctor_say(
+            doctor, CT_VERDICT_MISS, "share",
+            "%s processes and %s threads wait for others to end, and are not recorded once their shared "
+            "memory is full: the daemon has no room for more at once (docs/operations.md, \"Shares\")",
+            processes, threads);
+    value_of(status, "made_anew", processes, sizeof(processes));
+    if (strtoul(processes, NULL, 10) > 0)
+        ct_doctor_say(doctor, CT_VERDICT_NOTE, "files",
+                      "somebody removed the session's files in %s, and the daemon made them anew (%s times): "
+                      "systemd-logind does "
+                      "so when a user logs out, unless RemoveIPC=no or `loginctl enable-linger`",
+                      doctor->options.shm_dir, processes);
+    if (strtoul(functions, NULL, 10) > 0)
+        ct_doctor_say(
+            doctor, CT_VERDICT_NOTE, "names",
+            "%s functions are counted as one, \"(other functions)\": there is no room for more names",
+            functions);
+}
+
 static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, const struct ct_control *control)
 {
     char served[512], others[600] = "", left[128] = "";
@@ -176,6 +203,7 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
             "process %d, the system's, serves it for all users, and the trace is root's; for one of your "
             "own: cudatrace run --db FILE",
             control.daemon_pid);
+        say_shortage(doctor, status);
         free(status);
         return true;
     }
@@ -191,6 +219,7 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
         ct_doctor_say(doctor, CT_VERDICT_MISS, "daemon", "process %d serves it and cannot store: %s",
                       control.daemon_pid, state);
     say_selection(doctor, status);
+    say_shortage(doctor, status);
     free(status);
     return true;
 }

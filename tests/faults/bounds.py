@@ -6,7 +6,7 @@ import re
 import resource
 import subprocess
 
-from fault_test import LONG, Session, WORKLOADS, check, equal, fifo, promise
+from fault_test import LONG, Session, WORKLOADS, check, equal, fifo, promise, wait_for
 
 
 def daemon_takes(s):
@@ -49,15 +49,16 @@ with Session() as s, promise("descriptors"):
     s.start_daemon(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
     with fifo(s.dir, "hold") as hold:
         programs = at_once(s, 40, hold)
-        s.flush()
+        check("processes and 0 threads wait and are not stored" in s.cudatrace("flush", status=1).stderr, "what a flush said")
         check(len(os.listdir(f"/proc/{s.daemon.pid}/fd")) < 64, "descriptors")
         end(programs, hold)
     # As some are at their end, others have their turn.
-    s.flush_until("the end of all", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'exited'") == 40)
+    wait_for("the end of all", lambda: s.cudatrace("flush", status=None).returncode == 0 and
+             s.value("SELECT count(*) FROM processes WHERE state = 'exited'") == 40)
     s.check_identity()
     s.check_truth()
     log = (s.dir / "daemon.log").read_text()
-    equal(log.count("there are no descriptors for more"), 1, log)
+    equal(log.count("there are no descriptors or mappings for more"), 1, log)
     equal(log.count("no process waits for descriptors any more"), 1, log)
 
 # Many at once, twice: what the first took is there for the second.

@@ -1,13 +1,14 @@
 """Programs in namespaces of their own are in the trace of a daemon outside: with its /dev/shm, or with a directory in its
 place; as root of a user namespace; and in a pid namespace that the daemon does not see into.
 
-    containers.py shared | private | user | sibling | refused
+    containers.py shared | private | user | sibling | clocks | refused
 """
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 from trap_test import CUDATRACE, DAEMON, HungCall, LINKED, NOBODY, Session, WORKLOADS, check, compiled, equal, fifo, needs, wait_for
 
@@ -122,6 +123,39 @@ def sibling(s):
         server.wait(60)
 
 
+AHEAD_S = 100000
+
+
+def clocks(s):
+    """A time namespace has clocks of its own: calls are stored by the daemon's, whichever of the two is in there, and with
+    either clock; a process in there runs until it ends."""
+    inside = ("unshare", "--time", "--monotonic", AHEAD_S, "--boottime", 2 * AHEAD_S, "--fork", "--kill-child")
+    origins = {(): 0, inside: AHEAD_S * 10**9}
+    for daemon, program in (((), inside), (inside, ())):
+        for clock in ("counter", "monotonic"):
+            name = f"{s.name}-{clock[0]}{len(daemon)}"
+            db = s.dir / f"{name}.db"
+            options = ("--session", name)
+            server = s.start(*daemon, DAEMON, "--foreground", "--db", db, "--clock", clock, *options, preload=False)
+            s.wait_until_served(*options, daemon=server)
+            began = time.monotonic_ns() + origins[daemon]
+            with HungCall(s, "--calls", 100, within=program, env={"CUDATRACE_SESSION": name}):
+                s.run(*program, *CALLS, env={"CUDATRACE_SESSION": name})
+                s.cudatrace("flush", *options)
+                equal(s.rows("SELECT state FROM processes ORDER BY process_id", db=db), [("running",), ("exited",)], (daemon, clock))
+            s.cudatrace("flush", *options)
+            ended_ns = time.monotonic_ns() + origins[daemon]
+            what = f"of a program in {program or 'no'} namespace, with the clock {clock}"
+            equal(s.value("SELECT sum(stored) FROM totals WHERE name = 'cuCtxGetCurrent'", db=db), 5100, f"calls {what}")
+            first, last = s.rows("SELECT min(start_ns), max(end_ns) FROM calls", db=db)[0]
+            check(began - 10**9 < first < last < ended_ns + 10**9, "times", what, began, first, last, ended_ns)
+            equal(s.rows("SELECT count(*) FROM processes WHERE started_ns NOT BETWEEN ? AND ?", began - 10**9, ended_ns, db=db),
+                  [(0,)], f"starts {what}")
+            equal(s.rows("SELECT state, count(*) FROM processes GROUP BY 1 ORDER BY 1", db=db), [("exited", 1), ("killed", 1)], what)
+            s.cudatrace("stop", *options)
+            server.wait(60)
+
+
 def refused(s):
     """What cannot work is said in a sentence."""
     long = pathlib.Path(tempfile.mkdtemp(dir=s.dir)) / ("x" * 90)
@@ -139,6 +173,7 @@ def refused(s):
         check("no cudatraced serves session" in done.stderr, done.stderr)
 
 
-needs(*{"shared": ["user namespaces"], "private": ["user namespaces"], "user": ["user namespaces"], "sibling": ["pid namespaces"]}.get(trap, []))
+needs(*{"shared": ["user namespaces"], "private": ["user namespaces"], "user": ["user namespaces"], "sibling": ["pid namespaces"],
+        "clocks": ["time namespaces"]}.get(trap, []))
 with Session() as session:
-    {"shared": shared, "private": private, "user": user, "sibling": sibling, "refused": refused}[trap](session)
+    {"shared": shared, "private": private, "user": user, "sibling": sibling, "clocks": clocks, "refused": refused}[trap](session)

@@ -1,0 +1,263 @@
+/* A program of one user that takes all it can of the system's daemon: makes segments of its own by hand and
+ * goes on filling them with what makes the daemon remember, look up, or write, until its standard input ends.
+ *
+ *   hog DIR SESSION KIND PROCESSES FIFO     FIFO hears of each that it has begun */
+#include "clock.h"
+#include "segment.h"
+#include "session_names.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { PROCESSES_MAX = 2000, BURST = 1024, PAUSE_MS = 10 };
+
+struct hog {
+    uint8_t *map;
+    struct ct_segment *segment;
+    struct ct_lane *lane; /* the first */
+    uint64_t position;
+};
+
+static uint64_t count; /* of all that was made up */
+
+/* ---- one record of a kind: what makes it unlike all others ---- */
+
+static void function_called(struct ct_record *record)
+{
+    record->function = (uint16_t)(count % CT_FUNCTIONS_MAX);
+}
+static void status_returned(struct ct_record *record)
+{
+    record->status = (int32_t)(count % INT32_MAX);
+}
+static void objects(struct ct_record *record)
+{
+    const struct ct_objects payload = { .handle = { count, count, count }, .role = { 1, 2, 3 } };
+    record->kind = CT_KIND_OBJECTS;
+    record->slots = 2;
+    memcpy(record + 1, &payload, sizeof(payload));
+}
+static void shape(struct ct_record *record)
+{
+    const struct ct_launch payload = { .grid = { (uint32_t)count, 1, 1 }, .block = { 1, 1, 1 } };
+    record->kind = CT_KIND_LAUNCH;
+    record->slots = 2;
+    memcpy(record + 1, &payload, sizeof(payload));
+}
+static void route(struct ct_record *record)
+{
+    const struct ct_transfer payload = { .stream = count, .transfer = CT_TRANSFER_HTOD };
+    record->kind = CT_KIND_TRANSFER;
+    record->slots = 2;
+    memcpy(record + 1, &payload, sizeof(payload));
+}
+static void allocation(struct ct_record *record)
+{
+    const struct ct_alloc payload = { .address = 1 + count };
+    record->kind = CT_KIND_ALLOC;
+    record->slots = 2;
+    memcpy(record + 1, &payload, sizeof(payload));
+}
+static void kernel(struct ct_record *record)
+{
+    record->kind = CT_KIND_STRING;
+    record->slots = 2;
+    record->value = count;
+    snprintf((char *)(record + 1), CT_SLOT_BYTES, "_Z8k%08llxv", (unsigned long long)count & UINT32_MAX);
+}
+static void thread(struct ct_record *record)
+{
+    const struct ct_thread_name payload = { .name = "made up" };
+    record->kind = CT_KIND_THREAD;
+    record->slots = 2;
+    record->value = 1 + count % INT32_MAX;
+    memcpy(record + 1, &payload, sizeof(payload));
+}
+static void text(struct ct_record *record)
+{
+    const struct ct_range payload = { .message_bytes = 20 };
+    record->kind = CT_KIND_RANGE;
+    record->slots = 3;
+    memcpy(record + 1, &payload, sizeof(payload));
+    snprintf((char *)(record + 2), CT_SLOT_BYTES, "%019llu", (unsigned long long)count);
+}
+static void late(struct ct_record *record)
+{
+    record->end = 1 + count;
+}
+
+/* ---- what is no record ---- */
+
+static void names(struct hog *hog)
+{
+    struct ct_function *functions = (struct ct_function *)(void *)(hog->map + CT_DIRECTORY_OFFSET);
+    for (int i = 0; i < CT_FUNCTIONS_MAX; i++)
+        snprintf(functions[i].name, CT_FUNCTION_NAME_MAX, "cuFake_%d_%llu", (int)getpid(),
+                 (unsigned long long)count++);
+    atomic_store(&hog->segment->functions, CT_FUNCTIONS_MAX);
+}
+
+/* Counters move without end. */
+static void losses(struct hog *hog)
+{
+    struct ct_function *functions = (struct ct_function *)(void *)(hog->map + CT_DIRECTORY_OFFSET);
+    for (int i = 0; i < CT_FUNCTIONS_MAX; i++)
+        atomic_fetch_add(&functions[i].lost_calls, 1);
+    ct_segment_note_unsent(hog->segment);
+    for (uint32_t i = 0; i < atomic_load(&hog->segment->lanes); i++) {
+        struct ct_lane *lane = (struct ct_lane *)(void *)(hog->map + ct_segment_lane_offset(hog->segment, i));
+        atomic_fetch_add(&lane->loss[CT_LOSS_FULL].calls, 1);
+    }
+}
+
+static void open_calls(struct hog *hog)
+{
+    for (uint32_t i = 0; i < atomic_load(&hog->segment->lanes); i++) {
+        struct ct_lane *lane = (struct ct_lane *)(void *)(hog->map + ct_segment_lane_offset(hog->segment, i));
+        for (uint32_t depth = 0; depth < CT_OPEN_MAX; depth++)
+            atomic_store(&lane->open[depth].start, ++count);
+        atomic_store(&lane->depth, CT_OPEN_MAX);
+    }
+}
+
+static const struct kind {
+    const char *name;
+    uint32_t lanes;
+    void (*begin)(struct hog *hog);
+    void (*record)(struct ct_record *record);
+    void (*act)(struct hog *hog);
+} kinds[] = {
+    { "lanes", CT_LANES_MAX, NULL, NULL, NULL },
+    { "names", 1, names, NULL, NULL },
+    { "functions", 1, names, function_called, NULL },
+    { "statuses", 1, NULL, status_returned, NULL },
+    { "objects", 1, NULL, objects, NULL },
+    { "shapes", 1, NULL, shape, NULL },
+    { "routes", 1, NULL, route, NULL },
+    { "allocations", 1, NULL, allocation, NULL },
+    { "kernels", 1, NULL, kernel, NULL },
+    { "threads", 1, NULL, thread, NULL },
+    { "texts", 1, NULL, text, NULL },
+    { "late", 1, NULL, late, NULL },
+    { "losses", 64, names, NULL, losses },
+    { "open", 64, NULL, NULL, open_calls },
+};
+
+static uint64_t start_ticks(void)
+{
+    char text_of[1024];
+    FILE *file = fopen("/proc/self/stat", "r");
+    const size_t n = file ? fread(text_of, 1, sizeof(text_of) - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text_of[n] = '\0';
+    const char *field = strrchr(text_of, ')');
+    for (int i = 0; field && i < 20; i++)
+        field = strchr(field + 1, ' ');
+    return field ? strtoull(field, NULL, 10) : 0;
+}
+
+static void make(struct hog *hog, const char *dir, const char *session, const struct kind *kind)
+{
+    const uint64_t now_ns = ct_monotonic_ns(), stride = CT_LANE_HEADER_BYTES + CT_RING_BYTES_MIN;
+    const uint64_t bytes = CT_LANE_OFFSET + kind->lanes * stride;
+    char path[CT_NAME_BYTES], link[64];
+    ct_session_segment_path(path, dir, geteuid(), session, true, getpid(), now_ns);
+    const int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+        abort();
+    hog->map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (hog->map == MAP_FAILED)
+        abort();
+    hog->segment = (struct ct_segment *)(void *)hog->map;
+    hog->lane = (struct ct_lane *)(void *)(hog->map + CT_LANE_OFFSET);
+    *hog->segment = (struct ct_segment){
+        .magic = CT_SEGMENT_MAGIC,
+        .version = CT_PROTO_VERSION,
+        .header_bytes = sizeof(struct ct_segment),
+        .function_slots = CT_FUNCTIONS_MAX,
+        .lane_slots = CT_LANES_MAX,
+        .lane_offset = CT_LANE_OFFSET,
+        .lane_stride = stride,
+        .ring_bytes = CT_RING_BYTES_MIN,
+        .pid = getpid(),
+        .uid = geteuid(),
+        .process_start = start_ticks(),
+        .image_ns = now_ns,
+        .clock = CT_CLOCK_MONOTONIC,
+        .anchor = ct_anchor_read(1),
+        .exe = "/hog",
+        .lanes = kind->lanes,
+        .functions = 1,
+        .ready = 1,
+    };
+    strcpy(((struct ct_function *)(void *)(hog->map + CT_DIRECTORY_OFFSET))->name, "cuHog");
+    for (uint32_t i = 0; i < kind->lanes; i++)
+        ct_lane_grow((struct ct_lane *)(void *)(hog->map + ct_segment_lane_offset(hog->segment, i)),
+                     CT_RING_BYTES_MIN / CT_SLOT_BYTES);
+    if (kind->begin)
+        kind->begin(hog);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) != 0)
+        abort();
+    close(fd);
+}
+
+/* As many as there is room for, a burst at most. */
+static void fill(struct hog *hog, const struct kind *kind)
+{
+    enum { SLOTS = CT_RING_BYTES_MIN / CT_SLOT_BYTES };
+    struct ct_record *const ring = (struct ct_record *)(void *)((uint8_t *)hog->lane + CT_LANE_HEADER_BYTES);
+    for (int i = 0; i < BURST; i++) {
+        const uint64_t room = SLOTS - (hog->position - ct_lane_tail(hog->lane)),
+                       to_wrap = SLOTS - hog->position % SLOTS;
+        struct ct_record record[3] = { { .end = ct_monotonic_ns(), .kind = CT_KIND_CALL, .slots = 1 } };
+        if (room < 6)
+            break;
+        count++;
+        kind->record(record);
+        if (record->slots > to_wrap)
+            record[0] = (struct ct_record){ .kind = CT_KIND_PAD, .slots = (uint8_t)to_wrap };
+        memcpy(&ring[hog->position % SLOTS], record,
+               (record->slots > to_wrap ? to_wrap : record->slots) * CT_SLOT_BYTES);
+        hog->position += record->slots;
+        ct_lane_publish(hog->lane, hog->position);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct kind *kind = kinds;
+    const struct kind *const end = kinds + sizeof(kinds) / sizeof(kinds[0]);
+    while (argc == 6 && kind < end && strcmp(kind->name, argv[3]) != 0)
+        kind++;
+    const int processes = argc == 6 ? atoi(argv[4]) : 0;
+    if (kind == end || processes < 1 || processes > PROCESSES_MAX) {
+        fputs("Usage: hog DIR SESSION KIND PROCESSES FIFO\n", stderr);
+        return 2;
+    }
+    for (int i = 1; i < processes && fork() != 0; i++)
+        ;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct hog hog = { 0 };
+    make(&hog, argv[1], argv[2], kind);
+    const int fifo = open(argv[5], O_WRONLY);
+    if (fifo < 0 || write(fifo, "x", 1) != 1)
+        return EXIT_FAILURE;
+    close(fifo);
+    struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+    while (poll(&input, 1, kind->record || kind->act ? PAUSE_MS : -1) == 0) {
+        if (kind->record)
+            fill(&hog, kind);
+        if (kind->act)
+            kind->act(&hog);
+    }
+    return EXIT_SUCCESS;
+}

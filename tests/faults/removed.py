@@ -1,0 +1,103 @@
+"""The session's files are removed under a daemon and a running program, as systemd-logind does at a user's last logout: all
+calls are stored, tools find the daemon again, new programs are traced, and the log, status and doctor say what happened."""
+import glob
+import os
+import subprocess
+import sys
+
+from fault_test import Session, WORKLOADS, check, equal, promise, wait_for
+
+PROGRAM = """
+import ctypes, sys
+cuda, version = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+for line in sys.stdin:
+    for _ in range(int(line)):
+        assert cuda.cuDriverGetVersion(ctypes.byref(version)) == 0
+    print("made", flush=True)
+"""
+CALLS = 200
+
+
+class Program:
+    def __init__(self, s):
+        self.child = s.start(sys.executable, "-c", PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def call(self):
+        self.child.stdin.write(f"{CALLS}\n")
+        self.child.stdin.flush()
+        equal(self.child.stdout.readline(), "made\n", "the program's answer")
+
+    def end(self):
+        self.child.stdin.close()
+        equal(self.child.wait(60), 0, "the program's status")
+
+
+def of(s, what):
+    control = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"
+    return {"control": [control], "socket": [control + ".sock"], "segments": glob.glob(control + ".[0-9]*"),
+            "all": glob.glob(control + "*")}[what]
+
+
+def removed(what, says):
+    with Session() as s, promise("files_removed"):
+        s.start_daemon()
+        program = Program(s)
+        program.call()
+        s.flush()
+        before = of(s, "segments")
+        for path in of(s, what):
+            os.unlink(path)
+        program.call()  # by the files that it has mapped
+        wait_for("the log to say so", lambda: os.path.exists(s.dir / "daemon.log") and says in s.log())
+        wait_for("tools to find the daemon", s.is_served)
+        s.flush()
+        for turn in range(3):
+            program.call()
+            s.flush()
+        calls = "SELECT sum(calls), sum(stored) FROM totals WHERE name = 'cuDriverGetVersion'"
+        equal(s.rows(calls), [(5 * CALLS, 5 * CALLS)], f"its calls, without: {what}")
+        if what != "socket":
+            check(set(of(s, "segments")) - set(before), "it has no new segment, without:", what)
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        program.end()
+        s.flush()
+        equal(s.value("SELECT count(*) FROM processes"), 2, "processes")
+        s.check_identity()
+        s.check_truth()
+        if what != "segments":
+            check(int(s.status()["made_anew"]) >= 1, "what status says:", s.status())
+            doctor = " ".join(s.cudatrace("doctor", status=None).stdout.split())
+            check("somebody removed the session's files" in doctor, doctor)
+        equal(s.daemon.poll(), None, "the daemon")
+
+
+def taken():
+    """Another daemon comes before the first one has looked: the first stores what it has, and leaves."""
+    with Session() as s, promise("files_removed"):
+        s.start_daemon()
+        first, log = s.daemon, s.dir / "daemon.log"
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        first.send_signal(19)
+        for path in of(s, "all"):
+            os.unlink(path)
+        second = subprocess.Popen([s.daemon_program, "--foreground", "--db", s.dir / "second.db", "--session", s.name],
+                                  env=s.env(preload=False), stderr=subprocess.PIPE)
+        wait_for("the second to serve", s.is_served)
+        first.send_signal(18)
+        equal(first.wait(60), 1, "the first one's status")
+        s.daemon = None
+        check("another cudatraced has taken its name" in log.read_text(), log.read_text())
+        check(s.is_served(), "the second serves still")
+        equal(s.value("SELECT sum(calls) > 100 FROM totals"), 1, "calls of the first")
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        s.cudatrace("flush")
+        equal(s.value("SELECT count(*) FROM processes", db=s.dir / "second.db"), 1, "processes of the second")
+        s.cudatrace("stop")
+        equal(second.wait(60), 0, "the second one's status")
+
+
+removed("all", "files were removed by somebody: made anew")
+removed("control", "control segment was removed by somebody: made anew")
+removed("socket", "socket was removed by somebody: made anew")
+removed("segments", "was removed: what process")
+taken()

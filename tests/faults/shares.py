@@ -1,0 +1,83 @@
+"""One user fills every table of the system's daemon that he can, all at once: another user's program loses nothing, the
+daemon's memory stays bounded, and who is refused anything is told so."""
+import os
+import re
+import subprocess
+
+from fault_test import BUILD, Session, check, equal, have_shm, promise, skip, wait_for
+from users import ALICE, BOB, Users
+
+# What is made up, and by how many processes. Names and functions are idle ones and called ones.
+HOGS = {"names": 400, "lanes": 5, "functions": 20, "statuses": 2, "objects": 2, "shapes": 2, "routes": 2, "allocations": 2,
+        "kernels": 2, "threads": 2, "texts": 2, "late": 1, "losses": 20, "open": 20}
+MEMORY_KIB = 128 * 1024
+CALLS = 60000
+
+
+def begin(u, hog, kind, processes):
+    fifo = u.s.dir / f"{kind}.begun"
+    os.mkfifo(fifo)
+    fifo.chmod(0o666)
+    child = u.start(BOB, hog, "/dev/shm", u.s.name, kind, processes, fifo, preload=False, stdin=subprocess.PIPE)
+    ends = os.open(fifo, os.O_RDWR)
+    for _ in range(processes):
+        equal(os.read(ends, 1), b"x", kind)
+    os.close(ends)
+    return child
+
+
+def said(u, uid, command, status=None):
+    done = u.run(uid, u.cudatrace, command, "--session", u.s.name, status=status)
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def number(text, word):
+    found = re.search(rf"\b{word} (\d+)", text)
+    return int(found[1]) if found else 0
+
+
+if not have_shm(500, "one user takes all he can"):
+    skip("too little shared memory")
+with Session() as s:
+    u = Users(s)
+    hog = u.copy(BUILD / "tests/faults/hog")
+    # A thread's ring holds one and a half seconds of what she calls.
+    s.start_daemon("--system", "--ring", "1M")
+    hogs = [begin(u, hog, kind, processes) for kind, processes in HOGS.items()]
+    with promise("every_table"):
+        wait_for("threads of his to wait", lambda: number(said(u, BOB, "status", 0), "waiting_threads") > 0)
+    with promise("every_table"):
+        u.run(ALICE, u.calls, "--threads", 1, "--calls", CALLS, "--rate", 20000, "--mix", "getctx", preload=True)
+        equal(said(u, ALICE, "flush", 0), "", "what her flush said")
+        rows = s.rows("SELECT sum(stored), sum(lost), count(*) > 0 FROM totals JOIN processes USING (process_id) WHERE uid = ? AND "
+                      "totals.name = 'cuCtxGetCurrent'", ALICE)
+        equal(rows, [(CALLS, 0, 1)], "her calls: stored and lost")
+    # He is told, and root, and nobody else.
+    with promise("every_table"):
+        check("threads wait" in said(u, BOB, "doctor"), said(u, BOB, "doctor"))
+        check("waiting_" not in said(u, ALICE, "status", 0), "what her status says")
+        status = said(u, 0, "status", 0)
+        check(number(status, "waiting_threads") > 0, status)
+        check(f"threads of user {BOB} wait until others have ended" in s.log(), s.log())
+        check(f"functions of user {BOB} are counted as one" in s.log(), s.log())
+        check("wait and are not stored" in said(u, 0, "flush", 1 if not status else 0), "what root's flush said")
+    # What is idle is in no row.
+    with promise("every_table"):
+        equal(s.value("SELECT count(*) FROM totals WHERE calls = 0"), 0, "functions without a call in totals")
+        names = s.value("SELECT count(*) FROM functions WHERE name LIKE 'cuFake%'")
+        check(names <= 8192, "made-up names in the trace:", names)
+    memory = int(re.search(r"RssAnon:\s+(\d+)", open(f"/proc/{s.daemon.pid}/status").read())[1])  # without what is mapped
+    print("the daemon's memory:", memory, "KiB")
+    with promise("every_table"):
+        check(memory < MEMORY_KIB, "the daemon's memory:", memory, "KiB")
+    # With the hogs gone nothing waits, and he is served as before.
+    for child in hogs:
+        child.stdin.close()
+    for child in hogs:
+        check(child.wait(60) in (0, -13), "a hog ended with", child.returncode)
+    u.run(BOB, u.calls, "--threads", 1, "--calls", 1000, preload=True)
+    with promise("every_table"):
+        wait_for("his flush to be well again", lambda: u.run(BOB, u.cudatrace, "flush", "--session", s.name,
+                                                             status=None).returncode == 0)
+        check("no thread waits for room any more" in s.log(), s.log())
+    equal(s.daemon.poll(), None, "the daemon")
