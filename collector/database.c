@@ -35,8 +35,11 @@ const char *ct_database_problem(sqlite3 *connection)
     /* SQLite keeps the system's number for some calls, and an earlier one for the rest. */
     const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
     const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
-    snprintf(text, sizeof(text), "%s%s%s", sqlite3_errmsg(connection), system ? ": " : "",
-             system ? strerror(error) : "");
+    /* What failed without it had no memory. */
+    const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE
+                           ? "out of memory"
+                           : sqlite3_errmsg(connection);
+    snprintf(text, sizeof(text), "%s%s%s", said, system ? ": " : "", system ? strerror(error) : "");
     return text;
 }
 

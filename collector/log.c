@@ -92,8 +92,7 @@ const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name)
     return quoted;
 }
 
-/* A line stays a line, and says nothing to the terminal that shows it. */
-static void make_printable(const char *text, char *out, size_t bytes)
+void ct_log_printable(const char *text, char *out, size_t bytes)
 {
     size_t n = 0;
     for (size_t left = strlen(text); left > 0 && n + 5 < bytes;) {
@@ -134,7 +133,8 @@ static void write_line(enum ct_log_level level, const char *text)
     }
     int fd = STDERR_FILENO;
     if (state.path)
-        fd = open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        fd = open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+                  0600);
     char problem[TEXT_BYTES];
     if (state.path && fd >= 0 &&
         (ct_private_own_fd(fd, state.path, NULL, problem, sizeof(problem)) != 0 || fchmod(fd, 0600) != 0)) {
@@ -179,7 +179,7 @@ void ct_log(enum ct_log_kind kind, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    make_printable(text, line, sizeof(line));
+    ct_log_printable(text, line, sizeof(line));
     pthread_mutex_lock(&state.lock);
     const uint64_t now_ns = ct_monotonic_ns();
     if (now_ns - state.minute[kind].since_ns >= MINUTE_NS)

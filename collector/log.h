@@ -38,6 +38,9 @@ void ct_log_catch_up(uint64_t now_ns);
 enum { CT_LOG_NAME_BYTES = 600 };
 const char *ct_log_quote(char quoted[CT_LOG_NAME_BYTES], const char *name);
 
+/* A line stays a line, and says nothing to the terminal that shows it: control characters are \xNN. */
+void ct_log_printable(const char *text, char *out, size_t bytes);
+
 enum { CT_LOG_STAMP_BYTES = 40 };
 /* The time as log lines have it. */
 void ct_log_stamp(char stamp[CT_LOG_STAMP_BYTES]);

@@ -58,11 +58,21 @@ static const char help[] =
     "In the foreground it tells a service manager, as sd_notify(3) does, how it is.\n"
     "Exit status: 0, 1 for a failure, 2 for wrong usage.\n";
 
+/* One line on standard error: what somebody gave as a path may have several. */
+static void say(const char *text)
+{
+    char line[CT_STORE_MESSAGE_BYTES * 4 + 64];
+    ct_log_printable(text, line, sizeof(line));
+    fprintf(stderr, "cudatraced: %s\n", line);
+}
+
 static int wrong(const char *format, const char *what)
 {
-    fprintf(stderr, "cudatraced: ");
-    fprintf(stderr, format, what);
-    fprintf(stderr, " (see cudatraced --help)\n");
+    char text[CT_STORE_MESSAGE_BYTES];
+    int length = snprintf(text, sizeof(text), format, what);
+    length = (size_t)length < sizeof(text) ? length : (int)sizeof(text) - 1;
+    snprintf(text + length, sizeof(text) - (size_t)length, " (see cudatraced --help)");
+    say(text);
     return EXIT_USAGE;
 }
 
@@ -160,7 +170,7 @@ static int run(const struct ct_daemon_options *options, const struct readiness *
     char message[CT_STORE_MESSAGE_BYTES] = "";
     const int status = ct_daemon_run(options, on_ready, (void *)(uintptr_t)readiness, message);
     if (message[0])
-        fprintf(stderr, "cudatraced: %s\n", message);
+        say(message);
     return status;
 }
 
@@ -260,6 +270,8 @@ int main(int argc, char **argv)
             break;
         case SHM_DIR:
             shm_dir = optarg;
+            if (!*shm_dir)
+                return wrong("--shm-dir wants a folder%s", "");
             break;
         case FOREGROUND:
             options.foreground = true;
@@ -339,7 +351,9 @@ int main(int argc, char **argv)
     snprintf(log_path, sizeof(log_path), "%s.log", path);
     char message[CT_STORE_MESSAGE_BYTES];
     if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {
-        fprintf(stderr, "cudatraced: the log %s: name another --db, or remove it\n", message);
+        char text[sizeof(message) + 64];
+        snprintf(text, sizeof(text), "the log %s: name another --db, or remove it", message);
+        say(text);
         return EXIT_FAILURE;
     }
     struct readiness readiness = { .fd = -1, .log_path = log_path };

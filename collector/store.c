@@ -480,7 +480,7 @@ int ct_store_go_on(struct ct_store *store)
         return -1;
     if (prepare(store, next.connection, statement) != SQLITE_OK) {
         snprintf(store->error, sizeof(store->error), "cannot write database '%s': %s", next.path,
-                 sqlite3_errmsg(next.connection));
+                 ct_database_problem(next.connection));
         ct_database_discard(&next);
         return -1;
     }

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct {
@@ -52,6 +53,19 @@ enum { OPTION_DB = 1000, OPTION_SESSION, OPTION_SHM_DIR, OPTION_HELP, OPTIONS_MA
 static bool take_shm_dir(const char *command, const char *dir, struct ct_options *options)
 {
     char cwd[PATH_MAX] = "";
+    struct stat status;
+    if (options->shm_dir_given && !*dir) {
+        ct_fail(EXIT_USAGE, "%s: --shm-dir wants a folder", command);
+        return false;
+    }
+    const int error = !options->shm_dir_given   ? 0
+                      : stat(dir, &status) != 0 ? errno
+                      : S_ISDIR(status.st_mode) ? 0
+                                                : ENOTDIR;
+    if (error) {
+        ct_fail(EXIT_USAGE, "%s: --shm-dir '%s': %s", command, dir, strerror(error));
+        return false;
+    }
     if (!dir || !*dir)
         dir = CT_SHM_DIR;
     if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd))) {

@@ -134,14 +134,17 @@ struct ct_trace_facts {
 bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes);
 /* Opens one file of a trace read-only; an SQLite code. The connection is the caller's to close either way. */
 int ct_trace_open_file(const char *path, struct sqlite3 **connection);
-/* Its name for SQLite, for a connection that takes URIs. */
-void ct_trace_file_uri(const char *path, char *uri, size_t bytes);
+/* Its name for SQLite, for a connection that takes URIs; sqlite3_free() it. NULL without memory. */
+char *ct_trace_file_uri(const char *path);
 /* Opens the trace read-only, all its files as one; NULL after reporting. `found` may be NULL; else it gets
  * the files, for more connections with ct_series_open(). */
 struct ct_series;
 struct sqlite3 *ct_trace_open(const struct ct_options *options, struct ct_series *found);
-/* Why a query that is ours could not be prepared; true when that is the trace's age. */
-bool ct_trace_why(struct sqlite3 *connection, char *why, size_t bytes);
+/* Why a query that is ours failed with `rc`; true when that is the trace's age. */
+bool ct_trace_why(struct sqlite3 *connection, int rc, char *why, size_t bytes);
+/* What went wrong: what the connection says, or, where it knows of no error, what `rc` stands for. Valid until
+ * the connection's next use. */
+const char *ct_sqlite_why(struct sqlite3 *connection, int rc);
 /* Nothing but reading from here on, whatever a query or the schema of the file asks for. */
 void ct_trace_confine(struct sqlite3 *connection);
 /* Queries that take long fail from here on: for looks at what a trace has one row of. In a file of somebody's

@@ -39,11 +39,11 @@ static bool take_side(struct ct_section *section, const char *sql, sqlite3 *trac
         ct_section_run(section, trace, NULL, CT_FORMAT_TEXT, 0); /* says why there is none */
         return false;
     }
-    const bool taken = ct_copy_table(side, both, table, &blamed) == SQLITE_OK;
-    if (!taken)
-        snprintf(section->problem, sizeof(section->problem), "%s", sqlite3_errmsg(blamed));
+    const int rc = ct_copy_table(side, both, table, &blamed);
+    if (rc != SQLITE_OK)
+        snprintf(section->problem, sizeof(section->problem), "%s", ct_sqlite_why(blamed, rc));
     sqlite3_finalize(side);
-    return taken;
+    return rc == SQLITE_OK;
 }
 
 static void run_section(size_t s, sqlite3 *trace[2], sqlite3 *both, enum ct_format format, int width)
@@ -96,7 +96,7 @@ int ct_diff(int argc, char **argv)
             goto out;
     }
     if (sqlite3_open(":memory:", &both) != SQLITE_OK) {
-        ct_fail(EXIT_FAILURE, "diff: %s", both ? sqlite3_errmsg(both) : "out of memory");
+        ct_fail(EXIT_FAILURE, "diff: %s", ct_sqlite_why(both, SQLITE_NOMEM));
         goto out;
     }
     for (size_t s = 0; s < SECTIONS; s++) {

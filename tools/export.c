@@ -37,10 +37,10 @@ static int fail(const struct export_options *options, int status, const char *fo
     return ct_fail(status, "%s: %s", options->command, text);
 }
 
-static int fail_reading(const struct export_options *options, sqlite3 *connection)
+static int fail_reading(const struct export_options *options, sqlite3 *connection, int rc)
 {
     char why[256];
-    ct_trace_why(connection, why, sizeof(why));
+    ct_trace_why(connection, rc, why, sizeof(why));
     return fail(options, EXIT_FAILURE, "cannot read the trace: %s", why);
 }
 
@@ -305,7 +305,7 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     const int asked = sqlite3_errcode(to->connection), error = ct_stream_error(to->stream);
     if (error != SQLITE_OK || (!good && asked != SQLITE_OK && asked != SQLITE_ROW && asked != SQLITE_DONE)) {
         ct_output_discard(output);
-        return fail_reading(options, to->connection);
+        return fail_reading(options, to->connection, error != SQLITE_OK ? error : asked);
     }
     const int status = end_output(options, output, good);
     if (status == EXIT_SUCCESS && calls == 0 && to->extent.end_ns > to->extent.begin_ns)
@@ -329,8 +329,9 @@ static int run_export(struct export_options *options)
     to.stream = status == EXIT_SUCCESS ? ct_stream_open(to.connection, &series, &to.choice) : NULL;
     if (!to.stream && status == EXIT_SUCCESS)
         status = EXIT_FAILURE;
-    if (to.stream && load_processes(&to) != SQLITE_OK)
-        status = fail_reading(options, to.connection);
+    const int rc = to.stream ? load_processes(&to) : SQLITE_OK;
+    if (rc != SQLITE_OK)
+        status = fail_reading(options, to.connection, rc);
     if (to.stream && status == EXIT_SUCCESS && options->choice.pid && to.process_count == 0)
         status = fail(options, EXIT_FAILURE,
                       "the trace has no process %lld: `cudatrace report processes` lists them",

@@ -26,15 +26,23 @@ static int64_t pragma(sqlite3 *connection, const char *sql)
 /* A trace without a write-ahead log has no daemon at work and is read as a file that does not change: SQLite
  * would else leave files beside it that a reader may not remove, or fail in a folder that cannot be written.
  */
-void ct_trace_file_uri(const char *path, char *uri, size_t bytes)
+char *ct_trace_file_uri(const char *path)
 {
-    char wal[4400];
-    snprintf(wal, sizeof(wal), "%s-wal", path);
-    if (access(wal, F_OK) != 0 && !strpbrk(path, "?#%"))
-        /* Between two slashes and a third there is a host: none. */
-        snprintf(uri, bytes, "file:%s%s?immutable=1", path[0] == '/' ? "//" : "", path);
-    else
-        snprintf(uri, bytes, "%s%s", strncmp(path, "file:", 5) == 0 ? "./" : "", path);
+    char *wal = sqlite3_mprintf("%s-wal", path);
+    const bool is_written = wal && access(wal, F_OK) == 0;
+    /* Between two slashes and a third there is a host: none. What is no path for SQLite (:memory:, file:…) is
+     * one behind a folder. */
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:./");
+    for (const char *at = path; *at; at++) {
+        if (strchr("?#%", *at))
+            sqlite3_str_appendf(uri, "%%%02X", *at);
+        else
+            sqlite3_str_append(uri, at, 1);
+    }
+    sqlite3_str_appendall(uri, is_written ? "" : "?immutable=1");
+    sqlite3_free(wal);
+    return sqlite3_str_finish(uri);
 }
 
 /* Why a file is not even opened: a FIFO would have us wait, a device may do something. NULL for none. */
@@ -48,12 +56,15 @@ static const char *refusal(const char *path)
 
 int ct_trace_open_file(const char *path, sqlite3 **connection)
 {
-    char uri[4400];
     *connection = NULL;
     if (refusal(path))
         return SQLITE_CANTOPEN;
-    ct_trace_file_uri(path, uri, sizeof(uri));
-    int rc = sqlite3_open_v2(uri, connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+    char *uri = ct_trace_file_uri(path);
+    int rc =
+        uri ? sqlite3_open_v2(uri, connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) : SQLITE_NOMEM;
+    sqlite3_free(uri);
+    if (!*connection)
+        return SQLITE_NOMEM;
     sqlite3_busy_timeout(*connection, 10000);
     ct_trace_confine(*connection);
     if (rc == SQLITE_OK && pragma(*connection, "SELECT count(*) FROM sqlite_master") < 0)
@@ -69,13 +80,21 @@ static const char *problem_of(const char *path, sqlite3 *connection)
         return refused;
     if (access(path, R_OK) != 0)
         return strerror(errno);
-    return connection ? sqlite3_errmsg(connection) : "out of memory";
+    return ct_sqlite_why(connection, SQLITE_NOMEM);
 }
 
-bool ct_trace_why(sqlite3 *connection, char *why, size_t bytes)
+const char *ct_sqlite_why(sqlite3 *connection, int rc)
+{
+    const int last = connection ? sqlite3_errcode(connection) : SQLITE_NOMEM;
+    const bool is_error = last != SQLITE_OK && last != SQLITE_ROW && last != SQLITE_DONE;
+    return connection && is_error ? sqlite3_errmsg(connection)
+                                  : sqlite3_errstr(connection ? rc : SQLITE_NOMEM);
+}
+
+bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes)
 {
     char said[256];
-    snprintf(said, sizeof(said), "%s", connection ? sqlite3_errmsg(connection) : "out of memory");
+    snprintf(said, sizeof(said), "%s", ct_sqlite_why(connection, rc));
     const int64_t schema = connection ? pragma(connection, "PRAGMA user_version") : -1;
     const bool is_older = schema >= 0 && schema < CT_SCHEMA_VERSION;
     if (is_older)
@@ -200,7 +219,7 @@ static int run_queries(sqlite3 *connection, const char *sql, enum ct_format form
         if (rc == SQLITE_READONLY)
             return ct_fail(EXIT_FAILURE, "sql: a trace can be read, not written");
         if (rc != SQLITE_OK)
-            return ct_fail(EXIT_FAILURE, "sql: %s", sqlite3_errmsg(connection));
+            return ct_fail(EXIT_FAILURE, "sql: %s", ct_sqlite_why(connection, rc));
     }
     return EXIT_SUCCESS;
 }
@@ -216,7 +235,8 @@ int ct_sql(int argc, char **argv)
         "\n"
         "The views: processes, threads, functions, calls, long_calls, launches, launch_shapes,\n"
         "graphs, graph_launches, copies, memsets, allocations, objects, waits, event_waits,\n"
-        "host_callbacks, context_switches, module_loads, object_names, ranges, open_calls, totals, durations,\n"
+        "host_callbacks, context_switches, module_loads, object_names, ranges, open_calls, totals, "
+        "durations,\n"
         "failures, losses;\n"
         "the table meta. `sqlite3 FILE .schema` shows them with their comments,\n"
         "docs/sql.md has questions with their queries. Times are CLOCK_MONOTONIC nanoseconds.\n"

@@ -27,17 +27,18 @@ void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stm
                     enum ct_format format, int width)
 {
     FILE *to = statement ? open_memstream(&section->text, &section->bytes) : NULL;
-    if (to && ct_print_rows(statement, format, width, to, &section->rows) == SQLITE_OK) {
+    const int rc = to ? ct_print_rows(statement, format, width, to, &section->rows) : SQLITE_NOMEM;
+    if (rc == SQLITE_OK) {
         if (fclose(to) != 0)
             snprintf(section->problem, sizeof(section->problem), "out of memory");
         return;
     }
     char why[256];
-    section->left_out = !statement && ct_trace_why(connection, why, sizeof(why));
+    section->left_out = !statement && ct_trace_why(connection, rc, why, sizeof(why));
     snprintf(section->problem, sizeof(section->problem), "%s%s", section->left_out ? "left out: " : "",
              statement && !to    ? "out of memory"
              : section->left_out ? why
-                                 : sqlite3_errmsg(connection));
+                                 : ct_sqlite_why(connection, rc));
     if (to)
         fclose(to);
 }

@@ -170,9 +170,9 @@ static int attach(sqlite3 *connection, const struct ct_series *series)
     sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, CT_SERIES_FILES_MAX);
     sqlite3_str *sql = sqlite3_str_new(connection);
     for (uint32_t i = 1; i < series->files; i++) {
-        char name[sizeof(series->path[0]) + 32];
-        ct_trace_file_uri(series->path[i], name, sizeof(name));
-        sqlite3_str_appendf(sql, "ATTACH %Q AS %s;", name, ct_series_schema(i));
+        char *name = ct_trace_file_uri(series->path[i]);
+        sqlite3_str_appendf(sql, "ATTACH %Q AS %s;", name ? name : "", ct_series_schema(i));
+        sqlite3_free(name);
     }
     for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
         add_view(sql, view, series->files);

@@ -143,7 +143,7 @@ struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *se
         stream->file[i].site = prepare(stream, ct_sql_stream_site, i);
     if (stream->error != SQLITE_OK) {
         char why[256];
-        ct_trace_why(connection, why, sizeof(why));
+        ct_trace_why(connection, stream->error, why, sizeof(why));
         ct_fail(EXIT_FAILURE, "cannot read the trace: %s", why);
         ct_stream_close(stream);
         return NULL;

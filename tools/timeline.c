@@ -450,7 +450,8 @@ static int print_all(struct timeline *timeline, const struct ct_series *series)
     if (rc == SQLITE_ABORT)
         return EXIT_FAILURE;
     if (rc != SQLITE_DONE)
-        return ct_fail(EXIT_FAILURE, "timeline: cannot read the trace: %s", sqlite3_errstr(rc));
+        return ct_fail(EXIT_FAILURE, "timeline: cannot read the trace: %s",
+                       ct_sqlite_why(timeline->connection, rc));
     if (timeline->shown == 0)
         return ct_fail(EXIT_FAILURE, "timeline: no call there: the trace lasts %.3f seconds",
                        (double)(timeline->extent.end_ns - timeline->extent.begin_ns) / 1e9);

@@ -97,7 +97,7 @@ static int print_moment(struct ct_top *top, enum ct_format format)
         puts("}");
     sqlite3_finalize(rows);
     if (rc != SQLITE_OK)
-        return ct_fail(EXIT_FAILURE, "top: %s", sqlite3_errmsg(top->moments));
+        return ct_fail(EXIT_FAILURE, "top: %s", ct_sqlite_why(top->moments, rc));
     if (count == 0 && format == CT_FORMAT_TEXT)
         ct_fail(0,
                 *top->text ? "top: no row with '%s'"

@@ -97,10 +97,10 @@ static void bind_number(sqlite3_stmt *statement, const char *name, int64_t value
 static bool fail(const struct ct_top *top, sqlite3 *connection, char *problem, size_t bytes)
 {
     if (connection == top->moments) {
-        snprintf(problem, bytes, "%s", sqlite3_errmsg(connection));
+        snprintf(problem, bytes, "%s", ct_sqlite_why(connection, SQLITE_NOMEM));
         return false;
     }
-    ct_trace_why(connection, problem, bytes);
+    ct_trace_why(connection, SQLITE_NOMEM, problem, bytes);
     return false;
 }
 
@@ -110,7 +110,7 @@ bool ct_top_open(struct ct_top *top)
     if (!top->trace)
         return false;
     if (!top->moments && sqlite3_open(":memory:", &top->moments) != SQLITE_OK) {
-        ct_fail(0, "top: %s", top->moments ? sqlite3_errmsg(top->moments) : "out of memory");
+        ct_fail(0, "top: %s", ct_sqlite_why(top->moments, SQLITE_NOMEM));
         return false;
     }
     return true;
