@@ -1,9 +1,9 @@
 -- What bounds the run
--- What lies before the first launch is the start: imports, loading, preparing. From the first launch to the last, with the waits
--- behind it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or none of CUDA at all. A
--- launch that takes more than 20 us and ten times as long as the fastest hundred waits for room in the queue of launches, unless it is
--- the first of its kernel, which may load code, or one of a few. Time in the driver is that of each process's busiest thread, so that threads
--- that wait side by side do not count twice. How long kernels run is not recorded.
+-- What lies before the first launch is the start: imports, loading, preparing. From the first launch to the last, with the
+-- waits behind it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or none of CUDA
+-- at all. A launch that takes more than 20 us and ten times as long as the fastest hundred waits for room in the queue of
+-- launches, unless it is the first of its kernel, which may load code, or one of a few. Time in the driver is that of each
+-- process's busiest thread, so that threads that wait side by side do not count twice. How long kernels run is not recorded.
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
@@ -73,12 +73,13 @@ island AS MATERIALIZED (
      UNION ALL
     SELECT from_ns, to_ns FROM asked WHERE is_window
 ),
--- Where about a million rows or more lie there, two thousand slices that have as many together stand for them; long calls are all read.
+-- Where about half a million rows or more lie there, two thousand slices that have as many together stand for them; long calls
+-- are all read.
 sample AS MATERIALIZED (
     SELECT thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
       FROM (SELECT sum(to_ns - from_ns) AS ns,
                    iif(:from_ns IS NULL AND :to_ns IS NULL,
-                       max(1, 1.0 * (SELECT sum(stored - expired) FROM totals) * sum(to_ns - from_ns) / 1e6
+                       max(1, 1.0 * (SELECT sum(stored - expired) FROM totals) * sum(to_ns - from_ns) / 5e5
                               / (SELECT max(now_ns) - min(started_ns) FROM asked CROSS JOIN processes)), 1) AS thin
               FROM island)
 ),
@@ -90,7 +91,7 @@ slice(from_ns, to_ns) AS (
 placed AS ( -- in the driver, by what for, before the first launch, up to the last, behind it
     SELECT process_id, category, is_open,
            CASE WHEN end_ns < part.from_ns THEN 'before' WHEN start_ns >= part.to_ns THEN 'behind' ELSE 'between' END AS place,
-           sum(weight * (min(end_ns, run_to_ns) - max(start_ns, run_from_ns))) AS ns
+           total(weight * (min(end_ns, run_to_ns) - max(start_ns, run_from_ns))) AS ns
       FROM (SELECT calls.process_id, category, start_ns, call_id AS end_ns, 0 AS is_open, thin AS weight
               FROM sample
              CROSS JOIN slice
