@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include "clock.h"
+#include "real_user.h"
 #include "selection.h"
 #include "share.h"
 #include "test_point.h"
@@ -102,7 +103,7 @@ static void answer(struct client *client, const char *text)
 
 static bool is_owner(const struct client *client)
 {
-    return client->uid == geteuid() || client->uid == 0;
+    return client->uid == ct_real_euid() || client->uid == 0;
 }
 
 static void do_flush(struct client *client)

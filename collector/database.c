@@ -1,5 +1,6 @@
 #include "database.h"
 
+#include "real_user.h"
 #include "schema_sql.h"
 #include "schema_version.h"
 #include "test_point.h"
@@ -105,9 +106,9 @@ static int follow_link(char path[4096], char *message)
 {
     struct stat status;
     char target[PATH_MAX];
-    if (lstat(path, &status) != 0 || !S_ISLNK(status.st_mode))
+    if (ct_real_lstat(path, &status) != 0 || !S_ISLNK(status.st_mode))
         return 0;
-    if (status.st_uid != geteuid() && status.st_uid != 0)
+    if (status.st_uid != ct_real_euid() && status.st_uid != 0)
         return fail(message, "'%s' is a link that another user made: name another file with --db", path);
     if (!realpath(path, target) || strlen(target) + 16 > 4096)
         return fail(message, "cannot open database '%s': %s", path, strerror(errno));

@@ -3,6 +3,7 @@
 #include "database.h"
 #include "log.h"
 #include "private_file.h"
+#include "real_user.h"
 #include "segment.h"
 #include "session.h"
 
@@ -332,7 +333,7 @@ int main(int argc, char **argv)
         return wrong("--session '%s': wants 1 to 48 letters, digits, '-' or '_'", options.session);
     if (options.system && options.leave_when_unused)
         return wrong("--system%s: it stays until it is stopped, and --auto leaves", "");
-    if (options.system && geteuid() != 0) {
+    if (options.system && ct_real_euid() != 0) {
         fputs("cudatraced: --system: only root can collect for all users\n", stderr);
         return EXIT_FAILURE;
     }

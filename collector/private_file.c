@@ -1,6 +1,7 @@
 #include "private_file.h"
 
 #include "log.h"
+#include "real_user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers 
 {
     struct stat status;
     const char *reason = NULL;
-    if (fstat(fd, &status) != 0)
+    if (ct_real_fstat(fd, &status) != 0)
         reason = strerror(errno);
     else if (S_ISLNK(status.st_mode))
         reason = "it is a symbolic link";
@@ -30,7 +31,7 @@ int ct_private_own_fd(int fd, const char *path, const struct ct_private_readers 
         reason = "it is a directory";
     else if (!S_ISREG(status.st_mode))
         reason = "it is not a regular file";
-    else if (status.st_uid != geteuid())
+    else if (status.st_uid != ct_real_euid())
         reason = "it belongs to another user, who could read and change it";
     else if (status.st_nlink > 1)
         reason = "it has a second name (a hard link), by which somebody could read and change it";

@@ -6,6 +6,7 @@
 #include "lane.h"
 #include "namespace.h"
 #include "proc_file.h"
+#include "real_user.h"
 #include "test_point.h"
 #include "texts.h"
 #include "time_namespace.h"
@@ -177,8 +178,8 @@ int ct_process_open(const char *path, struct ct_user *user, struct ct_process **
         goto fail;
     }
     struct stat status;
-    if (fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
-        status.st_uid != (user ? user->uid : geteuid())) {
+    if (ct_real_fstat(process->fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
+        status.st_uid != (user ? user->uid : ct_real_euid())) {
         error = -EPERM;
         *reason = "it is not a file of the user in its name, or has a second name";
         goto fail;

@@ -38,7 +38,7 @@ bool ct_daemon_place(struct ct_place *place)
         place->dir = CT_SHM_DIR;
     char map[1024];
     ct_descriptor_read("/proc/self/uid_map", map, sizeof(map));
-    place->uid = ct_session_uid_in(map, (uint32_t)geteuid());
+    place->uid = ct_session_uid_in(map, ct_real_euid());
     return ct_session_valid(place->session) && place->dir[0] == '/' && strlen(place->dir) < CT_SHM_DIR_BYTES;
 }
 
@@ -60,7 +60,7 @@ static bool read_wishes(const struct ct_control *control, bool own, struct ct_wi
 static struct ct_control *map_control(const struct ct_place *place, uint32_t named, uint32_t owner,
                                       struct ct_wishes *wishes)
 {
-    const bool own = owner == geteuid();
+    const bool own = owner == ct_real_euid();
     char path[CT_NAME_BYTES];
     ct_session_control_path(path, place->dir, named, place->session);
     const int fd = ct_descriptor_open(path, (own ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -95,8 +95,8 @@ static void find_bell(const struct ct_place *place)
 
 struct ct_control *ct_daemon_find(const struct ct_place *place, struct ct_wishes *wishes)
 {
-    struct ct_control *control = map_control(place, place->uid, (uint32_t)geteuid(), wishes);
-    if (!control && geteuid() != 0)
+    struct ct_control *control = map_control(place, place->uid, ct_real_euid(), wishes);
+    if (!control && ct_real_euid() != 0)
         control = map_control(place, 0, 0, wishes);
     if (control && wishes->system)
         find_bell(place);

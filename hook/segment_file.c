@@ -6,6 +6,7 @@
 #include "bound.h"
 #include "descriptor.h"
 #include "file_status.h"
+#include "real_user.h"
 #include "system.h"
 #include "test_point.h"
 
@@ -77,7 +78,7 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     segment->lane_stride = CT_LANE_HEADER_BYTES + plan->wishes->ring_bytes;
     segment->ring_bytes = plan->wishes->ring_bytes;
     segment->pid = plan->pid;
-    segment->uid = (uint32_t)geteuid();
+    segment->uid = ct_real_euid();
     segment->image_ns = plan->image_ns;
     segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
     CT_TEST_POINT("segment.half_described");

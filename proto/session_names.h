@@ -13,6 +13,8 @@
 #ifndef CT_PROTO_SESSION_NAMES_H
 #define CT_PROTO_SESSION_NAMES_H
 
+#include "real_user.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -76,7 +78,7 @@ static inline uint32_t ct_session_uid_of(uint32_t uid)
 
 static inline uint32_t ct_session_uid(void)
 {
-    return ct_session_uid_of((uint32_t)geteuid());
+    return ct_session_uid_of(ct_real_euid());
 }
 
 /* Each writes a path in the directory `dir` (shorter than CT_SHM_DIR_BYTES) into `path`; with a valid session

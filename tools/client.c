@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "proc.h"
+#include "real_user.h"
 #include "series.h"
 #include "session_names.h"
 #include "sessions.h"
@@ -37,7 +38,7 @@ int ct_client_connect_own(const struct ct_options *options)
 int ct_client_connect(const struct ct_options *options)
 {
     const int fd = ct_client_connect_own(options);
-    return fd >= 0 || geteuid() == 0 ? fd : connect_as(options, 0);
+    return fd >= 0 || ct_real_euid() == 0 ? fd : connect_as(options, 0);
 }
 
 /* Who listens; false when it is not known. */

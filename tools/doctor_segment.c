@@ -3,6 +3,7 @@
  * before it is used. Called by doctor_process.c. */
 #include "doctor.h"
 
+#include "real_user.h"
 #include "session_files.h"
 
 #include <dirent.h>
@@ -43,7 +44,7 @@ static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *
         closedir(files);
     struct stat status;
     const int fd = newest ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+    if (fd >= 0 && ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
         ct_session_uid_of(status.st_uid) == traced->uid)
         return fd;
     if (fd >= 0)

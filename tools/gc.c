@@ -4,6 +4,7 @@
  * the system's daemon left are root's to take away. */
 #include "doctor.h"
 #include "proc.h"
+#include "real_user.h"
 #include "session_files.h"
 
 #include <dirent.h>
@@ -180,7 +181,7 @@ static struct verdict judge(const struct gc *gc, const struct ct_session_file *f
                             const struct stat *status, unsigned kept)
 {
     const bool is_socket = file->kind == CT_FILE_SOCKET || file->kind == CT_FILE_BELL;
-    const bool right_owner = status->st_uid == geteuid() || (file->system && status->st_uid == file->uid);
+    const bool right_owner = status->st_uid == ct_real_euid() || (file->system && status->st_uid == file->uid);
     if (!right_owner || !(is_socket ? S_ISSOCK(status->st_mode) : S_ISREG(status->st_mode)))
         return KEEP("not this user's, or not what it is called");
     switch (file->kind) {
@@ -229,7 +230,7 @@ static int take_lock(const char *control_path, bool *made)
         const int fd = open(control_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (fd < 0)
             return -1;
-        if (fstat(fd, &held) != 0 || !S_ISREG(held.st_mode) || held.st_uid != geteuid() ||
+        if (ct_real_fstat(fd, &held) != 0 || !S_ISREG(held.st_mode) || held.st_uid != ct_real_euid() ||
             fcntl(fd, F_SETLK, &whole) != 0) {
             close(fd);
             return -1;
@@ -254,7 +255,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
     const int lock = served || gc->dry_run ? -1 : take_lock(path, &made);
     for (const struct ct_session_file *file = first; file < first + count; file++) {
         path_of(gc, file->name, path);
-        if (lstat(path, &status) != 0)
+        if (ct_real_lstat(path, &status) != 0)
             continue;
         struct verdict verdict;
         if (served)
@@ -292,7 +293,7 @@ static bool is_ours(const struct gc *gc, const struct ct_session_file *file)
 {
     if (gc->options.session_given && strcmp(file->session, gc->options.session) != 0)
         return false;
-    return file->system ? geteuid() == 0 : file->uid == ct_session_uid();
+    return file->system ? ct_real_euid() == 0 : file->uid == ct_session_uid();
 }
 
 static bool list_files(struct gc *gc)

@@ -23,8 +23,26 @@ static const char *const daemon_option[CT_DAEMON_OPTIONS] = {
 
 enum { SAID_BYTES = 8192 };
 
-/* Signals that our caller ignores or blocks are no wish about a daemon. Nor are libraries that lie to who is
- * root (fakeroot): they end with what they were loaded for. */
+/* fakeroot's library ends its program when what it was loaded for has ended, which a daemon may outlive; and
+ * it would have it lied to about whose files are. */
+static void leave_fakeroot(void)
+{
+    char kept[8192] = "";
+    size_t n = 0;
+    const char *before = getenv("LD_PRELOAD"), *separators = " :";
+    if (!before || !strstr(before, "libfakeroot") || strlen(before) >= sizeof(kept))
+        return;
+    for (const char *at = before; *at; at += strcspn(at, separators)) {
+        at += strspn(at, separators);
+        const size_t length = strcspn(at, separators);
+        const char *name = memrchr(at, '/', length);
+        if (length && strncmp(name ? name + 1 : at, "libfakeroot", strlen("libfakeroot")) != 0)
+            n += (size_t)snprintf(kept + n, sizeof(kept) - n, "%s%.*s", n ? ":" : "", (int)length, at);
+    }
+    setenv("LD_PRELOAD", kept, 1);
+}
+
+/* Signals that our caller ignores or blocks are no wish about a daemon. */
 static void become_daemon(char *const argv[])
 {
     sigset_t none;
@@ -32,6 +50,7 @@ static void become_daemon(char *const argv[])
         signal(number, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    leave_fakeroot();
     execv(argv[0], argv);
     fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", argv[0], strerror(errno));
     _exit(EXIT_FAILURE);

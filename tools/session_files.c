@@ -1,5 +1,7 @@
 #include "session_files.h"
 
+#include "real_user.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +14,7 @@ enum ct_serving ct_control_read(const char *path, uint32_t uid, struct ct_contro
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     struct stat status;
     const bool there =
-        fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ct_session_uid_of(status.st_uid) == uid &&
+        ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ct_session_uid_of(status.st_uid) == uid &&
         (status.st_mode & 022) == 0 &&
         pread(fd, control, sizeof(*control), 0) >= (ssize_t)offsetof(struct ct_control, anchors);
     const bool held = there && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0;
