@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include "clock.h"
+#include "private_file.h"
 #include "real_user.h"
 #include "selection.h"
 #include "share.h"
@@ -25,7 +26,8 @@ struct client {
     struct ct_commands *commands;
     char line[LINE_MAX_BYTES];
     size_t length;
-    uid_t uid; /* whose it is, by the kernel's word */
+    uid_t uid;      /* whose it is, by the kernel's word */
+    bool is_reader; /* one who may read the trace */
     bool holds, stops;
     uint64_t flush_ns; /* 0: does not wait */
     struct client *next;
@@ -138,7 +140,7 @@ static void do_hold(struct client *client)
         return;
     }
     /* Where the trace lies is nothing to those who may not read it. */
-    snprintf(text, sizeof(text), "ok %s\n", is_owner(client) ? client->commands->handler.database : "");
+    snprintf(text, sizeof(text), "ok %s\n", client->is_reader ? client->commands->handler.database : "");
     if (!client->holds) {
         client->holds = true;
         client->commands->handler.holders(++client->commands->holders, client->commands->handler.data);
@@ -175,15 +177,15 @@ static void do_database(struct client *client)
     answer(client, "\n");
 }
 
-enum right { ANYONE, OWNER };
+enum right { ANYONE, READER, OWNER };
 
 static const struct {
     const char *name;
     void (*run)(struct client *client);
     enum right right;
 } commands_known[] = {
-    { "flush", do_flush, ANYONE },     { "status", do_status, ANYONE },    { "hold", do_hold, ANYONE },
-    { "release", do_release, ANYONE }, { "database", do_database, OWNER }, { "set", do_set, OWNER },
+    { "flush", do_flush, ANYONE },     { "status", do_status, ANYONE },     { "hold", do_hold, ANYONE },
+    { "release", do_release, ANYONE }, { "database", do_database, READER }, { "set", do_set, OWNER },
     { "stop", do_stop, OWNER },
 };
 
@@ -193,7 +195,8 @@ static void run_line(struct client *client)
         const size_t length = strlen(commands_known[i].name);
         if (strncmp(client->line, commands_known[i].name, length) == 0 &&
             (client->line[length] == '\0' || client->line[length] == ' ')) {
-            if (commands_known[i].right == OWNER && !is_owner(client))
+            const enum right right = commands_known[i].right;
+            if ((right == OWNER && !is_owner(client)) || (right == READER && !client->is_reader))
                 answer(client, "refused the system's daemon does this for root alone\n");
             else
                 commands_known[i].run(client);
@@ -235,6 +238,25 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
         drop(client); /* no command is that long */
 }
 
+/* Whether whoever connected is of the group that may read the trace, by his first group or another one. */
+static bool is_member(int fd, gid_t first, gid_t group)
+{
+    enum { GROUPS_MAX = 1024 };
+    gid_t groups[GROUPS_MAX];
+    socklen_t bytes = sizeof(groups);
+    if (group == (gid_t)CT_NO_GROUP)
+        return false;
+    if (first == group)
+        return true;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) != 0)
+        return false;
+    for (size_t i = 0; i < bytes / sizeof(groups[0]); i++) {
+        if (groups[i] == group)
+            return true;
+    }
+    return false;
+}
+
 /* Finds out whose the connection is. False when it is not to be served. */
 static bool may_connect(struct client *client)
 {
@@ -245,6 +267,7 @@ static bool may_connect(struct client *client)
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
         return false;
     client->uid = peer.uid;
+    client->is_reader = is_owner(client) || is_member(fd, peer.gid, client->commands->handler.readers);
     struct ct_holding his = { 0 }, all = { 0 };
     for (const struct client *other = client->commands->clients; other; other = other->next) {
         his.has[CT_SHARED_CLIENTS] += other != client && other->uid == client->uid;

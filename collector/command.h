@@ -1,6 +1,6 @@
 /* The daemon's command socket: one line in, an answer out. Loop thread. That of the system's daemon answers
  * all users: `flush`, `hold` and `release` do for them what they do for root, `status` says less, and what
- * else they ask for is answered with `refused …`.
+ * else they ask for is answered with `refused …`. Where the trace lies is told to those who may read it.
  *
  *   flush     ok | error …       all that was recorded before is in the database; `ok SENTENCE` says to root
  * what of others is not status    key value lines, then an empty one stop      ok                 once the
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 struct ct_commands;
@@ -36,6 +37,7 @@ struct ct_command_handler {
     bool system;
     void (*status_for_others)(char *text, size_t bytes, uint32_t uid, void *data);
     const char *database;
+    gid_t readers; /* the group that may read it, or CT_NO_GROUP */
     void *data;
 };
 

@@ -601,6 +601,7 @@ static int start(struct daemon *daemon, char *message)
                                                 .may_hold = may_hold,
                                                 .holders = on_holders,
                                                 .database = daemon->database,
+                                                .readers = options->readers,
                                                 .data = daemon };
     char socket_path[CT_NAME_BYTES];
     ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);

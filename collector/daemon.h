@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct ct_daemon_options {
     const char *database; /* absolute */
@@ -16,6 +17,7 @@ struct ct_daemon_options {
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the one that the kernel trusts */
     bool foreground;        /* a service manager, if there is one, waits for this process */
     bool on_terminal;       /* a hang-up of the terminal is the end */
+    gid_t readers;          /* a group that may read the database, or CT_NO_GROUP */
     bool system;            /* for the processes of all users; root alone may */
     bool leave_when_unused; /* goes when its last holder goes: started by `cudatrace run` */
 };

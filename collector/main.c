@@ -341,6 +341,7 @@ int main(int argc, char **argv)
         return wrong("--db wants a file name%s", "");
 
     ct_database_share(&readers);
+    options.readers = readers.group;
     char path[4096], log_path[4200];
     if (absolute(database, path, sizeof(path)) != 0)
         return wrong("--db %s: the path is too long", database);

@@ -35,7 +35,8 @@ enum { CT_CLOCK_CHOSEN = -1 };
 
 /* Takes the session, or says in `message` who has it. `clock` is an enum ct_clock_kind, or CT_CLOCK_CHOSEN; a
  * session that a killed daemon left keeps the clock that its processes have, and is not taken when another
- * was asked for. `system`: for the processes of all users. `trace`: the identity of what is written. `dir` stays the caller's. 0 or -1. */
+ * was asked for. `system`: for the processes of all users. `trace`: the identity of what is written. `dir`
+ * stays the caller's. 0 or -1. */
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
                     uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_STORE_MESSAGE_BYTES]);
 /* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */

@@ -181,7 +181,8 @@ static struct verdict judge(const struct gc *gc, const struct ct_session_file *f
                             const struct stat *status, unsigned kept)
 {
     const bool is_socket = file->kind == CT_FILE_SOCKET || file->kind == CT_FILE_BELL;
-    const bool right_owner = status->st_uid == ct_real_euid() || (file->system && status->st_uid == file->uid);
+    const bool right_owner =
+        status->st_uid == ct_real_euid() || (file->system && status->st_uid == file->uid);
     if (!right_owner || !(is_socket ? S_ISSOCK(status->st_mode) : S_ISREG(status->st_mode)))
         return KEEP("not this user's, or not what it is called");
     switch (file->kind) {

@@ -150,11 +150,19 @@ sqlite3 *ct_trace_open(const struct ct_options *options, struct ct_series *found
     const char *path = options->database ? options->database : "trace.db";
     if (!options->database && options->session_given) {
         const int daemon = ct_client_connect(options);
-        if (daemon >= 0 && ct_client_ask(daemon, "database", served, sizeof(served)) == CT_ANSWER_OK)
+        const enum ct_answer said =
+            daemon >= 0 ? ct_client_ask(daemon, "database", served, sizeof(served)) : CT_ANSWER_NONE;
+        if (said == CT_ANSWER_OK)
             path = served;
-        else if (daemon >= 0 && ct_client_is_stopped(daemon))
+        else if (said == CT_ANSWER_REFUSED || (daemon >= 0 && ct_client_is_stopped(daemon)))
             path = NULL;
-        if (!path)
+        if (said == CT_ANSWER_REFUSED)
+            ct_fail(
+                EXIT_FAILURE,
+                "session '%s' is served by the system's daemon, whose trace root can read, and a group if "
+                "root gave it one",
+                options->session);
+        else if (!path)
             ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s; --db names a trace without asking it",
                     options->session, ct_client_why(daemon));
         if (daemon >= 0)

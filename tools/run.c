@@ -172,7 +172,12 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                 "run: no CUDA driver call was traced: the command made none, or is linked statically or "
                 "with musl, is set-user-ID, or clears LD_PRELOAD; `cudatrace doctor -- COMMAND` says more");
     else if (isatty(STDERR_FILENO))
-        ct_fail(0, "traced into %s", *database ? database : "the system's trace");
+        ct_fail(
+            0, "traced into %s",
+            *database
+                ? database
+                : "the trace of the system's daemon, which root can read, and a group if root gave it one; "
+                  "`cudatrace run --db FILE` makes one of your own");
 }
 
 /* What the trace counts and does not have since `began_ns`, of this command or another one of the session. */

@@ -217,6 +217,11 @@ def nothing_is_given_away(u):
             with promise("nothing_given"):
                 check("for root alone" in attempt(BOB, lambda: ask(s, line)), line)
         with promise("nothing_given"):
+            equal(attempt(BOB, lambda: ask(s, b"hold")), str([b"ok \n"]), "where the trace lies")
+            check("whose trace root can read" in u.run(BOB, u.cudatrace, "sql", "--session", s.name, "SELECT 1", status=1).stderr)
+            check("into the trace of the system's daemon" in on_terminal(u, BOB), "where Bob's calls went")
+            check(f"into {s.db}" in on_terminal(u, 0), "where root's calls went")
+        with promise("nothing_given"):
             status = u.run(BOB, u.cudatrace, "status", "--session", s.name).stdout
             equal(sorted(line.split()[0] for line in status.splitlines() if line), ["daemon", "serves", "session", "state"], status)
         with promise("nothing_given"):
@@ -232,6 +237,17 @@ def nothing_is_given_away(u):
     check("only root" in u.run(BOB, u.daemon, "--system", "--session", s.name + "b", status=1).stderr, "--system by a user")
     u.run(0, u.daemon, "--system", "--auto", "--session", s.name + "b", status=2)
     u.run(0, u.daemon, "--group", "no-such-group", "--session", s.name + "b", status=2)
+
+
+def on_terminal(u, uid):
+    """What run says of its trace where its standard error is a terminal."""
+    ours, theirs = os.openpty()
+    subprocess.run([u.cudatrace, "run", "--session", u.s.name, "--", u.calls, "--calls", "5"], stdout=subprocess.DEVNULL,
+                   stderr=theirs, env=u.env(preload=False), check=True, timeout=100, **u.options(uid, 0o022))
+    os.close(theirs)
+    said = os.read(ours, 4096).decode()
+    os.close(ours)
+    return said
 
 
 def own_daemons_come_first(u):
@@ -371,7 +387,8 @@ def a_group_may_read(u):
             return subprocess.run([str(word) for word in command], capture_output=True, text=True, user=MEMBER, group=MEMBER,
                                   extra_groups=groups, env=u.env(preload=False), cwd="/", timeout=100)
 
-        readers = [(u.cudatrace, "sql", "--format", "csv", "--db", db, query), ("sqlite3", "-readonly", "-separator", ",", db, query)]
+        readers = [(u.cudatrace, "sql", "--format", "csv", "--db", db, query),
+                   (u.cudatrace, "sql", "--format", "csv", "--session", s.name, query), ("sqlite3", "-readonly", "-separator", ",", db, query)]
         for command in readers:
             with promise("group_reads"):
                 done = read([GROUP], *command)
