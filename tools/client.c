@@ -267,15 +267,17 @@ static bool parse(int argc, char **argv, const char *help, struct ct_options *op
 }
 
 #define COMMON_OPTIONS                                                                                       \
-    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n" CT_SHM_DIR_HELP             \
-    "  --db FILE       fail unless the daemon writes this database\n"
+    "  --session NAME  that session, and no other (default: $CUDATRACE_SESSION, or as --db "                 \
+    "says)\n" CT_SHM_DIR_HELP                                                                                \
+    "  --db FILE       the session whose daemon writes this database (default: session default;\n"           \
+    "                  else the one that writes ./trace.db"
 
 int ct_flush(int argc, char **argv)
 {
     static const char help[] = "Usage: cudatrace flush [--session NAME] [--shm-dir DIR] [--db FILE]\n"
                                "\n"
                                "Returns when all calls that were recorded before are visible to SQL.\n"
-                               "\n" COMMON_OPTIONS;
+                               "\n" COMMON_OPTIONS "; else the only one that there is)\n";
     struct ct_options options;
     int status;
     return parse(argc, argv, help, &options, &status) ? ct_client_command(&options, "flush", "flush")
@@ -289,7 +291,7 @@ int ct_stop(int argc, char **argv)
         "\n"
         "Stops the session's daemon: it stores what was recorded, lets the traced processes\n"
         "go on untraced, and leaves. Returns when it has.\n"
-        "\n" COMMON_OPTIONS;
+        "\n" COMMON_OPTIONS ")\n";
     struct ct_options options;
     int status;
     if (!parse(argc, argv, help, &options, &status))
@@ -338,7 +340,7 @@ int ct_status(int argc, char **argv)
         "waiting in shared memory for a database that cannot be written, since when the state\n"
         "is what it is, and the state (ok, or what is wrong). Of the system's daemon, users but\n"
         "root are told session, daemon and state.\n"
-        "\n" COMMON_OPTIONS;
+        "\n" COMMON_OPTIONS "; else the only one that there is)\n";
     struct ct_options options;
     int status;
     if (!parse(argc, argv, help, &options, &status))

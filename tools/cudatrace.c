@@ -162,9 +162,9 @@ static void usage(FILE *to)
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
     fputs("\n"
-          "Every command takes --session NAME (default: $CUDATRACE_SESSION, or default) and\n"
-          "--shm-dir DIR (default: $CUDATRACE_SHM_DIR, or /dev/shm), and all but gc take --db FILE\n"
-          "(default: ./trace.db). `cudatrace COMMAND --help` explains the command,\n"
+          "Every command takes --session NAME and --shm-dir DIR (default: $CUDATRACE_SHM_DIR, or\n"
+          "/dev/shm), and all but gc take --db FILE (default: ./trace.db), which is enough to find\n"
+          "the session that writes it. `cudatrace COMMAND --help` explains the command,\n"
           "`cudatrace --version` says which version this is.\n"
           "\n"
           "  cudatrace run -- python train.py\n"

@@ -24,13 +24,14 @@ static const char help[] =
     "                     [--sample N] [--] COMMAND [ARGUMENT…]\n"
     "\n"
     "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
-    "every call that it made is in the database. A daemon is started when none serves\n"
-    "the session, and goes when no `cudatrace run` needs it any more. Runs into the same\n"
-    "database add to it.\n"
+    "every call that it made is in the database. A database has a session of its own: runs\n"
+    "into different ones go side by side, and runs into the same one add to it. A daemon is\n"
+    "started when none writes it, and goes when no `cudatrace run` needs it any more.\n"
     "\n"
-    "  --db FILE       the database (default: ./trace.db, or what the session's daemon\n"
-    "                  writes; with it the system's daemon is passed over)\n"
-    "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n" CT_SHM_DIR_HELP
+    "  --db FILE       the database (default: what a daemon of session default writes, the\n"
+    "                  system's, too; else ./trace.db)\n"
+    "  --session NAME  that session, and no other (default: $CUDATRACE_SESSION, or the one\n"
+    "                  whose daemon writes FILE, or one of FILE's own)\n" CT_SHM_DIR_HELP
     "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
     "                  started (default: 2M)\n"
     "  --keep DURATION what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
@@ -40,11 +41,13 @@ static const char help[] =
     "What is left out is counted, as skipped in the view totals. `cudatrace set` changes the\n"
     "choice while the command runs.\n"
     "\n"
+    "Signals that run is sent reach the command, and it stops and goes on as that does.\n"
     "Exit status: the command's own; when a signal killed it, run dies of the same.\n"
     "1 when it could not be traced, 126 when it could not be run, 127 when it was not found.\n"
     "\n"
     "  cudatrace run -- python train.py\n"
-    "  cudatrace run --db /tmp/ab.db -- ./a & cudatrace run --db /tmp/ab.db -- ./b\n";
+    "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
+    "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n";
 
 struct run_options {
     struct ct_options common;

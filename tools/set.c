@@ -52,9 +52,10 @@ int ct_set(int argc, char **argv)
         "come: running ones follow within a second, at their next call. What is not named stays\n"
         "as it was set last, everything at first. Calls that are left out are counted with their\n"
         "time and bytes, as skipped in the view totals.\n"
-        "\n" CT_SELECTION_HELP
-        "  --session NAME  which daemon (default: $CUDATRACE_SESSION, or default)\n" CT_SHM_DIR_HELP
-        "  --db FILE       fail unless the daemon writes this database\n"
+        "\n" CT_SELECTION_HELP "  --session NAME  that session, and no other (default: $CUDATRACE_SESSION, "
+                               "or as --db says)\n" CT_SHM_DIR_HELP
+        "  --db FILE       the session whose daemon writes this database (default: session default;\n"
+        "                  else the one that writes ./trace.db; else the only one that there is)\n"
         "\n"
         "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"
         "  cudatrace set --layers all --calls '*' --sample 1\n";
