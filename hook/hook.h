@@ -10,6 +10,9 @@
  *                program.c what it says of the program
  *   daemon.c     the daemon: looking for it, ringing
  *   thread.c     a thread's lane: taking and giving back
+ *   lock.c       the one kind of lock
+ *   system.c     when system calls may be made; sandbox.c sees filters come, filter.c runs them
+ *   symbol.c     symbols of loaded objects; spare.c calls of functions that the table lacks
  *   bound.c      how much of the program's memory the hook takes; descriptor.c its files
  *   selection.c  which calls are recorded, and counting the others
  *   decode.c     what arguments mean;
@@ -22,8 +25,8 @@
  * of ioctl() on the driver's devices; ioctl_layout.c reads their structs
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
- * no abort, no stdio streams, no malloc; on the hot path (entry.c) no lock, no system call, no locked
- * instruction. */
+ * no abort, no stdio streams, no malloc; no system call but between ct_system_begin() and end (system.h); on
+ * the hot path (entry.c) no lock, no system call, no locked instruction. */
 #ifndef CT_HOOK_H
 #define CT_HOOK_H
 

@@ -139,7 +139,7 @@ const char *ct_program_why(enum ct_program program)
     case CT_PROGRAM_STATIC:
         return "is statically linked: it runs untraced, only what it starts is seen";
     case CT_PROGRAM_MUSL:
-        return "uses musl, into which nothing of glibc can be preloaded: it and what it starts run untraced";
+        return "uses musl, in which the hook does nothing: it runs untraced, only what it starts is seen";
     case CT_PROGRAM_SET_ID:
         return "is set-user-ID, set-group-ID or has capabilities, and so ignores LD_PRELOAD: it runs "
                "untraced";

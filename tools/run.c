@@ -95,27 +95,24 @@ static int preload(const struct run_options *options)
     return EXIT_SUCCESS;
 }
 
-/* One line about a command that cannot be traced. With the hook preloaded a program of musl would not even
- * start: its loader does not go on without the symbols that the hook needs of glibc. */
-static bool may_preload(const char *command)
+/* One line about a command that cannot be traced. It gets the hook all the same: what it starts may be seen. */
+static void warn_about(const char *command)
 {
     const enum ct_program program = ct_program_inspect(command);
     if (program != CT_PROGRAM_UNKNOWN)
         ct_fail(0, "run: %s %s", command, ct_program_why(program));
-    return program != CT_PROGRAM_MUSL;
 }
 
 /* What the command's process needs to know, and the one that keeps the daemon for it. */
 struct traced {
     const struct run_options *options;
-    bool with_hook;
     int daemon;
 };
 
 static bool prepare(const void *data)
 {
     const struct traced *traced = data;
-    return !traced->with_hook || preload(traced->options) == EXIT_SUCCESS;
+    return preload(traced->options) == EXIT_SUCCESS;
 }
 
 /* `run` was killed, and the command with it: what that has recorded is stored all the same. */
@@ -236,10 +233,10 @@ int ct_run(int argc, char **argv)
         ct_daemon_hold(&options.common, options.of_daemon, database, sizeof(database), &status);
     if (daemon < 0)
         return status;
-    const bool with_hook = may_preload(argv[first]);
+    warn_about(argv[first]);
     const long long before_calls = stored_calls(daemon);
     const int64_t began_ns = now_ns();
-    const struct traced traced = { .options = &options, .with_hook = with_hook, .daemon = daemon };
+    const struct traced traced = { .options = &options, .daemon = daemon };
     const struct ct_command_plan plan = {
         .argv = argv + first, .prepare = prepare, .on_orphaned = on_orphaned, .data = &traced
     };

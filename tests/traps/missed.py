@@ -65,6 +65,12 @@ with Session() as s:
                 check("Error relocating" not in child.stderr, child.stderr)
             s.flush()
             equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
+            # What it starts itself may be traced.
+            starts = compiled(s, "#include <stdlib.h>\nint main(int n, char **v) { return n == 2 ? system(v[1]) : 1; }\n",
+                              output="starts", compiler=compiler)
+            traced = compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="started")
+            s.trace(starts, traced)
+            equal(recorded(s), {"cuInit": 1, "cuDriverGetVersion": 1}, "what a musl program started")
             s.stop_daemon()
         # The command is looked for as the shell would.
         env = {"PATH": f"{s.dir}:/usr/bin:/bin"}
