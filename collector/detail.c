@@ -57,13 +57,14 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
  * the end of its context; unless it is shared: then it wants to be given back once more. */
 static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
-    const int64_t address = ct_stored(alloc->address), bytes = ct_stored(c->record->value);
+    const int64_t address = ct_stored(alloc->address);
+    const int64_t bytes = c->flags & CT_FLAG_UNKNOWN ? CT_NULL : ct_stored(c->record->value);
     const int64_t pool = alloc->pool ? ct_stored(alloc->pool) : CT_NULL;
     if (c->flags & CT_FLAG_FREE) {
-        ct_store_defer(c->store, CT_FREE_ALLOCATION, CT_FREE_VALUES,
-                       (const int64_t[]){ c->process_id, address, c->start_ns, c->call_id, bytes,
-                                          CT_FREE_SLACK_NS },
-                       kind);
+        ct_store_defer(
+            c->store, CT_FREE_ALLOCATION, CT_FREE_VALUES,
+            (const int64_t[]){ c->process_id, address, c->start_ns, c->call_id, bytes, CT_FREE_SLACK_NS },
+            kind);
     } else if (alloc->shared) {
         ct_store_defer(c->store, CT_SHARE_ALLOCATION, 2, (const int64_t[]){ c->process_id, address }, kind);
         ct_store_defer(c->store, CT_INSERT_SHARED_ALLOCATION, 5,
@@ -82,7 +83,8 @@ static void store_held(const struct context *c, const struct ct_alloc *alloc, co
 static void store_graph(const struct context *c, const struct ct_graph_launch *graph)
 {
     ct_store_defer(c->store, CT_INSERT_GRAPH_LAUNCH, 6,
-                   (const int64_t[]){ c->call_id, c->process_id, ct_stored(graph->exec), graph->kernel_nodes,
+                   (const int64_t[]){ c->call_id, c->process_id, ct_stored(graph->exec),
+                                      c->flags & CT_FLAG_UNKNOWN ? CT_NULL : graph->kernel_nodes,
                                       ct_stored(c->record->value), (c->flags & CT_FLAG_CAPTURED) != 0 },
                    NULL);
 }
@@ -92,7 +94,7 @@ static void store_graph_nodes(const struct context *c, const struct ct_graph_nod
     int64_t value[4 + CT_NODE_KINDS] = { c->call_id, c->process_id, ct_stored(nodes->exec),
                                          ct_stored(c->record->value) };
     for (int kind = 0; kind < CT_NODE_KINDS; kind++)
-        value[4 + kind] = nodes->count[kind];
+        value[4 + kind] = c->flags & CT_FLAG_UNKNOWN ? CT_NULL : nodes->count[kind];
     ct_store_defer(c->store, CT_INSERT_GRAPH, 4 + CT_NODE_KINDS, value, NULL);
 }
 
@@ -236,6 +238,11 @@ void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row)
         break;
     case CT_KIND_OBJECTS:
         store_objects(&c, &payload.objects);
+        if (c.flags & CT_FLAG_SIZE && c.flags & CT_FLAG_BYTES && record->status == 0)
+            ct_store_defer(c.store, CT_SIZE_ALLOCATION, 3,
+                           (const int64_t[]){ c.process_id, ct_stored(payload.objects.handle[1]),
+                                              ct_stored(record->value) },
+                           NULL);
         break;
     case CT_KIND_RANGE:
         store_range(&c, &payload.range, (const char *)ct_lane_source_payload(source) + sizeof(payload.range),

@@ -362,7 +362,7 @@ static void take(struct ct_source *base, struct ct_row *row)
     const uint32_t flags = ct_span_flags(record->span);
     const bool plain = record->kind == CT_KIND_CALL || record->kind == CT_KIND_OBJECTS;
     row->has_bytes = record->kind == CT_KIND_TRANSFER ||
-                     (record->kind == CT_KIND_ALLOC && !(flags & CT_FLAG_FREE)) ||
+                     (record->kind == CT_KIND_ALLOC && !(flags & (CT_FLAG_FREE | CT_FLAG_UNKNOWN))) ||
                      (plain && flags & CT_FLAG_BYTES);
     row->bytes = record->value < INT64_MAX ? record->value : INT64_MAX;
     if (record->kind != CT_KIND_CALL)

@@ -33,6 +33,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [SUPERSEDE_LATE_ALLOCATION] = ct_sql_store_supersede_late_allocation,
     [CT_SHARE_ALLOCATION] = ct_sql_store_share_allocation,
     [CT_INSERT_SHARED_ALLOCATION] = ct_sql_store_insert_shared_allocation,
+    [CT_SIZE_ALLOCATION] = ct_sql_store_size_allocation,
     [CT_INSERT_SUBJECT] = ct_sql_store_insert_subject,
     [CT_INSERT_TEXT] = ct_sql_store_insert_text,
     [CT_INSERT_RANGE] = ct_sql_store_insert_range,

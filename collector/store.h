@@ -104,6 +104,7 @@ enum ct_deferred {
     CT_SETTLE_LATE_ALLOCATION,
     CT_SHARE_ALLOCATION,
     CT_INSERT_SHARED_ALLOCATION,
+    CT_SIZE_ALLOCATION, /* process_id, address, bytes: of one whose size was not known */
     CT_INSERT_SUBJECT,
     CT_INSERT_TEXT,  /* text_id; the text */
     CT_INSERT_RANGE, /* call_id, message, domain and category as text_id, category, color, range_id; the

@@ -237,7 +237,9 @@ void ct_decode_graph_instantiate(const struct ct_frame *frame, struct ct_decoded
     decoded->kind = CT_KIND_NODES;
     decoded->payload_slots = sizeof(struct ct_graph_nodes) / CT_SLOT_BYTES;
     decoded->value = frame->args[1];
-    decoded->payload.nodes = ct_graphs_nodes(exec);
+    bool all;
+    decoded->payload.nodes = ct_graphs_nodes(exec, &all);
+    decoded->flags = all ? 0 : CT_FLAG_UNKNOWN;
 }
 
 void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -247,6 +249,11 @@ void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *dec
     decoded->payload_slots = 1;
     decoded->value = stream;
     decoded->flags = ct_decode_captured(frame, frame->args[1]); /* which driver 580 refuses */
+    bool all;
+    const struct ct_graph_nodes nodes = ct_graphs_nodes(exec, &all);
+    /* How often the bodies of a conditional node run is only known to the GPU. */
+    if (!all || nodes.count[CT_NODE_CONDITIONAL] > 0)
+        decoded->flags |= CT_FLAG_UNKNOWN;
     decoded->payload.graph =
-        (struct ct_graph_launch){ .exec = exec, .kernel_nodes = ct_graphs_nodes(exec).count[CT_NODE_KERNEL] };
+        (struct ct_graph_launch){ .exec = exec, .kernel_nodes = nodes.count[CT_NODE_KERNEL] };
 }

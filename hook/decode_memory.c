@@ -22,11 +22,17 @@ void ct_decode_physical(const struct ct_frame *frame, struct ct_decoded *decoded
     ct_decode_allocated(decoded, CT_ALLOC_PHYSICAL, handed_out(frame, 0), ct_argument(frame, 1));
 }
 
-/* The handle is the one that the process may hold already: it then wants to be released once more. How much
- * memory another process's handle stands for is not told. */
+/* Memory of others: the driver does not tell how much it is. */
+static void shared_by_others(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address)
+{
+    ct_decode_allocated(decoded, kind, address, 0);
+    decoded->flags = CT_FLAG_UNKNOWN;
+}
+
+/* The handle is the one that the process may hold already: it then wants to be released once more. */
 void ct_decode_physical_shared(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    ct_decode_allocated(decoded, CT_ALLOC_PHYSICAL, handed_out(frame, 0), 0);
+    shared_by_others(decoded, CT_ALLOC_PHYSICAL, handed_out(frame, 0));
     decoded->payload.alloc.shared = 1;
 }
 
@@ -56,19 +62,19 @@ void ct_decode_unmap(const struct ct_frame *frame, struct ct_decoded *decoded)
     ct_decode_freed(frame, decoded, CT_ALLOC_MAPPED, ct_argument(frame, 0), ct_argument(frame, 1));
 }
 
-/* ---- what others share: how much it is the driver does not tell ---- */
+/* ---- what others share ---- */
 
 /* Of another process's pool, and in no stream's order. */
 void ct_decode_pool_import(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    ct_decode_allocated(decoded, CT_ALLOC_IPC, handed_out(frame, 0), 0);
+    shared_by_others(decoded, CT_ALLOC_IPC, handed_out(frame, 0));
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
 
 /* A handle that is open already gives the same address, to be closed once more. */
 void ct_decode_ipc_open(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    ct_decode_allocated(decoded, CT_ALLOC_IPC, handed_out(frame, 0), 0);
+    shared_by_others(decoded, CT_ALLOC_IPC, handed_out(frame, 0));
     decoded->payload.alloc.shared = 1;
 }
 
@@ -164,6 +170,13 @@ struct array_3d_v1 {
 };
 static_assert(sizeof(struct array_2d) == 24 && sizeof(struct array_3d) == 40, "CUDA_ARRAY_DESCRIPTOR");
 
+static void array_allocated(struct ct_decoded *decoded, uint64_t array, uint64_t bytes)
+{
+    ct_decode_allocated(decoded, CT_ALLOC_ARRAY, array, bytes);
+    if (bytes == 0)
+        decoded->flags = CT_FLAG_UNKNOWN;
+}
+
 /* By array: extents of some copies count elements. */
 static struct ct_table element_bytes;
 
@@ -171,7 +184,7 @@ static void array_got(const struct ct_frame *frame, struct ct_decoded *decoded, 
 {
     const uint64_t array = handed_out(frame, 0);
     const struct extent element = { .width = 1, .format = extent->format, .channels = extent->channels };
-    ct_decode_allocated(decoded, CT_ALLOC_ARRAY, array, extent_bytes(extent));
+    array_allocated(decoded, array, extent_bytes(extent));
     if (array && ct_table_lock()) {
         ct_table_set(&element_bytes, array, (uint32_t)extent_bytes(&element));
         ct_table_unlock();
@@ -223,7 +236,7 @@ void ct_decode_array_create_mipmapped(const struct ct_frame *frame, struct ct_de
         if (!(array->flags & (LAYERED | CUBEMAP)))
             level.depth = halved(level.depth);
     }
-    ct_decode_allocated(decoded, CT_ALLOC_ARRAY, handed_out(frame, 0), bytes);
+    array_allocated(decoded, handed_out(frame, 0), bytes);
 }
 
 void ct_decode_array_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)

@@ -43,6 +43,7 @@ struct place {
     uint8_t count; /* the argument with the number of elements, of what has several; of a node its kind; of
                     * what was loaded the argument with its image, 0 for none */
     uint8_t offset, stride;
+    uint8_t flags; /* besides CT_FLAG_BYTES, of the call's number of bytes */
 };
 
 static uint64_t word_at(uint64_t address)
@@ -220,7 +221,7 @@ static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, con
             continue;
         if (role == CT_ROLE_none) {
             decoded->value = value;
-            decoded->flags |= CT_FLAG_BYTES;
+            decoded->flags |= CT_FLAG_BYTES | place->flags;
         } else {
             ct_decode_add_object(decoded, (enum ct_role)role, value);
         }
@@ -265,6 +266,8 @@ static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, con
 #define BYTES32(i)                PLACE(ARGUMENT_UINT, CT_ROLE_none, .argument = (i))
 #define BYTES_AT(i, o)            PLACE(BEHIND_WORD, CT_ROLE_none, .argument = (i), .offset = (o))
 #define BYTES_AT32(i)             PLACE(BEHIND_UINT, CT_ROLE_none, .argument = (i))
+#define SIZE_AT(i)                PLACE(BEHIND_WORD, CT_ROLE_none, .argument = (i), .flags = CT_FLAG_SIZE)
+#define SIZE_AT32(i)              PLACE(BEHIND_UINT, CT_ROLE_none, .argument = (i), .flags = CT_FLAG_SIZE)
 #define BYTES_SUM(i, n, s, o)     PLACE(SUM_OF, CT_ROLE_none, .argument = (i), .count = (n), .stride = (s), .offset = (o))
 #define IMAGE(i)                  PLACE(IMAGE_BYTES, CT_ROLE_none, .argument = (i))
 #define FILE(i)                   PLACE(FILE_BYTES, CT_ROLE_none, .argument = (i))

@@ -9,7 +9,8 @@ struct nodes {
     struct ct_pool_link link;
     uint32_t owners; /* handles and captures that mean this one */
     _Atomic uint32_t count[CT_NODE_KINDS];
-    uint64_t serial; /* of this use of the place */
+    _Atomic bool partly; /* there may be others: it was made where nobody looked */
+    uint64_t serial;     /* of this use of the place */
 };
 
 static struct ct_pool all_nodes = { .object_bytes = sizeof(struct nodes) };
@@ -49,6 +50,7 @@ static uint32_t acquire(void)
         struct nodes *nodes = nodes_at(index);
         for (int kind = 0; kind < CT_NODE_KINDS; kind++)
             atomic_store_explicit(&nodes->count[kind], 0, memory_order_relaxed);
+        atomic_store_explicit(&nodes->partly, false, memory_order_relaxed);
         nodes->owners = 1;
         nodes->serial = ++last_use;
     }
@@ -83,8 +85,10 @@ static uint32_t index_of(uint64_t handle)
     uint32_t index = ct_table_get(&by_handle, handle);
     if (!index && handle) {
         index = acquire();
-        if (index)
+        if (index) {
+            atomic_store_explicit(&nodes_at(index)->partly, true, memory_order_relaxed);
             assign(handle, index);
+        }
         index = ct_table_get(&by_handle, handle);
     }
     return index;
@@ -96,8 +100,15 @@ static void change(uint32_t index, uint32_t kind, int32_t by)
         atomic_fetch_add_explicit(&nodes_at(index)->count[kind], (uint32_t)by, memory_order_relaxed);
 }
 
+static bool is_partly(uint32_t index)
+{
+    return !index || atomic_load_explicit(&nodes_at(index)->partly, memory_order_relaxed);
+}
+
 static void add_all(uint32_t index, uint32_t other)
 {
+    if (index && is_partly(other))
+        atomic_store_explicit(&nodes_at(index)->partly, true, memory_order_relaxed);
     for (uint32_t kind = 0; index && other && kind < CT_NODE_KINDS; kind++)
         change(index, kind,
                (int32_t)atomic_load_explicit(&nodes_at(other)->count[kind], memory_order_relaxed));
@@ -180,10 +191,11 @@ void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled)
     ct_table_unlock();
 }
 
-struct ct_graph_nodes ct_graphs_nodes(uint64_t handle)
+struct ct_graph_nodes ct_graphs_nodes(uint64_t handle, bool *all)
 {
     struct ct_graph_nodes nodes = { .exec = handle };
     const uint32_t index = ct_table_get(&by_handle, handle);
+    *all = !is_partly(index);
     for (int kind = 0; index && kind < CT_NODE_KINDS; kind++)
         nodes.count[kind] = atomic_load_explicit(&nodes_at(index)->count[kind], memory_order_relaxed);
     return nodes;

@@ -23,8 +23,8 @@ void ct_graphs_node_is(uint64_t node, enum ct_node_kind kind);
 void ct_graphs_remove(uint64_t node);
 /* A node that is switched off does not run in this executable graph. */
 void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled);
-/* Zeros for a handle that is not known. */
-struct ct_graph_nodes ct_graphs_nodes(uint64_t handle);
+/* Zeros for a handle that is not known. *all: whether these are all that it has, a conditional node being one. */
+struct ct_graph_nodes ct_graphs_nodes(uint64_t handle, bool *all);
 
 /* ---- stream capture ---- */
 

@@ -44,6 +44,10 @@ enum {
     CT_FLAG_BYTES = 1, /* CT_KIND_CALL, CT_KIND_OBJECTS: value is a number of bytes */
     CT_FLAG_FREE = 2, /* CT_KIND_ALLOC: the memory was given back; value: bytes where the call says, else 0 */
     CT_FLAG_CAPTURED = 4, /* the call was captured into a graph: nothing ran on the GPU */
+    /* CT_KIND_ALLOC: how many bytes is not known. CT_KIND_GRAPH: nor how many kernels run. CT_KIND_NODES: there may be
+     * other nodes than are counted. */
+    CT_FLAG_UNKNOWN = 8,
+    CT_FLAG_SIZE = 8, /* CT_KIND_OBJECTS, besides CT_FLAG_BYTES: so many has the memory at the second object */
 };
 
 struct ct_record {

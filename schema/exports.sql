@@ -27,6 +27,7 @@ WITH piece AS (
       FROM allocations
      WHERE kind IN ('device', 'managed', 'pool', 'array', 'physical')
        AND (?1 = 0 OR process_id IN (SELECT process_id FROM processes WHERE pid = ?1))
+       AND bytes IS NOT NULL -- not known of what others share
 ),
 change AS (
     SELECT process_id, allocated_ns AS at_ns, bytes FROM piece

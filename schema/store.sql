@@ -248,6 +248,12 @@ SELECT ?1, ?2, ?3, ?4, ?5, 1, 0, ?6
  WHERE NOT EXISTS (SELECT 1 FROM allocation
                     WHERE process_id = ?2 AND address = ?3 AND settled = 0 AND freed_ns IS NULL AND kind = ?6);
 
+-- The program asked for the size of memory that another process shares with it.
+-- name: size_allocation
+UPDATE allocation
+   SET bytes = ?3
+ WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND freed_ns IS NULL AND bytes IS NULL AND kind = 'ipc';
+
 -- name: insert_subject
 INSERT INTO subject (subject_id, process_id, captured, role_1, handle_1, role_2, handle_2, role_3, handle_3)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);

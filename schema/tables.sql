@@ -130,31 +130,32 @@ CREATE TABLE launch (
 );
 CREATE TABLE graph (
     -- Graphs that were made executable, with their nodes by kind; those of child graphs are counted too.
+    -- NULL where there may be others, since it was made where nobody looked.
     call_id           INTEGER PRIMARY KEY REFERENCES call,
     process_id        INTEGER NOT NULL REFERENCES process,
     graph_exec        INTEGER NOT NULL,
     graph             INTEGER NOT NULL,
-    kernels           INTEGER NOT NULL,
-    copies            INTEGER NOT NULL,
-    sets              INTEGER NOT NULL,
-    host_calls        INTEGER NOT NULL,
-    graphs            INTEGER NOT NULL,
-    empties           INTEGER NOT NULL,
-    event_waits       INTEGER NOT NULL,
-    event_records     INTEGER NOT NULL,
-    semaphore_signals INTEGER NOT NULL,
-    semaphore_waits   INTEGER NOT NULL,
-    allocations       INTEGER NOT NULL,
-    frees             INTEGER NOT NULL,
-    memory_operations INTEGER NOT NULL,
-    conditionals      INTEGER NOT NULL
+    kernels           INTEGER,
+    copies            INTEGER,
+    sets              INTEGER,
+    host_calls        INTEGER,
+    graphs            INTEGER,
+    empties           INTEGER,
+    event_waits       INTEGER,
+    event_records     INTEGER,
+    semaphore_signals INTEGER,
+    semaphore_waits   INTEGER,
+    allocations       INTEGER,
+    frees             INTEGER,
+    memory_operations INTEGER,
+    conditionals      INTEGER
 );
 CREATE TABLE graph_launch (
     -- Launches of whole graphs.
     call_id      INTEGER PRIMARY KEY REFERENCES call,
     process_id   INTEGER NOT NULL REFERENCES process,
     graph_exec   INTEGER NOT NULL,
-    kernel_nodes INTEGER NOT NULL,         -- kernels that this launch replays
+    kernel_nodes INTEGER,                  -- kernels that this launch replays; NULL when that is not known
     stream       INTEGER NOT NULL,
     captured     INTEGER NOT NULL          -- 1: recorded into another graph, nothing was run
 );
@@ -182,7 +183,7 @@ CREATE TABLE allocation (
     process_id INTEGER NOT NULL REFERENCES process,
     kind       TEXT NOT NULL,              -- device, managed, host, registered, pool, physical, reserved, …
     address    INTEGER NOT NULL,
-    bytes      INTEGER NOT NULL,
+    bytes      INTEGER,                    -- NULL when that is not known
     freed_ns   INTEGER,                    -- return time of the call that freed it
     pool       INTEGER,                    -- handle of what it was taken from, NULL for none or the default
     holders    INTEGER NOT NULL,           -- frees that it still wants

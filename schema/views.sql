@@ -126,8 +126,8 @@ SELECT shape.process_id,
 
 CREATE VIEW graphs AS
 -- Graphs that were made executable (cuGraphInstantiate), with their nodes by kind; those of child graphs are
--- counted too. How often the body of a conditional node runs is only known to the GPU: its nodes count in no
--- launch.
+-- counted too, those in the bodies of conditional nodes are not: how often these run is only known to the GPU. NULL where
+-- the hook did not see all of the graph being made.
 SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
        kernels, copies, sets, host_calls, graphs, empties, event_waits, event_records, semaphore_signals,
        semaphore_waits, allocations, frees, memory_operations, conditionals,
@@ -137,8 +137,8 @@ SELECT graph.call_id, graph.process_id, graph.graph_exec, graph.graph,
  CROSS JOIN call ON call.end_ns = graph.call_id;
 
 CREATE VIEW graph_launches AS
--- Launches of whole graphs: each replays kernel_nodes kernels. captured = 1: recorded into another graph,
--- nothing was run.
+-- Launches of whole graphs: each replays kernel_nodes kernels, NULL when that is not known: a graph with conditional nodes,
+-- or one that the hook did not see being made. captured = 1: recorded into another graph, nothing was run.
 SELECT graph_launch.call_id,
        graph_launch.process_id,
        graph_launch.graph_exec,
@@ -212,7 +212,8 @@ SELECT call_id,
                               -- (address is the handle); of the virtual memory functions: physical (address is
                               -- the handle), reserved, mapped
        address,
-       bytes,                 -- 0 where the call does not say, as for physical memory that was imported
+       bytes,                 -- NULL when the size is not known: of other processes' memory (ipc, and physical that was
+                              -- imported) until the program asks by cuMemGetAddressRange
        call_id AS allocated_ns,
        freed_ns,              -- of what was shared, when the last of its holders in this process gave it back
        pool                   -- what it is a piece of: the memory pool, for mapped the physical memory, for

@@ -1,5 +1,6 @@
 -- Memory
--- The most that all processes together held at once, and what was not freed, by kind.
+-- The most that all processes together held at once, and what was not freed, by kind. unknown: allocations whose size is
+-- not known, as of what other processes share, which are in none of the sums.
 
 -- name: side
 WITH piece AS (
@@ -16,7 +17,7 @@ change AS (
 held AS (
     SELECT kind, sum(bytes) OVER (PARTITION BY kind ORDER BY at_ns) AS bytes FROM change
 )
-SELECT kind, count(*) AS allocations, (SELECT max(bytes) FROM held WHERE held.kind = piece.kind) AS peak,
+SELECT kind, count(*) AS allocations, count(*) - count(bytes) AS unknown, (SELECT max(bytes) FROM held WHERE held.kind = piece.kind) AS peak,
        sum(iif(leaked, bytes, 0)) AS leaked
   FROM piece
  GROUP BY kind;
@@ -28,10 +29,12 @@ WITH every AS (
 SELECT kind,
        ifnull(a.allocations, 0)                           AS allocations_a,
        ifnull(b.allocations, 0)                           AS allocations_b,
-       round(ifnull(a.peak, 0) / 1e6, 3)                  AS peak_mb_a,
-       round(ifnull(b.peak, 0) / 1e6, 3)                  AS peak_mb_b,
-       round(ifnull(a.leaked, 0) / 1e6, 3)                AS not_freed_mb_a,
-       round(ifnull(b.leaked, 0) / 1e6, 3)                AS not_freed_mb_b
+       round(iif(a.kind IS NULL, 0, a.peak) / 1e6, 3)     AS peak_mb_a,
+       round(iif(b.kind IS NULL, 0, b.peak) / 1e6, 3)     AS peak_mb_b,
+       round(iif(a.kind IS NULL, 0, a.leaked) / 1e6, 3)   AS not_freed_mb_a,
+       round(iif(b.kind IS NULL, 0, b.leaked) / 1e6, 3)   AS not_freed_mb_b,
+       ifnull(a.unknown, 0)                               AS unknown_a,
+       ifnull(b.unknown, 0)                               AS unknown_b
   FROM every
   LEFT JOIN a USING (kind)
   LEFT JOIN b USING (kind)

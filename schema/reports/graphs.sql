@@ -1,10 +1,12 @@
 -- Graphs
 -- How often each process launched graphs, and how many kernels they replayed: these count as kernels for CUPTI and Nsight, and
--- are not in the section kernels.
+-- are not in the section kernels. unknown launches ran a graph of which that is not known, as of one with conditional nodes:
+-- their kernels are missing in the sum.
 SELECT pid,
        count(*)                                           AS launches,
        count(DISTINCT graph_exec)                         AS graphs,
        sum(kernel_nodes)                                  AS kernels,
+       count(*) FILTER (WHERE kernel_nodes IS NULL)       AS unknown,
        round(sum(duration_ns) / 1e6, 3)                   AS total_ms,
        round(avg(duration_ns) / 1e3, 3)                   AS mean_us,
        round(max(duration_ns) / 1e3, 3)                   AS max_us,

@@ -1,6 +1,7 @@
 -- Memory by process
 -- What was allocated, the most that was held at once, and what was not freed: held by a process that runs, left over by
 -- one that ended. device holds all that lies on a GPU; a kind of its own is host memory.
+-- unknown pieces have a size that is not known, as what other processes share, and are in none of the sums.
 WITH piece AS (
     SELECT process_id, pid, started_ns, cmdline,
            CASE WHEN kind IN ('device', 'managed', 'pool', 'array', 'physical') THEN 'device' ELSE kind END AS place,
@@ -27,11 +28,12 @@ peak AS (
 SELECT piece.pid,
        piece.place                                        AS kind,
        count(*)                                           AS allocations,
+       count(*) FILTER (WHERE piece.bytes IS NULL)        AS unknown,
        round(sum(piece.bytes) / 1e6, 3)                   AS allocated_mb,
        round(peak.bytes / 1e6, 3)                         AS peak_mb,
        round((peak.at_ns - (SELECT min(started_ns) FROM processes)) / 1e9, 3) AS peak_s,
        count(*) FILTER (WHERE freed_ns IS NULL)           AS not_freed,
-       round(ifnull(sum(piece.bytes) FILTER (WHERE freed_ns IS NULL), 0) / 1e6, 3) AS not_freed_mb,
+       round(sum(iif(freed_ns IS NULL, piece.bytes, 0)) / 1e6, 3) AS not_freed_mb,
        cmdline                                            AS command
   FROM piece
   JOIN peak ON peak.process_id = piece.process_id AND peak.place = piece.place

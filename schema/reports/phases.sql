@@ -65,11 +65,11 @@ event AS (
       FROM copies
      WHERE captured = 0 AND kind IN ('HtoD', 'DtoH')
      UNION ALL
-    SELECT process_id, allocated_ns, allocated_ns, 2, bytes FROM allocations WHERE kind IN ('device', 'managed', 'pool', 'physical')
+    SELECT process_id, allocated_ns, allocated_ns, 2, ifnull(bytes, 0) FROM allocations WHERE kind IN ('device', 'managed', 'pool', 'physical')
      UNION ALL
     SELECT process_id, start_ns, call_id, 3, 1 FROM launches WHERE captured = 0
      UNION ALL
-    SELECT process_id, start_ns, call_id, 3, max(1, kernel_nodes) FROM graph_launches WHERE captured = 0
+    SELECT process_id, start_ns, call_id, 3, max(1, ifnull(kernel_nodes, 1)) FROM graph_launches WHERE captured = 0
 ),
 slice AS MATERIALIZED (
     SELECT event.process_id,

@@ -42,7 +42,7 @@ def check_rows(kind, printed, rows):
     return wanted
 
 
-ALLOCATIONS = """SELECT kind, address, bytes, ifnull(pool, 0), iif(freed_ns IS NULL, 'held', 'freed')
+ALLOCATIONS = """SELECT kind, address, ifnull(bytes, 'unknown'), ifnull(pool, 0), iif(freed_ns IS NULL, 'held', 'freed')
                    FROM allocations JOIN processes USING (process_id) WHERE pid = ? ORDER BY call_id"""
 
 with Session() as s:

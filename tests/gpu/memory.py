@@ -110,7 +110,7 @@ def open_memory(cu, text):
     cu("cuIpcCloseMemHandle", word(opened[0]))
     if opened[0] != opened[1]:
         raise Failed("a handle that is open already was opened elsewhere", 0)
-    held("ipc", opened[0], 0)  # whose size nobody tells; once more to be closed
+    held("ipc", opened[0], "unknown")  # whose size nobody tells; once more to be closed
 
 
 def run_program(handle):
@@ -141,7 +141,7 @@ def check(build, folder):
     print(done.stdout, end="")
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         rows = [" ".join(map(str, row)) for row in connection.execute(
-            "SELECT 'allocation', kind, address, bytes, ifnull(pool, 0), iif(freed_ns IS NULL, 'held', 'freed') "
+            "SELECT 'allocation', kind, address, ifnull(bytes, 'unknown'), ifnull(pool, 0), iif(freed_ns IS NULL, 'held', 'freed') "
             "FROM allocations UNION ALL SELECT 'load', what, handle, bytes, '', '' FROM module_loads")]
     rows = {row.strip() for row in rows}
     wanted = {line for line in printed if line.startswith(("allocation", "load"))}

@@ -200,6 +200,13 @@ typedef struct CUgraphNodeParams {
         CUevent eventRecord;
         CUDA_MEM_ALLOC_NODE_PARAMS alloc;
         CUdeviceptr free;
+        struct {
+            unsigned long long handle;
+            int type; /* CUgraphConditionalNodeType */
+            unsigned int size;
+            CUgraph *phGraph_out; /* the driver's array, of size bodies */
+            CUcontext ctx;
+        } conditional;
     };
     long long reserved2;
 } CUgraphNodeParams;

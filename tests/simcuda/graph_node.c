@@ -80,6 +80,25 @@ static CUresult free_op(struct op *op, CUdeviceptr address)
     return op_check(op);
 }
 
+/* Bodies outlive their node: they are few, and the array that the program gets is used again. */
+static CUresult conditional_op(struct op *op, const CUgraphNodeParams *params)
+{
+    enum { BODIES_MAX = 2, NODES_MAX = 16 };
+    static CUgraph bodies[NODES_MAX][BODIES_MAX];
+    static unsigned used;
+    if (params->conditional.size == 0 || params->conditional.size > BODIES_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUgraph *const out = bodies[used++ % NODES_MAX];
+    for (unsigned i = 0; i < params->conditional.size; i++) {
+        const CUresult result = graph_new(&out[i]);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    ((CUgraphNodeParams *)(uintptr_t)params)->conditional.phGraph_out = out;
+    *op = (struct op){ .kind = OP_CONDITIONAL };
+    return CUDA_SUCCESS;
+}
+
 CUresult graph_node_op(struct op *op, const CUgraphNodeParams *params)
 {
     switch (params->type) {
@@ -102,6 +121,8 @@ CUresult graph_node_op(struct op *op, const CUgraphNodeParams *params)
         return event_op(op, OP_RECORD, params->eventRecord);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         return free_op(op, params->free);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return conditional_op(op, params);
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -126,6 +126,7 @@ static void run_replay(const struct op *op, CUstream stream)
 
 static const struct op_type types[OP_KIND_COUNT] = {
     [OP_EMPTY] = { .node = CU_GRAPH_NODE_TYPE_EMPTY },
+    [OP_CONDITIONAL] = { .node = CU_GRAPH_NODE_TYPE_CONDITIONAL },
     [OP_KERNEL] = { CU_GRAPH_NODE_TYPE_KERNEL, check_kernel, kernel_duration_ns, run_kernel },
     [OP_COPY] = { CU_GRAPH_NODE_TYPE_MEMCPY, check_copy, copy_op_duration_ns, run_copy },
     [OP_SET] = { CU_GRAPH_NODE_TYPE_MEMSET, check_set, NULL, run_set },

@@ -188,6 +188,7 @@ CUresult launch_check(const struct launch *launch);
 
 enum op_kind {
     OP_EMPTY,
+    OP_CONDITIONAL, /* whose bodies never run */
     OP_KERNEL,
     OP_COPY,
     OP_SET,

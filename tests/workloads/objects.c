@@ -36,6 +36,8 @@
 #define SIGNAL   UINT64_C(0x7f1200000120)
 #define SIZE     UINT64_C(0x123456780)
 
+#define SIZE_UNKNOWN UINT64_MAX
+
 struct want {
     enum { ALWAYS, AFTER_SUCCESS, AFTER_FAILURE, NEVER } when;
     const char *role; /* or "bytes" */
@@ -78,6 +80,7 @@ static void call(const char *name, const uint64_t *a, const struct want *wants, 
 #define I(r, v)  { ALWAYS, #r, (v) }
 #define O(r, v)  { AFTER_SUCCESS, #r, (v) }
 #define F(r, v)  { AFTER_FAILURE, #r, (v) }
+#define UNKNOWN(r) { NEVER, #r, 0 } /* what nobody says */
 #define WANTS(...)                                                                                           \
     (const struct want[]){ __VA_ARGS__ }, sizeof((const struct want[]){ __VA_ARGS__ }) / sizeof(struct want)
 #define CALL(name, arguments, ...)  call(#name, arguments, WANTS(__VA_ARGS__))
@@ -459,8 +462,11 @@ static void make_arguments(void)
 /* A row of `allocations`, in the order in which they were got. */
 static void held(const char *kind, uint64_t address, uint64_t bytes, uint64_t pool, bool freed)
 {
+    char size[24] = "unknown";
+    if (bytes != SIZE_UNKNOWN)
+        snprintf(size, sizeof size, "%" PRIu64, bytes);
     if (!fails)
-        printf("allocation %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", kind, address, bytes, pool,
+        printf("allocation %s %" PRIu64 " %s %" PRIu64 " %s\n", kind, address, size, pool,
                freed ? "freed" : "held");
 }
 
@@ -475,10 +481,10 @@ static void virtual_memory(void)
     CALL(cuMemMap, A(second, piece, piece, MEMORY, 0), I(bytes, piece));
     CALL(cuMemMap, A(third, piece, 0, MEMORY + 1, 0), I(bytes, piece));
     /* A second holder, who gives it back; the first one does, too. */
-    CALL(cuMemRetainAllocationHandle, A(out(MEMORY), ADDRESS), I(bytes, 0));
+    CALL(cuMemRetainAllocationHandle, A(out(MEMORY), ADDRESS), UNKNOWN(bytes));
     CALL(cuMemRelease, A(MEMORY), F(memory, MEMORY));
-    CALL(cuMemImportFromShareableHandle, A(out(MEMORY + 2), 3, n(1)), I(bytes, 0));
-    CALL(cuMemRetainAllocationHandle, A(out(MEMORY + 2), ADDRESS), I(bytes, 0));
+    CALL(cuMemImportFromShareableHandle, A(out(MEMORY + 2), 3, n(1)), UNKNOWN(bytes));
+    CALL(cuMemRetainAllocationHandle, A(out(MEMORY + 2), ADDRESS), UNKNOWN(bytes));
     CALL(cuMemRelease, A(MEMORY + 2), F(memory, MEMORY + 2));
     CALL(cuMemRelease, A(MEMORY + 2), F(memory, MEMORY + 2));
     CALL(cuMemUnmap, A(ADDRESS, 2 * piece), F(address, ADDRESS));
@@ -491,7 +497,7 @@ static void virtual_memory(void)
     held("mapped", ADDRESS, piece, MEMORY, true);
     held("mapped", second, piece, MEMORY, true);
     held("mapped", third, piece, MEMORY + 1, false);
-    held("physical", MEMORY + 2, 0, 0, true);
+    held("physical", MEMORY + 2, SIZE_UNKNOWN, 0, true);
     held("mapped", ADDRESS, piece, MEMORY, false);
 }
 
@@ -510,22 +516,25 @@ static void shared_memory(void)
     const uint64_t opened = ADDRESS + SIZE, mapped = ADDRESS + 2 * SIZE, imported = ADDRESS + 3 * SIZE;
     ENSURE(open_memory && open_event);
     for (int i = 0; i < 3; i++)
-        SAID("cuIpcOpenMemHandle_v2", open_memory(out(opened), handle, 1), I(bytes, 0));
+        SAID("cuIpcOpenMemHandle_v2", open_memory(out(opened), handle, 1), UNKNOWN(bytes));
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
     CALL(cuIpcCloseMemHandle, A(opened), F(address, opened));
-    SAID("cuIpcOpenMemHandle_v2", open_memory(out(opened), handle, 1), I(bytes, 0));
+    SAID("cuIpcOpenMemHandle_v2", open_memory(out(opened), handle, 1), UNKNOWN(bytes));
+    /* The program asks, by an address in the middle. */
+    CALL(cuMemGetAddressRange_v2, A(out(opened), out(SIZE), opened + 5), I(address, opened + 5),
+         O(address, opened), O(bytes, SIZE));
     SAID("cuIpcOpenEventHandle", open_event(out(EVENT), handle), O(event, EVENT));
     CALL(cuExternalMemoryGetMappedBuffer, A(out(mapped), MEMORY, to(buffer)), O(bytes, SIZE),
          { AFTER_FAILURE, "bytes", 0 });
     CALL(cuMemFree_v2, A(mapped), F(address, mapped));
-    CALL(cuMemPoolImportPointer, A(out(imported), POOL, out(0)), I(bytes, 0));
+    CALL(cuMemPoolImportPointer, A(out(imported), POOL, out(0)), UNKNOWN(bytes));
     CALL(cuMemFreeAsync, A(imported, STREAM), I(stream, STREAM), F(address, imported));
 
-    held("ipc", opened, 0, 0, true);
-    held("ipc", opened, 0, 0, false);
+    held("ipc", opened, SIZE_UNKNOWN, 0, true);
+    held("ipc", opened, SIZE, 0, false);
     held("external", mapped, SIZE, MEMORY, true);
-    held("ipc", imported, 0, POOL, true);
+    held("ipc", imported, SIZE_UNKNOWN, POOL, true);
 }
 
 static void arrays(void)
@@ -711,13 +720,13 @@ static void make_lookups(void)
     OK(cuMemAllocAsync(&exported, RANGE_BYTES, stream));
     OK(cuDeviceGetDefaultMemPool(&pool, 0));
     CALL(cuMemPoolExportPointer, A(to(export), exported), I(address, exported));
-    CALL(cuMemPoolImportPointer, A(to(&imported), P(pool), to(export)), I(bytes, 0)); /* which nobody says */
+    CALL(cuMemPoolImportPointer, A(to(&imported), P(pool), to(export)), UNKNOWN(bytes));
     OK(cuMemFree(imported));
 
     held("device", address, 4096, 0, false);
     held("array", P(array), 8 * 4 * 8, 0, false);
     held("pool", exported, RANGE_BYTES, 0, false);
-    held("ipc", imported, 0, P(pool), true);
+    held("ipc", imported, SIZE_UNKNOWN, P(pool), true);
 }
 
 int main(int argc, char **argv)
