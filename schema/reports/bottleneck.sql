@@ -2,8 +2,9 @@
 -- What lies before the first launch is the start: imports, loading, preparing. From the first launch to the last, with the
 -- waits behind it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or none of CUDA
 -- at all. A launch that takes more than 20 us and ten times as long as the fastest hundred waits for room in the queue of
--- launches, unless it is the first of its kernel, which may load code, or one of a few. Time in the driver is that of each
--- process's busiest thread, so that threads that wait side by side do not count twice. How long kernels run is not recorded.
+-- launches, unless it is the first of its kernel, which may load code, or one of a few. Of a process with several
+-- threads in the driver it is not known how much of that is at the same time: the middle counts between that of the busiest
+-- and the sum of all. How long kernels run is not recorded.
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
@@ -202,7 +203,7 @@ by_process AS (
            part.to_ns - part.from_ns            AS between_ns,
            run_to_ns - part.to_ns               AS behind_ns,
            launches,
-           ifnull(share, 1)                     AS share,
+           ifnull(0.5 * (share + min(1, (part.to_ns - part.from_ns) / nullif(driver_ns, 0))), 1) AS share,
            ifnull(launch_ns * room, 0)          AS room_ns,
            ifnull(launch_ns * first, 0)         AS first_ns,
            summed.*
@@ -213,7 +214,7 @@ by_process AS (
 ),
 total AS (
     SELECT count(*) AS working, ifnull(sum(launches), 0) AS launches,
-           total(before_ns) AS before_ns, total(before_driver_ns * share) AS before_driver_ns,
+           total(before_ns) AS before_ns, total(min(before_ns, before_driver_ns)) AS before_driver_ns,
            total(max(0, behind_ns - late_ns * share)) AS behind_ns,
            total(between_ns + late_ns * share) AS ns,
            total(min(between_ns + late_ns * share, (driver_ns + late_ns) * share)) AS driver_ns,

@@ -53,6 +53,8 @@ with Session() as s:
         "host": trace_of(s, "--launches", 300, "--pause-us", 1000),
         # 3,072 kernels of 0.1 ms with room for 1,024: two thirds of the launches wait.
         "queue": trace_of(s, "--launches", 3072, env=QUEUE),
+        # The same by two threads in turns, as of a forward and a backward pass: one or the other is always in the driver.
+        "turns": trace_of(s, "--launches", 4096, "--turns", 256, env=QUEUE),
         "sync": trace_of(s, "--launches", 150, "--sync-every", 1, env=SLOW),
         # Waits behind its last launch alone, and stays for a while.
         "late": trace_of(s, "--launches", 150, "--end-ms", 300, env=SLOW),
@@ -79,6 +81,16 @@ with Session() as s:
     check(host.text.startswith("The host bounds this run") and "How long kernels run is not recorded" in host.text, host.text)
     queue = of("queue").wants("gpu", room=(25, 100), launch=(0, 40))
     check("waits until the GPU has done earlier ones" in queue.text, queue.text)
+    # Of two threads the middle between the busiest, as if they were in the driver at the same time, and their sum.
+    turns = of("turns")
+    spent = [ns for ns, in s.rows("SELECT driver_ns FROM threads JOIN processes USING (process_id) WHERE pid = ? ORDER BY 1", pids["turns"])]
+    equal(len(spent), 2, "threads")
+    part_ns = turns.part_s * 1e9
+    inside_ns = s.value("SELECT sum(duration_ns) FROM calls JOIN (SELECT process_id, min(start_ns) AS from_ns FROM launches GROUP BY process_id) "
+                        "USING (process_id) WHERE pid = ? AND layer = 'driver' AND call_id >= from_ns", pids["turns"])
+    middle = 50 * inside_ns * (max(spent) / sum(spent) + min(1, part_ns / inside_ns)) / part_ns
+    turns.wants(turns.bound_by, room=(20, 100), driver=(middle - 3, middle + 3))
+    check(turns.driver > 110 * inside_ns * max(spent) / sum(spent) / part_ns, "more than of the busiest alone", turns.text, spent)
     of("sync").wants("gpu", wait=(70, 100), room=(0, 5))
     late = of("late").wants("gpu", wait=(70, 100), after_s=(0.29, 60), part_s=(0.25, 5))
     mixed = of("mixed")
