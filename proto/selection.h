@@ -68,7 +68,7 @@ static inline bool ct_selection_set_sample(struct ct_selection *selection, const
 {
     char *end;
     const unsigned long sample = strtoul(text, &end, 10);
-    if (end == text || *end || *text == '-' || sample < 1 || sample > CT_SAMPLE_MAX)
+    if (*text < '0' || *text > '9' || *end || sample < 1 || sample > CT_SAMPLE_MAX)
         return false;
     selection->sample = (uint32_t)sample;
     return true;

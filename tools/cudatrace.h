@@ -181,7 +181,15 @@ struct ct_extent {
 
 /* False for a trace without a process. */
 bool ct_trace_extent(struct sqlite3 *connection, struct ct_extent *extent);
-/* False for a text that is no moment. */
-bool ct_moment_parse(const char *text, const struct ct_extent *extent, int64_t *at_ns);
+/* False after reporting a text that is no moment; *at_ns is within 126 years of the clock's beginning. */
+bool ct_moment_take(const char *command, const char *option, const char *text, const struct ct_extent *extent,
+                    int64_t *at_ns);
+
+/* ---- number.c ---- */
+
+/* Digits alone; false for what is no number from `least`, which is none below 0, to `most`. */
+bool ct_number_parse(const char *text, int64_t least, int64_t most, int64_t *number);
+/* Digits with a point or without: how many characters that were; 0 for none. */
+size_t ct_decimal_parse(const char *text, double *number);
 
 #endif

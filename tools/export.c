@@ -59,7 +59,6 @@ static bool take_format(const char *value, struct export_options *options)
 static bool on_option(int option, const char *value, void *data)
 {
     struct export_options *options = data;
-    char *end;
     switch (option) {
     case 'f':
         return take_format(value, options);
@@ -83,8 +82,7 @@ static bool on_option(int option, const char *value, void *data)
         fail(options, EXIT_USAGE, "--calls %s: wants patterns such as 'cuMem*,!cuMemGetInfo*'", value);
         return false;
     default:
-        options->choice.pid = strtoll(value, &end, 10);
-        if (options->choice.pid > 0 && *end == '\0')
+        if (ct_number_parse(value, 1, INT32_MAX, &options->choice.pid))
             return true;
         fail(options, EXIT_USAGE, "--pid %s: wants a process number", value);
         return false;
@@ -96,14 +94,10 @@ static int take_window(struct export_options *options, const struct ct_extent *e
     struct ct_stream_choice *choice = &options->choice;
     choice->from_ns = 0;
     choice->to_ns = INT64_MAX;
-    if (options->from && !ct_moment_parse(options->from, extent, &choice->from_ns))
-        return fail(options, EXIT_USAGE,
-                    "--from %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
-                    options->from);
-    if (options->to && !ct_moment_parse(options->to, extent, &choice->to_ns))
-        return fail(options, EXIT_USAGE,
-                    "--to %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
-                    options->to);
+    if ((options->from &&
+         !ct_moment_take(options->command, "--from", options->from, extent, &choice->from_ns)) ||
+        (options->to && !ct_moment_take(options->command, "--to", options->to, extent, &choice->to_ns)))
+        return EXIT_USAGE;
     if (choice->from_ns >= choice->to_ns)
         return fail(options, EXIT_USAGE, "the window ends before it begins");
     return EXIT_SUCCESS;

@@ -1,10 +1,8 @@
-/* Moments of a trace as people write them: --from and --to. Called by report.c. */
+/* Moments of a trace as people write them: --from and --to. Called by report.c, export.c and timeline.c. */
 #include "cudatrace.h"
 
-#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,31 +29,61 @@ bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
     return extent->begin_ns >= 0 && extent->end_ns >= extent->begin_ns;
 }
 
+/* Enough for any clock, and for sums of a few of them. */
+#define MOMENT_MAX_NS INT64_C(4000000000000000000)
+
+/* What a text is; a moment that is FAR is one that nanoseconds cannot count. */
+enum reading { NONE, FAR, READ };
+
 /* "12.5", "350ms": nanoseconds. */
-static bool parse_span(const char *text, int64_t *ns)
+static enum reading read_span(const char *text, int64_t *ns)
 {
     static const struct {
         const char *unit;
         double ns;
     } units[] = { { "", 1e9 }, { "s", 1e9 },  { "ms", 1e6 },  { "us", 1e3 },
                   { "ns", 1 }, { "m", 60e9 }, { "h", 3600e9 } };
-    char *end;
-    if (!strchr("0123456789.", *text))
-        return false;
-    errno = 0;
-    const double value = strtod(text, &end);
-    for (size_t i = 0; end != text && errno == 0 && i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(end, units[i].unit) == 0 && value * units[i].ns < 9e18) {
-            *ns = llround(value * units[i].ns);
-            return true;
-        }
+    double value = 0;
+    const size_t length = ct_decimal_parse(text, &value);
+    for (size_t i = 0; length > 0 && i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(text + length, units[i].unit) != 0)
+            continue;
+        if (value * units[i].ns >= (double)MOMENT_MAX_NS)
+            return FAR;
+        *ns = llround(value * units[i].ns);
+        return READ;
     }
-    return false;
+    return NONE;
+}
+
+/* So long behind a moment of the trace, or, negative, before it. */
+static enum reading add_span(int64_t moment_ns, int64_t span_ns, int64_t *at_ns)
+{
+    if (__builtin_add_overflow(moment_ns, span_ns, at_ns) || *at_ns > MOMENT_MAX_NS ||
+        *at_ns < -MOMENT_MAX_NS)
+        return FAR;
+    return READ;
+}
+
+/* What mktime() makes of it; it takes the 31st of April for the 1st of May. */
+static enum reading read_time(struct tm *time, int64_t fraction_ns, const struct ct_extent *extent,
+                              int64_t *at_ns)
+{
+    const struct tm said = *time;
+    const time_t seconds = mktime(time);
+    if (time->tm_mday != said.tm_mday || time->tm_mon != said.tm_mon || time->tm_sec != said.tm_sec)
+        return NONE;
+    int64_t ns;
+    if (__builtin_mul_overflow((int64_t)seconds, INT64_C(1000000000), &ns) ||
+        __builtin_add_overflow(ns, fraction_ns, &ns) ||
+        __builtin_sub_overflow(ns, extent->realtime_offset_ns, &ns))
+        return FAR;
+    return add_span(ns, 0, at_ns);
 }
 
 /* "14:03:02.5", "2026-11-22 14:03:02": of the day on which the trace began, where none is said; local time.
  */
-static bool parse_clock(const char *text, const struct ct_extent *extent, int64_t *at_ns)
+static enum reading read_clock(const char *text, const struct ct_extent *extent, int64_t *at_ns)
 {
     static const char *const forms[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
                                          "%H:%M:%S", "%H:%M" };
@@ -63,38 +91,49 @@ static bool parse_clock(const char *text, const struct ct_extent *extent, int64_
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         struct tm time;
         if (!localtime_r(&began, &time))
-            return false;
+            return NONE;
         time.tm_sec = 0;
         time.tm_isdst = -1;
         const char *rest = strptime(text, forms[i], &time);
-        int64_t fraction_ns = 0;
-        if (!rest || (*rest == '.' ? !parse_span(rest, &fraction_ns) : *rest != '\0'))
+        double fraction = 0;
+        if (rest && *rest == '.' && forms[i][strlen(forms[i]) - 1] == 'S')
+            rest += ct_decimal_parse(rest, &fraction);
+        if (!rest || *rest)
             continue;
-        int64_t ns = (int64_t)mktime(&time) * 1000000000 + fraction_ns - extent->realtime_offset_ns;
+        const enum reading reading = read_time(&time, llround(fraction * 1e9), extent, at_ns);
         const int64_t day_ns = INT64_C(86400) * 1000000000;
-        if (forms[i][1] == 'H' && ns < extent->begin_ns && ns + day_ns <= extent->end_ns)
-            ns += day_ns; /* behind midnight */
-        *at_ns = ns;
-        return true;
+        if (reading == READ && forms[i][1] == 'H' && *at_ns < extent->begin_ns &&
+            *at_ns + day_ns <= extent->end_ns)
+            *at_ns += day_ns; /* behind midnight */
+        return reading;
     }
-    return false;
+    return NONE;
 }
 
-bool ct_moment_parse(const char *text, const struct ct_extent *extent, int64_t *at_ns)
+static enum reading read_moment(const char *text, const struct ct_extent *extent, int64_t *at_ns)
 {
     int64_t span_ns;
-    char *end;
     if (*text == '@') {
-        *at_ns = strtoll(text + 1, &end, 10);
-        return end != text + 1 && *end == '\0';
+        const bool is_number = text[1] && text[1 + strspn(text + 1, "0123456789")] == '\0';
+        return ct_number_parse(text + 1, 0, MOMENT_MAX_NS, at_ns) ? READ : is_number ? FAR : NONE;
     }
-    if (*text == '-' && parse_span(text + 1, &span_ns)) {
-        *at_ns = extent->end_ns - span_ns;
-        return true;
-    }
-    if (parse_span(*text == '+' ? text + 1 : text, &span_ns)) {
-        *at_ns = extent->begin_ns + span_ns;
-        return true;
-    }
-    return parse_clock(text, extent, at_ns);
+    const bool from_end = *text == '-';
+    const enum reading reading = read_span(text + (from_end || *text == '+'), &span_ns);
+    if (reading == READ)
+        return from_end ? add_span(extent->end_ns, -span_ns, at_ns)
+                        : add_span(extent->begin_ns, span_ns, at_ns);
+    return reading == FAR ? FAR : read_clock(text, extent, at_ns);
+}
+
+bool ct_moment_take(const char *command, const char *option, const char *text, const struct ct_extent *extent,
+                    int64_t *at_ns)
+{
+    const enum reading reading = read_moment(text, extent, at_ns);
+    if (reading == FAR)
+        ct_fail(EXIT_USAGE, "%s: %s %s: is too far from the trace to be counted in nanoseconds", command,
+                option, text);
+    else if (reading == NONE)
+        ct_fail(EXIT_USAGE, "%s: %s %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
+                command, option, *text ? text : "''");
+    return reading == READ;
 }

@@ -38,7 +38,6 @@ struct report {
 static bool on_option(int option, const char *value, void *data)
 {
     struct report *report = data;
-    char *end;
     switch (option) {
     case 'f':
         return ct_format_parse(value, &report->format);
@@ -49,8 +48,7 @@ static bool on_option(int option, const char *value, void *data)
         report->to = value;
         return true;
     default:
-        report->pid = strtoll(value, &end, 10);
-        if (report->pid > 0 && *end == '\0')
+        if (ct_number_parse(value, 1, INT32_MAX, &report->pid))
             return true;
         ct_fail(EXIT_USAGE, "report: --pid %s: wants a process number", value);
         return false;
@@ -83,15 +81,6 @@ static bool has_row(sqlite3 *connection, const char *sql, const struct report *r
     return there;
 }
 
-static bool take_moment(const char *option, const char *text, const struct ct_extent *extent, int64_t *at_ns)
-{
-    if (!text || ct_moment_parse(text, extent, at_ns))
-        return true;
-    ct_fail(EXIT_USAGE, "report: %s %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
-            option, text);
-    return false;
-}
-
 /* Whether there is something to report of; EXIT_SUCCESS, or another status after reporting. */
 static int look(sqlite3 *connection, struct report *report)
 {
@@ -107,8 +96,8 @@ static int look(sqlite3 *connection, struct report *report)
     }
     report->from_ns = extent.begin_ns;
     report->to_ns = INT64_MAX;
-    if (!take_moment("--from", report->from, &extent, &report->from_ns) ||
-        !take_moment("--to", report->to, &extent, &report->to_ns))
+    if ((report->from && !ct_moment_take("report", "--from", report->from, &extent, &report->from_ns)) ||
+        (report->to && !ct_moment_take("report", "--to", report->to, &extent, &report->to_ns)))
         return EXIT_USAGE;
     if (report->from_ns >= report->to_ns)
         return ct_fail(EXIT_USAGE, "report: the window ends before it begins: --from %s, --to %s",

@@ -57,7 +57,7 @@ struct timeline {
 static bool on_option(int option, const char *value, void *data)
 {
     struct timeline *timeline = data;
-    char *end;
+    int64_t number;
     switch (option) {
     case 'F':
         timeline->from = value;
@@ -69,9 +69,10 @@ static bool on_option(int option, const char *value, void *data)
         timeline->around = value;
         return true;
     case 'w':
-        timeline->width = (int)strtol(value, &end, 10);
-        if (timeline->width >= WIDTH_MIN && timeline->width <= WIDTH_MAX && *end == '\0')
+        if (ct_number_parse(value, WIDTH_MIN, WIDTH_MAX, &number)) {
+            timeline->width = (int)number;
             return true;
+        }
         ct_fail(EXIT_USAGE, "timeline: --width %s: wants %d to %d columns", value, WIDTH_MIN, WIDTH_MAX);
         return false;
     case 'C':
@@ -87,8 +88,7 @@ static bool on_option(int option, const char *value, void *data)
                 value);
         return false;
     default:
-        timeline->choice.pid = strtoll(value, &end, 10);
-        if (timeline->choice.pid > 0 && *end == '\0')
+        if (ct_number_parse(value, 1, INT32_MAX, &timeline->choice.pid))
             return true;
         ct_fail(EXIT_USAGE, "timeline: --pid %s: wants a process number", value);
         return false;
@@ -102,9 +102,8 @@ static bool on_option(int option, const char *value, void *data)
 static int take_around(struct timeline *timeline)
 {
     sqlite3_stmt *statement = NULL;
-    char *end;
-    const int64_t id = strtoll(timeline->around, &end, 10);
-    int status = *timeline->around && *end == '\0' ? EXIT_FAILURE : EXIT_USAGE;
+    int64_t id = 0;
+    int status = ct_number_parse(timeline->around, 0, INT64_MAX, &id) ? EXIT_FAILURE : EXIT_USAGE;
     if (status == EXIT_FAILURE &&
         sqlite3_prepare_v2(timeline->connection, "SELECT start_ns FROM calls WHERE call_id = ?1", -1,
                            &statement, NULL) == SQLITE_OK) {
@@ -134,16 +133,11 @@ static int take_window(struct timeline *timeline)
         return ct_fail(EXIT_USAGE, "timeline: --around is a window, and so are --from and --to");
     if (timeline->around)
         return take_around(timeline);
-    if (timeline->from && !ct_moment_parse(timeline->from, &timeline->extent, &timeline->from_ns))
-        return ct_fail(
-            EXIT_USAGE,
-            "timeline: --from %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
-            timeline->from);
-    if (timeline->to && !ct_moment_parse(timeline->to, &timeline->extent, &timeline->to_ns))
-        return ct_fail(
-            EXIT_USAGE,
-            "timeline: --to %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
-            timeline->to);
+    if ((timeline->from &&
+         !ct_moment_take("timeline", "--from", timeline->from, &timeline->extent, &timeline->from_ns)) ||
+        (timeline->to &&
+         !ct_moment_take("timeline", "--to", timeline->to, &timeline->extent, &timeline->to_ns)))
+        return EXIT_USAGE;
     if (timeline->from_ns >= timeline->to_ns && !timeline->to)
         return ct_fail(EXIT_FAILURE, "timeline: no call there: the trace lasts %.3f seconds",
                        (double)(timeline->extent.end_ns - timeline->extent.begin_ns) / 1e9);

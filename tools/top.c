@@ -23,18 +23,16 @@ struct top_options {
 static bool on_option(int option, const char *value, void *data)
 {
     struct top_options *options = data;
-    char *end = "";
     switch (option) {
     case 'i':
-        options->top.interval_s = strtod(value, &end);
-        if (options->top.interval_s >= 0.1 && options->top.interval_s <= 3600 && *end == '\0')
+        if (ct_decimal_parse(value, &options->top.interval_s) == strlen(value) && *value &&
+            options->top.interval_s >= 0.1 && options->top.interval_s <= 3600)
             return true;
         ct_fail(EXIT_USAGE, "top: --interval %s: wants seconds, from 0.1 to 3600", value);
         return false;
     case 'n':
         options->is_printed = true;
-        options->count = strtoll(value, &end, 10);
-        if (options->count > 0 && options->count <= COUNT_MAX && *end == '\0')
+        if (ct_number_parse(value, 1, COUNT_MAX, &options->count))
             return true;
         ct_fail(EXIT_USAGE, "top: --count %s: wants how many times to print", value);
         return false;
@@ -63,8 +61,7 @@ static bool on_option(int option, const char *value, void *data)
         snprintf(options->top.text, sizeof(options->top.text), "%s", value);
         return true;
     default:
-        options->pid = strtoll(value, &end, 10);
-        if (options->pid > 0 && *end == '\0')
+        if (ct_number_parse(value, 1, INT32_MAX, &options->pid))
             return true;
         ct_fail(EXIT_USAGE, "top: --pid %s: wants a process number", value);
         return false;
