@@ -97,6 +97,8 @@ static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
             error = sleep_for(lock, found);
             found = 0;
         } else if (futex(lock, FUTEX_LOCK_PI, 0, &until) == 0) {
+            /* Pairs with the release in give_to_next(): the kernel handed the word over, which no tool sees. */
+            atomic_load_explicit(&lock->word, memory_order_acquire);
             return true;
         } else {
             error = errno;
@@ -163,6 +165,8 @@ static void give_to_next(struct ct_lock *lock)
         atomic_store_explicit(&lock->word, 0, memory_order_release);
         return;
     }
+    /* Changes nothing; pairs with the acquire in wait_for(). */
+    atomic_fetch_or_explicit(&lock->word, 0, memory_order_release);
     ct_system_begin_anyway();
     const bool inherits = !atomic_load_explicit(&no_inheritance, memory_order_relaxed);
     if (!inherits || futex(lock, FUTEX_UNLOCK_PI, 0, NULL) != 0) {
