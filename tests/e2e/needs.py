@@ -248,12 +248,15 @@ def refused(why):
     skip(why)
 
 
-def needs(*wanted):
+def needs(*wanted, shm_mib=0):
     """Or the script ends here."""
     for need in wanted:
         if why := why_not(need):
             left_out(f"no {need} here: {why}", need)
             skip(f"no {need} here: {why}")
+    if free_shm() < shm_mib:
+        left_out(f"/dev/shm has no {shm_mib} MiB free", "shared memory")
+        skip(f"/dev/shm has no {shm_mib} MiB free")
 
 
 def can(need, what, promises=()):

@@ -1,11 +1,10 @@
 """Ranges of libraries are not the program's phases; what a process left open when it ended by itself is not what it was killed in."""
 import contextlib
 import json
-import shutil
 import subprocess
 
 from browser import Browser
-from cudatrace_test import CUDATRACE, HOOK, Session, WORKLOADS, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, HOOK, Session, WORKLOADS, can, equal, fifo, wait_for
 
 STEPS = 3
 
@@ -67,7 +66,7 @@ with Session() as s:
     equal(top_of(s, killed), "cuCtxSynchronize", "top of one that was killed")
     page = s.dir / "page.html"
     s.run(CUDATRACE, "html", "--db", s.db, "--output", page, preload=False)
-    if shutil.which("chromedriver"):
+    if can("chromedriver", "open ranges in a browser"):
         with Browser() as b:
             b.open(page)
             wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))

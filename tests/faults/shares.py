@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from fault_test import BUILD, Session, check, equal, have_shm, promise, skip, wait_for
+from fault_test import BUILD, Session, check, equal, needs, promise, wait_for
 from users import ALICE, BOB, Users
 
 # What is made up, and by how many processes. Names and functions are idle ones and called ones.
@@ -36,8 +36,7 @@ def number(text, word):
     return int(found[1]) if found else 0
 
 
-if not have_shm(500, "one user takes all he can"):
-    skip("too little shared memory")
+needs(shm_mib=500)
 with Session() as s:
     u = Users(s)
     hog = u.copy(BUILD / "tests/faults/hog")
