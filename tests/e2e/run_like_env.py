@@ -11,7 +11,10 @@ import subprocess
 import sys
 import time
 
-from cudatrace_test import CUDATRACE, DEADLINE_S, Session, can, check, equal, wait_for
+from cudatrace_test import CUDATRACE, DEADLINE_S, HungCall, Session, can, check, equal, wait_for
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from fault_test import promise  # noqa: E402: lies beside the table of promises
 
 LISTENER = """
 import os, signal
@@ -73,7 +76,8 @@ class Run:
 
 def change(child):
     """The next change of the child's state that its parent is told of."""
-    _, status = os.waitpid(child.pid, os.WUNTRACED | os.WCONTINUED)
+    _, status = wait_for(f"a change of process {child.pid}",
+                         lambda: (seen := os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED))[0] and seen)
     if os.WIFSTOPPED(status):
         return "stopped", os.WSTOPSIG(status)
     if os.WIFCONTINUED(status):
@@ -273,6 +277,21 @@ def case(name, both):
     print(f"{name.__name__}: {len(by_env)} as by env")
 
 
+def killed(s):
+    """The command goes with the run that stands for it; its calls are stored, and nothing is left."""
+    with HungCall(s, "--calls", 200, within=(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--"),
+                  start=lambda *command, env, **options: s.start(*command, env=env, preload=False, **options),
+                  stdout=subprocess.DEVNULL) as hung:
+        hung.kill()
+        wait_for("the daemon to leave", lambda: not any(s.name in name for name in os.listdir("/dev/shm")))
+        equal(s.rows("SELECT state, (SELECT count(*) FROM open_calls WHERE name = 'cuCtxSynchronize') FROM processes"),
+              [("killed", 1)], "the command's process")
+        s.check_truth()
+        s.check_identity()
+
+
+with promise("run-killed"), Session() as s:
+    killed(s)
 with Session() as s:
     both = Run(s, False), Run(s, True)
     wanted = sys.argv[1:]
