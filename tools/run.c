@@ -238,7 +238,7 @@ int ct_run(int argc, char **argv)
     const int64_t began_ns = now_ns();
     const struct traced traced = { .options = &options, .daemon = daemon };
     const struct ct_command_plan plan = {
-        .argv = argv + first, .prepare = prepare, .on_orphaned = on_orphaned, .data = &traced
+        .argv = argv + first, .prepare = prepare, .on_orphaned = on_orphaned, .keep = daemon, .data = &traced
     };
     int wait_status = 0;
     if (!ct_command_run(&plan, &wait_status))

@@ -4,6 +4,7 @@
 #include "proc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -54,6 +55,29 @@ static bool hear(int channel, struct packet *packet)
     while ((got = recv(channel, packet, sizeof(*packet), 0)) < 0 && (errno == EINTR || errno == ECONNRESET))
         ;
     return got == sizeof(*packet);
+}
+
+/* Whoever waits for the end of a pipe shall not wait for us, who have inherited it as the command has. Keeps
+ * two descriptors of ours, and one of the plan's; the standard ones, up to `last`, lead nowhere. */
+static void let_go_of_files(int last, int first_kept, int second_kept, int third_kept)
+{
+    int kept[] = { STDERR_FILENO, first_kept, second_kept, third_kept };
+    enum { KEPT = sizeof(kept) / sizeof(kept[0]) };
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; null > STDERR_FILENO && fd <= last; fd++)
+        dup3(null, fd, O_CLOEXEC);
+    for (int i = 1; i < KEPT; i++) {
+        for (int at = i; at > 0 && kept[at] < kept[at - 1]; at--) {
+            const int swapped = kept[at];
+            kept[at] = kept[at - 1];
+            kept[at - 1] = swapped;
+        }
+    }
+    for (int i = 0; i < KEPT; i++) {
+        const unsigned from = (unsigned)kept[i] + 1, to = i + 1 < KEPT ? (unsigned)kept[i + 1] - 1 : ~0U;
+        if (from <= to)
+            syscall(SYS_close_range, from, to, 0U);
+    }
 }
 
 /* ---- the keeper ---- */
@@ -214,10 +238,12 @@ static void become_keeper(const struct ct_command_plan *plan, int channel, pid_t
     keeper.command = keeper.children < 0 ? -1 : fork();
     if (keeper.command == 0)
         become_command(plan, &on_child);
-    if (keeper.command < 0)
+    if (keeper.command < 0) {
         tell(channel, NOT_STARTED, errno);
-    else
-        keep(&keeper);
+        _exit(EXIT_FAILURE);
+    }
+    let_go_of_files(STDERR_FILENO, channel, keeper.children, plan->keep);
+    keep(&keeper);
     _exit(EXIT_SUCCESS);
 }
 
@@ -304,8 +330,11 @@ enum heard { NOTHING, END, LOST };
 static enum heard listen_to_keeper(const struct front *front, int *wait_status)
 {
     struct packet packet;
-    if (!hear(front->channel, &packet))
+    if (!hear(front->channel, &packet)) {
+        ct_fail(0, "run: process %d, which waited for the command, was killed: how that ends is not known",
+                (int)front->keeper);
         return LOST;
+    }
     switch (packet.kind) {
     case STOPPED: {
         /* A signal that stops takes one to go on away where it is pending, and the other way round: the
@@ -315,7 +344,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
         tell(front->channel, SYNC, 0);
         do {
             if (!hear(front->channel, &packet))
-                return LOST;
+                return NOTHING; /* which the next look says */
             if (packet.kind == ENDED) {
                 *wait_status = packet.value;
                 return END;
@@ -336,7 +365,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
         *wait_status = packet.value;
         return END;
     case NOT_STARTED:
-        errno = packet.value;
+        ct_fail(0, "run: cannot fork: %s", strerror(packet.value));
         return LOST;
     default:
         return NOTHING;
@@ -349,26 +378,12 @@ static bool stand_for(const struct front *front, int *wait_status)
     struct pollfd files[] = { { .fd = front->signals, .events = POLLIN },
                               { .fd = front->channel, .events = POLLIN } };
     for (;;) {
-        errno = 0;
         poll(files, 2, -1);
         if (files[0].revents)
             pass_signals(front);
-        if (!files[1].revents)
-            continue;
-        errno = 0;
-        const enum heard heard = listen_to_keeper(front, wait_status);
-        if (heard == END)
-            return true;
-        if (heard == LOST) {
-            if (errno)
-                ct_fail(0, "run: cannot fork: %s", strerror(errno));
-            else
-                ct_fail(
-                    0,
-                    "run: process %d, which waited for the command, was killed: how that ends is not known",
-                    (int)front->keeper);
-            return false;
-        }
+        const enum heard heard = files[1].revents ? listen_to_keeper(front, wait_status) : NOTHING;
+        if (heard != NOTHING)
+            return heard == END;
     }
 }
 
@@ -390,8 +405,8 @@ bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
         close(front.signals);
         become_keeper(plan, ends[1], self);
     }
-    close(ends[1]);
     front.channel = ends[0];
+    let_go_of_files(STDOUT_FILENO, front.channel, front.signals, plan->keep);
     const bool known = stand_for(&front, wait_status);
     /* What came with the command's end was for the command. */
     struct signalfd_siginfo seen;

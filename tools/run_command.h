@@ -18,10 +18,12 @@ struct ct_command_plan {
     /* Called in the keeper, when this process was killed and the command then with it. */
     void (*on_orphaned)(const void *data);
     const void *data;
+    int keep; /* a descriptor that both need afterwards */
 };
 
-/* Runs it to its end; its status is as waitpid() has it. Signals stay blocked. False after reporting that it
- * could not be started, or was lost sight of. */
+/* Runs it to its end; its status is as waitpid() has it. Signals stay blocked, and of the descriptors that
+ * were open only standard error and `keep` are afterwards: what the command closes is closed. False after
+ * reporting that it could not be started, or was lost sight of. */
 bool ct_command_run(const struct ct_command_plan *plan, int *wait_status);
 /* What is left to be done may take long: from here on SIGINT, SIGTERM, SIGHUP or SIGQUIT ends this process,
  * two seconds later. */

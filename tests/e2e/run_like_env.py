@@ -131,6 +131,21 @@ def inherited(run):
     yield change(child)
 
 
+def closed_by_command(run):
+    """Who waits for the end of what the command closes does not wait for the command's."""
+    ours, its = os.pipe()
+    child, _ = run.listen("sh", "-c", f"echo ready $$; exec {its}>&-; exec <&-; exec >&-; exec sleep 1000", stdin=subprocess.PIPE,
+                          pass_fds=[its])
+    os.close(its)
+    yield os.read(ours, 1), child.stdout.read()
+    os.close(ours)
+    reader = select.poll()
+    reader.register(child.stdin, 0)
+    yield wait_for("nobody to read from the pipe", lambda: reader.poll(100))[0][1] == select.POLLERR
+    child.terminate()
+    yield change(child)
+
+
 # ---- signals ----
 
 def signals(run):
@@ -295,7 +310,7 @@ with promise("run-killed"), Session() as s:
 with Session() as s:
     both = Run(s, False), Run(s, True)
     wanted = sys.argv[1:]
-    for name in (inherited, signals, stops, failures, terminal):
+    for name in (inherited, closed_by_command, signals, stops, failures, terminal):
         if (not wanted or name.__name__ in wanted) and (name is not terminal or can("terminals", "keys on a terminal")):
             case(name, both)
     # What a run that was killed had recorded is stored, and its daemon leaves.
