@@ -1,6 +1,6 @@
 /* What /proc tells of processes: the only place of the tools that reads it. What it says of a process is in
- * part the process's own to choose, its name and its command line above all. Called by client.c, gc.c and
- * doctor.c's files. */
+ * part the process's own to choose, its name and its command line above all. Called by client.c,
+ * run_command.c, gc.c and doctor.c's files. */
 #ifndef CT_PROC_H
 #define CT_PROC_H
 

@@ -1,6 +1,6 @@
 /* What lies in /dev/shm for sessions (proto/session_names.h), as it is judged from outside: by its name, and
  * by what it holds. Nothing here changes anything, and nothing is believed before it is checked. Called by
- * doctor_session.c, doctor_segment.c and gc.c. */
+ * doctor_session.c, doctor_segment.c, sessions.c and gc.c. */
 #ifndef CT_SESSION_FILES_H
 #define CT_SESSION_FILES_H
 

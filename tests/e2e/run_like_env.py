@@ -40,6 +40,13 @@ OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "NVTX_INJECTION64_PATH", "ASAN_OPTION
 libc = ctypes.CDLL(None, use_errno=True)
 
 
+def start_afresh():
+    """In a program-to-be: whoever runs the tests in the background ignores signals, and so would it."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 class Run:
     """One way to run it: by env, or by cudatrace run."""
 
@@ -49,6 +56,7 @@ class Run:
 
     def start(self, *command, group=True, prepare=None, **options):
         def before():
+            start_afresh()
             if group:
                 os.setpgid(0, 0)
             if prepare:
@@ -236,6 +244,7 @@ def terminal(run):
     """What a shell with job control makes of the keys."""
     pid, fd = pty.fork()
     if pid == 0:
+        start_afresh()
         os.environ.update(run.session.env(preload=False), PS1="$ ", TERM="dumb")
         os.execvp("bash", ["bash", "--norc", "--noediting", "-i"])
     seen = b""
