@@ -89,10 +89,9 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
         return false;
     if (known && clock != CT_CLOCK_CHOSEN && control->clock != (uint32_t)clock)
         return false;
-    /* What a killed daemon left is taken over: hooks have it mapped and post its semaphore. */
+    /* What a killed daemon left is taken over: hooks have it mapped and ring. */
     if (!known) {
         memset(control, 0, sizeof(*control));
-        sem_init(&control->doorbell, 1, 0);
         char source[CT_CLOCK_SOURCES_BYTES];
         control->clock = clock == CT_CLOCK_CHOSEN ? ct_clock_choose(source) : (uint32_t)clock;
     }
@@ -199,17 +198,21 @@ fail:
     return -1;
 }
 
-/* Waiting blocks, so it has a thread of its own; the loop hears through an async handle. The semaphore may be
- * overwritten by whoever has it mapped, and not wake us when it is posted: so we look once a second. */
+/* Waiting blocks, so it has a thread of its own; the loop hears through an async handle. The doorbell may be
+ * overwritten by whoever has it mapped, and nobody be woken: it is looked at twice a second. */
 static void wait_for_doorbell(void *data)
 {
+    enum { LOOK_NS = 500000000 };
     struct ct_session *session = data;
+    _Atomic uint32_t *doorbell = &session->control->doorbell;
+    uint32_t heard = atomic_load(doorbell) - 1; /* somebody may have rung already */
     while (!atomic_load(&session->closing)) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
-        if (sem_timedwait(&session->control->doorbell, &until) != 0)
+        const uint32_t rung = atomic_load_explicit(doorbell, memory_order_acquire);
+        if (rung == heard) {
+            ct_doorbell_wait(doorbell, heard, LOOK_NS);
             continue;
+        }
+        heard = rung;
         uv_async_send(&session->doorbell);
         uv_sem_wait(&session->heard);
     }
@@ -224,7 +227,7 @@ static int start_waiting(struct ct_session *session)
 static void stop_waiting(struct ct_session *session)
 {
     atomic_store(&session->closing, true);
-    sem_post(&session->control->doorbell);
+    ct_doorbell_ring(&session->control->doorbell);
     uv_sem_post(&session->heard);
     uv_thread_join(&session->doorbell_thread);
 }
@@ -354,7 +357,6 @@ static void renew_bell(struct ct_session *session)
 static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
 {
     memcpy(fresh, old, sizeof(*fresh));
-    sem_init(&fresh->doorbell, 1, 0);
     atomic_store(&fresh->closing, 0);
     fresh->daemon_pid = getpid();
 }

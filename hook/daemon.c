@@ -151,7 +151,7 @@ static bool ring(struct ct_control *control)
         return false;
     const struct quiet quiet = quiet_begin();
     CT_TEST_POINT("daemon.ringing");
-    sem_post(&control->doorbell);
+    ct_doorbell_ring(&control->doorbell);
     CT_TEST_POINT("daemon.rung");
     quiet_end(quiet);
     return true;

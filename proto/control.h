@@ -15,9 +15,12 @@
 #include "clock.h"
 #include "selection.h"
 
-#include <semaphore.h>
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define CT_CONTROL_MAGIC UINT64_C(0x314c544354445543) /* the bytes "CUDTCTL1" */
 
@@ -58,16 +61,14 @@ struct ct_control {
     uint64_t trace;
     uint8_t pad0[8];
 
-    /* The doorbell. A producer that finds `sleeping` set takes it back to 0 and posts: one post a sleep. In
+    /* The doorbell. A producer that finds `sleeping` set takes it back to 0 and rings: one ring a sleep. In
      * the system's session it is another number for each sleep, and each process rings once for each. */
     _Atomic uint32_t sleeping;
     /* Counts segments created: the collector looks for them when it changed. 0 in the system's session. */
     _Atomic uint32_t segments;
     uint8_t pad1[56];
-    union {
-        sem_t doorbell;
-        uint8_t pad2[64];
-    };
+    _Atomic uint32_t doorbell; /* counts rings; see ct_doorbell_ring() */
+    uint8_t pad2[60];
 
     /* Anchors, written by the daemon alone, so that a restarted one knows the past: how many were written, of
      * which anchor number n is in anchor[ct_anchor_place(n)] unless a later one has taken its place. */
@@ -75,7 +76,21 @@ struct ct_control {
     struct ct_anchor anchor[CT_ANCHORS];
     struct ct_selection selection;
 };
-static_assert(sizeof(sem_t) <= 64, "doorbell");
+
+/* A word that the kernel knows by its place, and no semaphore: the C library ends the program whose semaphore
+ * somebody else has written into. Whatever stands there, a ring adds one and asks the kernel to wake. */
+static inline void ct_doorbell_ring(_Atomic uint32_t *doorbell)
+{
+    atomic_fetch_add_explicit(doorbell, 1, memory_order_release);
+    syscall(SYS_futex, doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Waits until the bell has rung since it was `heard`, for `ns` (less than a second) at most. */
+static inline void ct_doorbell_wait(_Atomic uint32_t *doorbell, uint32_t heard, long ns)
+{
+    const struct timespec patience = { .tv_nsec = ns };
+    syscall(SYS_futex, doorbell, FUTEX_WAIT, heard, &patience, NULL, 0);
+}
 static_assert(offsetof(struct ct_control, sleeping) == 64, "ct_control");
 
 #endif

@@ -31,7 +31,6 @@ static void serve(const char *path)
     struct ct_control *control = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (control == MAP_FAILED)
         fail(path);
-    sem_init(&control->doorbell, 1, 0);
     control->clock = CT_CLOCK_COUNTER;
     control->ring_bytes = CT_RING_BYTES_DEFAULT;
     control->daemon_pid = getpid();

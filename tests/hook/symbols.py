@@ -45,6 +45,11 @@ allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 check(needed <= allowed and "libc.so.6" in needed, "libraries:", needed)
 
 
+# Part of what a library that is loaded late may have (SECURITY.md, "What the hook takes of the program").
+tls = re.search(r"^ *TLS +\S+ +\S+ +\S+ +\S+ +(0x[0-9a-f]+)", output("readelf", "-lW", hook), re.M)
+check(tls and int(tls.group(1), 16) <= 128, "thread-local storage:", tls)
+
+
 def rows(table):
     return set(re.findall(r"^ROW\((\w+),", table.read_text(), re.M))
 

@@ -2,7 +2,7 @@
  * processors have: its stores become visible later and in order, its loads do not wait for that, an atomic exchange does.
  *
  *   producer   ct_lane_publish(), ct_wants_doorbell() of hook/hook.h, ct_record_wake() of hook/record.c,
- *              ct_process_ring_doorbell() of hook/process.c
+ *              ct_daemon_ring() of hook/daemon.c
  *   collector  ct_batch_make() of collector/batch.c, ct_lane_source_publish() of lane.c (`wake`), on_batch() of daemon.c:
  *              a batch follows while rows came or wait, one more after an empty one, and then it sleeps
  *
@@ -23,7 +23,7 @@ byte position[PRODUCERS];
 byte tail[PRODUCERS];
 byte wake[PRODUCERS] = 1;
 bool sleeping;
-byte doorbell; /* the semaphore */
+byte doorbell; /* rings that were not heard */
 
 /* Store buffers: all that is buffered are positions, so how many of them tells which. A pause waits for those that were
  * there when it began. */

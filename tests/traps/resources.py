@@ -1,0 +1,198 @@
+"""What the hook takes of the program has a bound (SECURITY.md, "What the hook takes of the program"). The program runs at each
+of them, and does not notice.
+
+    resources.py WAY…      shared, addresses, restarts, written, removed; all of them when none is named
+"""
+import glob
+import mmap
+import os
+import random
+import resource
+import struct
+import subprocess
+import sys
+
+from trap_test import DEADLINE_S, LINKED, Session, check, compiled, equal, skip
+
+MIB = 1 << 20
+INSIDE = "CUDATRACE_TEST_RESOURCES"
+
+
+class Program:
+    """resources.c, which answers each line with a line."""
+
+    def __init__(self, s, threads, **options):
+        self.child = s.start(compiled(s, "resources.c", *LINKED, "-lpthread"), threads, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
+        equal(self.child.stdout.readline(), "ready\n", "the program's beginning")
+
+    def ask(self, line):
+        self.child.stdin.write(line + "\n")
+        self.child.stdin.flush()
+        return self.child.stdout.readline().rstrip("\n")
+
+    def end(self):
+        self.child.stdin.close()
+        equal(self.child.wait(DEADLINE_S), 0, "the program's status")
+
+
+def lost(s):
+    return s.value("SELECT ifnull(sum(lost), 0) FROM totals")
+
+
+def shared():
+    """In a small /dev/shm, half of it stays the program's, however many threads it has; and rings that cannot grow go
+    round, so that bursts lose nothing. Where the file system is so small that there is no lane for each thread, what gets
+    none is counted."""
+    if INSIDE not in os.environ:
+        for size in ("16m", "4m"):
+            for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
+                if subprocess.run([*unshare, "mount", "-t", "tmpfs", "none", "/dev/shm"], capture_output=True).returncode == 0:
+                    subprocess.run([*unshare, "sh", "-c", f'mount -t tmpfs -o size={size} none /dev/shm && exec "$0" "$@"',
+                                    sys.executable, __file__, "shared"], env=dict(os.environ, **{INSIDE: size}), check=True)
+                    break
+            else:
+                skip("no mount namespace to be had")
+        return
+    size = os.environ[INSIDE]
+    half = int(size[:-1]) // 2
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, 60)
+        for _ in range(10):
+            equal(program.ask("calls 1000"), "failed 0", "calls")
+            s.flush()
+        found = os.statvfs("/dev/shm")
+        equal(program.ask(f"shared {half}"), "written", f"{half} MiB of the program's own, {found.f_bavail * found.f_bsize} free")
+        program.end()
+        s.flush()
+        s.check_identity(lost=None)
+        s.check_truth()
+        if size == "16m":
+            equal(lost(s), 0, "calls lost")
+        else:
+            check(lost(s) > 0, "there was a lane for each of the threads")
+        check(s.value("SELECT sum(stored) FROM totals") > 10000, "hardly anything is stored")
+        equal(s.rows("SELECT DISTINCT cause FROM losses WHERE cause <> 'memory'"), [], "causes")
+        print(f"/dev/shm of {size}: {lost(s)} of {s.value('SELECT sum(calls) FROM totals')} lost, {half} MiB left")
+
+
+def addresses():
+    """Under a limit of addresses the hook has a sixteenth of them, whatever the number of threads."""
+    limit, threads = 512 * MIB, 200
+    with Session() as s:
+        s.start_daemon()
+
+        def confine():
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+        sizes = []
+        for preload in (False, True):
+            program = Program(s, threads, preload=preload, preexec_fn=confine)
+            for _ in range(3):
+                equal(program.ask("calls 1500"), "failed 0", "calls")
+                s.flush()
+            sizes.append(int(program.ask("size").split()[0]) * 1024)
+            equal(program.ask("memory 200"), "written", f"200 MiB of the program's own, hook: {preload}")
+            program.end()
+        s.flush()
+        s.check_identity(lost=None)
+        # Besides there is the hook's own code and data.
+        taken, code = sizes[1] - sizes[0], 16 * MIB
+        check(taken <= limit // 16 + code, "the hook took", taken, "of", limit)
+        print(f"{taken >> 10} KiB of {limit >> 10} for {threads} threads, {lost(s)} calls lost")
+
+
+def restarts():
+    """Daemons come and go, and threads: what was mapped for one is used for the next."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, 50)
+        sizes = []
+        for _ in range(20):
+            equal(program.ask("calls 100"), "failed 0", "calls")
+            equal(program.ask("threads 5"), "gone", "threads that come and go")
+            s.flush()
+            sizes.append(tuple(map(int, program.ask("size").split())))
+            s.stop_daemon()
+            # They let go of their lanes while there is no daemon, or at the next call, as it comes.
+            if len(sizes) % 2:
+                program.ask("calls 1")
+            s.start_daemon()
+        program.end()
+        s.flush()
+        s.check_identity()
+        kb, mappings = (max(column[10:]) - max(column[:4]) for column in zip(*sizes))
+        check(kb <= 2048, "addresses grew by", kb, "KiB", sizes)
+        check(mappings <= 64, "mappings grew by", mappings, sizes)
+        print(f"20 daemons: {kb} KiB of addresses and {mappings} mappings more than at first")
+
+
+def words(map_, places, rng):
+    """Writes into random words of these places: (offset, length)."""
+    known = (0, 1, 255, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 4096, 1 << 30)
+    for _ in range(400):
+        at, length = rng.choice(places)
+        at += rng.randrange(length) & ~7
+        old, = struct.unpack_from("<Q", map_, at)
+        value = rng.choice((rng.choice(known), old ^ 1 << rng.randrange(64), (old + rng.randrange(-33, 33)) % 2**64))
+        struct.pack_into("<Q", map_, at, value)
+
+
+def written():
+    """Somebody writes what he likes into every word of the segment, its lanes and the control segment: the program's results
+    are its own, and it comes to its end."""
+    seed = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
+    print("CUDATRACE_SEED", seed)
+    rng = random.Random(seed)
+    for _ in range(4):
+        with Session() as s:
+            s.start_daemon("--ring", "256K")
+            program = Program(s, 6)
+            # One word at a time, first: the geometry, as the hook made it.
+            for turn in range(30):
+                paths = glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{program.child.pid}.*")
+                for path in [*paths, f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"]:
+                    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as map_:
+                        if path not in paths:
+                            words(map_, [(16, len(map_) - 16)], rng)
+                            continue
+                        ring, = struct.unpack_from("<Q", map_, 40)
+                        if turn == 0:
+                            struct.pack_into("<Q", map_, 40, 1 << 30)
+                            continue
+                        lanes = [(at, 512) for at in range(4096 + 2048 * 128, len(map_) - 4096, 4096 + (256 << 10))]
+                        words(map_, [(0, 1448), (4096, 64 * 128), *lanes], rng)
+                equal(program.ask("calls 300"), "failed 0", "calls")
+                equal(program.ask("threads 4"), "gone", "threads that come and go")
+            program.end()
+            s.daemon.kill()  # what it stored was written by us
+            s.daemon.wait()
+            s.daemon = None
+            for path in glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"):
+                os.unlink(path)
+
+
+def removed():
+    """The program's file in /dev/shm is removed, as systemd-logind does at a logout: it goes on with what it has."""
+    with Session() as s:
+        s.start_daemon()
+        program = Program(s, 4)
+        equal(program.ask("calls 10"), "failed 0", "calls")
+        s.flush()
+        path, = glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{program.child.pid}.*")
+        os.unlink(path)
+        for _ in range(10):
+            equal(program.ask("calls 1000"), "failed 0", "calls")
+            s.flush()
+        program.end()
+        s.flush()
+        s.check_identity()
+        stored = s.value("SELECT sum(stored) FROM totals WHERE name = 'cuDeviceGetCount'")
+        # Where the daemon notices, the program makes another segment, with a moment between the two.
+        check(stored >= 39_600, "stored are", stored, "of 40,040")
+        print(f"{stored} of 40040 stored without the file")
+
+
+WAYS = {"shared": shared, "addresses": addresses, "restarts": restarts, "written": written, "removed": removed}
+for way in sys.argv[1:] or WAYS:
+    WAYS[way]()
