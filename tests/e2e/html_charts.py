@@ -118,6 +118,15 @@ def check_zoom(b, trace):
     check(len(far) < len(points) and len(far) <= 3 * box["width"] + 4, "rows from afar", len(far))
     equal((max(held for _, held in far), min(held for _, held in far[10:-10])),
           (max(held for _, held in points), min(held for at, held in points if far[10][0] <= at <= far[-10][0])), "most and least from afar")
+    # A part of its height, and all again.
+    high = b.run("return window.cudatrace.memory.yAxisRange()")
+    x = round(box["x"] + box["width"] / 2)
+    b.act({"type": "pointerMove", "x": x, "y": y - 40}, {"type": "pointerDown", "button": 0}, {"type": "pointerMove", "x": x, "y": y + 40},
+          {"type": "pointerUp", "button": 0})
+    part = wait_for("a part of the height", lambda: (r := b.run("return window.cudatrace.memory.yAxisRange()")) != high and r)
+    check(high[0] < part[0] < part[1] < high[1], "a part of the height", part, high)
+    b.run("document.querySelector('#memory-chart canvas:last-of-type').dispatchEvent(new MouseEvent('dblclick', { bubbles: true }))")
+    wait_for("all of the height", lambda: b.run("return window.cudatrace.memory.yAxisRange()") == high)
     # At the pointer: what was held then, and of whom; a click takes him out of the chart.
     at = length * 0.7
     x = b.run("return window.cudatrace.memory.toDomXCoord(arguments[0])", at)

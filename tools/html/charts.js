@@ -114,7 +114,13 @@ function drawMemory(trace, timeline) {
       x: { ticker: (from, to, pixels) => timeTicks(from, to, 1.4 * pixels).map(([v, label]) => ({ v, label })), axisLabelWidth: 80 },
       y: { axisLabelFormatter: bytes, axisLabelWidth: yAxisWidth(box) },
     },
-    interactionModel: { ...Dygraph.defaultInteractionModel, dblclick: () => timeline.setWindow(0, timeline.length) },
+    interactionModel: {
+      ...Dygraph.defaultInteractionModel,
+      dblclick: (event, its) => {
+        its.resetZoom(); // of its height; all that it has is the part that is looked at
+        timeline.setWindow(0, timeline.length);
+      },
+    },
     drawCallback: (its, isFirst) => {
       const [from, to] = its.xAxisRange();
       if (!isFirst && (from !== timeline.from || to !== timeline.to)) timeline.setWindow(from, to);
