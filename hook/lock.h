@@ -1,5 +1,5 @@
 /* The hook's one kind of lock. Taken where nobody else wants it, it makes no system call. A thread that must
- * wait lends its priority to the holder (FUTEX_LOCK_PI), and waits for no longer than a second: whoever does
+ * wait lends its priority to the holder (FUTEX_LOCK_PI), and waits for ten seconds at most: whoever does
  * not get the lock does without what it protects, as it does where its own thread holds the lock already and
  * was interrupted by a signal.
  *
@@ -35,6 +35,8 @@ bool ct_lock_take(struct ct_lock *lock);
 void ct_lock_give(struct ct_lock *lock);
 /* In a fork's child, whose holder may have stayed behind. */
 void ct_lock_forget(struct ct_lock *lock);
+
+extern uint32_t ct_lock_patience_ms; /* for tests */
 
 /* The calling thread's number: asked for once. */
 uint32_t ct_thread_number(void);
