@@ -104,10 +104,48 @@ static void folder(void)
     equal_number("in no folder", ct_trace_file_before(path, UINT32_MAX), 0);
 }
 
+/* Whichever name leads to a trace, there or not yet; and no other trace. */
+static void identity(void)
+{
+    char root[] = "/tmp/unit-trace-files-XXXXXX", before[PATH_MAX];
+    if (!mkdtemp(root) || !getcwd(before, sizeof(before)) || chdir(root) != 0 || mkdir("sub", 0700) != 0 ||
+        symlink(root, "round") != 0 || symlink("sub/other.db", "link.db") != 0) {
+        failures++;
+        return;
+    }
+    static const struct {
+        const char *name, *of;
+        bool is_same;
+    } cases[] = {
+        { "./a.db", "a.db", true },          { "round/a.db", "a.db", true },
+        { "sub/../a.db", "a.db", true },     { "round/round/sub/../a.db", "a.db", true },
+        { "sub/a.db", "a.db", false },       { "b.db", "a.db", false },
+        { "link.db", "sub/other.db", true },
+    };
+    for (int there = 0; there < 2; there++) {
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            const bool is_link = strcmp(cases[i].name, "link.db") == 0;
+            equal_number(cases[i].name, ct_trace_identity(cases[i].name) == ct_trace_identity(cases[i].of),
+                         is_link ? (uint32_t)there : cases[i].is_same);
+            equal_number(cases[i].name, ct_trace_identity(cases[i].name) != 0, true);
+        }
+        close(open("a.db", O_CREAT | O_WRONLY, 0600));
+        close(open("sub/other.db", O_CREAT | O_WRONLY, 0600));
+    }
+    equal_number("in no folder", ct_trace_identity("nowhere/a.db") == 0, true);
+    static const char *const made[] = { "a.db", "sub/other.db", "link.db", "round" };
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
+        unlink(made[i]);
+    rmdir("sub");
+    failures += chdir(before) != 0;
+    rmdir(root);
+}
+
 int main(void)
 {
     names();
     numbers();
     folder();
+    identity();
     return failures > 0;
 }
