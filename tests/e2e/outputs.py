@@ -12,9 +12,13 @@ import socket
 import sqlite3
 import stat
 import subprocess
+import sys
 import time
 
 from cudatrace_test import CUDATRACE, DEADLINE_S, Session, WORKLOADS, check, equal
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from fault_test import promise  # noqa: E402: lies beside the table of promises
 
 FORMATS = ("chrome", "perfetto", "jsonl", "csv", "nsys", "html")
 IS_ROOT = os.geteuid() == 0
@@ -113,7 +117,7 @@ def as_it_is(p):
     for form in p.formats:
         # A FIFO, which the reader finds whole.
         path = p.make("fifo", "fifo")
-        with unchanged(path), open(p.folder / "read", "w+b") as read:
+        with promise("output-as-it-is"), unchanged(path), open(p.folder / "read", "w+b") as read:
             reader = subprocess.Popen(["cat", path], stdout=read)
             p.write("fifo", form)
             equal(reader.wait(DEADLINE_S), 0, "the reader")
@@ -182,7 +186,7 @@ def devices(p):
         print("no devices can be made or opened here:", error)
         return
     for form in p.formats:
-        with unchanged(null), unchanged(full):
+        with promise("output-as-it-is"), unchanged(null), unchanged(full):
             p.write("null", form)
             p.write("full", form, status=1, says="'full'")
             p.write("full", form, status=1, says="No space left on device")
@@ -249,13 +253,13 @@ def broken_off(p):
     """The old file is whole and nothing is beside it, whatever ends it."""
     file = p.make("kept", "file")
     for form in p.formats:
-        with unchanged(file):
+        with promise("output-whole"), unchanged(file):
             p.write("kept", form, status=1, says="'kept'",
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
     listing = set(os.listdir(p.folder))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         for output in ("kept", "unborn"):
-            with unchanged(file):
+            with promise("output-whole"), unchanged(file):
                 stop_while_writing(p, output, number)
             equal(set(os.listdir(p.folder)), listing, f"the folder after signal {number}")
 
@@ -288,7 +292,7 @@ def laid_by_others(p):
     around = p.make("around", "link", str(p.folder.parent), owner=BOB)
     file, fifo = p.make("laid-file", "file", owner=BOB), p.make("laid-fifo", "fifo", owner=BOB)
     for form in p.formats:
-        with contextlib.ExitStack() as stack:
+        with promise("output-not-lured"), contextlib.ExitStack() as stack:
             for path in (victim, link, chain, around, file, fifo):
                 stack.enter_context(unchanged(path))
             for name in ("laid", "chain", f"around/{victim.name}"):
