@@ -55,6 +55,12 @@ static bool is_made_alike(int fd, const struct stat *old, int old_fd)
     return (is_ours || fchown(fd, old->st_uid, old->st_gid) == 0) && fchmod(fd, old->st_mode & 0777) == 0;
 }
 
+/* The folder takes no new file. */
+static bool is_refusal(int error)
+{
+    return error == -EACCES || error == -EPERM || error == -EROFS || error == -EXDEV;
+}
+
 /* Only what might be written to is replaced; what cannot be is written to. */
 static int open_regular(struct ct_output *output)
 {
@@ -65,6 +71,10 @@ static int open_regular(struct ct_output *output)
     output->fd = place->is_magic ? -EXDEV : ct_temporary_make(CT_TEMPORARY_BESIDE, place->folder);
     if (old < 0)
         return output->fd < 0 ? output->fd : 0;
+    if (output->fd < 0 && !is_refusal(output->fd)) { /* a full disk, say: the old file would not survive it */
+        close(old);
+        return output->fd;
+    }
     if (output->fd >= 0 && is_made_alike(output->fd, &place->status, old)) {
         close(old);
         return 0;
