@@ -11,17 +11,18 @@
 
 struct named {
     uint64_t handle;
-    uint32_t role;  /* CT_ROLE_none: the place is free */
-    uint32_t epoch; /* of the segment that has got it */
-    char text[CT_NAMED_TEXT_BYTES];
+    uint32_t role;                  /* CT_ROLE_none: the place is free */
+    uint32_t epoch;                 /* of the segment that has got it */
+    char text[CT_NAMED_TEXT_BYTES]; /* empty: the object has ended, which is to be told yet */
 };
 
-/* The lock of tables is held around all of these. A fork's child has them as they were; what another thread was
- * about to write then may be a name that is cut. */
+/* The lock of tables is held around all of these. A fork's child has them as they were; what another thread
+ * was about to write then may be a name that is cut. */
 static struct named *all;
 static uint32_t used; /* places that were ever taken */
 
 _Atomic uint32_t ct_named_count;
+static bool overflowed;           /* some have a name that is not kept */
 static __thread uint64_t own_tid; /* of a thread that has a name */
 
 static struct named *find(enum ct_role role, uint64_t handle)
@@ -88,6 +89,8 @@ void ct_named_send(struct ct_producer *producer)
         if (!write_name(producer, named->role, named->handle, named->text))
             break;
         named->epoch = producer->epoch;
+        if (!*named->text)
+            give(named);
     }
     ct_table_unlock();
 }
@@ -133,6 +136,7 @@ void ct_named_set(enum ct_role role, uint64_t handle, const char *name)
         } else if (named) {
             give(named);
         }
+        overflowed |= *name && !kept;
         ct_table_unlock();
     }
     if (role == CT_ROLE_thread)
@@ -155,12 +159,15 @@ void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *produc
     if (!atomic_load_explicit(&ct_named_count, memory_order_relaxed) || !ct_table_lock())
         return;
     struct named *named = find(role, handle);
-    const bool sent = named && producer && producer->lane && named->epoch == producer->epoch;
-    if (named)
+    const bool lane = producer && producer->lane;
+    const bool told = (named || overflowed) && lane && write_name(producer, role, handle, "");
+    if (named && (told || named->epoch == 0)) {
         give(named);
+    } else if (named) {
+        named->text[0] = '\0';
+        named->epoch = lane ? 0 : named->epoch;
+    }
     ct_table_unlock();
-    if (sent)
-        write_name(producer, role, handle, "");
 }
 
 /* Its number may be the next thread's. */

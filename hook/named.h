@@ -9,7 +9,7 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-    CT_NAMED_MAX = 1024, /* objects whose names are kept for the next daemon; later ones are sent once */
+    CT_NAMED_MAX = 1024, /* objects whose names are kept for the next daemon; later ones are sent once, and their end */
     CT_NAMED_TEXT_BYTES = 256, /* of a name, with its NUL: what exceeds it is cut at a character */
 };
 

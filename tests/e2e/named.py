@@ -42,6 +42,17 @@ def check_names():
               [None, "first", "s\u00e9cond"], "streams of launches in an export")
 
 
+def check_many():
+    """More objects than the hook keeps names of: each has its name until it ends."""
+    with Session() as s:
+        s.start_daemon()
+        s.run(NAMED, "--many", 1500, env=TOOL)
+        s.flush()
+        s.check_identity()
+        equal(s.rows("SELECT count(*), count(DISTINCT name), count(until_ns) FROM object_names WHERE role = 'event'"),
+              [(1500, 1500, 1500)], "names, different ones, and those that ended")
+
+
 def check_late_daemon():
     """Names that were given while there was no daemon, or to an earlier one, are there."""
     with Session() as s, fifo(s.dir, "told") as told, fifo(s.dir, "released") as released:
@@ -69,4 +80,5 @@ def check_late_daemon():
 
 
 check_names()
+check_many()
 check_late_daemon()

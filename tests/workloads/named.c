@@ -249,11 +249,29 @@ static void name_objects(void)
     OK(cu.EventDestroy(event));
 }
 
+/* More than are kept, of which each ends. */
+static long long many;
+static void name_many(void)
+{
+    CUevent *events = calloc((size_t)many, sizeof *events);
+    char name[32];
+    ENSURE(events);
+    for (long long i = 0; i < many; i++) {
+        OK(cu.EventCreate(&events[i], 0));
+        snprintf(name, sizeof name, "event %lld", i);
+        cuda.NameEventA(events[i], name);
+    }
+    for (long long i = 0; i < many; i++)
+        OK(cu.EventDestroy(events[i]));
+    free(events);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option_row options[] = {
         TEXT_OPTION("told", "FIFO", "written to when all is named", &told),
         TEXT_OPTION("released", "FIFO", "what it waits for then", &released),
+        NUMBER_OPTION("many", "so many events that are named, and nothing else", &many, 0, 1 << 20),
         { .name = NULL },
     };
     options_read(argc, argv, "Name threads and objects of the driver through NVTX.", options);
@@ -261,6 +279,10 @@ int main(int argc, char **argv)
     core.NameOsThreadA(own_tid(), "main thread"); /* before any call */
     driver_open(VIA_LINKED);
     driver_start();
+    if (many) {
+        name_many();
+        return 0;
+    }
     if (!told)
         name_threads();
     name_objects();
