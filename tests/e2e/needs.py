@@ -16,6 +16,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -123,6 +124,14 @@ def everyones_shm():
     in_child(make)
 
 
+def device_files():
+    """Made and opened: a container may refuse either."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.mknod(f"{folder}/null", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        with open(f"{folder}/null", "wb"):
+            pass
+
+
 def trace():
     libc = ctypes.CDLL(None, use_errno=True)
     with sleeper() as child:
@@ -199,6 +208,7 @@ NEEDS = {
     "other users' processes": others_processes,
     "everyone's /dev/shm": everyones_shm,
     "set-user-ID programs": set_user_id,
+    "device files": device_files,
     "ptrace": trace,
     "filters of system calls": filter_system_calls,
     "real-time scheduling": real_time,

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 
-from trap_test import DEADLINE_S, LINKED, Session, check, compiled, equal, skip
+from trap_test import DEADLINE_S, LINKED, Session, check, compiled, equal, mount_namespace, needs
 
 MIB = 1 << 20
 INSIDE = "CUDATRACE_TEST_RESOURCES"
@@ -44,14 +44,10 @@ def shared():
     round, so that bursts lose nothing. Where the file system is so small that there is no lane for each thread, what gets
     none is counted."""
     if INSIDE not in os.environ:
+        needs("mount namespaces")
         for size in ("16m", "4m"):
-            for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
-                if subprocess.run([*unshare, "mount", "-t", "tmpfs", "none", "/dev/shm"], capture_output=True).returncode == 0:
-                    subprocess.run([*unshare, "sh", "-c", f'mount -t tmpfs -o size={size} none /dev/shm && exec "$0" "$@"',
-                                    sys.executable, __file__, "shared"], env=dict(os.environ, **{INSIDE: size}), check=True)
-                    break
-            else:
-                skip("no mount namespace to be had")
+            subprocess.run([*mount_namespace(), "sh", "-c", f'mount -t tmpfs -o size={size} none /dev/shm && exec "$0" "$@"',
+                            sys.executable, __file__, "shared"], env=dict(os.environ, **{INSIDE: size}), check=True)
         return
     size = os.environ[INSIDE]
     half = int(size[:-1]) // 2
