@@ -57,62 +57,66 @@ part AS MATERIALIZED ( -- of each run, that from the first launch to the last, i
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR expired > 0) AND worked.to_ns >= run.from_ns
 ),
--- What was spent in the parts is the sums less the rows outside of them; of a window its rows are read. Each moment once: the
--- stretches of all processes are put together.
+-- What was spent in the parts is the sums less the rows before and behind them; of a window its rows are read. Each moment is read
+-- once for each side: the stretches of all processes are put together.
 begun AS (
-    SELECT from_ns, to_ns,
-           from_ns > ifnull(max(to_ns) OVER (ORDER BY from_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1) AS is_new
-      FROM (SELECT iif(side = 0, run_from_ns, to_ns) AS from_ns, iif(side = 0, from_ns, run_to_ns) AS to_ns
+    SELECT side, from_ns, to_ns,
+           from_ns > ifnull(max(to_ns) OVER (PARTITION BY side ORDER BY from_ns
+                                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1) AS is_new
+      FROM (SELECT side, iif(side = 'before', run_from_ns, to_ns) AS from_ns, iif(side = 'before', from_ns, run_to_ns) AS to_ns
               FROM part
-             CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1))
+             CROSS JOIN (SELECT 'before' AS side UNION ALL SELECT 'behind'))
      WHERE from_ns < to_ns AND :from_ns IS NULL AND :to_ns IS NULL
 ),
 island AS MATERIALIZED (
-    SELECT min(from_ns) AS from_ns, max(to_ns) AS to_ns
-      FROM (SELECT from_ns, to_ns, sum(is_new) OVER (ORDER BY from_ns ROWS UNBOUNDED PRECEDING) AS number FROM begun)
-     GROUP BY number
+    SELECT side, min(from_ns) AS from_ns, max(to_ns) AS to_ns
+      FROM (SELECT side, from_ns, to_ns, sum(is_new) OVER (PARTITION BY side ORDER BY from_ns ROWS UNBOUNDED PRECEDING) AS number
+              FROM begun)
+     GROUP BY side, number
      UNION ALL
-    SELECT from_ns, to_ns FROM asked WHERE is_window
+    SELECT 'window', from_ns, to_ns FROM asked WHERE is_window
 ),
 -- Where about half a million rows or more lie there, two thousand slices that have as many together stand for them; long calls
 -- are all read.
 sample AS MATERIALIZED (
-    SELECT thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
-      FROM (SELECT sum(to_ns - from_ns) AS ns,
-                   iif(:from_ns IS NULL AND :to_ns IS NULL,
+    SELECT side, thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
+      FROM (SELECT side, sum(to_ns - from_ns) AS ns,
+                   iif(side = 'window', 1,
                        max(1, 1.0 * (SELECT sum(stored - expired) FROM totals) * sum(to_ns - from_ns) / 5e5
-                              / (SELECT max(now_ns) - min(started_ns) FROM asked CROSS JOIN processes)), 1) AS thin
-              FROM island)
+                              / (SELECT max(now_ns) - min(started_ns) FROM asked CROSS JOIN processes))) AS thin
+              FROM island
+             GROUP BY side)
 ),
-slice(from_ns, to_ns) AS (
-    SELECT from_ns, to_ns FROM island
+slice(side, from_ns, to_ns) AS (
+    SELECT side, from_ns, to_ns FROM island
      UNION ALL
-    SELECT from_ns + step_ns, to_ns FROM slice CROSS JOIN sample WHERE to_ns - from_ns > step_ns
+    SELECT side, from_ns + step_ns, to_ns FROM slice JOIN sample USING (side) WHERE to_ns - from_ns > step_ns
 ),
 placed AS ( -- in the driver, by what for, before the first launch, up to the last, behind it
     SELECT process_id, category, is_open,
            CASE WHEN end_ns < part.from_ns THEN 'before' WHEN start_ns >= part.to_ns THEN 'behind' ELSE 'between' END AS place,
            total(weight * (min(end_ns, run_to_ns) - max(start_ns, run_from_ns))) AS ns
-      FROM (SELECT calls.process_id, category, start_ns, call_id AS end_ns, 0 AS is_open, thin AS weight
+      FROM (SELECT calls.process_id, category, start_ns, call_id AS end_ns, 0 AS is_open, thin AS weight, slice.side
               FROM sample
-             CROSS JOIN slice
+             CROSS JOIN slice ON slice.side = sample.side
              CROSS JOIN calls ON calls.call_id BETWEEN slice.from_ns AND min(slice.to_ns, slice.from_ns + CAST(step_ns / thin AS INTEGER))
              WHERE layer = 'driver' AND (thin <= 1 OR duration_ns <= 100000000)
              UNION ALL -- long ones beside a sample, and those that return behind the window
-            SELECT calls.process_id, category, calls.start_ns, calls.call_id, 0, 1
+            SELECT calls.process_id, category, calls.start_ns, calls.call_id, 0, 1, side
               FROM sample
              CROSS JOIN asked
              CROSS JOIN long_calls
              CROSS JOIN calls ON calls.call_id = long_calls.call_id
              WHERE layer = 'driver'
-               AND iif(is_window, long_calls.call_id > asked.to_ns AND long_calls.start_ns < asked.to_ns,
-                       thin > 1 AND EXISTS (SELECT 1 FROM island WHERE long_calls.call_id BETWEEN from_ns AND to_ns))
+               AND iif(side = 'window', long_calls.call_id > asked.to_ns AND long_calls.start_ns < asked.to_ns, thin > 1)
              UNION ALL -- that have not returned
-            SELECT process_id, 'sync', start_ns, 9223372036854775807, 1, 1
+            SELECT process_id, 'sync', start_ns, 9223372036854775807, 1, 1, 'window'
               FROM open_calls
              WHERE name IN (SELECT name FROM functions WHERE layer = 'driver' AND category IN ('sync', 'launch')))
       JOIN part USING (process_id)
      WHERE start_ns <= run_to_ns AND end_ns >= run_from_ns
+       AND CASE side WHEN 'before' THEN end_ns < part.from_ns WHEN 'behind' THEN end_ns >= part.from_ns AND start_ns >= part.to_ns
+                     ELSE 1 END
      GROUP BY process_id, category, is_open, place
 ),
 spent AS (

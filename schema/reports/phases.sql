@@ -20,7 +20,7 @@ run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
 -- Domains of libraries, whose ranges say what the library does. A domain that is not here is one of the program's.
 library(domain, known_from) AS (
     VALUES ('nccl',                  'nccl/src/include/nvtx.h: struct nccl_domain'),
-           ('com.nvidia.nccl.proxy', 'nccl/src/misc/nvtx.cc or proxy: ncclProxyInitNvtx()'),
+           ('com.nvidia.nccl.proxy', 'ncclProxyInitNvtx(), where NCCL is built to trace its proxy'),
            ('cccl',                  'Nsight Systems: "CCCL:cub::DeviceSegmentedRadixSort"; https://nvidia.github.io/cccl/cub/developer/nvtx.html'),
            ('cublas',                'Nsight Systems: "cuBLAS:cublasLtMatmul"'),
            ('tensorrt',              'Nsight Systems: "TensorRT:ExecutionContext::enqueue"'),

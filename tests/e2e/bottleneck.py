@@ -4,7 +4,7 @@ one that was killed in its wait; alone, together, of one process, and in windows
 import json
 import re
 
-from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, check, equal
+from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, check, equal
 
 QUEUE = {"SIMCUDA_QUEUE": 1024, "SIMCUDA_LAUNCH_NS": 100000}
 SLOW = {"SIMCUDA_LAUNCH_NS": 2000000}
@@ -19,8 +19,11 @@ TIMES = re.compile(r"of ([\d.]+) s in all: ([\d.]+) s before the first \w+ \(([\
 class Answer:
     def __init__(self, s, *options):
         out = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", *options, "bottleneck", preload=False).stdout
-        self.row, = json.loads(out)["bottleneck"]
-        self.bound_by, self.text = self.row["bound_by"], self.row["paragraph"]
+        row, = json.loads(out)["bottleneck"]
+        self.read(row["bound_by"], row["paragraph"])
+
+    def read(self, bound_by, text):
+        self.bound_by, self.text = bound_by, text
         if self.bound_by == "start":
             return
         self.driver, self.wait, self.room, self.launch, self.copy, self.memory, self.load, self.outside = map(float, SHARES.search(self.text).groups())
@@ -60,6 +63,8 @@ with Session() as s:
         "late": trace_of(s, "--launches", 150, "--end-ms", 300, env=SLOW),
         # As long outside of the driver as in waits; what its kernels take is hidden behind that.
         "mixed": trace_of(s, "--launches", 100, "--pause-us", 2000, "--sync-every", 1, "--start-ms", 100, env=SLOW),
+        # Far more of its calls lie behind its launches than between them.
+        "behind": trace_of(s, "--launches", 2000, "--copies", 20000, env={"SIMCUDA_LATENCY": "cuLaunchKernel=5000"}),
         "nothing": trace_of(s, "--launches", 0, "--start-ms", 50),
         "copies": trace_of(s, "--launches", 0, "--copies", 100, env={"SIMCUDA_LATENCY": "cuMemcpyDtoH_v2=1000000"}),
     }
@@ -127,6 +132,16 @@ with Session() as s:
     check(everything.before_s > sum(answer.before_s for answer in alone) - 0.01, "the starts of all", everything.text)
     check("1 of them launched nothing" in everything.text, everything.text)
     check(f"{len(pids) + 1} processes of " in everything.text, everything.text)
+
+    # Of many calls outside of the launches a sample is read: here as if ten were many.
+    sql = (SOURCE / "schema/reports/bottleneck.sql").read_text()
+    check("/ 5e5" in sql, "what is many")
+    (row,) = s.rows(sql.replace("/ 5e5", "/ 1e1").replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL"))
+    sampled, whole = Answer.__new__(Answer), of("behind")
+    sampled.read(*row)
+    check(sampled.text != whole.text, "the sample is all", whole.text)
+    for share in "driver", "copy", "outside":
+        check(abs(getattr(sampled, share) - getattr(whole, share)) < 10, share, sampled.text, whole.text)
 
     # The other formats hold the same words.
     text = s.run(CUDATRACE, "report", "--db", s.db, "--pid", pids["queue"], "bottleneck", preload=False).stdout
