@@ -35,7 +35,7 @@ static void store_launch(const struct context *c, const struct ct_launch *launch
                       c->process_id, launch->kernel, launch->grid[0], launch->grid[1], launch->grid[2],
                       launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
                       ct_stored(c->record->value), (c->flags & CT_FLAG_CAPTURED) != 0 });
-    ct_store_add(c->store, CT_BULK_LAUNCH, (const int64_t[]){ c->call_id, shape });
+    ct_store_add(c->store, CT_BULK_LAUNCH, (const int64_t[]){ c->call_id, shape, c->process_id });
 }
 
 static void store_transfer(const struct context *c, const struct ct_transfer *transfer)

@@ -221,7 +221,7 @@ static const struct {
     const char *table;
     unsigned columns;
 } bulk_tables[CT_BULK_COUNT] = {
-    [CT_BULK_LAUNCH] = { "new_launches", 2 },
+    [CT_BULK_LAUNCH] = { "new_launches", 3 },
     [CT_BULK_TRANSFER] = { "new_transfers", 4 },
     [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2 },
     [CT_BULK_LONG_CALL] = { "new_long_calls", 2 },

@@ -127,7 +127,7 @@ void ct_store_defer(struct ct_store *store, enum ct_deferred statement, size_t v
 
 /* Rows of the tables that get one for a good part of all calls; stored at the end of the batch. */
 enum ct_bulk {
-    CT_BULK_LAUNCH,       /* call_id, shape_id */
+    CT_BULK_LAUNCH,       /* call_id, shape_id, process_id */
     CT_BULK_TRANSFER,     /* call_id, route_id, source, destination */
     CT_BULK_CALL_SUBJECT, /* call_id, subject_id */
     CT_BULK_LONG_CALL,    /* call_id, start_ns */

@@ -89,7 +89,7 @@ void ct_decode_freed(const struct ct_frame *frame, struct ct_decoded *decoded, e
                      uint64_t address, uint64_t bytes)
 {
     if (succeeded(frame) && on_device(kind))
-        ct_memory_forget(address);
+        ct_memory_forget(address, frame->producer ? frame->start : UINT64_MAX);
     decoded->kind = CT_KIND_ALLOC;
     decoded->payload_slots = 1;
     decoded->flags = CT_FLAG_FREE;

@@ -191,14 +191,14 @@ void ct_decode_graph_clone(const struct ct_frame *frame, struct ct_decoded *deco
 void ct_decode_graph_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     if (succeeded(frame))
-        ct_graphs_destroy(frame->args[0]);
+        ct_graphs_destroy(frame->args[0], frame->producer ? frame->start : UINT64_MAX);
     about(decoded, CT_ROLE_graph, frame->args[0], CT_ROLE_none, 0);
 }
 
 void ct_decode_graph_exec_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     if (succeeded(frame))
-        ct_graphs_destroy(frame->args[0]);
+        ct_graphs_destroy(frame->args[0], frame->producer ? frame->start : UINT64_MAX);
     about(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_none, 0);
 }
 

@@ -11,6 +11,7 @@ struct nodes {
     _Atomic uint32_t count[CT_NODE_KINDS];
     _Atomic bool partly; /* there may be others: it was made where nobody looked */
     uint64_t serial;     /* of this use of the place */
+    uint64_t named;      /* ct_now() when a handle came to mean it last, 0 while nothing is recorded */
 };
 
 static struct ct_pool all_nodes = { .object_bytes = sizeof(struct nodes) };
@@ -75,6 +76,8 @@ static void release(uint32_t index)
 static void assign(uint64_t handle, uint32_t index)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);
+    if (index)
+        nodes_at(index)->named = ct_process_current() ? ct_now() : 0;
     if (!ct_table_set(&by_handle, handle, index) && index)
         release(index);
     release(before);
@@ -134,11 +137,13 @@ void ct_graphs_copy(uint64_t handle, uint64_t original)
     ct_table_unlock();
 }
 
-void ct_graphs_destroy(uint64_t handle)
+void ct_graphs_destroy(uint64_t handle, uint64_t began)
 {
     if (!ct_table_lock())
         return;
-    assign(handle, 0);
+    const uint32_t index = ct_table_get(&by_handle, handle);
+    if (index && nodes_at(index)->named < began)
+        assign(handle, 0);
     ct_table_unlock();
 }
 

@@ -11,6 +11,7 @@ enum { SMALLEST = 21 };
 
 static struct ct_table ranges; /* address to length in the smallest blocks */
 static struct ct_table held;   /* block to number of ranges */
+static struct ct_table learned[2]; /* address to ct_now() when its range was learned, low and high half */
 
 static uint64_t key_of(uint64_t address, unsigned level)
 {
@@ -41,6 +42,8 @@ static void forget(uint64_t address)
     if (blocks) {
         change(address, blocks, -1);
         ct_table_set(&ranges, address, 0);
+        ct_table_set(&learned[0], address, 0);
+        ct_table_set(&learned[1], address, 0);
     }
 }
 
@@ -53,14 +56,20 @@ void ct_memory_learn(uint64_t address, uint64_t bytes)
     const uint64_t blocks = last - (address >> SMALLEST) + 1;
     if (blocks <= UINT32_MAX && ct_table_set(&ranges, address, (uint32_t)blocks))
         change(address, blocks, 1);
+    const uint64_t now = ct_process_current() ? ct_now() : 0; /* 0 while nothing is recorded */
+    ct_table_set(&learned[0], address, (uint32_t)now);
+    ct_table_set(&learned[1], address, (uint32_t)(now >> 32));
     ct_table_unlock();
 }
 
-void ct_memory_forget(uint64_t address)
+void ct_memory_forget(uint64_t address, uint64_t began)
 {
     if (!ct_table_get(&ranges, address) || !ct_table_lock())
         return;
-    forget(address);
+    const uint64_t when =
+        (uint64_t)ct_table_get(&learned[1], address) << 32 | ct_table_get(&learned[0], address);
+    if (when < began)
+        forget(address);
     ct_table_unlock();
 }
 

@@ -9,8 +9,10 @@
 
 /* `bytes` from `address` on are memory of a device, or addresses kept for it. */
 void ct_memory_learn(uint64_t address, uint64_t bytes);
-/* The same range is so no more. Nothing happens for an address that no range begins at. */
-void ct_memory_forget(uint64_t address);
+/* The same range is so no more, by a call that began at `began` (ct_now()). Nothing happens for an address
+ * that no range begins at, or one that was learned since: the driver has handed it out again before that call
+ * returned. */
+void ct_memory_forget(uint64_t address, uint64_t began);
 bool ct_memory_is_device(uint64_t address);
 
 #pragma GCC visibility pop

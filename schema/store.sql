@@ -163,7 +163,7 @@ INSERT INTO shape (shape_id, process_id, kernel, grid_x, grid_y, grid_z, block_x
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 
 -- name: insert_launches
-INSERT INTO launch (call_id, shape_id) SELECT c1, c2 FROM new_launches;
+INSERT INTO launch (call_id, shape_id, process_id) SELECT c1, c2, c3 FROM new_launches;
 
 -- name: insert_graph
 INSERT INTO graph (call_id, process_id, graph_exec, graph, kernels, copies, sets, host_calls, graphs, empties,

@@ -125,8 +125,9 @@ CREATE TABLE shape (
 );
 CREATE TABLE launch (
     -- Kernel launches: each is a call and a shape.
-    call_id  INTEGER PRIMARY KEY REFERENCES call,
-    shape_id INTEGER NOT NULL REFERENCES shape
+    call_id    INTEGER PRIMARY KEY REFERENCES call,
+    shape_id   INTEGER NOT NULL REFERENCES shape,
+    process_id INTEGER NOT NULL REFERENCES process -- the shape's: one process's launches are told without looking at it
 );
 CREATE TABLE graph (
     -- Graphs that were made executable, with their nodes by kind; those of child graphs are counted too.

@@ -80,7 +80,7 @@ CREATE VIEW launches AS
 -- Kernel launches, failed ones too (calls.status by the same call_id). captured = 1: recorded into a graph,
 -- nothing was run. The duration is the call's on the CPU, not the kernel's on the GPU.
 SELECT launch.call_id,
-       shape.process_id,
+       launch.process_id,
        name.demangled                 AS kernel,       -- NULL when the name is unknown
        name.mangled                   AS mangled,
        shape.grid_x, shape.grid_y, shape.grid_z,

@@ -71,6 +71,8 @@ def make(build, path, benchmark="queries"):
 def target_of(name):
     if name == "summary_by_function":
         return "<=", 50
+    if name == "process_launches":
+        return "<=", 1000
     return ("<=", 100) if "window" in name and "python" not in name else None
 
 

@@ -1,5 +1,5 @@
 """An address that is got again while the call that gave it back has not returned: each allocation ends with the call that
-gave back that one, and not with the other's."""
+gave back that one, and not with the other's, and it is known to be the device's."""
 import sys
 
 from cudatrace_test import Session, check, equal, fifo
@@ -32,6 +32,8 @@ for end in ends:
     os.write(go, b"g")
 for end in ends:
     end.join()
+host = ctypes.create_string_buffer(64)
+ok(cuda.cuMemcpy(ctypes.c_uint64(address), ctypes.c_uint64(ctypes.addressof(host)), 64))
 """
 
 with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") as release:
@@ -46,4 +48,6 @@ with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") a
     equal(len({address for address, _, _ in rows}), 1, "addresses")
     check(all(free > rows[2][1] for free in frees), "no call returned late:", frees, rows)
     equal([freed for _, _, freed in rows], [*frees, None], "when each was given back")
+    # What the hook knows of the address is of who has it now, too.
+    equal(s.rows("SELECT kind FROM copies"), [("HtoD",)], "the direction of a copy to it")
     s.check_identity()

@@ -62,7 +62,7 @@ static void take(struct ct_source *base, struct ct_row *row)
     *row = (struct ct_row){ .end_ns = source->call[source->at][0],
                             .duration_ns = source->call[source->at][1],
                             .site_id = source->site_id };
-    ct_store_add(store, CT_BULK_LAUNCH, (const int64_t[]){ (int64_t)ct_store_call_id(store), 1 });
+    ct_store_add(store, CT_BULK_LAUNCH, (const int64_t[]){ (int64_t)ct_store_call_id(store), 1, process_id });
     source->at++;
 }
 

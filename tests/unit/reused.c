@@ -1,0 +1,56 @@
+/* graphs.c and memory.c of the hook: a handle or an address that is handed out again before the call that
+ * gave it back has returned is the new owner's, and one that was not is gone. */
+#include "graphs.h"
+#include "memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- what they need of the rest of the hook ---- */
+
+bool ct_clock_is_counter;
+static struct ct_segment segment;
+struct ct_segment *ct_process_current(void)
+{
+    return &segment;
+}
+bool ct_table_lock(void)
+{
+    return true;
+}
+void ct_table_unlock(void) {}
+_Thread_local struct ct_producer *ct_self;
+
+static void expect(const char *what, uint64_t seen, uint64_t wanted)
+{
+    if (seen == wanted)
+        return;
+    fprintf(stderr, "%s: %llu, and should be %llu\n", what, (unsigned long long)seen,
+            (unsigned long long)wanted);
+    exit(EXIT_FAILURE);
+}
+
+static struct ct_graph_nodes nodes_of(uint64_t handle)
+{
+    bool all;
+    return ct_graphs_nodes(handle, &all);
+}
+
+int main(void)
+{
+    const uint64_t graph = 0x1000, exec = 0x2000, address = UINT64_C(0x7f0000000000);
+    ct_graphs_create(graph);
+    ct_graphs_add(graph, 0x3000, CT_NODE_KERNEL, 0);
+    const uint64_t began = ct_now();
+    ct_graphs_copy(exec, graph);
+    ct_memory_learn(address, 4096);
+    ct_graphs_destroy(exec, began);
+    ct_memory_forget(address, began);
+    expect("kernels of a graph that was made since", nodes_of(exec).count[CT_NODE_KERNEL], 1);
+    expect("memory that was got since", ct_memory_is_device(address), true);
+    ct_graphs_destroy(exec, ct_now() + 1);
+    ct_memory_forget(address, ct_now() + 1);
+    expect("kernels of a graph that is gone", nodes_of(exec).count[CT_NODE_KERNEL], 0);
+    expect("memory that is gone", ct_memory_is_device(address), false);
+    return EXIT_SUCCESS;
+}
