@@ -72,6 +72,21 @@ static int check_owner(uint32_t uid, int32_t pid)
     return uid == 0 || uid == status.real || uid == status.effective || uid == status.saved ? 0 : -EPERM;
 }
 
+/* Of one that was gone before /proc could be asked: its file's time of day, which is the same everywhere, against the time
+ * that it says it made it at. No more than that, rounded where it can be, and only while it is young: the time of day
+ * may be set. */
+static bool guess_ahead(const struct ct_process *process, struct ct_time_ahead *ahead)
+{
+    const int64_t second_ns = 1000000000, young_ns = 10 * second_ns, near_ns = second_ns / 10;
+    if ((int64_t)ct_monotonic_ns() - process->changed_ns > young_ns)
+        return false;
+    const int64_t ahead_ns = (int64_t)process->facts.anchor.monotonic_ns - process->changed_ns;
+    const int64_t rounded_ns = (ahead_ns + (ahead_ns < 0 ? -1 : 1) * second_ns / 2) / second_ns * second_ns;
+    const int64_t off_ns = ahead_ns - rounded_ns;
+    *ahead = (struct ct_time_ahead){ .monotonic_ns = off_ns < near_ns && off_ns > -near_ns ? rounded_ns : ahead_ns };
+    return rounded_ns > young_ns || rounded_ns < -young_ns;
+}
+
 /* Its times become ours. Field 22 of its /proc/PID/stat is cut to ticks on both sides: what we see counts. */
 static void learn_ahead(struct ct_process *process)
 {
@@ -79,7 +94,8 @@ static void learn_ahead(struct ct_process *process)
     struct ct_time_ahead ahead;
     struct ct_proc_stat stat;
     struct ct_segment *facts = &process->facts;
-    if (process->seen_pid == 0 || ct_time_ahead_of(process->seen_pid, &ahead) != 0)
+    const bool is_told = process->seen_pid > 0 && ct_time_ahead_of(process->seen_pid, &ahead) == 0;
+    if (!is_told && !guess_ahead(process, &ahead))
         return;
     process->is_ahead_known = true;
     if (ahead.monotonic_ns != 0) {

@@ -53,7 +53,8 @@ class Segment:
         self.path = path or f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}." + (name or f"{pid}.{Segment.count:x}")
         values = {"magic": MAGIC, "version": VERSION, "header_bytes": HEADER_BYTES, "function_slots": 2048, "lane_slots": 4096,
                   "lane_offset": LANES_AT, "lane_stride": LANE_HEADER + RING, "ring_bytes": RING, "pid": pid,
-                  "process_start": 1, "image_ns": Segment.count, "clock": 0, "anchor_ns": 1, "exe": b"/bin/hostile", "ready": 1,
+                  "process_start": 1, "image_ns": Segment.count, "clock": 0, "anchor_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+                  "exe": b"/bin/hostile", "ready": 1,
                   "lanes": 1, "functions": 2}
         with contextlib.suppress(OSError):
             values["process_start"] = start_of(pid)
