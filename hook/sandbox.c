@@ -64,7 +64,8 @@ static bool hush(void)
         if (!hushed)
             ct_vforked = CT_VFORK_FILTERED;
     }
-    if (first)
+    /* Not in the child of a bare clone(), whose segment is its parent's. */
+    if (first && ct_process_memory() == CT_MEMORY_OWN)
         prepare();
     if (hushed)
         atomic_fetch_add(&ct_system_silenced, 1);

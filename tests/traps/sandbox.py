@@ -5,7 +5,7 @@ comes out is what comes out untraced, without a daemon and with one. What cannot
 """
 import sys
 
-from trap_test import LINKED, Session, compiled, equal, needs, skip
+from trap_test import CUDATRACE, LINKED, Session, check, compiled, counted, equal, needs, recorded, skip
 
 way, rest = sys.argv[1], sys.argv[2:]
 
@@ -19,11 +19,14 @@ with Session() as s:
     for what in ("dormant", "recorded"):
         if what == "recorded":
             s.start_daemon()
-        traced = s.run(program, way, *(rest if what == "dormant" else []), status=None)
+        env = {"TEST_FLUSH": f"{CUDATRACE} flush --session {s.name}"} if what == "recorded" else None
+        traced = s.run(program, way, *(rest if what == "dormant" else []), env=env, status=None)
         equal((traced.returncode, traced.stdout, traced.stderr), (7, untraced.stdout, untraced.stderr), f"{way}, {what}")
     s.flush()
     lost = s.value("SELECT sum(lost) FROM totals")
     s.check_identity(lost=lost)
     equal(s.rows("SELECT state FROM processes ORDER BY process_id LIMIT 1"), [("exited",)], "its end")
-    if way in ("mild", "failed", "vforked", "inline"):
+    if way in ("mild", "failed", "vforked", "cloned", "inline"):
         equal(lost, 0, "lost where nothing was forbidden, or nothing was new")
+        check("cuDriverGetVersion" in recorded(s) or way == "inline", "functions:", recorded(s))
+        equal(set(recorded(s)) - set(counted(s)) - {"nvtxRangePush"}, set(), "functions that nobody called")
