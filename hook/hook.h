@@ -15,14 +15,17 @@
  *   symbol.c     symbols of loaded objects; spare.c calls of functions that the table lacks
  *   bound.c      how much of the program's memory the hook takes; descriptor.c its files
  *   selection.c  which calls are recorded, and counting the others
- *   decode.c     what arguments mean;
- * decode_copy.c those of copies and sets, decode_graph.c of graphs, decode_memory.c of memory that is got
- * otherwise, decode_objects.c of calls that are about objects, decode_image.c of code, decode_runtime.c of
- * the runtime's functions names.c      kernels' names by handle graphs.c     what graphs consist of, and
- * which streams are being captured memory.c     which addresses are the device's nvtx.c       the
- * applications' own ranges: the entry points of NVTX; range.c what they do; named.c names of threads and CUDA's objects texts.c      texts that records
- * name by number; pool.c objects by number table.c      what is remembered by handle or address ioctl.c calls
- * of ioctl() on the driver's devices; ioctl_layout.c reads their structs
+ *   decode.c     what arguments mean; decode_copy.c those of copies and sets, decode_graph.c of graphs,
+ *                decode_memory.c of memory that is got otherwise, decode_objects.c of calls that are about
+ *                objects, decode_image.c of code, decode_runtime.c of the runtime's functions
+ *   names.c      kernels' names by handle
+ *   graphs.c     what graphs consist of, and which streams are being captured
+ *   memory.c     which addresses are the device's
+ *   nvtx.c       what applications say: the entry points of NVTX; range.c does ranges, named.c names of
+ *                threads and of CUDA's objects
+ *   texts.c      texts that records name by number; pool.c objects by number
+ *   table.c      what is remembered by handle or address
+ *   ioctl.c      calls of ioctl() on the driver's devices; ioctl_layout.c reads their structs
  *
  * Rules for everything here: the traced program's registers, errno, dlerror and results are its own; no exit,
  * no abort, no stdio streams, no malloc; no system call but between ct_system_begin() and end (system.h); on
