@@ -38,6 +38,8 @@ SLEEPER = ("sh", "-c", "echo ready $$; exec sleep 1000")
 # What `run` is documented to change.
 OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "NVTX_INJECTION64_PATH", "ASAN_OPTIONS", "_")
 libc = ctypes.CDLL(None, use_errno=True)
+# A sanitizer takes the right to dump core from the program that it is in, and from what that starts.
+os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "disable_coredump=0"]))
 
 
 def start_afresh():

@@ -5,6 +5,8 @@ import sys
 from fault_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, check, equal, needs
 
 needs("fakeroot")
+# A sanitizer wants to be loaded first, and fakeroot is.
+os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
 
 
 class Oneself:
