@@ -1,7 +1,8 @@
 """64 concurrent processes of 4 threads, 8 where /dev/shm has no room for more: every call is stored, in order, none lost, and the counts are the driver's."""
 from cudatrace_test import Session, WORKLOADS, check, equal, have_shm
 
-PROCESSES, THREADS, CALLS = 64 if have_shm(256, "64 processes at once") else 8, 4, 20000
+THREADS = 4
+PROCESSES, CALLS = (64, 20000) if have_shm(512, "64 processes at once") else (8, 5000)
 
 with Session() as s:
     s.start_daemon()
