@@ -169,8 +169,8 @@ def refused(s):
     for wrong, why in ((s.dir / "none", "No such file"), (plain, "Not a directory")):
         done = s.run(DAEMON, "--foreground", "--db", s.db, "--session", s.name, "--shm-dir", wrong, preload=False, status=1)
         check(why in done.stderr and str(wrong) in done.stderr, done.stderr)
-        done = s.cudatrace("status", "--shm-dir", wrong, status=1)
-        check("no cudatraced serves session" in done.stderr, done.stderr)
+        done = s.cudatrace("status", "--shm-dir", wrong, status=2)
+        check(why in done.stderr and str(wrong) in done.stderr, done.stderr)
 
 
 needs(*{"shared": ["user namespaces"], "private": ["user namespaces"], "user": ["user namespaces"], "sibling": ["pid namespaces"],
