@@ -7,8 +7,10 @@ import re
 import signal
 import sqlite3
 
-from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, check, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, check, equal, fifo, needs, wait_for
 from series_test import check_series, check_truth, disk_bytes, file, files, sql, value, workload
+
+needs(shm_mib=256)  # rings for all that is called while no daemon is there
 
 # Many files, none of which has to go: all of the trace, through a daemon that is killed again and again.
 with Session() as s, fifo(s.dir, "hold") as hold:

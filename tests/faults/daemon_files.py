@@ -2,8 +2,10 @@
 goes on where it was."""
 import signal
 
-from fault_test import DEADLINE_S, FAULT_DAEMON, Session, at_point, check, equal, fifo, points, promise
+from fault_test import DEADLINE_S, FAULT_DAEMON, Session, at_point, check, equal, fifo, needs, points, promise
 from series_test import check_series, check_truth, files, value, workload
+
+needs(shm_mib=256)  # rings for all that is called while no daemon is there
 
 # What a daemon passes when it is told to go on in another file, and how often it has passed it by then: at its start
 # it has opened the file that was there.
