@@ -1,6 +1,7 @@
 #include "bound.h"
 
 #include "descriptor.h"
+#include "segment.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -90,9 +91,8 @@ void ct_bound_unmap(void *memory, size_t bytes)
  * this much free: half of it, for what there must be, and five eighths as long as rings grow; and on a large
  * one no more than is enough for anybody. A ring grows only while eight of its new size could be had, so that
  * many small ones come before a few large ones. */
-enum { FIRST_EIGHTHS = 4, MORE_EIGHTHS = 5, MORE_FITS = 8 };
-#define FIRST_LEAVES (UINT64_C(512) << 20)
-#define MORE_LEAVES  (UINT64_C(1) << 30)
+enum { MORE_EIGHTHS = 5, MORE_FITS = 8 };
+#define MORE_LEAVES (UINT64_C(1) << 30)
 
 bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need)
 {
@@ -101,9 +101,8 @@ bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need)
     if (fstatfs(fd, &status) != 0 || status.f_blocks == 0)
         return true;
     const uint64_t block = (uint64_t)status.f_bsize, free_bytes = status.f_bavail * block;
-    uint64_t leaves = status.f_blocks / 8 * block * (need == CT_BOUND_FIRST ? FIRST_EIGHTHS : MORE_EIGHTHS);
-    const uint64_t most = need == CT_BOUND_FIRST ? FIRST_LEAVES : MORE_LEAVES;
-    if (leaves > most)
-        leaves = most;
-    return free_bytes >= leaves + bytes * (need == CT_BOUND_FIRST ? 1 : MORE_FITS);
+    if (need == CT_BOUND_FIRST)
+        return free_bytes >= ct_segment_leaves(status.f_blocks * block) + bytes;
+    const uint64_t part = status.f_blocks / 8 * block * MORE_EIGHTHS;
+    return free_bytes >= (part < MORE_LEAVES ? part : MORE_LEAVES) + bytes * MORE_FITS;
 }

@@ -115,6 +115,14 @@ static inline void ct_segment_note_unsent(struct ct_segment *segment)
         atomic_store_explicit(&segment->unsent, 1, memory_order_relaxed);
 }
 
+/* What all segments together leave free of the file system that they are on, with so many bytes: half of it,
+ * for what there must be; of a large one no more than is enough for anybody. */
+static inline uint64_t ct_segment_leaves(uint64_t bytes)
+{
+    const uint64_t enough = UINT64_C(512) << 20;
+    return bytes / 2 < enough ? bytes / 2 : enough;
+}
+
 static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry, uint32_t lane)
 {
     return geometry->lane_offset + (uint64_t)lane * geometry->lane_stride;

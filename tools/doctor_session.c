@@ -424,7 +424,10 @@ static void check_shared_memory(struct ct_doctor *doctor)
                       strerror(errno), subject);
         return;
     }
-    const uint64_t free_bytes = (uint64_t)system.f_bavail * system.f_frsize;
+    /* The rest is left to other programs. */
+    const uint64_t all_free = (uint64_t)system.f_bavail * system.f_frsize;
+    const uint64_t leaves = ct_segment_leaves((uint64_t)system.f_blocks * system.f_frsize);
+    const uint64_t free_bytes = all_free > leaves ? all_free - leaves : 0;
     const uint64_t lane_bytes = doctor->ring_bytes + CT_LANE_HEADER_BYTES;
     const uint64_t threads = free_bytes / lane_bytes;
     ct_doctor_size(room, free_bytes);
@@ -432,19 +435,21 @@ static void check_shared_memory(struct ct_doctor *doctor)
     const uint64_t least_bytes = CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
     if (free_bytes < least_bytes)
         ct_doctor_say(doctor, CT_VERDICT_MISS, subject,
-                      "only %s are free: no further thread can record, its calls are counted as lost; remove "
+                      "only %s are free, besides the half that is left to others: no further thread can "
+                      "record, its calls are counted as lost; remove "
                       "what fills "
                       "it, or enlarge it (docker run --shm-size=1g)",
                       room);
     else if (threads < FEW_THREADS)
         ct_doctor_say(doctor, CT_VERDICT_NOTE, subject,
-                      "%s are free, room for %llu more threads with full rings of %s; calls of others would "
+                      "%s are free, besides the half that is left to others, room for %llu more threads with "
+                      "full rings of %s; calls of others would "
                       "be lost and "
                       "counted: enlarge it (docker run --shm-size=1g), or take smaller rings (--ring 64K)",
                       room, (unsigned long long)threads, ring);
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, subject, "%s free; rings of %s for each thread that makes calls",
-                      room, ring);
+        ct_doctor_say(doctor, CT_VERDICT_OK, subject,
+                      "%s free for tracing; rings of %s for each thread that makes calls", room, ring);
     if (kind.f_type != TMPFS_MAGIC)
         ct_doctor_say(doctor, CT_VERDICT_NOTE, subject,
                       "is no tmpfs: each record may go to a disk; mount one there");
