@@ -404,7 +404,6 @@ enum ct_session_renewal ct_session_renew(struct ct_session *session)
         return CT_NOT_RENEWED;
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    CT_TEST_POINT("session.renewing");
     unlink(session->path); /* nobody's, and perhaps not there */
     if (linkat(AT_FDCWD, link, AT_FDCWD, session->path, AT_SYMLINK_FOLLOW) != 0) {
         close(fd);
