@@ -3,6 +3,7 @@ of them, and does not notice.
 
     resources.py WAY…      shared, addresses, restarts, written, removed; all of them when none is named
 """
+import contextlib
 import glob
 import mmap
 import os
@@ -148,11 +149,11 @@ def written():
             for turn in range(30):
                 paths = glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{program.child.pid}.*")
                 for path in [*paths, f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"]:
-                    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as map_:
+                    # One that the daemon has let go of may be gone by now.
+                    with contextlib.suppress(FileNotFoundError), open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as map_:
                         if path not in paths:
                             words(map_, [(16, len(map_) - 16)], rng)
                             continue
-                        ring, = struct.unpack_from("<Q", map_, 40)
                         if turn == 0:
                             struct.pack_into("<Q", map_, 40, 1 << 30)
                             continue
