@@ -21,14 +21,11 @@ static _Atomic uint64_t mapped; /* by the hook; a fork's child has it, too */
 /* Of addresses, or of private memory, which most of them are: the smaller limit. */
 static uint64_t address_limit(void)
 {
-    uint64_t least = UINT64_MAX;
-    static const int resources[] = { RLIMIT_AS, RLIMIT_DATA };
-    for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
-        struct rlimit limit;
-        if (getrlimit(resources[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < least)
-            least = limit.rlim_cur;
-    }
-    return least;
+    /* No limit, RLIM_INFINITY, is the highest number. */
+    struct rlimit all = { .rlim_cur = RLIM_INFINITY }, data = { .rlim_cur = RLIM_INFINITY };
+    getrlimit(RLIMIT_AS, &all);
+    getrlimit(RLIMIT_DATA, &data);
+    return all.rlim_cur < data.rlim_cur ? all.rlim_cur : data.rlim_cur;
 }
 
 /* What the process has mapped; 0 when nobody says. */
