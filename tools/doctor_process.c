@@ -180,8 +180,9 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
             patient->command[i] = ' ';
     }
     patient->variables = ct_proc_file(patient->thread, "environ", &patient->variables_bytes);
-    if (!patient->variables && errno == ESRCH)
-        patient->variables = calloc(1, 1); /* one without memory: it has ended, or is the kernel's */
+    /* One without memory has ended, or is the kernel's. What has ended is root's, and may not be read by its user. */
+    if (!patient->variables && (errno == ESRCH || (errno == EACCES && proc.ended)))
+        patient->variables = calloc(1, 1);
     if (!patient->variables || !read_mappings(patient)) {
         ct_fail(0, "doctor: process %d cannot be looked at: %s: ask as its user, or as root", (int)pid,
                 errno == ENOENT ? "it is gone" : strerror(errno));
