@@ -98,6 +98,10 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 
 int ct_store_failed(struct ct_store *store)
 {
+    /* The statement within which another one failed is about that: SQLite says no more of it than that it was
+     * rolled back. */
+    if (store->broken_off)
+        return -1;
     snprintf(store->error, sizeof(store->error), "cannot write database '%s': %s", store->database.path,
              ct_database_problem(store->database.connection));
     return -1;
@@ -276,6 +280,7 @@ int ct_store_begin(struct ct_store *store)
                  store->database.path);
         return -1;
     }
+    store->broken_off = false;
     if (store->numbers_unknown)
         begin_anew(store);
     return store->numbers_unknown ? -1 : ct_store_run(store, store->statement[BEGIN], NULL);
@@ -286,7 +291,6 @@ int ct_store_calls(struct ct_store *store, struct ct_merge *merge, uint64_t rows
     store->merge = merge;
     store->rows = 0;
     store->rows_max = rows_max;
-    store->broken_off = false;
     const int error = ct_store_run(store, store->statement[INSERT_CALLS], NULL);
     *rows = store->rows;
     return store->broken_off ? -1 : error;
