@@ -274,6 +274,8 @@ def terminal(run):
     yield "as", until(b"$ ").split()
     say(b"fg")
     until(b"sleep 1000'")
+    # The shell says so before it hands over the terminal, and wakes the command after that: a key before either is lost.
+    wait_for("the command to go on", lambda: os.tcgetpgrp(fd) != pid and state(os.tcgetpgrp(fd)) != "T")
     os.write(fd, b"\x1a")
     yield "stopped again", b"Stopped" in until(b"$ ")
     say(b"bg; jobs -l | grep -c Running; kill -INT %1; wait %1; echo was-$?")
