@@ -28,6 +28,8 @@ TOOLS = BUILD if TOOLS is None else pathlib.Path(TOOLS).resolve() if TOOLS else 
 HOOK = BUILD / "hook/libcudatrace.so"
 DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
 CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
+# A sanitizer has memory of its own, and addresses without end.
+SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
 SIMCUDA = BUILD / "tests/simcuda"
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import re
 import resource
 import subprocess
 
-from fault_test import LONG, Session, WORKLOADS, check, equal, fifo, promise, wait_for
+from fault_test import LONG, SANITIZED, Session, WORKLOADS, check, equal, fifo, promise, wait_for
 
 
 def daemon_takes(s):
@@ -20,12 +20,6 @@ def daemon_takes(s):
         with contextlib.suppress(FileNotFoundError):
             links.append(os.readlink(f"/proc/{s.daemon.pid}/fd/{fd}"))
     return memory, sum(not link.startswith("socket:") for link in links), shared
-
-
-def has_own_memory(s):
-    """Whether the daemon's memory is what it asks for, and not a sanitizer's besides."""
-    with open(f"/proc/{s.daemon.pid}/maps") as maps:
-        return "libasan" not in maps.read()
 
 
 def at_once(s, processes, hold, calls=200):
@@ -82,7 +76,7 @@ with Session() as s:
     with promise("processes"):
         equal(after[1:], first[1:], "descriptors and shared memory")
         # What it knows of threads and functions fills tables of their own size (docs/performance.md).
-        check(after[0] < 64 << 20 or not has_own_memory(s), "the daemon has", after[0], "bytes of memory")
+        check(after[0] < 64 << 20 or SANITIZED, "the daemon has", after[0], "bytes of memory")
 
 # Days: what is kept of them is bounded, and so is all else.
 with Session() as s:
@@ -108,5 +102,5 @@ with Session() as s:
     early, late = taken[rounds // 3], taken[-1]
     with promise("days"):
         equal(late[1:3], early[1:3], "descriptors and shared memory")
-        check(late[0] < 1.15 * early[0] + (4 << 20) or not has_own_memory(s), "memory went from", early[0], "to", late[0])
+        check(late[0] < 1.15 * early[0] + (4 << 20) or SANITIZED, "memory went from", early[0], "to", late[0])
         check(late[3] <= 16 << 20, "the trace takes", late[3], "bytes")
