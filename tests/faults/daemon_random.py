@@ -4,7 +4,7 @@ import os
 import random
 
 from daemon_test import Deadly
-from fault_test import FAULT_DAEMON, LONG, check, points, promise
+from fault_test import FAULT_DAEMON, LONG, SANITIZED, check, points, promise
 
 seed = int(os.environ.get("CUDATRACE_SEED") or random.randrange(1 << 32))
 print("CUDATRACE_SEED =", seed, flush=True)
@@ -32,9 +32,11 @@ def lives(s, count, calls, *options):
     s.summary()
 
 
-with promise("daemon-random", 300 if LONG else 40), Deadly() as s:
-    lives(s, 300 if LONG else 40, 2000, "--ring", "256K")
-    check(s.deaths >= (150 if LONG else 10), "deaths", s.deaths)
-with promise("daemon-random-expiring", 200 if LONG else 25), Deadly() as s:
-    lives(s, 200 if LONG else 25, 2000, "--ring", "256K", "--keep", "1s")
+LIVES, EXPIRING = (300, 200) if LONG else (20, 12) if SANITIZED else (40, 25)
+
+with promise("daemon-random", LIVES), Deadly() as s:
+    lives(s, LIVES, 2000, "--ring", "256K")
+    check(s.deaths >= (150 if LONG else LIVES // 4), "deaths", s.deaths)
+with promise("daemon-random-expiring", EXPIRING), Deadly() as s:
+    lives(s, EXPIRING, 2000, "--ring", "256K", "--keep", "1s")
     check(s.value("SELECT sum(expired) FROM totals") > 0 or not LONG, "no call has gone")

@@ -13,10 +13,10 @@ import subprocess
 import sys
 
 from disk_test import NEVER, Disk
-from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, Session, check, equal, promise
+from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, SANITIZED, WORKLOADS, Session, check, equal, promise
 
 PROGRAMS = 3  # in the first life, and one in the second
-CUTS = 90
+CUTS = 50 if SANITIZED else 90
 
 
 class PowerIsOff(Exception):
