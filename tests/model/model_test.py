@@ -28,7 +28,7 @@ def explore(model, *defines):
             return done.stdout
 
         run("spin", "-a", *(f"-D{name}" for name in defines), model.name)
-        run("gcc", "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-o", "pan", "pan.c")
+        run("gcc", "-O1", "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-o", "pan", "pan.c")
         said = run("./pan", "-m2000000")
     # It ends at the first error, and says so; a search of all that found none says nothing.
     errors = int(re.search(r"errors: (\d+)", said)[1])
