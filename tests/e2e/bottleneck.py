@@ -133,10 +133,10 @@ with Session() as s:
     check("1 of them launched nothing" in everything.text, everything.text)
     check(f"{len(pids) + 1} processes of " in everything.text, everything.text)
 
-    # Of many calls outside of the launches a sample is read: here as if three hundred were many.
+    # Of many calls outside of the launches a sample is read: here as if ten were many.
     sql = (SOURCE / "schema/reports/bottleneck.sql").read_text()
     check("/ 5e5" in sql, "what is many")
-    (row,) = s.rows(sql.replace("/ 5e5", "/ 3e2").replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL"))
+    (row,) = s.rows(sql.replace("/ 5e5", "/ 1e1").replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL"))
     sampled, whole = Answer.__new__(Answer), of("behind")
     sampled.read(*row)
     check(sampled.text != whole.text, "the sample is all", whole.text)
