@@ -1,7 +1,7 @@
 -- What bounds the run
 -- What lies before the first launch is the start: imports, loading, preparing. From the first launch to the last, with the
 -- waits behind it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or none of CUDA
--- at all. A launch that takes more than 20 us and ten times as long as the fastest hundred waits for room in the queue of
+-- at all. A launch that takes more than 15 us and six times as long as the fastest hundred waits for room in the queue of
 -- launches, unless it is the first of its kernel, which may load code, or one of a few. Of a process with several
 -- threads in the driver it is not known how much of that is at the same time: the middle counts between that of the busiest
 -- and the sum of all. How long kernels run is not recorded.
@@ -156,7 +156,7 @@ summed AS MATERIALIZED ( -- a sample may take off more than there is
 -- What launches take that find room: the fastest hundred of each function, since a queue that is full has let a thousand through,
 -- while most of those behind may have waited.
 usual AS MATERIALIZED (
-    SELECT process_id, name, stored, max(20000, 10 * min(ns)) AS limit_ns
+    SELECT process_id, name, stored, max(15000, 6 * min(ns)) AS limit_ns
       FROM (SELECT process_id, name, (from_ns + below_ns) / 2 AS ns,
                    sum(calls) OVER (PARTITION BY process_id, name ORDER BY from_ns) AS up_to,
                    sum(calls) OVER (PARTITION BY process_id, name)                  AS stored
@@ -191,7 +191,7 @@ room AS MATERIALIZED (
                    total(ns * calls) FILTER (WHERE is_asked AND NOT is_first)                  AS all_ns,
                    total(ns * calls) FILTER (WHERE is_asked AND NOT is_first AND ns > limit_ns) AS slow_ns,
                    total(ns) FILTER (WHERE is_asked AND is_first AND ns > limit_ns)             AS first_ns,
-                   total(iif(is_first, -1, calls)) FILTER (WHERE is_kept AND ns > limit_ns) >= max(16, stored / 100) AS waits
+                   total(iif(is_first, -1, calls)) FILTER (WHERE is_kept AND ns > limit_ns) >= max(16, stored / 50) AS waits
               FROM took
               JOIN usual USING (process_id, name)
              GROUP BY process_id, name)
@@ -293,7 +293,7 @@ SELECT advice.bound_by,
                            iif(launches = 0, 'no launches. ', printf('%d launches, %.1f us each%s. ', launches, launch_mean_ns / 1e3,
                                                                      iif(room_ns > 0.0005 * judged.ns, ' without that wait', ''))))
                  || iif(judged.most = 'wait' AND room_ns > wait_ns,
-                        'A launch that takes ten times as long as others waits until the GPU has done earlier ones. ', '')
+                        'A launch that takes six times as long as others waits until the GPU has done earlier ones. ', '')
                  || advice.hint
                  || iif(judged.most = 'outside' AND most_inside_ns > 0.1 * judged.ns,
                         printf(' In the driver %.1f %% of the time goes into %s. ', 100.0 * most_inside_ns / judged.ns, inside.noun)
