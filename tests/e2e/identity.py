@@ -2,10 +2,10 @@
 from cudatrace_test import SANITIZED, Session, WORKLOADS, check, equal, have_shm
 
 THREADS = 4
-if SANITIZED:  # which is slow, and looks at what each call does and not at how many there are
-    PROCESSES, CALLS = 16, 10000
-else:
-    PROCESSES, CALLS = (64, 20000) if have_shm(512, "64 processes at once") else (8, 5000)
+# A sanitizer is slow, and looks at what each call does and not at how many there are.
+PROCESSES, CALLS, ROOM_MIB = (16, 10000, 128) if SANITIZED else (64, 20000, 512)
+if not have_shm(ROOM_MIB, f"{PROCESSES} processes at once"):
+    PROCESSES, CALLS = 8, 5000
 
 with Session() as s:
     s.start_daemon()
