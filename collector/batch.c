@@ -72,7 +72,7 @@ static int end_orphans(struct ct_collection *collection, const struct ct_batch *
     return 0;
 }
 
-/* What a user spends of a batch, and lacks, is counted anew. */
+/* Counts anew what each user spends of the batch, and lacks. */
 static void begin_accounts(struct ct_collection *collection)
 {
     EACH_PROCESS(p)

@@ -58,7 +58,7 @@ struct ct_report {
     /* Users whose calls were left over, since they had more than their share: the first few of them. */
     uint32_t held[CT_HELD_MAX];
     uint32_t held_count; /* beyond CT_HELD_MAX: it may be anybody's */
-    /* What there was no room for, of all users together, and of the first few of them. */
+    /* Counts what found no room: of all users together, and of the first few of them. */
     struct ct_shortage is_short;
     struct {
         uint32_t uid;

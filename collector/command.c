@@ -238,7 +238,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
         drop(client); /* no command is that long */
 }
 
-/* Whether whoever connected is of the group that may read the trace, by his first group or another one. */
+/* Tells whether whoever connected is in the group that may read the trace, by any of his groups. */
 static bool is_member(int fd, gid_t first, gid_t group)
 {
     enum { GROUPS_MAX = 1024 };
@@ -376,7 +376,7 @@ bool ct_commands_renew(struct ct_commands *commands)
     return start_listening(commands) == 0;
 }
 
-/* Of the system's session root hears what others lack; that is no failure of his. */
+/* Tells root what others lack in the system's session; that is no failure of his. */
 static void answer_flush(struct client *client, const struct ct_flush_answers *answers)
 {
     char text[ANSWER_BYTES], what[ANSWER_BYTES - 16];

@@ -44,16 +44,17 @@ struct ct_command_handler {
 /* Listens on the socket at `path`, which it takes over if nobody serves it. 0 or a libuv error. */
 int ct_commands_create(uv_loop_t *loop, const char *path, const struct ct_command_handler *handler,
                        struct ct_commands **commands);
-/* Whether the socket has its name still; makes it anew, connections going on: false when that failed. */
+/* Tells whether the socket still has its name. */
 bool ct_commands_are_named(const struct ct_commands *commands);
+/* Makes the socket anew under its name; connections go on. False when that failed. */
 bool ct_commands_renew(struct ct_commands *commands);
-/* What a flush must know of who asks. */
+/* Answers what a flush must know of the user who asks. */
 struct ct_flush_answers {
-    /* Whether calls of his were left over: he waits on. A user waits for his own calls, and so never for
-     * another who has more than his share. */
+    /* Tells whether calls of his were left over: he waits on. A user waits for his own calls, and so never
+     * for another who has more than his share. */
     bool (*held)(uint32_t uid, const void *data);
-    /* Whether something of his, or of anybody's where `all`, is not stored however long he waits, with a
-     * sentence. */
+    /* Tells whether something of his, or of anybody's where `all`, is not stored however long he waits, and
+     * writes a sentence about it. */
     bool (*missing)(uint32_t uid, bool all, char *text, size_t bytes, const void *data);
     const void *data;
 };

@@ -394,7 +394,7 @@ static void on_flush(uint64_t flush_ns, void *data)
     ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
-/* What there is no room for, where something is. */
+/* Adds what there is no room for to the text; nothing where there is room. */
 static void add_shortage(char *text, size_t bytes, const struct ct_shortage *is_short)
 {
     const size_t length = strlen(text);

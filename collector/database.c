@@ -36,7 +36,7 @@ const char *ct_database_problem(sqlite3 *connection)
     /* SQLite keeps the system's number for some calls, and an earlier one for the rest. */
     const int kind = sqlite3_errcode(connection) & 0xff, error = errno;
     const bool system = error != 0 && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN);
-    /* What failed without it had no memory. */
+    /* SQLite knows of no error: then memory could not be had. */
     const char *said = kind == SQLITE_OK || kind == SQLITE_ROW || kind == SQLITE_DONE
                            ? "out of memory"
                            : sqlite3_errmsg(connection);

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Of one process: those that it had before it executed another program, or that an earlier daemon left, of
+/* Bounds the images of one process: those that it had before it executed another program, or that an earlier daemon left, of
  * which each is about to end. */
 enum { IMAGES_LOOKED_AT = 4, IMAGES_MAX = 64 };
 
@@ -100,8 +100,8 @@ bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_p
     return false;
 }
 
-/* What a process has mapped may be long to read: a user who makes up images pays for it with looks at his
- * files. */
+/* Charges the user for it with looks at his files: what a process has mapped may be long to read, and images
+ * can be made up. */
 void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process)
 {
     int looked_at = 0;

@@ -13,7 +13,7 @@ import subprocess
 
 from fault_test import CUDATRACE, DAEMON, DEADLINE_S, LONG, Session, WORKLOADS, check, equal, promise
 
-VARIANTS, DAEMONS = (4000, 200) if LONG else (250, 10)
+VARIANTS, DAEMONS = (4000, 200) if LONG else (400, 10)
 NASTY = "a\x1b]0;owned\x07b\x9bc\rd\ne\tf\u202eg\u2028h\u061ci\x7f"
 
 
