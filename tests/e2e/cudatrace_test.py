@@ -81,11 +81,22 @@ class Session:
         self.counts.mkdir()
         return self
 
+    def end_all(self):
+        """Every process that has this session in its environment: a failed test's programs leave children of their own, which
+        keep the shared memory that the next test needs."""
+        mine = f"CUDATRACE_SESSION={self.name}".encode()
+        for folder in glob.glob("/proc/[0-9]*"):
+            with contextlib.suppress(OSError):  # ended, or another user's
+                if mine in pathlib.Path(folder, "environ").read_bytes().split(b"\0"):
+                    os.kill(int(folder.rpartition("/")[2]), signal.SIGKILL)
+
     def __exit__(self, kind, error, trace):
         for child in self.children:
             if child.poll() is None:
                 child.kill()
                 child.wait()
+        if kind is not None:
+            self.end_all()
         if self.daemon and self.daemon.poll() is None:
             if kind is None:
                 self.stop_daemon()

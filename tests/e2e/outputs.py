@@ -83,12 +83,16 @@ def facts(path):
     return status.st_ino, stat.S_IFMT(status.st_mode), status.st_mode & 0o7777, status.st_uid
 
 
+def seen(path):
+    return facts(path), path.read_bytes() if stat.S_ISREG(os.lstat(path).st_mode) else None
+
+
 @contextlib.contextmanager
 def unchanged(path):
     """It is what it was before; a file has the bytes that it had."""
-    before = facts(path), path.read_bytes() if stat.S_ISREG(os.lstat(path).st_mode) else None
+    before = seen(path)
     yield
-    equal((facts(path), path.read_bytes() if stat.S_ISREG(os.lstat(path).st_mode) else None), before, path)
+    equal(seen(path), before, path)
 
 
 def same_rows(a, b):
@@ -255,24 +259,26 @@ def broken_off(p):
     listing = set(os.listdir(p.folder))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         for output in ("kept", "unborn"):
-            with promise("output-whole"), unchanged(file):
-                stop_while_writing(p, output, number)
+            with promise("output-whole"):
+                stop_while_writing(p, file, output, number)
             equal(set(os.listdir(p.folder)), listing, f"the folder after signal {number}")
 
 
-def stop_while_writing(p, output, number):
-    """Signals it as soon as its temporary file is there, until that came in time."""
+def stop_while_writing(p, kept, output, number):
+    """Signals it as soon as its temporary file is there, until that came in time: then the kept file is what it was."""
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
+        before = seen(kept)
         child = p.start(output, "chrome")
         while child.poll() is None and not any(name.startswith(".") for name in os.listdir(p.folder)):
             pass
         child.send_signal(number)
         child.communicate(timeout=DEADLINE_S)
         if child.returncode == -number:
+            equal(seen(kept), before, kept)
             return
         (p.folder / "unborn").unlink(missing_ok=True)
-        (p.folder / "kept").write_bytes(b"old\n")
+        kept.write_bytes(b"old\n")
     check(False, "no signal came in time")
 
 
