@@ -1,4 +1,4 @@
--- The files of a trace as one: the parts of which tools/series.c makes temporary views over all of them, an arm for each
+-- The files of a trace as one: the parts of which tools/trace/series.c makes temporary views over all of them, an arm for each
 -- file, newest first. %s stands for a name.
 
 -- What is in one file alone.

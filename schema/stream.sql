@@ -1,4 +1,4 @@
--- What tools/stream.c asks of each file of a trace, whose schema stands for %s.
+-- What tools/trace/call_stream.c asks of each file of a trace, whose schema stands for %s.
 
 -- name: site
 SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,

@@ -19,7 +19,7 @@ trap cleanup EXIT
 
 # Files are named as they are; bash-completion, if this shell had it, would complete commands by itself.
 unset -f _command_offset _comp_command_offset 2>/dev/null || true
-. "$source/tools/completions/cudatrace.bash"
+. "$source/tools/cli/completions/cudatrace.bash"
 cd "$dir"
 # Each option is tried, and `gc --force` clears up after all sessions that it finds: those of other tests are elsewhere.
 mkdir shm

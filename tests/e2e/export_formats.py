@@ -29,7 +29,7 @@ def export(s, form, *options):
 def decode(path):
     """The packets, [{field: [value]}], as protobuf's own decoder prints them."""
     with open(path, "rb") as trace:
-        done = subprocess.run(["protoc", f"--proto_path={SOURCE / 'tools'}", "--decode=perfetto.Trace", "perfetto.proto"],
+        done = subprocess.run(["protoc", f"--proto_path={SOURCE / 'tools/cli/export'}", "--decode=perfetto.Trace", "perfetto.proto"],
                               stdin=trace, capture_output=True, text=True)
     equal((done.returncode, done.stderr), (0, ""), "how the decoder ended")
     root = message = collections.defaultdict(list)

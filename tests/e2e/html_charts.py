@@ -14,7 +14,7 @@ from browser import Browser
 from cudatrace_test import CUDATRACE, SOURCE, Session, can, check, equal, wait_for
 
 FIXTURE = SOURCE / "tests/fixtures/h200-training.db.xz"
-PARTS = SOURCE / "tools/html"
+PARTS = SOURCE / "tools/cli/html"
 STEPS, MIB = 2000, 1 << 20
 AT_TRACK = "return document.getElementById('memory-chart').querySelector('.chart').getBoundingClientRect().toJSON()"
 
@@ -67,7 +67,7 @@ def check_memory(points, held, begin_ns, end_ns):
 def page_without_charts(page_with, path):
     """What a build without the library makes of the same trace: as its build step does it."""
     header = path.with_suffix(".h")
-    subprocess.run([sys.executable, PARTS / "embed.py", header, PARTS / "page.html", PARTS / "page.css", PARTS / "charts.js", PARTS / "page.js"],
+    subprocess.run([sys.executable, PARTS / "make_page.py", header, PARTS / "page.html", PARTS / "page.css", PARTS / "charts.js", PARTS / "page.js"],
                    check=True)
     head, tail = (bytes(map(int, re.findall(r"\d+", body))) for body in re.findall(r"\{\n(.*?)\n\};", header.read_text(), re.S))
     data = re.search(rb'<script id="trace".*?</script>\n<script id="calls".*?</script>\n', page_with.read_bytes(), re.S)[0]

@@ -1,4 +1,4 @@
-#include "elf_file.h"
+#include "elf_reader.h"
 
 #include <elf.h>
 #include <errno.h>

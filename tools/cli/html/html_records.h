@@ -4,8 +4,8 @@
 #ifndef CT_HTML_RECORDS_H
 #define CT_HTML_RECORDS_H
 
-#include "names.h"
-#include "stream.h"
+#include "name_numbers.h"
+#include "call_stream.h"
 
 enum { CT_HTML_LEVELS = 8 /* of a thread's calls, as page.js has them */ };
 

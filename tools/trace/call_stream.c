@@ -1,6 +1,6 @@
-#include "stream.h"
+#include "call_stream.h"
 
-#include "names.h"
+#include "name_numbers.h"
 
 #include "schema_sql.h"
 

@@ -1,6 +1,6 @@
 "use strict";
 // The page of `cudatrace html`. What it shows is in two elements before it: #trace, JSON, and #calls, deflated columns in
-// base64 (tools/html.c says which). It asks no network. The charts are in charts.js.
+// base64 (html.c says which). It asks no network. The charts are in charts.js.
 
 const byId = (id) => document.getElementById(id);
 

@@ -1,6 +1,6 @@
-#include "program.h"
+#include "preloadable.h"
 
-#include "elf_file.h"
+#include "elf_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

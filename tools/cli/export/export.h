@@ -2,7 +2,7 @@
 #ifndef CT_EXPORT_H
 #define CT_EXPORT_H
 
-#include "stream.h"
+#include "call_stream.h"
 
 struct ct_export_process {
     int64_t process_id, pid;

@@ -4,7 +4,7 @@
 #include "doctor.h"
 
 #include "proc.h"
-#include "program.h"
+#include "preloadable.h"
 #include "segment.h"
 
 #include <elf.h>

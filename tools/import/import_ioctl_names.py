@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rewrites what cudatrace knows of the NVIDIA kernel driver's ioctl commands, from NVIDIA's own headers.
 
-    tools/import_ioctl_names.py CLONE          # a git clone of NVIDIA/open-gpu-kernel-modules, with its tags
+    tools/import/import_ioctl_names.py CLONE          # a git clone of NVIDIA/open-gpu-kernel-modules, with its tags
 
 writes, from headers that are licensed as MIT,
 
@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 SDK = "src/common/sdk/nvidia/inc"
 UNIX = "src/nvidia/arch/nvalloc/unix/include"
@@ -256,7 +256,7 @@ def names_text(releases, source, modeset):
  *   MODESET(number, first release, name): commands of /dev/nvidia-modeset. Of the rows of a number, from new to old,
  *   the first holds whose release is not newer than the driver's.
  *
- * Written by tools/import_ioctl_names.py, which tells how a name is chosen, from the headers of
+ * Written by tools/import/import_ioctl_names.py, which tells how a name is chosen, from the headers of
  * {source}
  * (src/common/sdk/nvidia/inc/ctrl and class, src/nvidia/generated/g_allclasses.h,
  * src/nvidia/arch/nvalloc/unix/include, kernel-open/nvidia-uvm, src/nvidia-modeset/interface). Those are
@@ -332,7 +332,7 @@ def layout_text(releases, source):
  * where it is known), which go from new to old, the first holds whose release is not newer than the driver: 1000
  * times the first number of its version plus the second.
  *
- * Written by tools/import_ioctl_names.py, measured by a compiler in the headers of
+ * Written by tools/import/import_ioctl_names.py, measured by a compiler in the headers of
  * {source},
  * releases {releases[-1].tag} to {releases[0].tag}. Those are
  *
@@ -359,7 +359,7 @@ def status_text(releases, source):
 -- The names of what an ioctl of the NVIDIA kernel driver ends with: RM's status codes, and below zero, where the system
 -- call itself failed, Linux's errno. Loaded when a database is created.
 --
--- Written by tools/import_ioctl_names.py; RM's codes from src/common/sdk/nvidia/inc/nvstatuscodes.h of
+-- Written by tools/import/import_ioctl_names.py; RM's codes from src/common/sdk/nvidia/inc/nvstatuscodes.h of
 -- {source}, which is
 --
 -- Copyright (c) 2014-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.

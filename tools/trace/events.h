@@ -3,7 +3,7 @@
 #ifndef CT_EVENTS_H
 #define CT_EVENTS_H
 
-#include "stream.h"
+#include "call_stream.h"
 
 struct ct_event {
     int64_t at_ns;

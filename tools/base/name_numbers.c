@@ -1,4 +1,4 @@
-#include "names.h"
+#include "name_numbers.h"
 
 #include <search.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * a file is trusted: each offset, size and index is checked against the file, and a file that changes under
  * the reader gives short reads and no signal. Only regular files are opened, so that looking at a process's
  * mappings opens no device. */
-#ifndef CT_ELF_FILE_H
-#define CT_ELF_FILE_H
+#ifndef CT_ELF_READER_H
+#define CT_ELF_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,7 +11,7 @@
 #define CT_DOCTOR_H
 
 #include "cudatrace.h"
-#include "elf_file.h"
+#include "elf_reader.h"
 #include "hook_note.h"
 #include "session_names.h"
 

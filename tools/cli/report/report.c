@@ -1,7 +1,7 @@
 /* cudatrace report: the queries of schema/reports, one section each. */
 #include "sections.h"
 #include "series.h"
-#include "stream.h"
+#include "call_stream.h"
 
 #include "schema_sql.h"
 

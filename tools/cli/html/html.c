@@ -5,7 +5,7 @@
 #include "events.h"
 #include "export.h"
 #include "html_records.h"
-#include "names.h"
+#include "name_numbers.h"
 #include "sections.h"
 
 #include "html_page.h"

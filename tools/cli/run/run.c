@@ -1,7 +1,7 @@
 /* cudatrace run: a daemon if there is none, the hook preloaded, the command's own exit status. */
 #include "cudatrace.h"
 
-#include "program.h"
+#include "preloadable.h"
 #include "run_command.h"
 #include "run_daemon.h"
 #include "selection.h"

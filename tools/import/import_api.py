@@ -184,7 +184,7 @@ DRIVER_TABLE_HEADER = """\
  *             architecture. 16 where no header declares the function.
  *   decoder   what the hook reads from the arguments beyond time and status; none for nothing
  *
- * tools/import_api.py rewrites the first three columns from an installed CUDA toolkit and the exports of a
+ * tools/import/import_api.py rewrites the first three columns from an installed CUDA toolkit and the exports of a
  * driver. It keeps this comment and the decoders, which are maintained by hand.
  */
 """
@@ -202,7 +202,7 @@ RUNTIME_TABLE_HEADER = """\
  * before 11; cudaStreamSetFlags and cudaPeer(Register|Unregister|GetDevicePointer), which CUPTI names and no
  * header ever declared.
  *
- * tools/import_api.py rewrites the first three columns from an installed CUDA toolkit and the exports of a
+ * tools/import/import_api.py rewrites the first three columns from an installed CUDA toolkit and the exports of a
  * libcudart. It keeps this comment and the decoders, which are maintained by hand.
  */
 """
@@ -543,7 +543,7 @@ def format_signatures(api, signatures, unknown, version):
         "/*",
         f" * The parameters of every {api.layer} function that a CUDA header declares, a letter each.",
         " *",
-        f" * Written by tools/import_api.py from the headers of CUDA {version}. Tests include it to call every row of",
+        f" * Written by tools/import/import_api.py from the headers of CUDA {version}. Tests include it to call every row of",
         f" * hook/{table} with arguments that can be recognised on the other side.",
         " *",
         " *   p  pointer or handle           f  float, in a vector register",
@@ -574,7 +574,7 @@ def format_signatures(api, signatures, unknown, version):
 
 STATUS_HEADER = """\
 -- The names of status codes, by layer: every CUresult of cuda.h, every cudaError_t of driver_types.h, CUDA
--- {version}. Written by tools/import_api.py --status; loaded when a database is created.
+-- {version}. Written by tools/import/import_api.py --status; loaded when a database is created.
 """
 
 

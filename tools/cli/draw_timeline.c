@@ -1,5 +1,5 @@
 /* cudatrace timeline: a line of letters for each thread, time to the right. */
-#include "stream.h"
+#include "call_stream.h"
 
 #include "schema_sql.h"
 

@@ -4,7 +4,7 @@
  * written once and then meant by number. */
 #include "events.h"
 #include "export.h"
-#include "names.h"
+#include "name_numbers.h"
 
 #include "perfetto.pb-c.h"
 #include "schema_sql.h"

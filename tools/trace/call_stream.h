@@ -1,8 +1,8 @@
 /* The calls of a trace one after the other, by their return, in bounded memory: all files, a window, some
  * processes, some functions. What a call has in common with others (its site) is looked up, and kept for the
  * next calls as long as there is room. Called by export.c and timeline.c. */
-#ifndef CT_STREAM_H
-#define CT_STREAM_H
+#ifndef CT_CALL_STREAM_H
+#define CT_CALL_STREAM_H
 
 #include "cudatrace.h"
 #include "series.h"

@@ -1,7 +1,7 @@
 /* cudatrace doctor: what would be missed on this machine, in a process, or of a command, and why. */
 #include "doctor.h"
 
-#include "program.h"
+#include "preloadable.h"
 #include "session_names.h"
 #include "sessions.h"
 

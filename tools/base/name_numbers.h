@@ -1,6 +1,6 @@
 /* Numbers for names, from 1 in the order in which they come. */
-#ifndef CT_NAMES_H
-#define CT_NAMES_H
+#ifndef CT_NAME_NUMBERS_H
+#define CT_NAME_NUMBERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

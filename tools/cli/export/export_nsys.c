@@ -3,7 +3,7 @@
  * and its like are not there: scripts that want them say so, and do not count launches as kernels. */
 #include "events.h"
 #include "export.h"
-#include "names.h"
+#include "name_numbers.h"
 
 #include "schema_sql.h"
 

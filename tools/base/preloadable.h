@@ -1,7 +1,7 @@
 /* The program that a command starts, and whether a library can be preloaded into it at all, as far as its
  * file tells. Called by run.c, which warns, and by doctor.c, which explains. */
-#ifndef CT_PROGRAM_H
-#define CT_PROGRAM_H
+#ifndef CT_PRELOADABLE_H
+#define CT_PRELOADABLE_H
 
 #include <stdbool.h>
 
