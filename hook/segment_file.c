@@ -99,7 +99,7 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
 /* A file without a name, which it gets once it is complete: whoever is killed over it leaves nothing behind,
  * and the collector sees no half of it. Where that cannot be had (Linux before 3.11, no /proc), `dir` is
  * NULL: it has its name from the start, and the collector takes away what stays incomplete
- * (collector/watch.c). */
+ * (collector/source/shm/watch.c). */
 static int create_file(const char *dir)
 {
     if (!dir)

@@ -186,7 +186,7 @@ INSERT INTO allocation (call_id, process_id, address, bytes, pool, holders, sett
 VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6);
 
 -- A call that began at ?3 and returned at ?4 gives back what was got before it began: the youngest such that no other
--- call has given back. Two calls of one thread may be closer than their times are right (collector/timeline.h): what
+-- call has given back. Two calls of one thread may be closer than their times are right (collector/source/ticks.h): what
 -- was got within ?6 behind the beginning is taken where nothing else is there.
 -- name: free_allocation
 UPDATE allocation

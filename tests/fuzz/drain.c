@@ -8,7 +8,7 @@
  * bytes of data follow is their last field. make_corpus.py writes the same. */
 #include "batch.h"
 #include "category.h"
-#include "lane.h"
+#include "shm_lane.h"
 #include "test_point.h"
 
 #include <fcntl.h>

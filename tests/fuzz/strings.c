@@ -5,7 +5,7 @@
 #include "record.h"
 #include "segment.h"
 #include "test_point.h"
-#include "texts.h"
+#include "text_numbers.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@ import sys
 
 import compare
 
-NAMES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../collector/ioctl_names.def")
+NAMES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../collector/source/shm/ioctl_names.def")
 CONTROL, ALLOC, TRANSFER = 0x2A, 0x2B, 0xD3
 
 

@@ -2,7 +2,7 @@
  * slowly, and running for ten days. A step is said in the log, once; nothing else is. */
 #include "log.h"
 #include "record.h"
-#include "timeline.h"
+#include "ticks.h"
 
 #include <math.h>
 #include <stdio.h>

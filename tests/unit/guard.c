@@ -1,5 +1,5 @@
 /* A file that is cut short under the reader gives zeros and a mark, and no SIGBUS. */
-#include "guard.h"
+#include "cut_guard.h"
 
 #include <fcntl.h>
 #include <stdio.h>

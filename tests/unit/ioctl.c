@@ -210,7 +210,7 @@ static void test_names(void)
     } rows[] = {
 #define IOCTL(space, number, category, name) { space, number, #name },
 #define MODESET(number, release, name)
-#include "../../collector/ioctl_names.def"
+#include "../../collector/source/shm/ioctl_names.def"
 #undef MODESET
 #undef IOCTL
     };

@@ -4,7 +4,7 @@
 
 #include "exit_status.h"
 #include "namespace.h"
-#include "process.h"
+#include "shm_process.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Equal texts have equal numbers, different ones different; a full table starts anew and numbers go on; what
  * is no UTF-8 is made so. */
-#include "texts.h"
+#include "text_numbers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

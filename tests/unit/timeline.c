@@ -1,6 +1,6 @@
 /* Ticks become CLOCK_MONOTONIC to a microsecond, never run backwards, and a second daemon inherits the
  * anchors. */
-#include "timeline.h"
+#include "ticks.h"
 #include "clock_source.h"
 
 #include <stdio.h>

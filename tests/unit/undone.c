@@ -2,7 +2,7 @@
  * does is what this one would have done. */
 #include "batch.h"
 #include "clock.h"
-#include "lane.h"
+#include "shm_lane.h"
 
 #include <signal.h>
 #include <sqlite3.h>

@@ -1,6 +1,6 @@
 /* How long a lane may hold up the rows of all: while it may have a record to publish, and no longer because
  * it says so again and again. */
-#include "lane.h"
+#include "shm_lane.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 writes, from headers that are licensed as MIT,
 
-    collector/ioctl_names.def   numbers of escapes, RM control commands, RM classes and UVM commands to names
+    collector/source/shm/ioctl_names.def   numbers of escapes, RM control commands, RM classes and UVM commands to names
     hook/ioctl_layout.def       where the RM status lies in their structs, over all releases
     schema/status_ioctl.sql     names of RM's status codes, and of errno's
 
@@ -392,7 +392,7 @@ def main():
         commit = releases[0].git("rev-parse", f"{releases[0].tag}^{{commit}}").decode().strip()
         source = f"NVIDIA/open-gpu-kernel-modules {releases[0].tag} (commit {commit[:12]})"
         for path, (text, count) in (
-                ("collector/ioctl_names.def", names_text(branches, source, modeset_rows(releases))),
+                ("collector/source/shm/ioctl_names.def", names_text(branches, source, modeset_rows(releases))),
                 ("hook/ioctl_layout.def", layout_text(releases, source)),
                 ("schema/status_ioctl.sql", status_text(branches, source))):
             with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-/* The daemon's command socket (collector/command.h), and the commands that are no more than a question to it.
+/* The daemon's command socket (collector/loop/command.h), and the commands that are no more than a question to it.
  */
 #include "cudatrace.h"
 

@@ -1,4 +1,4 @@
-#include "worker.h"
+#include "worker_thread.h"
 
 #include "checkpoint.h"
 

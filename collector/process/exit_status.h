@@ -1,4 +1,4 @@
-/* How a process has ended, as far as the kernel tells somebody who is not its parent. Called by process.c. */
+/* How a process has ended, as far as the kernel tells somebody who is not its parent. */
 #ifndef CT_EXIT_STATUS_H
 #define CT_EXIT_STATUS_H
 

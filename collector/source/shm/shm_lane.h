@@ -2,7 +2,7 @@
 #ifndef CT_LANE_SOURCE_H
 #define CT_LANE_SOURCE_H
 
-#include "process.h"
+#include "shm_process.h"
 
 struct ct_lane_work;
 

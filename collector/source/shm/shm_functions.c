@@ -3,7 +3,7 @@
  * directory and never calls costs nothing. Called by process.c and lane.c. */
 #include "category.h"
 #include "ioctl_names.h"
-#include "process.h"
+#include "shm_process.h"
 #include "selection.h"
 
 #include <stdlib.h>

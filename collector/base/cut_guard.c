@@ -1,4 +1,4 @@
-#include "guard.h"
+#include "cut_guard.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
-/* The processes whose end the loop waits for, by their descriptors. Called by daemon.c; loop thread. */
+/* The processes whose end the loop waits for, by their descriptors. Loop thread. */
 #ifndef CT_FOLLOWED_H
 #define CT_FOLLOWED_H
 
-#include "process.h"
+#include "shm_process.h"
 
 #include <uv.h>
 

@@ -1,6 +1,6 @@
 #include "batch.h"
 
-#include "lane.h"
+#include "shm_lane.h"
 #include "log.h"
 #include "session_names.h"
 #include "test_point.h"

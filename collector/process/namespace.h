@@ -1,5 +1,5 @@
 /* Processes of other pid namespaces, containers' for the most part: they know themselves by other numbers
- * than the daemon does. Called by process.c. */
+ * than the daemon does. */
 #ifndef CT_NAMESPACE_H
 #define CT_NAMESPACE_H
 

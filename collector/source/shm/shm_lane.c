@@ -1,9 +1,9 @@
-#include "lane.h"
+#include "shm_lane.h"
 
 #include "detail.h"
 #include "role.h"
 #include "test_point.h"
-#include "texts.h"
+#include "text_numbers.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* cudatraced: options, going to the background, exit status. */
-#include "daemon.h"
+#include "service.h"
 #include "database.h"
 #include "log.h"
 #include "private_file.h"

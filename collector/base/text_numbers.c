@@ -1,4 +1,4 @@
-#include "texts.h"
+#include "text_numbers.h"
 
 #include "intern.h"
 #include "utf8.h"

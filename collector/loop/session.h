@@ -3,7 +3,7 @@
 #define CT_SESSION_OF_COLLECTOR_H
 
 #include "control.h"
-#include "guard.h"
+#include "cut_guard.h"
 #include "session_names.h"
 #include "store.h"
 

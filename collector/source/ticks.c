@@ -1,4 +1,4 @@
-#include "timeline.h"
+#include "ticks.h"
 
 #include "log.h"
 

@@ -1,6 +1,6 @@
-#include "process.h"
+#include "shm_process.h"
 
-#include "lane.h"
+#include "shm_lane.h"
 #include "selection.h"
 #include "test_point.h"
 

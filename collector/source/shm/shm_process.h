@@ -7,14 +7,14 @@
 #ifndef CT_PROCESS_H
 #define CT_PROCESS_H
 
-#include "guard.h"
+#include "cut_guard.h"
 #include "merge.h"
 #include "segment.h"
 #include "segment_map.h"
 #include "session_names.h"
 #include "store.h"
 #include "tally.h"
-#include "timeline.h"
+#include "ticks.h"
 #include "user.h"
 
 #include <stdatomic.h>

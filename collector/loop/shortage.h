@@ -1,5 +1,5 @@
 /* What there is no room for, said to those whom it concerns: in the log when it begins and ends, in `status`,
- * and by `flush`. Called by daemon.c; loop thread. */
+ * and by `flush`. Loop thread. */
 #ifndef CT_SHORTAGE_H
 #define CT_SHORTAGE_H
 

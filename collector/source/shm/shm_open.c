@@ -1,14 +1,14 @@
 /* The life of a traced process, apart from what it records: its segment found to be one, opened and closed;
  * the process itself followed; whether and how it has ended. */
-#include "process.h"
+#include "shm_process.h"
 
 #include "exit_status.h"
-#include "lane.h"
+#include "shm_lane.h"
 #include "namespace.h"
 #include "proc_file.h"
 #include "real_user.h"
 #include "test_point.h"
-#include "texts.h"
+#include "text_numbers.h"
 #include "time_namespace.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
-#include "daemon.h"
+#include "service.h"
 
 #include "clock_source.h"
 #include "command.h"
 #include "followed.h"
-#include "guard.h"
+#include "cut_guard.h"
 #include "log.h"
 #include "notify.h"
 #include "session.h"
@@ -11,7 +11,7 @@
 #include "test_point.h"
 #include "trace_files.h"
 #include "watch.h"
-#include "worker.h"
+#include "worker_thread.h"
 
 #include <malloc.h>
 #include <signal.h>

@@ -10,7 +10,7 @@
 #include "intern.h"
 #include "row_table.h"
 #include "store.h"
-#include "texts.h"
+#include "text_numbers.h"
 
 /* What is numbered in memory and has a row for each number. */
 enum ct_number {

@@ -1,5 +1,5 @@
 /* The merge: calls of many sources in the order of their return. A source is whatever yields calls in that
- * order; a thread's lane is the first kind (lane.c), others need a file of their own and no change here. */
+ * order; a thread's lane is the first kind (shm_lane.c), others need a file of their own and no change here. */
 #ifndef CT_MERGE_H
 #define CT_MERGE_H
 

@@ -1,7 +1,7 @@
 #include "detail.h"
 
 #include "role.h"
-#include "texts.h"
+#include "text_numbers.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef CT_WATCH_H
 #define CT_WATCH_H
 
-#include "process.h"
+#include "shm_process.h"
 
 #include <uv.h>
 

@@ -1,6 +1,6 @@
 /* What /proc says of a process. Each question has three answers: 0, -ESRCH when there is no such process, and
  * another -errno when that cannot be told (no descriptor or no memory to read the file with, no /proc): that
- * must not be taken for an end. Called by process_life.c, namespace.c, exit_status.c and watch.c. */
+ * must not be taken for an end.. */
 #ifndef CT_PROC_FILE_H
 #define CT_PROC_FILE_H
 

@@ -3,7 +3,7 @@
 #ifndef CT_BATCH_H
 #define CT_BATCH_H
 
-#include "process.h"
+#include "shm_process.h"
 
 /* What bounds a trace; 0 for no bound. */
 struct ct_bounds {

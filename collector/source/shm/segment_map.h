@@ -1,10 +1,10 @@
 /* The lanes of a segment, mapped in blocks: a process may have 65,530 mappings by the kernel's default, and a
  * segment 4,096 lanes. What lies behind the end of the file is mapped too, and can be touched once the file
- * reaches there. Called by lane.c and process.c; worker's thread. */
+ * reaches there. Worker's thread. */
 #ifndef CT_SEGMENT_MAP_H
 #define CT_SEGMENT_MAP_H
 
-#include "guard.h"
+#include "cut_guard.h"
 #include "segment.h"
 
 enum { CT_BLOCK_LANES = 64, CT_BLOCKS_MAX = CT_LANES_MAX / CT_BLOCK_LANES };
