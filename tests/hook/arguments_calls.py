@@ -15,7 +15,7 @@ TYPES |= {letter: f"struct bytes{size}" for letter, (size, _) in STRUCTS.items()
 
 
 # Decoders that look at what a pointer leads to although the call failed: at the argument of this number, since the
-# driver came to read it (inspected() in hook/decode.h).
+# driver came to read it (inspected() in hook/decode/decode.h).
 INSPECTED = {"copy_2d": 0, "copy_3d": 0, "launch_ex": 0, "array_create": 1}
 
 

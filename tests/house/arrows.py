@@ -25,7 +25,8 @@ PICTURE = SOURCE / "docs/pictures/house.svg"
 FLOORS = {
     "proto": ([], ["proto"]),
     "schema": ([], ["schema"]),
-    "hook": (["proto"], ["hook"]),
+    "hook": (["proto"], ["hook/base", "hook/segment", "hook/lane", "hook/function", "hook/state", "hook/decode", "hook/process", "hook/call",
+                         "hook/nvtx", "hook/ioctl", "hook/arch/x86_64", "hook/arch/aarch64", "hook"]),
     "collector": (["proto", "schema"], ["collector"]),
     "tools": (["proto", "schema"], ["tools"]),
 }

@@ -2,7 +2,7 @@
  * be reading my end time" and the reading. Time goes in ticks. A store stays in its processor's buffer for less than SLACK
  * ticks, and buffers are emptied in order; loads do not wait for that.
  *
- *   producer   begin_record() and finish_record() of hook/hot_record.h: ct_lane_announce(), the clock, ct_lane_publish()
+ *   producer   begin_record() and finish_record() of hook/call/hot_record.h: ct_lane_announce(), the clock, ct_lane_publish()
  *   collector  watermark() of collector/loop/batch.c, ct_lane_source_watermark() of shm_lane.c, peek() by the watermark
  *
  * A batch comes every GAP ticks.

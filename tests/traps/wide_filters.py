@@ -1,5 +1,5 @@
 """Filters that are on before a program starts, as Docker and systemd put them on, let pass all that the hook does: it is
-recorded as without one. And hook/system.def, by which the hook tells whether a filter does, has every system call that it
+recorded as without one. And hook/process/system.def, by which the hook tells whether a filter does, has every system call that it
 makes.
 
     wide_filters.py docker | system-service | table
@@ -44,7 +44,7 @@ what = sys.argv[1]
 
 
 def table():
-    return set(re.findall(r"^ROW\((\w+),", (SOURCE / "hook/system.def").read_text(), re.M))
+    return set(re.findall(r"^ROW\((\w+),", (SOURCE / "hook/process/system.def").read_text(), re.M))
 
 
 def made(s, name, *command, **options):

@@ -1,4 +1,4 @@
-/* The hook's lock (hook/lock.c): who gets it, who is refused, and that nobody spins for it. */
+/* The hook's lock (hook/base/lock.c): who gets it, who is refused, and that nobody spins for it. */
 #include "lock.h"
 
 #include "hook.h"

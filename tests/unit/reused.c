@@ -1,7 +1,7 @@
 /* graphs.c and memory.c of the hook: a handle or an address that is handed out again before the call that
  * gave it back has returned is the new owner's, and one that was not is gone. */
 #include "graphs.h"
-#include "memory.h"
+#include "addresses.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rewrites hook/driver_api.def or hook/runtime_api.def from an installed CUDA toolkit and a library's exports.
+"""Rewrites hook/function/driver_api.def or hook/function/runtime_api.def from an installed CUDA toolkit and a library's exports.
 
 Names come from the export list, categories from the expressions below, stack words from the prototypes in
 the CUDA headers. The decoder column belongs to people: it is carried over, row by row. A C compiler does
@@ -195,7 +195,7 @@ RUNTIME_TABLE_HEADER = """\
  * programs to call, and for those that libcudart of CUDA 11 or 12 exported and 13 does not.
  *
  * The columns and the order are those of driver_api.def. Each row stands for three stubs, one for each
- * version of the symbol (hook/runtime.c); the stack words are enough for all of them.
+ * version of the symbol (hook/function/runtime.c); the stack words are enough for all of them.
  *
  * Left out: __cuda…, which the compiler calls, but for the launch that it makes of <<<…>>> since CUDA 13: it is
  * recorded as the function that programs call. Further the functions of Windows (D3D, WGL) and those of releases
@@ -609,7 +609,7 @@ def parse_arguments():
         epilog="Exit codes: 0, 1 for a failure, 2 for wrong usage. The C compiler is $CC, else cc, gcc or clang.",
     )
     parser.add_argument("api", choices=sorted(APIS), help="whose table it is")
-    parser.add_argument("table", metavar="TABLE", help="hook/driver_api.def, hook/runtime_api.def; created if absent")
+    parser.add_argument("table", metavar="TABLE", help="hook/function/driver_api.def, hook/function/runtime_api.def; created if absent")
     parser.add_argument(
         "--include", metavar="DIR", default=DEFAULT_INCLUDE, help="directory of the headers (default: %(default)s)"
     )

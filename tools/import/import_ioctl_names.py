@@ -6,7 +6,7 @@
 writes, from headers that are licensed as MIT,
 
     collector/source/shm/ioctl_names.def   numbers of escapes, RM control commands, RM classes and UVM commands to names
-    hook/ioctl_layout.def       where the RM status lies in their structs, over all releases
+    hook/ioctl/ioctl_layout.def            where the RM status lies in their structs, over all releases
     schema/status_ioctl.sql     names of RM's status codes, and of errno's
 
 Names are those of the newest release that has the number, so that commands that were taken out keep theirs; but for
@@ -393,7 +393,7 @@ def main():
         source = f"NVIDIA/open-gpu-kernel-modules {releases[0].tag} (commit {commit[:12]})"
         for path, (text, count) in (
                 ("collector/source/shm/ioctl_names.def", names_text(branches, source, modeset_rows(releases))),
-                ("hook/ioctl_layout.def", layout_text(releases, source)),
+                ("hook/ioctl/ioctl_layout.def", layout_text(releases, source)),
                 ("schema/status_ioctl.sql", status_text(branches, source))):
             with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:
                 file.write(text)

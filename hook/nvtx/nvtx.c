@@ -7,7 +7,7 @@
  * user-defined synchronisation) the client turns into calls that do nothing. */
 #include "nvtx.h"
 
-#include "named.h"
+#include "object_names.h"
 #include "range.h"
 
 /* ---- what the arguments say ---- */

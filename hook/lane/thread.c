@@ -2,7 +2,7 @@
  * the slow way of a call. */
 #include "bound.h"
 #include "lock.h"
-#include "named.h"
+#include "object_names.h"
 #include "segment_file.h"
 #include "system.h"
 #include "test_point.h"

@@ -1,5 +1,5 @@
 /* Numbers that come back are given out again first, so that what comes and goes by the thousand takes the
- * memory of what is there at once. Called by graphs.c, names.c and texts.c. */
+ * memory of what is there at once. Called by graphs.c, kernel_names.c and texts.c. */
 #include "pool.h"
 
 #include "table.h"

@@ -1,5 +1,5 @@
 /* Texts that records name by number: each is sent once, ahead of the first record of a segment that names it.
- * Called by names.c.
+ * Called by kernel_names.c.
  *
  * A text that nobody holds any more stays for a while, since a module that is unloaded is often loaded again;
  * of those, the oldest go when there is more than IDLE_BYTES_MAX. So memory is bounded by what is held at

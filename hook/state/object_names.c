@@ -1,7 +1,7 @@
 /* Names are records of their own, ahead of what they are about in their lane, and no calls. They are kept,
  * since a program names its streams once and its daemons come and go; the memory for that is mapped with the
  * first name. */
-#include "named.h"
+#include "object_names.h"
 
 #include "quiet.h"
 #include "table.h"

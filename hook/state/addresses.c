@@ -1,7 +1,7 @@
 /* The address space in aligned blocks of three sizes, each with the number of ranges that reach into it. The
  * driver takes addresses for devices in pieces of 2 MiB or more, so that a block of that size never holds
  * both host and device memory, and a range of any length touches some hundreds of blocks at most. */
-#include "memory.h"
+#include "addresses.h"
 
 #include "table.h"
 

@@ -1,7 +1,7 @@
 /* What ranges say: messages, and the names of domains and categories; and their records, which carry these
  * texts themselves.
  *
- * Names of domains, names of categories and registered strings are few and kept for good (names.c). Messages
+ * Names of domains, names of categories and registered strings are few and kept for good (kernel_names.c). Messages
  * are without end ("step 123456"): they are copied when the range starts and are gone when it has ended. */
 #include "range.h"
 #include "table.h"

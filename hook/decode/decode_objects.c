@@ -1,4 +1,4 @@
-/* What calls are about: the decoders that hook/objects.def lists, one row each. A row is a list of places,
+/* What calls are about: the decoders that hook/decode/objects.def lists, one row each. A row is a list of places,
  * each of which says where in the arguments something stands; one function reads them all.
  *
  * Arguments themselves are recorded whatever the call returned. Behind a pointer is looked only after
@@ -6,8 +6,8 @@
 #include "decode.h"
 
 #include "decode_image.h"
-#include "memory.h"
-#include "named.h"
+#include "addresses.h"
+#include "object_names.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* The process: when it has a segment (segment_file.c) for a daemon that daemon.c found, when it lets go of
+/* The process: when it has a segment (segment_file.c) for a daemon that find_daemon.c found, when it lets go of
  * that, and what is started anew in a fork's child. Called by thread.c, functions.c and record.c, never on
  * the hot path. */
 #include "descriptor.h"
 #include "lock.h"
-#include "named.h"
+#include "object_names.h"
 #include "quiet.h"
 #include "segment_file.h"
 #include "symbol.h"

@@ -1,6 +1,6 @@
 /* Copies and sets of memory: direction, bytes, addresses and stream, from each shape of argument list. */
 #include "decode.h"
-#include "memory.h"
+#include "addresses.h"
 
 /* ---- copies ---- */
 

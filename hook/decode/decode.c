@@ -1,11 +1,11 @@
-/* What arguments mean. Each function here reads one shape of argument list; hook/driver_api.def says which
+/* What arguments mean. Each function here reads one shape of argument list; hook/function/driver_api.def says which
  * functions have it. Structures of the driver are declared as far as they are read, from cuda.h 13.0.
  *
  * A decoder runs after the real call, on the application's thread: what the driver wrote is read when the
  * call succeeded, what it read when it came to read it. */
 #include "decode.h"
-#include "memory.h"
-#include "named.h"
+#include "addresses.h"
+#include "object_names.h"
 
 #include <string.h>
 

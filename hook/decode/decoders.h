@@ -1,4 +1,4 @@
-/* The decoders that hook/driver_api.def may name in its last column, and what the row needs besides: those of this
+/* The decoders that hook/function/driver_api.def may name in its last column, and what the row needs besides: those of this
  * list, and those of objects.def. Included by functions.c (the table) and decode.h (the definitions). */
 #ifndef CT_DECODERS_H
 #define CT_DECODERS_H
@@ -147,7 +147,7 @@
     DECODER(device_end, CT_ROW_ALWAYS)        /* (device): the same for its primary context */                \
     DECODER(proc_address, CT_ROW_ALWAYS)      /* (symbol, function *, …) */
 
-/* Those that hook/runtime_api.def may name besides: they add to a call what the driver calls inside it do not
+/* Those that hook/function/runtime_api.def may name besides: they add to a call what the driver calls inside it do not
  * say of it, and make no launch, copy or allocation of it, since those are the driver calls'. */
 #define CT_RUNTIME_DECODERS(DECODER)                                                                          \
     DECODER(no_status, 0)               /* the result is no cudaError_t */                                    \
