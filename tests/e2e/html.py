@@ -158,13 +158,17 @@ with Session() as s:
 
 # Names that would steer the page; a call that does not return; more calls than are drawn one by one.
 with Session() as s:
-    s.start_daemon("--ring", "16M")  # room for all calls of a run
+    s.start_daemon()
     evil = s.dir / "<script>alert(1)<script>&\"'\u202e"
     shutil.copy(WORKLOADS / "calls", evil)
     s.run(evil, "--calls", 10)
-    for _ in range(24):
+
+    def are_many():
         s.run(WORKLOADS / "calls", "--calls", 50000, "--mix", "getctx")
         s.flush()
+        return s.value("SELECT count(*) FROM calls") > 1 << 20
+
+    wait_for("more than a million calls", are_many)
     path = page(s)
     trace, records, text = parts(path)
     check(any(evil.name in p["name"] for p in trace["processes"]) and evil.name not in text, "the name, and how it is written")

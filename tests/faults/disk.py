@@ -11,8 +11,8 @@ import subprocess
 import time
 
 from disk_test import FAULTS, JOURNAL, LOG, MAIN, SHM, Disk
-from fault_test import (CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, HungCall, Session, check, equal, fifo, promise,
-                        wait_for)
+from fault_test import (CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, HungCall, Session, causes, check, equal, fifo,
+                        promise, wait_for)
 from series_test import check_series, check_truth, file, files
 
 CALLS = (WORKLOADS / "calls", "--threads", 2, "--calls", 500)
@@ -101,7 +101,9 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
         now, stored = wait_for("no batch between two looks", lambda: look_between_batches(s))
         check(fault.says in now["state"], "status says", now)
         missing = sum(s.truth().values()) - stored
-        check(missing > 0 and int(now["waiting"]) == missing, missing, "calls are missing; status says", now)
+        # Where shared memory is small, some of a long program's calls have no room to wait in, and are lost.
+        waiting = int(now["waiting"])
+        check(0 < waiting == missing or "memory" in causes() and waiting < missing, missing, "calls are missing; status says", now)
         check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", now["since"]), "since", now)
         run_program(s)
         equal(s.cudatrace("flush", status=None).returncode, 1, "the second flush")

@@ -10,7 +10,7 @@ import platform
 import re
 import sys
 
-from trap_test import CUDATRACE, LINKED, Session, check, compiled, equal, free_shm, needs
+from trap_test import CUDATRACE, LINKED, Session, causes, check, compiled, equal, needs
 
 BLOCKS = {"SIMCUDA_BLOCK": "cuCtxSynchronize"}
 FORKS = {"SIMCUDA_FORK": "works"}
@@ -73,9 +73,7 @@ def examine(s, name, facts, program, before):
     s.check_identity(lost=None, killed=facts["unrecorded"])
     check("is let go" not in (s.dir / "daemon.log").read_text(), "the daemon let a process go")
     lost = s.rows("SELECT cause, sum(calls) FROM losses WHERE process_id > ? GROUP BY cause", before)
-    # Where there is little shared memory, not each of dozens of threads has a lane.
-    may = facts["loses"] | (set() if free_shm() > 256 else {"memory"})
-    check({cause for cause, _ in lost} <= may, "calls lost", lost)
+    check({cause for cause, _ in lost} <= causes(*facts["loses"]), "calls lost", lost)
     rows = s.rows("SELECT state, exe, cmdline FROM processes WHERE process_id > ?", before)
     states = dict(collections.Counter(state for state, _, _ in rows))
     if not KERNEL_TELLS and name in UNTOLD:
