@@ -71,7 +71,7 @@ options_of() { { grep -oE -e '--[a-z]+(-[a-z]+)*' <<<"$1"; echo --help; } | sort
 
 help=$(cudatrace --help)
 commands=$(sed -nE 's/^  ([a-z]+) +[a-z].*/\1/p' <<<"$help" | grep -vx cudatrace | sorted)
-same 'cudatrace' "$(printf '%s\n' $commands help --help --version | sorted)" "$(offered cudatrace '')"
+same 'cudatrace' "$(printf '%s\n' "$commands" help --help --version | sorted)" "$(offered cudatrace '')"
 for command in $commands; do
     help=$(cudatrace "$command" --help)
     wanted=$(options_of "$help")

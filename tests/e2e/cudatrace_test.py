@@ -311,9 +311,9 @@ def refuse_system_call(name, error):
               "unshare": {"x86_64": 272, "aarch64": 97}}[name][platform.machine()]
     set_no_new_privs, set_seccomp, mode_filter = 38, 22, 2
     load_number, equals, give = 0x20, 0x15, 0x06  # BPF: of seccomp_data the first word; jump; return
-    refused, allowed = 0x50000, 0x7FFF0000
+    deny, allow = 0x50000, 0x7FFF0000
     program = b"".join(struct.pack("HBBI", *row) for row in (
-        (load_number, 0, 0, 0), (equals, 0, 1, number), (give, 0, 0, refused | error), (give, 0, 0, allowed)))
+        (load_number, 0, 0, 0), (equals, 0, 1, number), (give, 0, 0, deny | error), (give, 0, 0, allow)))
     code = ctypes.create_string_buffer(program)
     filters = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(code)))
     libc = ctypes.CDLL(None, use_errno=True)

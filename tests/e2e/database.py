@@ -1,5 +1,4 @@
 """Databases that are not ours to write: foreign, damaged, newer, of another boot, on a full disk."""
-import os
 import sqlite3
 import subprocess
 

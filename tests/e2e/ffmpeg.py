@@ -1,5 +1,5 @@
 """A program that nobody here wrote: Debian's ffmpeg uploads frames to the (simulated) device and downloads them."""
-from cudatrace_test import SIMCUDA, Session, check, equal, needs
+from cudatrace_test import Session, check, equal, needs
 
 needs("ffmpeg")
 

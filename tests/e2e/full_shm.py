@@ -3,7 +3,7 @@ import os
 import subprocess
 import sys
 
-from cudatrace_test import Session, WORKLOADS, check, equal, mount_namespace, needs
+from cudatrace_test import Session, WORKLOADS, check, mount_namespace, needs
 
 INSIDE = "CUDATRACE_TEST_FULL_SHM"
 if INSIDE not in os.environ:

@@ -3,7 +3,7 @@ libraries that have the driver's names."""
 import os
 import subprocess
 
-from cudatrace_test import SIMCUDA, SOURCE, Session, WORKLOADS, check, equal
+from cudatrace_test import Session, WORKLOADS, check, equal
 
 TRAPS = WORKLOADS / "traps"
 

@@ -8,7 +8,6 @@ import pathlib
 import re
 import shutil
 import struct
-import subprocess
 import zlib
 
 from browser import Browser

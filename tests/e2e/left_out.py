@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 import needs
-from cudatrace_test import SOURCE, can, check, equal, refuse_system_call
+from cudatrace_test import SOURCE, check, equal, refuse_system_call
 
 # Who skips for what a machine has, and not for what it allows.
 SKIPS = {

@@ -8,11 +8,10 @@ ffmpeg -hide_banner -filters 2>/dev/null | grep -q hwupload_cuda || exit 77
 folder=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-source="-f lavfi -i testsrc=size=320x240:rate=25 -frames:v 50"
 
 frames() { # FILTERS: the frames' checksums, after these filters
     LD_LIBRARY_PATH=$folder ffmpeg -hide_banner -loglevel error -init_hw_device cuda=cu:0 -filter_hw_device cu \
-        $source -vf "$1" -f framemd5 -
+        -f lavfi -i testsrc=size=320x240:rate=25 -frames:v 50 -vf "$1" -f framemd5 -
 }
 
 frames format=nv12 >"$scratch/plain"

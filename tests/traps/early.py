@@ -1,5 +1,5 @@
 """dlsym and calls before any constructor has run, inside malloc's own initialisation, and under the loader's lock."""
-from trap_test import HOOK, LINKED, Session, compiled, equal, library, preloads, recorded, same
+from trap_test import LINKED, Session, compiled, equal, library, preloads, recorded
 
 with Session() as s:
     s.start_daemon()

@@ -5,7 +5,7 @@ nothing counts as traced, and `cudatrace run` says so in one line.
 """
 import sys
 
-from trap_test import LINKED, SIMCUDA, Session, check, compiled, equal, library, needs, recorded, same
+from trap_test import LINKED, Session, check, compiled, equal, library, needs, recorded, same
 
 (way,) = sys.argv[1:]
 

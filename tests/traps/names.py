@@ -1,7 +1,7 @@
 """Kernels' names: by function and by kernel, listed, of a library's module, after an unload and a reset under the same
 handles, told by the driver when the program asks, and none for handles that are obtained past the hook; copied at once,
 since the program's text may go. The hook asks the driver for none of them."""
-from trap_test import LINKED, Session, compiled, counted, equal, same
+from trap_test import LINKED, Session, compiled, counted, equal
 
 KERNELS = {"by_module": 3, "by_library": 3, "only_one": 1, "told": 1, "of_the_librarys_module": 1, "hidden_0": 1,
            "before_the_reset": 1, "after_the_reset": 1, "kept": 1,

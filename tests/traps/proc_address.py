@@ -1,6 +1,6 @@
 """cuGetProcAddress: libcudart 13.0's 439 queries give the results, statuses and pointers of the untraced program, each
 pointer being a stub; four arguments and five; a NULL status; versions are told by address."""
-from trap_test import LINKED, SOURCE, Session, check, compiled, equal, recorded, same
+from trap_test import SOURCE, Session, check, compiled, equal, recorded, same
 
 QUERIES = SOURCE / "tests/simcuda/cudart-13.0.procaddress.tsv"
 

@@ -8,7 +8,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 from cudatrace_test import *  # noqa: E402, F403: that the tests need one import alone
-from cudatrace_test import HOOK, SIMCUDA, SOURCE, check, equal  # noqa: E402
+from cudatrace_test import HOOK, SIMCUDA, SOURCE, equal  # noqa: E402
 
 LINKED = ["-L" + str(SIMCUDA), "-l:libcuda.so.1"]
 
