@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "lane.h"
+#include "layer.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -32,15 +33,6 @@ enum {
     CT_RING_BYTES_MAX = 256 * 1024 * 1024,
     CT_RING_BYTES_DEFAULT = 2 * 1024 * 1024, /* sixty milliseconds at a million calls a second */
     CT_CHUNK_BYTES = 64 * 1024,              /* what a ring begins with */
-};
-
-/* The layer a function belongs to. The collector knows the names by schema/, not by number alone. */
-enum ct_layer {
-    CT_LAYER_DRIVER = 0,
-    CT_LAYER_RUNTIME = 1,
-    CT_LAYER_IOCTL = 2,
-    CT_LAYER_NVTX = 3,
-    CT_LAYER_COUNT
 };
 
 /* A directory entry. Written by the hook before the first record that names its index; of the counters only

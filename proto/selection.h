@@ -28,13 +28,6 @@ struct ct_selection {
 };
 static_assert(sizeof(struct ct_selection) == 1032, "ct_selection");
 
-static const char *const ct_layer_names[CT_LAYER_COUNT] = {
-    [CT_LAYER_DRIVER] = "driver",
-    [CT_LAYER_RUNTIME] = "runtime",
-    [CT_LAYER_IOCTL] = "ioctl",
-    [CT_LAYER_NVTX] = "nvtx",
-};
-
 static inline struct ct_selection ct_selection_everything(void)
 {
     return (struct ct_selection){ .layers = (1U << CT_LAYER_COUNT) - 1, .sample = 1 };
