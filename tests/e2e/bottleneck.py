@@ -43,7 +43,7 @@ class Answer:
 
 
 def trace_of(s, *options, env=None):
-    child = s.start(WORKLOADS / "bound", *options, env={"SIMCUDA_LATENCY": LATENCY, **(env or {})})
+    child = s.start(WORKLOADS / "bottlenecks", *options, env={"SIMCUDA_LATENCY": LATENCY, **(env or {})})
     equal(child.wait(), 0, "the program's status")
     return child.pid
 
@@ -70,7 +70,7 @@ with Session() as s:
         "nothing": trace_of(s, "--launches", 0, "--start-ms", 50),
         "copies": trace_of(s, "--launches", 0, "--copies", 100, env={"SIMCUDA_LATENCY": "cuMemcpyDtoH_v2=1000000"}),
     }
-    with HungCall(s, "--launches", 100, "--hang", 1, program=WORKLOADS / "bound", env=SLOW) as hung:
+    with HungCall(s, "--launches", 100, "--hang", 1, program=WORKLOADS / "bottlenecks", env=SLOW) as hung:
         s.flush()
         # Something else goes on meanwhile, by which it is known how long it has waited when it is killed.
         trace_of(s, "--launches", 100, "--pause-us", 1000)

@@ -17,7 +17,7 @@ SKIPS = {
     "faults/interrupted.py": ["steps through x86-64 instructions", "this C library has no _Fork()"],
     "traps/old_glibc.py": ["CUDATRACE_OLD_ROOT names no container root with an old glibc; --make-root makes one"],
     "traps/preload_order.py": ["{FILES[name]} is not installed"],
-    "traps/sandbox.py": ["the kernel has no Landlock"],
+    "traps/sandboxed.py": ["the kernel has no Landlock"],
     "traps/signals.py": ["steps through x86-64 instructions"],
 }
 RIGHTS = {"chown": 0, "dac_override": 1, "kill": 5, "setgid": 6, "setuid": 7, "sys_chroot": 18, "sys_ptrace": 19, "sys_admin": 21,

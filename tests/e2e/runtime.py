@@ -17,7 +17,7 @@ def calls_of(s, pid, layer):
 
 with Session() as s:
     # The lines of the way by dlsym and without; a second run while it is dormant is a run like any other.
-    ways = {"linked": ["runtime", "linked"], "dlsym": ["runtime_unlinked", "dlsym", LIBRARY],
+    ways = {"linked": ["runtime_calls", "linked"], "dlsym": ["runtime_unlinked", "dlsym", LIBRARY],
             "none": ["runtime_unlinked", "none"]}
     untraced = {way: s.run(WORKLOADS / program, *arguments, preload=False).stdout
                 for way, (program, *arguments) in ways.items()}

@@ -20,7 +20,7 @@ import tempfile
 import time
 
 import compare
-import ioctls
+import compare_ioctls
 
 SKIP = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -342,7 +342,7 @@ class Bench:
         if program.name == "training-ranges":
             checks.append(lambda: compare.check_layers(self.report, database))
         if mode == "ioctls":
-            checks.append(lambda: ioctls.check_ioctls(self.report, database, truths[0]))
+            checks.append(lambda: compare_ioctls.check_ioctls(self.report, database, truths[0]))
         elif mode != "alone":
             checks.append(lambda: compare.check_activity(self.report, database, truths, program.kernels))
         if mode == "calls":

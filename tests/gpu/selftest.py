@@ -12,7 +12,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import compare
-import ioctls
+import compare_ioctls
 import run
 
 # The views of a trace.db as tables, with the columns that compare.py reads.
@@ -314,7 +314,7 @@ class IoctlTest(unittest.TestCase):
         report = compare.Report(self.output)
         with open(self.truth_path, "w", encoding="utf-8") as file:
             file.write(truth)
-        ioctls.check_ioctls(report, self.database, self.truth_path)
+        compare_ioctls.check_ioctls(report, self.database, self.truth_path)
         return report.failures
 
     def test_equal_counts_pass(self):

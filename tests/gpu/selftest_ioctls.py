@@ -7,7 +7,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../e2e")]
 import compare
-import ioctls
+import compare_ioctls
 from cudatrace_test import BUILD, WORKLOADS, Session, check, equal, needs
 
 TRUTH = BUILD / "tests/gpu/ioctl_truth"
@@ -27,7 +27,7 @@ with Session() as s:
     s.flush()
     report = compare.Report()
     with compare.open_database(s.db) as database:
-        ioctls.check_ioctls(report, database, out)
+        compare_ioctls.check_ioctls(report, database, out)
     check(report.finish() == 0 and report.passed == 3, "the comparison failed")
     equal(s.value("SELECT count(DISTINCT process_id) FROM totals WHERE layer = 'ioctl'"), 3, "processes with ioctls")
     s.check_identity()

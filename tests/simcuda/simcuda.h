@@ -15,7 +15,7 @@
 #define SIMCUDA_H
 
 #include "cuda_types.h"
-#include "settings.h"
+#include "sim_settings.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,13 +61,13 @@ void driver_broadcast(void); /* something that others may wait for has changed *
 void driver_before_fork(void);
 void driver_after_fork_parent(void);
 void driver_after_fork_child(void);
-void ioctls_of_init(void); /* ioctls.c: SIMCUDA_IOCTLS=1 */
+void ioctls_of_init(void); /* sim_ioctls.c: SIMCUDA_IOCTLS=1 */
 void ioctls_of_allocation(void);
 
 int64_t clock_now_ns(void);
 void clock_sleep_until_ns(int64_t until_ns);
 
-/* entry.c */
+/* sim_entry.c */
 void entry_initialised(void);
 bool entry_is_forked(void);
 
@@ -233,7 +233,7 @@ void op_drop(const struct op *op);
 void op_run_late(const struct op *op, CUstream stream); /* what was checked when it was submitted */
 bool op_needs_thread(const struct op *op);
 
-/* worker.c: the driver's thread, which runs what stands behind host callbacks, in order. */
+/* sim_worker.c: the driver's thread, which runs what stands behind host callbacks, in order. */
 CUresult worker_keep(CUstream stream, const struct op *op);
 void worker_after_fork(void);
 

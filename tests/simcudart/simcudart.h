@@ -2,7 +2,7 @@
 #ifndef SIMCUDART_H
 #define SIMCUDART_H
 
-#include "entry.h"
+#include "sim_entry.h"
 #include "simcudart_past_call.h"
 
 /* Structures by value, by their size. */

@@ -38,7 +38,7 @@ for name in calls:mix forks threads graph; do
         $([ $name = ${name#*:} ] || echo tests/workloads/${name#*:}.c) tests/workloads/driver.c tests/workloads/workload.c \\
         ./libcuda.so.1 -lpthread -ldl
 done
-gcc -O1 -D_GNU_SOURCE -Itests/simcuda -o processes tests/traps/processes.c ./libcuda.so.1 -lpthread -ldl
+gcc -O1 -D_GNU_SOURCE -Itests/simcuda -o processes tests/traps/around_calls.c ./libcuda.so.1 -lpthread -ldl
 """
 
 with Session() as s:

@@ -31,7 +31,7 @@ with Session() as s:
                                                                   [WORKLOADS / "forks"]]
     if name == "asan":
         # One that was built with it, too: it then comes before or behind the hook by its own needs.
-        programs.append([compiled(s, "processes.c", *LINKED, "-lpthread", "-fsanitize=address"), "exits"])
+        programs.append([compiled(s, "around_calls.c", *LINKED, "-lpthread", "-fsanitize=address"), "exits"])
     for program in programs:
         plain = s.run(*program, preload=False, env=dict(preloads(other), **ASAN))
         for order in ((other, "HOOK"), ("HOOK", other)):

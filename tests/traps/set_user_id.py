@@ -7,12 +7,12 @@ from trap_test import LINKED, SIMCUDA, Session, check, compiled, equal, needs, r
 needs("set-user-ID programs")
 
 with Session() as s:
-    program = compiled(s, "processes.c", *LINKED, "-lpthread")
+    program = compiled(s, "around_calls.c", *LINKED, "-lpthread")
     os.chmod(s.dir, 0o755)
     driver = s.dir / "libcuda.so.1"
     shutil.copy(SIMCUDA / "libcuda.so.1", driver)
     # The loader takes no LD_LIBRARY_PATH from a set-user-ID program's environment.
-    program = compiled(s, "processes.c", *LINKED, "-lpthread", f"-Wl,-rpath,{s.dir}")
+    program = compiled(s, "around_calls.c", *LINKED, "-lpthread", f"-Wl,-rpath,{s.dir}")
     plain = s.run(program, "plain", driver, preload=False).stdout
     equal(plain, "plain: 0 as 0\n", "as an ordinary program")
     os.chown(program, 65534, 65534)

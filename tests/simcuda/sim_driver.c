@@ -1,0 +1,126 @@
+/*
+ * sim_driver.c: the driver as a whole: initialisation, its one lock, its clock, its forks, and the calls about
+ * itself.
+ */
+#include "simcuda.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+void driver_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void driver_release(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void driver_wait(void)
+{
+    pthread_cond_wait(&changed, &lock);
+}
+
+void driver_broadcast(void)
+{
+    pthread_cond_broadcast(&changed);
+}
+
+/* The lock is held across a fork, so that the child finds every object whole. */
+void driver_before_fork(void)
+{
+    driver_lock();
+}
+
+void driver_after_fork_parent(void)
+{
+    driver_release();
+}
+
+void driver_after_fork_child(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    worker_after_fork();
+}
+
+int64_t clock_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The kernel may wake a sleeper 50 us late by default, which is longer than many kernels run. */
+void clock_sleep_until_ns(int64_t until_ns)
+{
+    if (until_ns <= clock_now_ns())
+        return;
+    const int slack = prctl(PR_GET_TIMERSLACK);
+    prctl(PR_SET_TIMERSLACK, 1);
+    const struct timespec until = { .tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000 };
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+    prctl(PR_SET_TIMERSLACK, slack);
+}
+
+CUresult sim_cuInit(unsigned int flags)
+{
+    if (entry_is_forked())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_settings.devices == 0)
+        return CUDA_ERROR_NO_DEVICE;
+    ioctls_of_init();
+    entry_initialised();
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuDriverGetVersion(int *version)
+{
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = SIM_DRIVER_VERSION;
+    return CUDA_SUCCESS;
+}
+
+/* The private tables that libcudart asks for hold functions that no header declares: here every id is one
+ * that the driver does not know, which driver 580 calls an invalid value. */
+CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
+{
+    if (!table || !id)
+        return CUDA_ERROR_INVALID_VALUE;
+    *table = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sim_cuProfilerStart(void)
+{
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuProfilerStop(void)
+{
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuModuleGetLoadingMode(int *mode)
+{
+    if (!mode)
+        return CUDA_ERROR_INVALID_VALUE;
+    *mode = 2; /* CU_MODULE_LAZY_LOADING */
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuFlushGPUDirectRDMAWrites(int target, int scope)
+{
+    (void)target;
+    (void)scope;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,266 @@
+/*
+ * sim_entry.c: what happens to a call between its entry point and its model: counting, waiting, failing and
+ * blocking on demand, and the refusal of calls before cuInit and in forked children. Called by the entry
+ * points alone.
+ */
+#include "sim_entry.h"
+
+#include "sim_settings.h"
+#include "simcuda.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_FAILURES = 16 };
+
+struct failure {
+    uint32_t row;
+    int32_t status;
+    uint64_t first, last; /* calls, counted from 1 in each process */
+    atomic_ulong calls;
+};
+
+atomic_uint sim_watch = WATCH_NEW | WATCH_UNINITIALISED;
+
+static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t latency_ns[ROW_COUNT];
+static uint32_t blocked_row;
+static bool blocks_at_return; /* its work done, and not at its beginning */
+static struct failure failures[MAX_FAILURES];
+static size_t failure_count;
+
+/* What the real driver answers before cuInit, and in the child of a process that had called it. */
+static bool needs_no_init(uint32_t row)
+{
+    static const uint32_t rows[] = {
+        ROW_cuInit,           ROW_cuDriverGetVersion,  ROW_cuGetErrorName,   ROW_cuGetErrorString,
+        ROW_cuGetProcAddress, ROW_cuGetProcAddress_v2, ROW_cuGetExportTable,
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i] == row)
+            return true;
+    return false;
+}
+
+static int compare_names(const void *name, const void *function)
+{
+    return strcmp(name, ((const struct sim_function *)function)->name);
+}
+
+static uint32_t row_named(const char *variable, const char *name)
+{
+    const struct sim_function *found =
+        bsearch(name, sim_functions, ROW_COUNT, sizeof *sim_functions, compare_names);
+    if (!found)
+        settings_refuse(variable, name, "the name of an exported function");
+    return (uint32_t)(found - sim_functions);
+}
+
+/* SIMCUDA_LATENCY_NS=N and SIMCUDA_LATENCY=NAME=N,NAME=N */
+static bool read_latencies(void)
+{
+    const int64_t all = settings_number("SIMCUDA_LATENCY_NS", 0, 1000000000, 0);
+    for (uint32_t row = 0; row < ROW_COUNT; row++)
+        latency_ns[row] = all;
+    const char *variable = "SIMCUDA_LATENCY", *value = getenv(variable);
+    if (!value || !*value)
+        return all > 0;
+    char *list = strdup(value), *rest = list;
+    for (char *item; (item = strsep(&rest, ","));) {
+        char *number = strchr(item, '='), *end;
+        if (!number)
+            settings_refuse(variable, value, "NAME=NANOSECONDS[,...]");
+        *number++ = '\0';
+        const int64_t ns = strtoll(number, &end, 10);
+        if (end == number || *end || ns < 0)
+            settings_refuse(variable, value, "NAME=NANOSECONDS[,...]");
+        latency_ns[row_named(variable, item)] = ns;
+    }
+    free(list);
+    return true;
+}
+
+/* SIMCUDA_FAIL=NAME:STATUS[:FIRST[:TIMES]],... */
+static bool read_failures(void)
+{
+    const char *variable = "SIMCUDA_FAIL", *value = getenv(variable);
+    failure_count = 0;
+    if (!value || !*value)
+        return false;
+    char *list = strdup(value), *rest = list;
+    for (char *item; (item = strsep(&rest, ","));) {
+        char name[128];
+        int status;
+        unsigned long first = 1, times = 0;
+        if (failure_count == MAX_FAILURES ||
+            sscanf(item, "%127[^:]:%d:%lu:%lu", name, &status, &first, &times) < 2 || status <= 0 ||
+            first == 0)
+            settings_refuse(variable, value, "at most 16 of NAME:STATUS[:FIRST[:TIMES]]");
+        struct failure *failure = &failures[failure_count++];
+        failure->row = row_named(variable, name);
+        failure->status = status;
+        failure->first = first;
+        failure->last = times ? first + times - 1 : UINT64_MAX;
+        atomic_store(&failure->calls, 0);
+    }
+    free(list);
+    return true;
+}
+
+static bool read_blocked(void)
+{
+    const char *name = getenv("SIMCUDA_BLOCK");
+    if (!name || !*name)
+        return false;
+    blocked_row = row_named("SIMCUDA_BLOCK", name);
+    const char *at = getenv("SIMCUDA_BLOCK_AT");
+    blocks_at_return = at && strcmp(at, "return") == 0;
+    if (at && *at && !blocks_at_return)
+        settings_refuse("SIMCUDA_BLOCK_AT", at, "return");
+    return true;
+}
+
+static bool read_verify(void)
+{
+    const char *value = getenv("SIMCUDA_VERIFY");
+    if (!value || !*value)
+        return false;
+    if (strcmp(value, "checksum") != 0)
+        verify_answer((int32_t)settings_number("SIMCUDA_VERIFY", 0, 999, 0));
+    return true;
+}
+
+static void after_fork_child(void)
+{
+    driver_after_fork_child();
+    setup_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    const unsigned old = atomic_load(&sim_watch);
+    unsigned now = WATCH_NEW | (old & (WATCH_UNINITIALISED | WATCH_FORKED));
+    if (!(old & (WATCH_NEW | WATCH_UNINITIALISED)) && !sim_settings.works_after_fork)
+        now |= WATCH_FORKED;
+    atomic_store(&sim_watch, now);
+}
+
+/* Before any call, so that no fork can come between. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(driver_before_fork, driver_after_fork_parent, after_fork_child);
+}
+
+/* The first call of a process: its environment, and a counter file of its own. */
+static void setup(void)
+{
+    pthread_mutex_lock(&setup_lock);
+    unsigned watch = atomic_load(&sim_watch);
+    if (watch & WATCH_NEW) {
+        settings_read();
+        watch &= ~(unsigned)WATCH_NEW;
+        watch |= read_latencies() ? WATCH_LATENCY : 0;
+        watch |= read_failures() ? WATCH_FAIL : 0;
+        watch |= read_blocked() ? WATCH_BLOCK : 0;
+        watch |= read_verify() ? WATCH_VERIFY : 0;
+        const char *counts = getenv("SIMCUDA_COUNTS");
+        if (counts && *counts) {
+            counts_open(counts);
+            watch |= WATCH_COUNTS;
+        }
+        atomic_store(&sim_watch, watch);
+    }
+    pthread_mutex_unlock(&setup_lock);
+}
+
+void entry_initialised(void)
+{
+    atomic_fetch_and(&sim_watch, ~(unsigned)WATCH_UNINITIALISED);
+}
+
+bool entry_is_forked(void)
+{
+    return atomic_load(&sim_watch) & WATCH_FORKED;
+}
+
+/* Tell SIMCUDA_BLOCK_NOTIFY, then stay until SIMCUDA_BLOCK_RELEASE yields a byte or its end, or for ever. */
+static void block(void)
+{
+    const char *notify = getenv("SIMCUDA_BLOCK_NOTIFY"), *release = getenv("SIMCUDA_BLOCK_RELEASE");
+    if (notify && *notify) {
+        const int fd = open(notify, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || write(fd, "b", 1) != 1)
+            settings_refuse("SIMCUDA_BLOCK_NOTIFY", notify, "a FIFO or file to write to");
+        close(fd);
+    }
+    if (release && *release) {
+        const int fd = open(release, O_RDONLY | O_CLOEXEC);
+        char byte;
+        if (fd < 0 || read(fd, &byte, 1) < 0)
+            settings_refuse("SIMCUDA_BLOCK_RELEASE", release, "a FIFO or file to read from");
+        close(fd);
+        return;
+    }
+    for (;;)
+        pause();
+}
+
+static bool fails_now(uint32_t row, int32_t *status)
+{
+    for (size_t i = 0; i < failure_count; i++) {
+        struct failure *failure = &failures[i];
+        if (failure->row != row)
+            continue;
+        const uint64_t call = atomic_fetch_add(&failure->calls, 1) + 1;
+        if (call >= failure->first && call <= failure->last) {
+            *status = failure->status;
+            return true;
+        }
+    }
+    return false;
+}
+
+static unsigned watch_after_setup(void)
+{
+    if (atomic_load(&sim_watch) & WATCH_NEW)
+        setup();
+    return atomic_load(&sim_watch);
+}
+
+ALIGNS_ITS_STACK int32_t entry_misaligned(uint32_t row)
+{
+    return watch_after_setup() & WATCH_VERIFY ? verify_misaligned(row) : 0;
+}
+
+enum entry_path entry_begin(struct entry *entry)
+{
+    const unsigned watch = watch_after_setup();
+    if (watch & WATCH_COUNTS)
+        counts_entered(entry->row);
+    if (watch & WATCH_LATENCY)
+        entry->entered_ns = clock_now_ns();
+    if (watch & WATCH_BLOCK && entry->row == blocked_row && !blocks_at_return)
+        block();
+    if (watch & WATCH_FAIL && fails_now(entry->row, &entry->status))
+        return ENTRY_DECIDED;
+    if (watch & WATCH_VERIFY)
+        return ENTRY_VERIFY;
+    if (watch & (WATCH_UNINITIALISED | WATCH_FORKED) && !needs_no_init(entry->row)) {
+        entry->status = CUDA_ERROR_NOT_INITIALIZED;
+        return ENTRY_DECIDED;
+    }
+    return ENTRY_RUN;
+}
+
+int32_t entry_end(struct entry *entry)
+{
+    const unsigned watch = atomic_load(&sim_watch);
+    if (watch & WATCH_BLOCK && entry->row == blocked_row && blocks_at_return)
+        block();
+    if (watch & WATCH_LATENCY)
+        while (clock_now_ns() - entry->entered_ns < latency_ns[entry->row])
+            ;
+    if (watch & WATCH_COUNTS)
+        counts_returned(entry->row);
+    return entry->status;
+}

@@ -1,0 +1,225 @@
+/* sim_event.c: events. A recorded event is a point in its stream's time. */
+#include "simcuda.h"
+
+#include <stdlib.h>
+
+static struct slab events = SLAB(struct CUevent_st);
+
+CUevent event_of(CUevent event)
+{
+    return handle_alive(&events, event) ? event : NULL;
+}
+
+void event_record_now(CUevent event, int64_t at_ns)
+{
+    const int64_t now_ns = clock_now_ns();
+    event->recorded = true;
+    event->at_ns = at_ns > now_ns ? at_ns : now_ns;
+}
+
+static void free_event(CUevent event)
+{
+    free(event->tips);
+    handle_free(&events, event);
+}
+
+void event_end(CUcontext context)
+{
+    for (CUevent event = NULL, next = handle_next(&events, NULL); (event = next);) {
+        next = handle_next(&events, event);
+        if (event->context == context)
+            free_event(event);
+    }
+}
+
+CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
+{
+    CUcontext context;
+    const CUresult result = context_lock(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    if (!event || flags & ~known || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    CUevent made = handle_new(&events);
+    if (!made)
+        return driver_unlock(CUDA_ERROR_OUT_OF_MEMORY);
+    made->context = context;
+    made->flags = flags;
+    *event = made;
+    return driver_unlock(CUDA_SUCCESS);
+}
+
+/* Lock, and refuse what is no event as the driver does: a dead one as destroyed, NULL as no handle at all. */
+static CUresult lock_event(CUevent event)
+{
+    CUcontext context;
+    const CUresult result = context_lock_any(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!event)
+        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    return event_of(event) ? CUDA_SUCCESS : driver_unlock(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+CUresult sim_cuEventDestroy_v2(CUevent event)
+{
+    const CUresult result = lock_event(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    free_event(event);
+    return driver_unlock(CUDA_SUCCESS);
+}
+
+CUresult sim_cuEventDestroy(CUevent event)
+{
+    return sim_cuEventDestroy_v2(event);
+}
+
+CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
+{
+    CUresult result = lock_event(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    CUcontext current = NULL;
+    context_current(&current);
+    result = stream_of(&stream, current);
+    if (result != CUDA_SUCCESS)
+        return driver_unlock(result);
+    if (flags > CU_EVENT_RECORD_EXTERNAL)
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    if (stream->context != event->context)
+        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    /* In a capture a record is no node but marks a point that other streams can come after. */
+    if (stream->capture && flags != CU_EVENT_RECORD_EXTERNAL)
+        return driver_unlock(capture_record(event, stream));
+    event->capture_id = 0;
+    const struct op op = { .kind = OP_RECORD, .event = { event, event->handle.generation } };
+    return driver_unlock(op_submit(stream, &op));
+}
+
+CUresult sim_cuEventRecord(CUevent event, CUstream stream)
+{
+    return sim_cuEventRecordWithFlags(event, stream, 0);
+}
+
+CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
+    CUresult result = lock_event(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    CUcontext current = NULL;
+    context_current(&current);
+    result = stream_of(&stream, current);
+    if (result != CUDA_SUCCESS)
+        return driver_unlock(result);
+    if (flags > CU_EVENT_WAIT_EXTERNAL)
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    bool handled = false;
+    if (flags != CU_EVENT_WAIT_EXTERNAL)
+        result = capture_wait(stream, event, &handled);
+    if (handled)
+        return driver_unlock(result);
+    const struct op op = { .kind = OP_WAIT, .event = { event, event->handle.generation } };
+    return driver_unlock(op_submit(stream, &op));
+}
+
+/* What a context has been given so far, as a point of one of its streams. */
+CUresult sim_cuCtxRecordEvent(CUcontext context, CUevent event)
+{
+    const CUresult result = lock_event(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!context_alive(context) || event->context != context)
+        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    int64_t until_ns = 0;
+    for (CUstream stream = NULL; (stream = stream_next(stream));)
+        if (stream->context == context && stream->busy_until_ns > until_ns)
+            until_ns = stream->busy_until_ns;
+    event->capture_id = 0;
+    event_record_now(event, until_ns);
+    return driver_unlock(CUDA_SUCCESS);
+}
+
+CUresult sim_cuCtxWaitEvent(CUcontext context, CUevent event)
+{
+    const CUresult result = lock_event(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!context_alive(context))
+        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    const struct op op = { .kind = OP_WAIT, .event = { event, event->handle.generation } };
+    for (CUstream stream = NULL; (stream = stream_next(stream));)
+        if (stream->context == context && !stream->capture)
+            op_submit(stream, &op);
+    return driver_unlock(CUDA_SUCCESS);
+}
+
+/* What looks at an event: not at one recorded in a capture, and not while a capture forbids it. */
+static CUresult lock_event_to_look(CUevent event)
+{
+    CUresult result = lock_event(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = capture_forbids_event(event);
+    if (result == CUDA_SUCCESS)
+        result = capture_forbids_unsafe();
+    return result == CUDA_SUCCESS ? result : driver_unlock(result);
+}
+
+CUresult sim_cuEventQuery(CUevent event)
+{
+    const CUresult result = lock_event_to_look(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const bool done = event->kept == 0 && (!event->recorded || event->at_ns <= clock_now_ns());
+    return driver_unlock(done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+}
+
+CUresult sim_cuEventSynchronize(CUevent event)
+{
+    const CUresult result = lock_event_to_look(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const uint64_t generation = event->handle.generation;
+    const CUcontext context = event->context;
+    while (event->handle.generation == generation && event->kept > 0)
+        driver_wait();
+    if (event->handle.generation != generation || !event->recorded)
+        return driver_unlock(CUDA_SUCCESS);
+    const int64_t at_ns = event->at_ns;
+    const CUresult fault = context->fault;
+    driver_release();
+    clock_sleep_until_ns(at_ns);
+    return fault;
+}
+
+CUresult sim_cuEventElapsedTime_v2(float *milliseconds, CUevent from, CUevent to)
+{
+    CUcontext context;
+    const CUresult result = context_lock_any(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!milliseconds)
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    if (!event_of(from) || !event_of(to))
+        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    if (from->capture_id || to->capture_id)
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    if ((from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
+        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    if (from->kept > 0 || to->kept > 0)
+        return driver_unlock(CUDA_ERROR_NOT_READY);
+    if (!from->recorded || !to->recorded)
+        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
+    const int64_t now_ns = clock_now_ns();
+    if (from->at_ns > now_ns || to->at_ns > now_ns)
+        return driver_unlock(CUDA_ERROR_NOT_READY);
+    *milliseconds = (float)((double)(to->at_ns - from->at_ns) / 1e6);
+    return driver_unlock(CUDA_SUCCESS);
+}
+
+CUresult sim_cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to)
+{
+    return sim_cuEventElapsedTime_v2(milliseconds, from, to);
+}

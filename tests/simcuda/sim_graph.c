@@ -1,0 +1,265 @@
+/*
+ * sim_graph.c: graphs as a whole: making, copying, ordering, listing and destroying them. Nodes are
+ * graph_node.c's, edges graph_edge.c's, what can be launched graph_exec.c's.
+ */
+#include "simcuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct slab graphs = SLAB(struct CUgraph_st);
+static struct slab nodes = SLAB(struct CUgraphNode_st);
+
+CUgraph graph_of(CUgraph graph)
+{
+    return handle_alive(&graphs, graph) ? graph : NULL;
+}
+
+CUgraphNode node_of(CUgraphNode node)
+{
+    return handle_alive(&nodes, node) ? node : NULL;
+}
+
+CUresult graph_new(CUgraph *graph)
+{
+    *graph = handle_new(&graphs);
+    return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void free_node(CUgraphNode node)
+{
+    op_drop(&node->op);
+    free(node->after);
+    handle_free(&nodes, node);
+}
+
+void graph_free(CUgraph graph)
+{
+    for (size_t i = 0; i < graph->node_count; i++)
+        free_node(graph->nodes[i]);
+    free(graph->nodes);
+    handle_free(&graphs, graph);
+}
+
+CUresult graph_op_copy(struct op *copy, const struct op *op)
+{
+    *copy = *op;
+    if (op->kind == OP_GRAPH) {
+        const CUresult result = graph_copy(&copy->child, op->child);
+        if (result != CUDA_SUCCESS)
+            return result;
+        copy->child->is_child = true;
+    }
+    op_hold(copy);
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_add(CUgraphNode *node, CUgraph graph, const struct op *op, const CUgraphNode *after,
+                   size_t count)
+{
+    if (!after && count > 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        if (!node_of(after[i]) || after[i]->graph != graph)
+            return CUDA_ERROR_INVALID_VALUE;
+    CUgraphNode *grown = realloc(graph->nodes, (graph->node_count + 1) * sizeof *grown);
+    if (!grown)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    graph->nodes = grown;
+    CUgraphNode made = handle_new(&nodes);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->after = malloc((count ? count : 1) * sizeof *made->after);
+    CUresult result = made->after ? graph_op_copy(&made->op, op) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) {
+        free(made->after);
+        handle_free(&nodes, made);
+        return result;
+    }
+    made->graph = graph;
+    for (size_t i = 0; i < count; i++)
+        made->after[made->after_count++] = after[i];
+    graph->nodes[graph->node_count++] = made;
+    *node = made;
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_copy(CUgraph *copy, CUgraph graph)
+{
+    CUgraph made;
+    CUresult result = graph_new(&made);
+    if (result != CUDA_SUCCESS)
+        return result;
+    for (size_t i = 0; i < graph->node_count && result == CUDA_SUCCESS; i++) {
+        CUgraphNode node;
+        graph->nodes[i]->place = i;
+        result = graph_add(&node, made, &graph->nodes[i]->op, NULL, 0);
+        if (result == CUDA_SUCCESS)
+            node->original = graph->nodes[i];
+    }
+    for (size_t i = 0; i < graph->node_count && result == CUDA_SUCCESS; i++) {
+        const CUgraphNode from = graph->nodes[i];
+        CUgraphNode *after = realloc(made->nodes[i]->after, (from->after_count + 1) * sizeof *after);
+        if (!after) {
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+            break;
+        }
+        made->nodes[i]->after = after;
+        made->nodes[i]->after_count = from->after_count;
+        for (size_t j = 0; j < from->after_count; j++)
+            after[j] = made->nodes[from->after[j]->place];
+    }
+    if (result != CUDA_SUCCESS) {
+        graph_free(made);
+        return result;
+    }
+    *copy = made;
+    return CUDA_SUCCESS;
+}
+
+enum { UNSEEN, OPEN, PLACED };
+
+static bool place(CUgraphNode node, CUgraphNode *order, size_t *count)
+{
+    if (node->place != UNSEEN)
+        return node->place == PLACED;
+    node->place = OPEN;
+    for (size_t i = 0; i < node->after_count; i++)
+        if (!place(node->after[i], order, count))
+            return false;
+    node->place = PLACED;
+    order[(*count)++] = node;
+    return true;
+}
+
+bool graph_sort(CUgraph graph, CUgraphNode *order)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < graph->node_count; i++)
+        graph->nodes[i]->place = UNSEEN;
+    for (size_t i = 0; i < graph->node_count; i++)
+        if (!place(graph->nodes[i], order, &count))
+            return false;
+    return true;
+}
+
+/* The driver's way to list: a NULL list asks for the number, and room that is not needed is filled with NULL.
+ */
+CUresult graph_list(const CUgraphNode *from, size_t node_count, CUgraphNode *out, size_t *count)
+{
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; out && i < *count; i++)
+        out[i] = i < node_count ? from[i] : NULL;
+    if (!out || *count > node_count)
+        *count = node_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGraphCreate(CUgraph *graph, unsigned int flags)
+{
+    if (!graph || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    driver_lock();
+    return driver_unlock(graph_new(graph));
+}
+
+CUresult sim_cuGraphDestroy(CUgraph graph)
+{
+    driver_lock();
+    if (!graph_of(graph) || graph->is_child)
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    graph_free(graph);
+    return driver_unlock(CUDA_SUCCESS);
+}
+
+CUresult sim_cuGraphClone(CUgraph *clone, CUgraph graph)
+{
+    driver_lock();
+    if (!clone || !graph_of(graph))
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    return driver_unlock(graph_copy(clone, graph));
+}
+
+CUresult sim_cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count)
+{
+    driver_lock();
+    if (!graph_of(graph))
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    return driver_unlock(graph_list(graph->nodes, graph->node_count, out, count));
+}
+
+CUresult sim_cuGraphGetRootNodes(CUgraph graph, CUgraphNode *out, size_t *count)
+{
+    driver_lock();
+    if (!graph_of(graph))
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    CUgraphNode *roots = malloc((graph->node_count + 1) * sizeof *roots);
+    if (!roots)
+        return driver_unlock(CUDA_ERROR_OUT_OF_MEMORY);
+    size_t root_count = 0;
+    for (size_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i]->after_count == 0)
+            roots[root_count++] = graph->nodes[i];
+    const CUresult result = graph_list(roots, root_count, out, count);
+    free(roots);
+    return driver_unlock(result);
+}
+
+/* A node's edges go with it. */
+CUresult sim_cuGraphDestroyNode(CUgraphNode node)
+{
+    driver_lock();
+    if (!node_of(node))
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    const CUgraph graph = node->graph;
+    size_t kept = 0;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const CUgraphNode other = graph->nodes[i];
+        size_t left = 0;
+        for (size_t j = 0; j < other->after_count; j++)
+            if (other->after[j] != node)
+                other->after[left++] = other->after[j];
+        other->after_count = left;
+        if (other != node)
+            graph->nodes[kept++] = other;
+    }
+    graph->node_count = kept;
+    free_node(node);
+    return driver_unlock(CUDA_SUCCESS);
+}
+
+CUresult sim_cuGraphNodeFindInClone(CUgraphNode *found, CUgraphNode original, CUgraph clone)
+{
+    driver_lock();
+    if (!found || !node_of(original) || !graph_of(clone))
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; i < clone->node_count; i++)
+        if (clone->nodes[i]->original == original) {
+            *found = clone->nodes[i];
+            return driver_unlock(CUDA_SUCCESS);
+        }
+    return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult sim_cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags)
+{
+    (void)flags;
+    driver_lock();
+    if (!path || !graph_of(graph))
+        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return driver_unlock(CUDA_ERROR_OPERATING_SYSTEM);
+    fprintf(file, "digraph dot {\n");
+    for (size_t i = 0; i < graph->node_count; i++) {
+        graph->nodes[i]->place = i;
+        fprintf(file, "  node%zu [label=\"%u\"];\n", i, op_node_type(graph->nodes[i]->op.kind));
+    }
+    for (size_t i = 0; i < graph->node_count; i++)
+        for (size_t j = 0; j < graph->nodes[i]->after_count; j++)
+            fprintf(file, "  node%zu -> node%zu;\n", graph->nodes[i]->after[j]->place, i);
+    fprintf(file, "}\n");
+    return driver_unlock(fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM);
+}

@@ -1,0 +1,216 @@
+/*
+ * sim_memory.c: the ranges of addresses that the driver knows: device memory, which is memory of the process,
+ * managed and page-locked memory, and what the program registered. They are kept in order of address.
+ */
+#include "simcuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#ifndef MAP_32BIT
+#define MAP_32BIT 0 /* x86-64 alone has it; elsewhere memory below 4 GiB is a matter of luck */
+#endif
+
+enum {
+    ALIGNMENT = 512,           /* of device memory, as the real driver's */
+    MAPPED_FROM = 1024 * 1024, /* larger ones come from mmap and cost memory only where they are touched */
+};
+
+static struct region **regions;
+static size_t region_count, region_room;
+
+/* The number of regions that begin at or below address. */
+static size_t rank(uintptr_t address)
+{
+    size_t low = 0, high = region_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (regions[middle]->base <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct region *region_at(uintptr_t address)
+{
+    const size_t after = rank(address);
+    if (after == 0)
+        return NULL;
+    struct region *region = regions[after - 1];
+    return address - region->base < region->size ? region : NULL;
+}
+
+struct region *region_holding(uintptr_t address, size_t size)
+{
+    struct region *region = region_at(address);
+    return region && size <= region->size - (address - region->base) ? region : NULL;
+}
+
+struct region *region_based_at(uintptr_t address)
+{
+    struct region *region = region_at(address);
+    return region && region->base == address ? region : NULL;
+}
+
+static bool takes_device_memory(const struct region *region)
+{
+    return region->kind == REGION_DEVICE || region->kind == REGION_MANAGED;
+}
+
+static uint64_t charge_of(size_t size)
+{
+    return ((uint64_t)size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static CUresult keep(struct region **region, const struct region *as)
+{
+    static uint64_t ids;
+    if (region_count == region_room) {
+        const size_t room = region_room ? region_room * 2 : 64;
+        struct region **grown = realloc(regions, room * sizeof *grown);
+        if (!grown)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        regions = grown;
+        region_room = room;
+    }
+    struct region *made = malloc(sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *made = *as;
+    made->id = ++ids;
+    const size_t at = rank(made->base);
+    memmove(regions + at + 1, regions + at, (region_count - at) * sizeof *regions);
+    regions[at] = made;
+    region_count++;
+    if (takes_device_memory(made))
+        sim_device_used[made->device] += charge_of(made->size);
+    *region = made;
+    return CUDA_SUCCESS;
+}
+
+/* What was given back last, under SIMCUDA_REUSE=1. */
+static struct {
+    void *memory;
+    size_t size;
+    bool mapped;
+} spare;
+
+static void give_back(const struct region *region)
+{
+    if (region->kind == REGION_REGISTERED)
+        return;
+    if (sim_settings.reuses && !spare.memory) {
+        spare.memory = (void *)region->base;
+        spare.size = region->size;
+        spare.mapped = region->mapped;
+        return;
+    }
+    if (region->mapped)
+        munmap((void *)region->base, region->size);
+    else
+        free((void *)region->base);
+}
+
+static CUresult make(struct region **region, CUcontext context, enum region_kind kind, size_t size, bool low)
+{
+    struct region made = { .size = size, .kind = kind, .context = context, .device = context->device };
+    if (size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (takes_device_memory(&made) &&
+        (size > sim_settings.memory_bytes ||
+         charge_of(size) > sim_settings.memory_bytes - sim_device_used[made.device]))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    void *memory = NULL;
+    if (spare.memory && spare.size == size && !low) {
+        memory = spare.memory;
+        made.mapped = spare.mapped;
+        spare.memory = NULL;
+    } else if (low || size >= MAPPED_FROM) {
+        made.mapped = true;
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0), -1, 0);
+        if (memory == MAP_FAILED)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        if (low && (uintptr_t)memory + size > (uint64_t)UINT32_MAX + 1) {
+            munmap(memory, size);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    } else if (posix_memalign(&memory, ALIGNMENT, size) != 0) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made.base = (uintptr_t)memory;
+    const CUresult result = keep(region, &made);
+    if (result != CUDA_SUCCESS)
+        give_back(&made);
+    return result;
+}
+
+CUresult region_new(struct region **region, CUcontext context, enum region_kind kind, size_t size)
+{
+    return make(region, context, kind, size, false);
+}
+
+CUresult region_new_low(struct region **region, CUcontext context, size_t size)
+{
+    return make(region, context, REGION_DEVICE, size, true);
+}
+
+CUresult region_adopt(struct region **region, CUcontext context, void *base, size_t size)
+{
+    const uintptr_t address = (uintptr_t)base;
+    if (!base || size == 0 || size > UINTPTR_MAX - address)
+        return CUDA_ERROR_INVALID_VALUE;
+    const size_t after = rank(address + size - 1);
+    if (after > 0 && address < regions[after - 1]->base + regions[after - 1]->size)
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    const struct region made = {
+        .base = address,
+        .size = size,
+        .kind = REGION_REGISTERED,
+        .context = context,
+        .device = context->device,
+    };
+    return keep(region, &made);
+}
+
+/* A region that nodes of graphs refer to loses its memory and its place; the rest goes with the last node. */
+void region_free(struct region *region)
+{
+    const size_t at = rank(region->base) - 1;
+    region_count--;
+    memmove(regions + at, regions + at + 1, (region_count - at) * sizeof *regions);
+    if (takes_device_memory(region))
+        sim_device_used[region->device] -= charge_of(region->size);
+    if (region->pool)
+        pool_count(region->pool, -(int64_t)charge_of(region->size));
+    give_back(region);
+    if (region->nodes > 0)
+        region->gone = true;
+    else
+        free(region);
+}
+
+void region_hold(struct region *region)
+{
+    region->nodes++;
+}
+
+void region_drop(struct region *region)
+{
+    if (--region->nodes > 0)
+        return;
+    if (region->gone)
+        free(region);
+    else
+        region_free(region);
+}
+
+void memory_end(CUcontext context)
+{
+    for (size_t i = region_count; i-- > 0;)
+        if (regions[i]->context == context)
+            region_free(regions[i]);
+}

@@ -1,0 +1,88 @@
+/*
+ * sim_procaddress.c: cuGetProcAddress and cuGetProcAddress_v2, answered from procaddress.def.
+ *
+ * As driver 580 does, whatever its documentation says: the second version returns CUDA_SUCCESS with a NULL
+ * pointer for a name or version that it lacks and tells the two apart by the status alone; the first returns
+ * CUDA_ERROR_NOT_FOUND and leaves the pointer as it was. A version beyond the driver's own is an invalid
+ * value, a negative one counts as the driver's own.
+ */
+#include "sim_entry.h"
+#include "simcuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum stream_choice { any = 3, legacy = 1, thread = 2 };
+
+static const struct choice {
+    const char *base;
+    int since;
+    uint32_t row;
+    enum stream_choice stream;
+} choices[] = {
+#define PROC(base, since, export, stream) { #base, since, ROW_##export, stream },
+#include "procaddress.def"
+#undef PROC
+};
+
+enum { CHOICE_COUNT = sizeof choices / sizeof *choices };
+
+static int compare_base(const void *name, const void *choice)
+{
+    return strcmp(name, ((const struct choice *)choice)->base);
+}
+
+/* The address, or NULL and why. A base's rows stand together. */
+static void *resolve(const char *symbol, int version, enum stream_choice stream,
+                     CUdriverProcAddressQueryResult *why)
+{
+    *why = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    const struct choice *at = bsearch(symbol, choices, CHOICE_COUNT, sizeof *choices, compare_base);
+    if (!at)
+        return NULL;
+    while (at > choices && !strcmp(at[-1].base, symbol))
+        at--;
+    void *best = NULL;
+    *why = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+    for (; at < choices + CHOICE_COUNT && !strcmp(at->base, symbol); at++)
+        if (at->stream & stream && at->since <= version)
+            best = sim_functions[at->row].address;
+    if (best)
+        *why = CU_GET_PROC_ADDRESS_SUCCESS;
+    return best;
+}
+
+static CUresult get(const char *symbol, void **address, int version, uint64_t flags,
+                    CUdriverProcAddressQueryResult *why)
+{
+    if (!symbol || !address || version > SIM_DRIVER_VERSION ||
+        flags > (CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
+        return CUDA_ERROR_INVALID_VALUE;
+    const enum stream_choice stream =
+        flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? thread : legacy;
+    *address = resolve(symbol, version < 0 ? SIM_DRIVER_VERSION : version, stream, why);
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGetProcAddress_v2(const char *symbol, void **address, int version, uint64_t flags,
+                                 CUdriverProcAddressQueryResult *status)
+{
+    CUdriverProcAddressQueryResult why;
+    const CUresult result = get(symbol, address, version, flags, &why);
+    if (result == CUDA_SUCCESS && status)
+        *status = why;
+    return result;
+}
+
+CUresult sim_cuGetProcAddress(const char *symbol, void **address, int version, uint64_t flags)
+{
+    CUdriverProcAddressQueryResult why;
+    void *found;
+    const CUresult result = get(symbol, address ? &found : NULL, version, flags, &why);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!found)
+        return CUDA_ERROR_NOT_FOUND;
+    *address = found;
+    return CUDA_SUCCESS;
+}

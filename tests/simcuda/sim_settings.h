@@ -1,0 +1,35 @@
+/*
+ * sim_settings.h: the environment variables that shape the simulated device, read once in each process.
+ * README.md says what each variable does.
+ */
+#ifndef SIMCUDA_SETTINGS_H
+#define SIMCUDA_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SIM_MAX_DEVICES = 16 };
+
+struct settings {
+    int devices;           /* SIMCUDA_DEVICES, 0 to SIM_MAX_DEVICES */
+    uint64_t memory_bytes; /* SIMCUDA_MEMORY_MB, of each device */
+    int64_t launch_ns;     /* SIMCUDA_LAUNCH_NS */
+    int64_t queue;         /* SIMCUDA_QUEUE, kernels; 0: any number */
+    double copy_gbps;      /* SIMCUDA_COPY_GBPS, in bytes a nanosecond; 0: copies take no time */
+    bool works_after_fork; /* SIMCUDA_FORK=works */
+    bool ioctls;           /* SIMCUDA_IOCTLS=1 */
+    bool reuses;           /* SIMCUDA_REUSE=1 */
+};
+extern struct settings sim_settings;
+
+void settings_read(void);
+
+/* The value of an environment variable as a number within [low, high], or fallback where it is not set. */
+int64_t settings_number(const char *variable, int64_t low, int64_t high, int64_t fallback);
+
+/* Say which variable cannot be understood and end the process: a test that runs with settings other than
+ * those it asked for proves nothing. */
+_Noreturn void settings_refuse(const char *variable, const char *value, const char *expected);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * sim_worker.c: the driver's thread. Host callbacks run in it, and whatever was submitted behind one and must not
+ * overtake it. One queue serves all streams in the order of submission: every dependency points backwards in
+ * it, and the driver promises no order between callbacks of independent streams, not even that they overlap.
+ */
+#include "simcuda.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+struct kept {
+    struct kept *next;
+    CUstream stream;
+    struct op op;
+};
+
+static struct kept *first, **last = &first;
+static bool running;
+
+/* An op goes into the queue or, run from there, leaves it: those who look at its objects must know. */
+static void count(CUstream stream, const struct op *op, int change)
+{
+    stream->kept += (unsigned)change;
+    const CUevent event = op->kind == OP_RECORD ? event_of(op->event.event) : NULL;
+    if (event && event->handle.generation == op->event.generation)
+        event->kept += (unsigned)change;
+    if (op->kind == OP_REPLAY && change > 0)
+        exec_hold(op->exec);
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    driver_lock();
+    for (;;) {
+        while (!first)
+            driver_wait();
+        struct kept *kept = first;
+        op_run_late(&kept->op, kept->stream);
+        first = kept->next;
+        if (!first)
+            last = &first;
+        count(kept->stream, &kept->op, -1);
+        if (kept->op.kind == OP_REPLAY)
+            exec_drop(kept->op.exec);
+        stream_op_done(kept->stream);
+        free(kept);
+        driver_broadcast();
+    }
+    return NULL;
+}
+
+/* The program's signals are not for the driver's thread. */
+static CUresult start(void)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&thread, NULL, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_setname_np(thread, "simcuda");
+    pthread_detach(thread);
+    running = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult worker_keep(CUstream stream, const struct op *op)
+{
+    if (!running) {
+        const CUresult result = start();
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    struct kept *kept = malloc(sizeof *kept);
+    if (!kept)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *kept = (struct kept){ .stream = stream, .op = *op };
+    *last = kept;
+    last = &kept->next;
+    count(stream, op, 1);
+    driver_broadcast();
+    return CUDA_SUCCESS;
+}
+
+/* A child of fork has no such thread, and what it had still to do is the parent's. */
+void worker_after_fork(void)
+{
+    running = false;
+    while (first) {
+        struct kept *kept = first;
+        first = kept->next;
+        count(kept->stream, &kept->op, -1);
+        if (kept->op.kind == OP_REPLAY)
+            exec_drop(kept->op.exec);
+        stream_op_done(kept->stream);
+        free(kept);
+    }
+    last = &first;
+}

@@ -1,0 +1,32 @@
+"""Processes and threads around the driver: the same as untraced, and every call is in the trace.
+
+    around_calls.py vfork | exits | host | capture
+"""
+import sys
+
+from trap_test import LINKED, Session, check, compiled, counted, equal, recorded, same
+
+(trap,) = sys.argv[1:]
+
+with Session() as s:
+    program = compiled(s, "around_calls.c", *LINKED, "-lpthread")
+    said = same(s, trap, program, trap).stdout
+    print(said, end="")
+    equal(s.value("SELECT count(*) FROM processes"), 1, "processes")
+    equal(s.rows("SELECT state FROM processes"), [("exited",)], "how it ended")
+    calls = recorded(s)
+    # A third of what the driver counted: the program ran without the hook, with a dormant one, and recorded.
+    equal({name: 3 * n for name, n in calls.items()}, counted(s), "three times the trace, and the driver's counts")
+    if trap == "vfork":
+        equal(calls["cuCtxGetCurrent"], 220, "calls around vfork")
+        equal(s.value("SELECT count(*) FROM lane"), 1, "lanes")
+    if trap == "exits":
+        # Of each of ten threads its own, one of the thread-local object and four of the key; at the end a thread-local
+        # object's, two exit handlers' and a destructor's.
+        equal(calls["cuCtxGetCurrent"], 10 * (1 + 1 + 4) + 1 + 2 + 1, "calls at exits")
+    if trap == "host":
+        check("host: 0 " in said, said)
+    if trap == "capture":
+        check(said.count("\n") == 3 and ", end 0 0 0 0\n" in said, "captures", said)
+        equal(s.rows("SELECT kernel, sum(captured), count(*) FROM launches GROUP BY kernel ORDER BY kernel"),
+              [("beside", 0, 3), ("captured_first", 3, 3), ("captured_second", 3, 3)], "launches")

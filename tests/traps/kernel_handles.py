@@ -1,0 +1,20 @@
+"""Kernels' names: by function and by kernel, listed, of a library's module, after an unload and a reset under the same
+handles, told by the driver when the program asks, and none for handles that are obtained past the hook; copied at once,
+since the program's text may go. The hook asks the driver for none of them."""
+from trap_test import LINKED, Session, compiled, counted, equal
+
+KERNELS = {"by_module": 3, "by_library": 3, "only_one": 1, "told": 1, "of_the_librarys_module": 1, "hidden_0": 1,
+           "before_the_reset": 1, "after_the_reset": 1, "kept": 1,
+           None: 6}  # one that nobody had asked about yet, hidden_0 to hidden_3 and hidden_after_the_reset
+
+with Session() as s:
+    program = compiled(s, "kernel_handles.c", *LINKED)
+    untraced = s.run(program, preload=False)
+    asked = counted(s)
+    s.start_daemon()
+    equal(s.run(program).stdout, untraced.stdout, "its output")
+    equal(untraced.stdout, "a handle came again: 1\nand after a reset: 1 1\n", "its output")
+    s.flush()
+    s.check_identity()
+    equal(counted(s), {name: 2 * n for name, n in asked.items()}, "calls that reached the driver, untraced and traced")
+    equal(dict(s.rows("SELECT kernel, count(*) FROM launches GROUP BY kernel")), KERNELS, "launches by name")
