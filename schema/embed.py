@@ -2,12 +2,19 @@
 """Turns .sql files into one C header: each FILE.sql becomes the string ct_sql_FILE. In a file with
 `-- name: X` lines each part becomes ct_sql_FILE_X instead, and ct_sql_FILE is left out.
 
+Of each view of views.sql CT_VIEWS(ROW) has a row: ROW(name, key, table), and CT_VIEWS_LISTED has all names. A line before a view
+says what it is where a trace has several files: `-- files: newest KEY of TABLE`, where the newest file that has it tells; without a
+line the rows of all files; `-- files: its own` for one that is made otherwise, and has no row.
+
+`-- macro: NAME(PARAMETER, …)` begins what stands for NAME(…) further down, up to an empty line.
+
 Files behind `--list LIST` become ct_sql_LIST_FILE, and CT_LIST(ROW) has a row for each, in their order: ROW(name, title,
 explanation, one query for each part), the title being the comment in a file's first line and the explanation the comment
 behind that."""
 import pathlib
 import re
 import sys
+import textwrap
 
 
 def quoted(text):
@@ -18,9 +25,31 @@ def define(name, value_lines):
     return f"#define {name} \\\n" + " \\\n".join(f"    {line}" for line in value_lines)
 
 
+def expanded(text):
+    """The text with its macros in their places."""
+    for name, parameters, body in re.findall(r"^-- macro: (\w+)\(([^)]*)\)\n(.*?)\n\n", text, re.M | re.S):
+        text = re.sub(rf"^-- macro: {name}\b.*?\n\n", "", text, flags=re.M | re.S)
+
+        def put(use):
+            said = dict(zip(parameters.split(", "), use[1].split(", ")))
+            return re.sub(rf":({'|'.join(said)})\b", lambda parameter: said[parameter[1]], body)
+
+        text = re.sub(rf"\b{name}\(([^)]*)\)", put, text)
+    return text
+
+
+def views_of(text):
+    """The definitions for the tools."""
+    found = re.findall(r"(?:^-- files: (.*)\n)?^CREATE VIEW (\w+)", text, re.M)
+    rows = [f"ROW({', '.join(map(quoted, [view, *how.removeprefix('newest ').split(' of ')]))})" if how else f"ROW({quoted(view)}, NULL, NULL)"
+            for how, view in found if how != "its own"]
+    *listed, last = textwrap.wrap("The views: " + ", ".join(view for _, view in found), 86)
+    return [define("CT_VIEWS(ROW)", rows), define("CT_VIEWS_LISTED", [quoted(line)[:-1] + '\\n"' for line in listed] + [quoted(last)])]
+
+
 def parts_of(source, prefix):
     """[(name, SQL)] of a file."""
-    text = source.read_text()
+    text = expanded(source.read_text())
     stem = prefix + re.sub(r"\W", "_", source.stem)
     pieces = re.split(r"^-- name: (\w+)\n", text, flags=re.M)
     if len(pieces) == 1:
@@ -48,6 +77,8 @@ def main():
         source = pathlib.Path(word)
         parts = parts_of(source, prefix)
         lines += [define(name, (quoted(line)[:-1] + '\\n"' for line in sql.strip().splitlines())) for name, sql in parts]
+        if source.name == "views.sql":
+            lines += views_of(source.read_text())
         if rows:
             rows[name].append(row(source, parts))
     lines += [define(f"CT_{name.upper()}(ROW)", rows[name]) for name in rows]

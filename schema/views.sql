@@ -4,6 +4,17 @@
 -- Each explanation stands inside its statement, since SQLite keeps what begins with CREATE and `.schema`
 -- shows no more.
 
+-- In a trace of several files a view has the rows of all of them, unless a line before it says otherwise (schema/embed.py).
+
+-- What the program called the stream by then; role 1 is stream.
+-- macro: stream_name(process_id, stream, call_id)
+(SELECT object_name.name
+          FROM object_name
+         WHERE object_name.process_id = :process_id AND object_name.role = 1 AND handle = :stream AND named_ns <= :call_id
+         ORDER BY named_ns DESC
+         LIMIT 1)
+
+-- files: newest process_id of process
 CREATE VIEW processes AS
 -- The processes of the trace, one row for each program image: a fork's child and what comes after an exec
 -- have their own.
@@ -18,6 +29,7 @@ SELECT process_id,
        state                  -- running, exited, killed
   FROM process;
 
+-- files: newest thread_id of thread
 CREATE VIEW threads AS
 -- The threads that made a traced call; a tid that the kernel reused is a new row.
 SELECT thread_id,
@@ -29,6 +41,7 @@ SELECT thread_id,
        comm                   -- the kernel's name for it at its first traced call
   FROM thread;
 
+-- files: its own
 CREATE VIEW functions AS
 -- The functions that were called.
 SELECT function_id,
@@ -90,12 +103,7 @@ SELECT launch.call_id,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns,
        shape.captured                 AS captured,
-       (SELECT object_name.name
-          FROM object_name
-         WHERE object_name.process_id = shape.process_id AND object_name.role = 1 AND handle = shape.stream
-           AND named_ns <= launch.call_id
-         ORDER BY named_ns DESC
-         LIMIT 1)                     AS stream_name   -- what the program called it by then; role 1 is stream
+       stream_name(shape.process_id, shape.stream, launch.call_id) AS stream_name
   FROM launch
  CROSS JOIN shape ON shape.shape_id = launch.shape_id
  CROSS JOIN call ON call.end_ns = launch.call_id
@@ -147,12 +155,7 @@ SELECT graph_launch.call_id,
        call.end_ns - call.duration_ns AS start_ns,
        call.duration_ns               AS duration_ns,
        graph_launch.captured          AS captured,
-       (SELECT object_name.name
-          FROM object_name
-         WHERE object_name.process_id = graph_launch.process_id AND object_name.role = 1 AND handle = graph_launch.stream
-           AND named_ns <= graph_launch.call_id
-         ORDER BY named_ns DESC
-         LIMIT 1)                     AS stream_name   -- what the program called it by then; role 1 is stream
+       stream_name(graph_launch.process_id, graph_launch.stream, graph_launch.call_id) AS stream_name
   FROM graph_launch
  CROSS JOIN call ON call.end_ns = graph_launch.call_id;
 
@@ -171,12 +174,7 @@ SELECT transfer.call_id,
        transfer.source,
        transfer.destination,
        route.captured,
-       (SELECT object_name.name
-          FROM object_name
-         WHERE object_name.process_id = route.process_id AND object_name.role = 1 AND handle = route.stream
-           AND named_ns <= transfer.call_id
-         ORDER BY named_ns DESC
-         LIMIT 1)                     AS stream_name   -- what the program called it by then; role 1 is stream
+       stream_name(route.process_id, route.stream, transfer.call_id) AS stream_name
   FROM transfer
  CROSS JOIN route ON route.route_id = transfer.route_id
  CROSS JOIN call ON call.end_ns = transfer.call_id
@@ -193,17 +191,13 @@ SELECT transfer.call_id,
        call.duration_ns               AS duration_ns,
        transfer.destination           AS address,
        route.captured,
-       (SELECT object_name.name
-          FROM object_name
-         WHERE object_name.process_id = route.process_id AND object_name.role = 1 AND handle = route.stream
-           AND named_ns <= transfer.call_id
-         ORDER BY named_ns DESC
-         LIMIT 1)                     AS stream_name   -- what the program called it by then; role 1 is stream
+       stream_name(route.process_id, route.stream, transfer.call_id) AS stream_name
   FROM transfer
  CROSS JOIN route ON route.route_id = transfer.route_id
  CROSS JOIN call ON call.end_ns = transfer.call_id
  WHERE route.kind = 'set';
 
+-- files: newest call_id of allocation
 CREATE VIEW allocations AS
 -- Memory that was got. freed_ns is NULL while it is held, and for good when the process ended with it.
 SELECT call_id,
@@ -242,6 +236,7 @@ SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, su
   JOIN role    ON role.role = subject.role_3
  WHERE subject.role_3 <> 0;
 
+-- files: newest process_id of process
 CREATE VIEW object_names AS
 -- What programs call their threads, streams, events, contexts and devices (nvtxNameOsThread, nvtxNameCuStream,
 -- nvtxNameCudaStream, nvtxDomainResourceCreate and their like). A name holds from the call until the next one, or until
@@ -404,6 +399,7 @@ SELECT range.call_id,
   LEFT JOIN text AS domain   ON domain.text_id = range.domain_id
   LEFT JOIN text AS category ON category.text_id = range.category_id;
 
+-- files: newest process_id of process
 CREATE VIEW open_calls AS
 -- Calls entered and not yet returned; kept for a process that died inside. As of the last second, or the last
 -- `cudatrace flush`. at_exit = 1: its process ended by itself, so that it died in none of them: a range that nobody
@@ -419,6 +415,7 @@ SELECT thread.process_id,
   JOIN process  ON process.process_id = thread.process_id
   JOIN function ON function.function_id = open_call.function_id;
 
+-- files: its own
 CREATE VIEW totals AS
 -- Sums by process and function: calls = stored + lost + skipped, exactly. The time and the bytes (of calls that
 -- succeeded) are those of all three; min_ns, max_ns and failed those of the stored. An answer that is no failure, such
@@ -458,6 +455,7 @@ SELECT seen.process_id,
   LEFT JOIN total     ON total.process_id = seen.process_id AND total.function_id = seen.function_id
   LEFT JOIN kept_back ON kept_back.process_id = seen.process_id AND kept_back.function_id = seen.function_id;
 
+-- files: newest process_id of process
 CREATE VIEW durations AS
 -- How many of the stored calls took how long, by process and function: from from_ns to just below below_ns, a thirty-second
 -- around the middle of the two at most. Kept while writing, it costs nothing to read, and stays when calls expire. Exact
@@ -472,6 +470,7 @@ SELECT duration.process_id,
   FROM duration
   JOIN function ON function.function_id = duration.function_id;
 
+-- files: newest process_id of process
 CREATE VIEW failures AS
 -- How many of the stored calls failed, with what, and when the first and the last of them returned. An answer that is no
 -- failure, such as CUDA_ERROR_NOT_READY (600), is not here. Kept while writing, it stays when calls expire.
@@ -488,6 +487,7 @@ SELECT failure.process_id,
   JOIN function ON function.function_id = failure.function_id
   LEFT JOIN status ON status.layer = function.layer AND status.status = failure.status;
 
+-- files: newest process_id of process
 CREATE VIEW losses AS
 -- Calls that happened and are not in `calls`, by thread and cause: full (the ring had no room), signal (made
 -- by a signal handler while its thread was writing a record), memory (shared memory was refused). One cause has

@@ -56,6 +56,6 @@ with Session() as s, Session() as other:
 
     for arguments, status, says in (((), 2, "wants two traces"), ((s.db,), 2, "wants two traces"),
                                     ((s.db, s.dir / "none.db"), 1, "no trace at"), ((s.db, other.db, "nosuch"), 2, "no section 'nosuch'"),
-                                    (("--db", s.db, other.db, s.db), 2, "its arguments"), ((s.db, __file__), 1, "cannot read")):
+                                    (("--db", s.db, other.db, s.db), 2, "unknown option --db"), ((s.db, __file__), 1, "cannot read")):
         done = s.run(CUDATRACE, "diff", *arguments, preload=False, status=status)
         check(says in done.stderr, arguments, done.stderr)

@@ -122,7 +122,7 @@ with Session() as s:
     s.flush()
     s.daemon.kill()
     s.daemon.wait()
-    for options, status, says in ((("--from", "1h"), 1, "no call returned in that window; the trace lasts"),
+    for options, status, says in ((("--from", "1h"), 1, "report: no call there: the trace lasts"),
                                   (("--from", "5", "--to", "4"), 2, "ends before it begins"),
                                   (("--to", "soon"), 2, "--to soon: wants seconds"),
                                   (("--pid", "1"), 1, "no process 1")):

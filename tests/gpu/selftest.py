@@ -15,6 +15,9 @@ import compare
 import compare_ioctls
 import run
 
+sys.path.append(os.path.join(run.HERE, "../../schema"))
+import embed  # noqa: E402: makes the views of views.sql
+
 # The views of a trace.db as tables, with the columns that compare.py reads.
 SCHEMA = """
 CREATE TABLE processes (process_id, pid, state);
@@ -258,7 +261,7 @@ class ComparisonTest(unittest.TestCase):
         with contextlib.closing(sqlite3.connect(":memory:")) as database:
             for name in ("tables.sql", "views.sql"):
                 with open(os.path.join(run.HERE, "../../schema", name), encoding="utf-8") as sql:
-                    database.executescript(sql.read())
+                    database.executescript(embed.expanded(sql.read()))
             compare.check_database(self.report, database)
             compare.check_activity(self.report, database, [])
             compare.check_calls(self.report, database, [], strict=True)

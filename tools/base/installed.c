@@ -1,13 +1,13 @@
-/* Where the other two files are: the hook and the daemon. Called by run.c and doctor.c. */
-#include "cudatrace.h"
+#include "installed.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Beside this program, where the build or an installation put them. */
-static bool find_file(const char *variable, const char *const *places, char *out)
+/* Beside this program. */
+static bool find_file(const char *variable, const char *const *names, char *out)
 {
     const char *given = getenv(variable);
     if (given && *given)
@@ -19,24 +19,24 @@ static bool find_file(const char *variable, const char *const *places, char *out
     if (!slash)
         return false;
     *slash = '\0';
-    for (; *places; places++) {
-        snprintf(path, sizeof(path), "%s/%s", self, *places);
+    for (; *names; names++) {
+        snprintf(path, sizeof(path), "%s/%s", self, *names);
         if (realpath(path, out))
             return true;
     }
     return false;
 }
 
-bool ct_place_hook(char *out)
+bool ct_installed_hook(char *out)
 {
-    static const char *const places[] = { "../hook/libcudatrace.so", "libcudatrace.so",
-                                          "../lib/libcudatrace.so", "../" CUDATRACE_LIBDIR "/libcudatrace.so",
-                                          NULL };
-    return find_file("CUDATRACE_HOOK", places, out);
+    static const char *const names[] = { "../hook/libcudatrace.so", "libcudatrace.so",
+                                         "../lib/libcudatrace.so", "../" CUDATRACE_LIBDIR "/libcudatrace.so",
+                                         NULL };
+    return find_file("CUDATRACE_HOOK", names, out);
 }
 
-bool ct_place_daemon(char *out)
+bool ct_installed_daemon(char *out)
 {
-    static const char *const places[] = { "../collector/cudatraced", "cudatraced", NULL };
-    return find_file("CUDATRACE_DAEMON", places, out);
+    static const char *const names[] = { "../collector/cudatraced", "cudatraced", NULL };
+    return find_file("CUDATRACE_DAEMON", names, out);
 }

@@ -1,5 +1,4 @@
-/* Numbers as people write them: digits, and nothing that a library takes besides (spaces, signs, 0x, 1e9). */
-#include "cudatrace.h"
+#include "number.h"
 
 #include <errno.h>
 #include <stdlib.h>

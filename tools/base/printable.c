@@ -1,12 +1,11 @@
-/* Text for a terminal. What a trace says of programs (names, command lines, ranges) is theirs to choose, and
- * a terminal obeys what it is sent. Called by rows.c, timeline.c, cudatrace.c and doctor.c. */
-#include "cudatrace.h"
+#include "printable.h"
 
 #include "utf8.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 char *ct_printable(const char *text, size_t bytes)
 {
@@ -60,4 +59,69 @@ int ct_text_bytes(const char *text, int width)
     while (*at && (width > 0 || (*at & 0xc0) == 0x80))
         width -= (*at++ & 0xc0) != 0x80;
     return (int)(at - text);
+}
+
+int ct_terminal_width(void)
+{
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
+const char *ct_size_text(char text[32], uint64_t bytes)
+{
+    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        value /= 1024;
+        unit++;
+    }
+    const bool whole = value >= 100 || value - (double)(uint64_t)value < 0.05;
+    snprintf(text, 32, "%.*f %s", whole ? 0 : 1, value, units[unit]);
+    return text;
+}
+
+/* ---- for programs ---- */
+
+void ct_print_csv_field(const char *text, size_t bytes, FILE *to)
+{
+    if (memchr(text, '\0', bytes) == NULL && !strpbrk(text, ",\"\n\r")) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '"')
+            fputc('"', to);
+        fputc(text[i], to);
+    }
+    fputc('"', to);
+}
+
+/* What is no UTF-8 has no place in JSON: U+FFFD stands for each such byte. */
+void ct_print_json_string(const char *text, size_t bytes, FILE *to)
+{
+    size_t plain = 0;
+    while (plain < bytes && text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' &&
+           text[plain] != '\\')
+        plain++;
+    fputc('"', to);
+    fwrite(text, 1, plain, to);
+    for (size_t i = plain; i < bytes;) {
+        const unsigned char c = (unsigned char)text[i];
+        uint32_t point;
+        const size_t length = ct_utf8_next(text + i, bytes - i, &point);
+        if (length == 0)
+            fputs("\\ufffd", to);
+        else if (c == '"' || c == '\\')
+            fprintf(to, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(to, "\\u%04x", c);
+        else
+            fwrite(text + i, 1, length, to);
+        i += length ? length : 1;
+    }
+    fputc('"', to);
 }

@@ -1,74 +1,138 @@
-/* What is recorded: `cudatrace set` for a session that runs, and the same options of `cudatrace run`. */
-#include "cudatrace.h"
+/* cudatrace flush, set, status, stop: what a running daemon is asked to do. */
+#include "client.h"
+#include "selecting.h"
+#include "sessions.h"
+#include "subcommand.h"
 
-#include "selection.h"
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include <getopt.h>
+/* The daemon is meant by its session, or by what it writes; for stop not just because it is the only one. */
+#define OPTION_SESSION(where)                                                                                \
+    CT_OPTION_SESSION(where, "that session, and no other (default: $CUDATRACE_SESSION, or as --db says)")
+#define OPTION_DB(where, more)                                                                               \
+    CT_OPTION_DB(where, "the session whose daemon writes this database (default: session default;\n"         \
+                        "else the one that writes ./trace.db" more ")")
+#define ONLY_ONE "; else the only one that there is"
 
-bool ct_selection_take(struct ct_selection_options *options, const char *command, int option,
-                       const char *value)
+static void say_silent(const struct ct_where *where, int fd)
 {
-    struct ct_selection scratch;
-    switch (option) {
-    case CT_OPTION_LAYERS:
-        options->layers = value;
-        if (ct_selection_set_layers(&scratch, value))
-            return true;
-        ct_fail(EXIT_USAGE,
-                "%s: --layers '%s': the layers are driver, runtime, ioctl and nvtx, separated by commas",
-                command, value);
+    ct_fail(EXIT_FAILURE, "the daemon of session '%s' %s", where->session, ct_client_why(fd));
+}
+
+/* With --db, the daemon must be the one that writes it. */
+static bool same_database(const struct ct_where *where, int fd)
+{
+    char served[CT_ANSWER_BYTES];
+    if (!where->database)
+        return true;
+    switch (ct_client_ask(fd, "database", served, sizeof(served))) {
+    case CT_ANSWER_NONE:
+        say_silent(where, fd);
         return false;
-    case CT_OPTION_CALLS:
-        options->calls = value;
-        if (ct_selection_set_calls(&scratch, value))
+    case CT_ANSWER_OK:
+        if (ct_series_has(where->database, served))
             return true;
-        ct_fail(
-            EXIT_USAGE,
-            "%s: --calls '%s': patterns are names with * and ?, separated by commas, ! before those to leave "
-            "out, %d letters at most",
-            command, value, CT_SELECTION_CALLS_BYTES - 1);
+        ct_fail(EXIT_FAILURE, "session '%s' is served by a daemon that writes %s, not %s", where->session,
+                served, where->database);
         return false;
-    default:
-        options->sample = value;
-        if (ct_selection_set_sample(&scratch, value))
-            return true;
-        ct_fail(EXIT_USAGE, "%s: --sample '%s': a number from 1 (all) to %d", command, value, CT_SAMPLE_MAX);
+    case CT_ANSWER_ERROR:
+        ct_fail(EXIT_FAILURE, "the daemon of session '%s': %s", where->session, served);
+        return false;
+    case CT_ANSWER_REFUSED:
+        ct_fail(EXIT_FAILURE,
+                "session '%s' is served by the system's daemon, whose trace is root's: leave --db away",
+                where->session);
         return false;
     }
+    return false;
 }
 
-static bool on_option(int option, const char *value, void *data)
+static void say_unserved(const struct ct_where *where, bool chosen)
 {
-    return ct_selection_take(data, "set", option, value);
+    static const char how[] = "start one with `cudatraced --db FILE`";
+    if (chosen && where->session_named)
+        ct_fail(0, "no cudatraced serves session '%s': %s", where->session, how);
+    else if (where->database)
+        ct_fail(0, "no cudatraced writes '%s': %s", where->database, how);
+    else
+        ct_fail(0, "no cudatraced serves session '%s' or writes ./trace.db: %s", where->session, how);
+    if (!chosen || !where->session_named)
+        ct_sessions_say(where);
 }
 
-int ct_set(int argc, char **argv)
+/* A connection to the daemon that is meant; -1 after reporting. */
+static int reach(struct ct_where *where, const char *command, enum ct_guess guess)
 {
-    static const char help[] =
-        "Usage: cudatrace set [--session NAME] [--shm-dir DIR] [--db FILE] [--layers LIST]\n"
-        "                     [--calls LIST] [--sample N]\n"
-        "\n"
-        "Chooses what the processes of a running session record, from now on and in those that\n"
-        "come: running ones follow within a second, at their next call. What is not named stays\n"
-        "as it was set last, everything at first. Calls that are left out are counted with their\n"
-        "time and bytes, as skipped in the view totals.\n"
-        "\n" CT_SELECTION_HELP "  --session NAME  that session, and no other (default: $CUDATRACE_SESSION, "
-                               "or as --db says)\n" CT_SHM_DIR_HELP
-        "  --db FILE       the session whose daemon writes this database (default: session default;\n"
-        "                  else the one that writes ./trace.db; else the only one that there is)\n"
-        "\n"
-        "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"
-        "  cudatrace set --layers all --calls '*' --sample 1\n";
-    static const struct option known[] = { CT_SELECTION_OPTIONS, { 0 } };
-    struct ct_options options;
-    struct ct_selection_options wishes = { 0 };
-    bool done;
-    int status;
-    const int first = ct_options_parse(argc, argv, known, help, &options, on_option, &wishes, &done, &status);
-    if (done)
+    const bool chosen = ct_session_choose(where, command, guess);
+    const int fd = chosen ? ct_client_connect(where) : -1;
+    if (fd < 0) {
+        say_unserved(where, chosen);
+        return -1;
+    }
+    if (same_database(where, fd))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Asks the daemon that is meant for what `line` says, and reports failures. */
+static int ask(struct ct_where *where, const char *command, const char *line)
+{
+    char text[CT_ANSWER_BYTES];
+    const int fd = reach(where, command, CT_GUESS_ONLY_ONE);
+    if (fd < 0)
+        return EXIT_FAILURE;
+    const enum ct_answer answer = ct_client_ask(fd, line, text, sizeof(text));
+    if (answer == CT_ANSWER_NONE)
+        say_silent(where, fd);
+    else if (answer != CT_ANSWER_OK || *text)
+        ct_fail(EXIT_FAILURE, "%s: %s", command, text);
+    close(fd);
+    return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int parse(int argc, char **argv, struct ct_where *where, const char *about)
+{
+    int first;
+    const struct ct_option options[] = {
+        OPTION_SESSION(where), CT_OPTION_SHM_DIR(where), OPTION_DB(where, ONLY_ONE), { 0 }
+    };
+    const struct ct_usage usage = { .options = options, .about = about };
+    return ct_where_parse(argc, argv, &usage, where, &first);
+}
+
+static int flush(int argc, char **argv)
+{
+    struct ct_where where = { 0 };
+    const int status =
+        parse(argc, argv, &where, "Returns when all calls that were recorded before are visible to SQL.\n");
+    return status == CT_GO_ON ? ask(&where, "flush", "flush") : status;
+}
+
+static int set(int argc, char **argv)
+{
+    struct ct_where where = { 0 };
+    struct ct_selecting wishes = { 0 };
+    const struct ct_option options[] = { CT_OPTIONS_OF_RECORDING(&wishes),
+                                         OPTION_SESSION(&where),
+                                         CT_OPTION_SHM_DIR(&where),
+                                         OPTION_DB(&where, ONLY_ONE),
+                                         { 0 } };
+    const struct ct_usage usage = {
+        .options = options,
+        .about = "Chooses what the processes of a running session record, from now on and in those that\n"
+                 "come: running ones follow within a second, at their next call. What is not named stays\n"
+                 "as it was set last, everything at first. Calls that are left out are counted with their\n"
+                 "time and bytes, as skipped in the view totals.\n",
+        .more = "  cudatrace set --calls '!cuCtxGet*,!cuDevicePrimaryCtxGetState'\n"
+                "  cudatrace set --layers all --calls '*' --sample 1\n",
+    };
+    int first;
+    const int status = ct_where_parse(argc, argv, &usage, &where, &first);
+    if (status != CT_GO_ON)
         return status;
-    if (first < argc)
-        return ct_fail(EXIT_USAGE, "set: unexpected argument '%s' (see cudatrace set --help)", argv[first]);
     if (!wishes.layers && !wishes.calls && !wishes.sample)
         return ct_fail(EXIT_USAGE,
                        "set: nothing to set: name --layers, --calls or --sample (see cudatrace set --help)");
@@ -77,5 +141,82 @@ int ct_set(int argc, char **argv)
              wishes.layers ? wishes.layers : "", wishes.calls ? " calls=" : "",
              wishes.calls ? wishes.calls : "", wishes.sample ? " sample=" : "",
              wishes.sample ? wishes.sample : "");
-    return ct_client_command(&options, "set", line);
+    return ask(&where, "set", line);
 }
+
+static int print_status(int argc, char **argv)
+{
+    static const char about[] =
+        "Prints what the session's daemon does, a word and its value on each line: session,\n"
+        "database, the file of it that is being written, how long its write-ahead log is, daemon\n"
+        "(its pid), processes and threads that it follows now, calls stored since it started,\n"
+        "late ones among them, those taken away again (expired), files with a segment's name\n"
+        "that are none (refused), processes let go because of what they wrote (detached),\n"
+        "batches, clock, what processes are to record (layers, calls, sample: see set),\n"
+        "checkpoints (ok, or why the log cannot be copied into the database, and grows), calls\n"
+        "waiting in shared memory for a database that cannot be written, since when the state\n"
+        "is what it is, and the state (ok, or what is wrong). Of the system's daemon, users but\n"
+        "root are told session, daemon and state.\n";
+    struct ct_where where = { 0 };
+    const int status = parse(argc, argv, &where, about);
+    if (status != CT_GO_ON)
+        return status;
+    const int fd = reach(&where, "status", CT_GUESS_ONLY_ONE);
+    if (fd < 0)
+        return EXIT_FAILURE;
+    char *text = ct_client_status(fd, 0);
+    if (text)
+        fputs(text, stdout);
+    else
+        say_silent(&where, fd);
+    free(text);
+    close(fd);
+    return text ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int stop(int argc, char **argv)
+{
+    struct ct_where where = { 0 };
+    const struct ct_option options[] = {
+        OPTION_SESSION(&where), CT_OPTION_SHM_DIR(&where), OPTION_DB(&where, ""), { 0 }
+    };
+    const struct ct_usage usage = {
+        .options = options,
+        .about = "Stops the session's daemon: it stores what was recorded, lets the traced processes\n"
+                 "go on untraced, and leaves. Returns when it has.\n",
+    };
+    int first;
+    const int status = ct_where_parse(argc, argv, &usage, &where, &first);
+    if (status != CT_GO_ON)
+        return status;
+    const int fd = reach(&where, "stop", CT_GUESS_NEAR);
+    if (fd < 0)
+        return EXIT_FAILURE;
+    char text[CT_ANSWER_BYTES];
+    const enum ct_answer answer = ct_client_ask(fd, "stop", text, sizeof(text));
+    shutdown(fd, SHUT_WR); /* so that one that does not stop lets go of us */
+    if (answer == CT_ANSWER_NONE)
+        say_silent(&where, fd);
+    else
+        ct_client_await_end(fd);
+    if (answer == CT_ANSWER_REFUSED)
+        ct_fail(0, "stop: %s", text);
+    else if (answer == CT_ANSWER_ERROR)
+        ct_fail(
+            0,
+            "stop: it is stopped, and what it could not store stays in shared memory for the next daemon: "
+            "%s",
+            text);
+    close(fd);
+    return answer == CT_ANSWER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+const struct ct_subcommand ct_subcommand_flush = {
+    "flush", "return when all that was recorded before can be asked for", flush
+};
+const struct ct_subcommand ct_subcommand_set = { "set", "choose what a running session records", set };
+const struct ct_subcommand ct_subcommand_status = { "status", "what the session's daemon does",
+                                                    print_status };
+const struct ct_subcommand ct_subcommand_stop = {
+    "stop", "stop the session's daemon, which stores what was recorded first", stop
+};

@@ -1,10 +1,13 @@
 /* cudatrace timeline: a line of letters for each thread, time to the right. */
 #include "call_stream.h"
+#include "number.h"
+#include "printable.h"
+#include "sessions.h"
+#include "subcommand.h"
+#include "trace_file.h"
 
 #include "schema_sql.h"
 
-#include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,62 +41,22 @@ struct row {
 };
 
 struct timeline {
-    struct ct_options common;
-    struct ct_stream_choice choice;
-    const char *from, *to, *around, *width_text, *colour;
+    struct ct_scope scope;
+    const char *around;
+    int64_t width; /* characters of a line; 0: not given */
+    int colour;    /* which of --color's */
     sqlite3 *connection;
     struct ct_extent extent;
     int64_t from_ns, to_ns;
-    int width, label, columns; /* characters: of a line, of what stands before the letters, of these */
-    sqlite3_stmt *threads;     /* those that have no row yet */
-    struct row *rows;          /* that are drawn together, in the order in which they are printed */
-    struct row **slots;        /* the same by process and thread */
-    size_t count, room;        /* slots: as much room */
-    bool used[LETTERS];        /* letters that were printed */
-    int64_t process_id;        /* printed last */
+    int label, columns;    /* characters of what stands before the letters, and of these */
+    sqlite3_stmt *threads; /* those that have no row yet */
+    struct row *rows;      /* that are drawn together, in the order in which they are printed */
+    struct row **slots;    /* the same by process and thread */
+    size_t count, room;    /* slots: as much room */
+    bool used[LETTERS];    /* letters that were printed */
+    int64_t process_id;    /* printed last */
     int shown, left_out;
 };
-
-static bool on_option(int option, const char *value, void *data)
-{
-    struct timeline *timeline = data;
-    int64_t number;
-    switch (option) {
-    case 'F':
-        timeline->from = value;
-        return true;
-    case 'T':
-        timeline->to = value;
-        return true;
-    case 'a':
-        timeline->around = value;
-        return true;
-    case 'w':
-        if (ct_number_parse(value, WIDTH_MIN, WIDTH_MAX, &number)) {
-            timeline->width = (int)number;
-            return true;
-        }
-        ct_fail(EXIT_USAGE, "timeline: --width %s: wants %d to %d columns", value, WIDTH_MIN, WIDTH_MAX);
-        return false;
-    case 'C':
-        timeline->colour = value;
-        if (strcmp(value, "auto") == 0 || strcmp(value, "always") == 0 || strcmp(value, "never") == 0)
-            return true;
-        ct_fail(EXIT_USAGE, "timeline: --color %s: wants auto, always or never", value);
-        return false;
-    case 'l':
-        if (ct_selection_set_layers(&timeline->choice.selection, value))
-            return true;
-        ct_fail(EXIT_USAGE, "timeline: --layers %s: wants some of driver, runtime, ioctl, nvtx, or all",
-                value);
-        return false;
-    default:
-        if (ct_number_parse(value, 1, INT32_MAX, &timeline->choice.pid))
-            return true;
-        ct_fail(EXIT_USAGE, "timeline: --pid %s: wants a process number", value);
-        return false;
-    }
-}
 
 /* ---- the window ---- */
 
@@ -101,49 +64,37 @@ static bool on_option(int option, const char *value, void *data)
  * more. */
 static int take_around(struct timeline *timeline)
 {
-    sqlite3_stmt *statement = NULL;
     int64_t id = 0;
-    int status = ct_number_parse(timeline->around, 0, INT64_MAX, &id) ? EXIT_FAILURE : EXIT_USAGE;
-    if (status == EXIT_FAILURE &&
-        sqlite3_prepare_v2(timeline->connection, "SELECT start_ns FROM calls WHERE call_id = ?1", -1,
-                           &statement, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(statement, 1, id);
-        if (sqlite3_step(statement) == SQLITE_ROW) {
-            const int64_t start_ns = sqlite3_column_int64(statement, 0);
-            int64_t more_ns = (timeline->extent.end_ns - timeline->extent.begin_ns) / 2000;
-            more_ns = more_ns > id - start_ns ? more_ns : id - start_ns;
-            timeline->from_ns = start_ns - more_ns;
-            timeline->to_ns = id + more_ns;
-            status = EXIT_SUCCESS;
-        }
-    }
-    sqlite3_finalize(statement);
-    return status == EXIT_SUCCESS
-               ? status
-               : ct_fail(status, "timeline: --around %s: wants the call_id of a call of the trace",
-                         timeline->around);
+    const bool is_number = ct_number_parse(timeline->around, 0, INT64_MAX, &id);
+    const int64_t start_ns =
+        ct_ask_number(timeline->connection, "SELECT start_ns FROM calls WHERE call_id = ?1", id, -1);
+    if (!is_number || start_ns < 0)
+        return ct_fail(is_number ? EXIT_FAILURE : EXIT_USAGE,
+                       "timeline: --around %s: wants the call_id of a call of the trace", timeline->around);
+    int64_t more_ns = (timeline->extent.end_ns - timeline->extent.begin_ns) / 2000;
+    more_ns = more_ns > id - start_ns ? more_ns : id - start_ns;
+    timeline->from_ns = start_ns - more_ns;
+    timeline->to_ns = id + more_ns;
+    return CT_GO_ON;
 }
 
 static int take_window(struct timeline *timeline)
 {
-    timeline->from_ns = timeline->extent.begin_ns;
-    timeline->to_ns = timeline->extent.end_ns > timeline->extent.begin_ns ? timeline->extent.end_ns
-                                                                          : timeline->extent.begin_ns + 1;
-    if (timeline->around && (timeline->from || timeline->to))
+    struct ct_scope *scope = &timeline->scope;
+    const struct ct_extent *extent = &timeline->extent;
+    if (timeline->around && (scope->from || scope->to))
         return ct_fail(EXIT_USAGE, "timeline: --around is a window, and so are --from and --to");
     if (timeline->around)
         return take_around(timeline);
-    if ((timeline->from &&
-         !ct_moment_take("timeline", "--from", timeline->from, &timeline->extent, &timeline->from_ns)) ||
-        (timeline->to &&
-         !ct_moment_take("timeline", "--to", timeline->to, &timeline->extent, &timeline->to_ns)))
-        return EXIT_USAGE;
-    if (timeline->from_ns >= timeline->to_ns && !timeline->to)
-        return ct_fail(EXIT_FAILURE, "timeline: no call there: the trace lasts %.3f seconds",
-                       (double)(timeline->extent.end_ns - timeline->extent.begin_ns) / 1e9);
-    if (timeline->from_ns >= timeline->to_ns)
-        return ct_fail(EXIT_USAGE, "timeline: the window ends before it begins");
-    return EXIT_SUCCESS;
+    const int status = ct_scope_settle(scope, "timeline", extent);
+    if (status != CT_GO_ON)
+        return status;
+    timeline->from_ns = scope->from ? scope->from_ns : extent->begin_ns;
+    timeline->to_ns = scope->to                           ? scope->to_ns
+                      : extent->end_ns > extent->begin_ns ? extent->end_ns
+                                                          : extent->begin_ns + 1;
+    return timeline->from_ns < timeline->to_ns ? CT_GO_ON
+                                               : ct_scope_say_empty(EXIT_FAILURE, "timeline", extent);
 }
 
 /* ---- rows ---- */
@@ -277,11 +228,11 @@ static int draw_calls(struct timeline *timeline, const struct ct_series *series)
     bool good = true;
     int error = SQLITE_OK;
     for (int pass = 0; pass < 2 && good && error == SQLITE_OK; pass++) {
-        struct ct_stream_choice choice = timeline->choice;
+        struct ct_scope scope = timeline->scope;
         const int64_t until_ns = timeline->to_ns + CT_STREAM_LONG_NS;
-        choice.from_ns = pass == 0 ? timeline->from_ns : until_ns + 1;
-        choice.to_ns = pass == 0 ? until_ns : INT64_MAX;
-        struct ct_stream *stream = ct_stream_open(timeline->connection, series, &choice);
+        scope.from_ns = pass == 0 ? timeline->from_ns : until_ns + 1;
+        scope.to_ns = pass == 0 ? until_ns : INT64_MAX;
+        struct ct_stream *stream = ct_stream_open(timeline->connection, series, &scope);
         if (!stream)
             return SQLITE_ABORT; /* which was said */
         while (good && (pass == 0 ? ct_stream_next(stream, &call)
@@ -300,7 +251,7 @@ static int draw_open_calls(struct timeline *timeline)
     bool good = true;
     int rc = sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_open_calls, -1, &rows, NULL);
     if (rc == SQLITE_OK)
-        sqlite3_bind_int64(rows, 1, timeline->choice.pid);
+        sqlite3_bind_int64(rows, 1, timeline->scope.pid);
     while (good && rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
         const char *category = (const char *)sqlite3_column_text(rows, 2);
         const int64_t end_ns = sqlite3_column_type(rows, 4) == SQLITE_INTEGER ? sqlite3_column_int64(rows, 4)
@@ -316,8 +267,9 @@ static int draw_open_calls(struct timeline *timeline)
 
 static bool colours_wanted(const struct timeline *timeline)
 {
-    if (timeline->colour && strcmp(timeline->colour, "auto") != 0)
-        return strcmp(timeline->colour, "always") == 0;
+    enum { AUTO, ALWAYS, NEVER };
+    if (timeline->colour != AUTO)
+        return timeline->colour == ALWAYS;
     const char *never = getenv("NO_COLOR"), *terminal = getenv("TERM");
     return isatty(STDOUT_FILENO) && !(never && *never) && !(terminal && strcmp(terminal, "dumb") == 0);
 }
@@ -410,7 +362,7 @@ static void print_row(struct timeline *timeline, const struct row *row, bool col
         timeline->process_id = row->process_id;
         const int bytes = snprintf(text, sizeof(text), "%lld ", (long long)row->pid);
         fputs(text, stdout);
-        print_label(row->command, timeline->width - bytes, 0);
+        print_label(row->command, (int)timeline->width - bytes, 0);
         putchar('\n');
     }
     snprintf(text, sizeof(text), "  %lld %s", (long long)row->tid, row->name);
@@ -447,8 +399,7 @@ static int print_all(struct timeline *timeline, const struct ct_series *series)
         return ct_fail(EXIT_FAILURE, "timeline: cannot read the trace: %s",
                        ct_sqlite_why(timeline->connection, rc));
     if (timeline->shown == 0)
-        return ct_fail(EXIT_FAILURE, "timeline: no call there: the trace lasts %.3f seconds",
-                       (double)(timeline->extent.end_ns - timeline->extent.begin_ns) / 1e9);
+        return ct_scope_say_empty(EXIT_FAILURE, "timeline", &timeline->extent);
     print_legend(timeline, colours_wanted(timeline));
     if (timeline->left_out > 0)
         printf("%d more threads made calls: --pid shows those of a process\n", timeline->left_out);
@@ -464,19 +415,19 @@ static void choose_width(struct timeline *timeline)
     if (timeline->width == 0)
         timeline->width = terminal == 0 ? WIDTH_OTHERWISE : terminal < WIDTH_MIN ? WIDTH_MIN : terminal;
     timeline->label = timeline->width < 80 ? 16 : 26;
-    timeline->columns = timeline->width - timeline->label;
+    timeline->columns = (int)timeline->width - timeline->label;
 }
 
-static int run(struct timeline *timeline)
+static int run(struct timeline *timeline, const struct ct_where *where)
 {
     struct ct_series series;
-    timeline->connection = ct_trace_open(&timeline->common, &series);
+    timeline->connection = ct_meant_trace_open(where, &series);
     if (!timeline->connection)
         return EXIT_FAILURE;
     int status = EXIT_SUCCESS;
     if (!ct_trace_extent(timeline->connection, &timeline->extent)) {
         ct_fail(0, "timeline: the trace holds no call yet");
-    } else if ((status = take_window(timeline)) == EXIT_SUCCESS) {
+    } else if ((status = take_window(timeline)) == CT_GO_ON) {
         choose_width(timeline);
         status = print_all(timeline, &series);
     }
@@ -489,42 +440,34 @@ static int run(struct timeline *timeline)
     return status;
 }
 
-int ct_timeline(int argc, char **argv)
+static int timeline(int argc, char **argv)
 {
-    static const char help[] =
-        "Usage: cudatrace timeline [--db FILE] [--session NAME] [--shm-dir DIR] [--pid PID]\n"
-        "                          [--from T] [--to T] [--around CALL] [--layers LIST]\n"
-        "                          [--width N] [--color WHEN]\n"
-        "\n"
-        "Draws what each thread did when: a line for each, time to the right, a letter for the\n"
-        "category of calls that took most of that time.\n"
-        "\n"
-        "  --db FILE       the trace (default: ./trace.db)\n"
-        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
-        "  --pid PID       of this process alone (default: all)\n"
-        "  --from T        from T on, and\n"
-        "  --to T          up to T: seconds since the trace began (12.5, 350ms), before its end\n"
-        "                  (-10s), of the day (14:03:02), or as in the database (@NANOSECONDS)\n"
-        "  --around CALL   a call, by its call_id, and a little before and after it\n"
-        "  --layers LIST   of these layers: driver, runtime, ioctl, nvtx, or all (default: driver)\n"
-        "  --width N       columns (default: the terminal's, or 100)\n"
-        "  --color WHEN    auto, always or never (default: auto, on a terminal)\n";
-    static const struct option known[] = {
-        { "pid", required_argument, NULL, 'p' },    { "from", required_argument, NULL, 'F' },
-        { "to", required_argument, NULL, 'T' },     { "around", required_argument, NULL, 'a' },
-        { "layers", required_argument, NULL, 'l' }, { "width", required_argument, NULL, 'w' },
-        { "color", required_argument, NULL, 'C' },  { 0 }
+    struct timeline timeline = { .scope = ct_scope_all() };
+    struct ct_where where = { 0 };
+    const struct ct_option options[] = {
+        CT_OPTIONS_OF_TRACE(&where),
+        CT_OPTION_PID(&timeline.scope.pid),
+        CT_OPTIONS_OF_WINDOW(&timeline.scope, "from T on, and"),
+        { "around", "CALL", "a call, by its call_id, and a little before and after it", &timeline.around },
+        CT_OPTION_LAYERS(&timeline.scope.only,
+                         "of these layers: driver, runtime, ioctl, nvtx, or all (default: driver)"),
+        { "width", "N", "columns (default: the terminal's, or 100)", &timeline.width, ct_take_number,
+          "wants 40 to 2000 columns", .least = WIDTH_MIN, .most = WIDTH_MAX },
+        { "color", "WHEN", "auto, always or never (default: auto, on a terminal)", &timeline.colour,
+          ct_take_choice, .choices = "auto|always|never" },
+        { 0 }
     };
-    struct timeline timeline = { .choice = { .selection = ct_selection_everything() } };
-    ct_selection_set_layers(&timeline.choice.selection, "driver");
-    bool done;
-    int status;
-    const int first =
-        ct_options_parse(argc, argv, known, help, &timeline.common, on_option, &timeline, &done, &status);
-    if (done)
-        return status;
-    if (first != argc)
-        return ct_fail(EXIT_USAGE, "timeline: unknown argument '%s' (see cudatrace timeline --help)",
-                       argv[first]);
-    return run(&timeline);
+    const struct ct_usage usage = {
+        .options = options,
+        .about = "Draws what each thread did when: a line for each, time to the right, a letter for the\n"
+                 "category of calls that took most of that time.\n",
+    };
+    int first;
+    ct_selection_set_layers(&timeline.scope.only.selection, "driver");
+    const int status = ct_where_parse(argc, argv, &usage, &where, &first);
+    return status == CT_GO_ON ? run(&timeline, &where) : status;
 }
+
+const struct ct_subcommand ct_subcommand_timeline = { "timeline",
+                                                      "what each thread did when, as lines of letters",
+                                                      timeline };

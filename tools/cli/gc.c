@@ -2,15 +2,17 @@
  * files of this user, whose names are ours to the last letter, and only under the session's lock: a daemon
  * that starts meanwhile waits for it, and hooks do not take it for a daemon's. The segments of all users that
  * the system's daemon left are root's to take away. */
-#include "doctor.h"
+#include "printable.h"
 #include "proc.h"
-#include "real_user.h"
+#include "room.h"
 #include "session_files.h"
+#include "subcommand.h"
+#include "where.h"
 
-#include <dirent.h>
+#include "real_user.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,25 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char help[] =
-    "Usage: cudatrace gc [--session NAME] [--shm-dir DIR] [--dry-run] [--force]\n"
-    "\n"
-    "Removes what daemons that were killed have left in /dev/shm: control segments and\n"
-    "sockets of sessions that no daemon serves, and segments of processes that are gone.\n"
-    "Stays: what a daemon serves, what a process uses or may use, and records that are not\n"
-    "stored yet: a daemon that takes up the session stores them.\n"
-    "\n"
-    "  --session NAME  this session alone (default: all of this user's)\n" CT_SHM_DIR_HELP
-    "  --dry-run       say what would be done, and do nothing\n"
-    "  --force         remove records of processes that are gone, stored or not\n"
-    "\n"
-    "Exit status: 0, 1 when something that was to go could not be removed, 2 for wrong usage.\n";
-
 struct gc {
-    struct ct_options options;
+    struct ct_where where;
     bool dry_run, force;
     struct ct_session_file *files; /* sorted by session, a session's control segment last */
-    size_t count;
+    size_t count, room;
     unsigned removed, kept, failed;
     uint64_t removed_bytes, kept_bytes;
 };
@@ -158,8 +146,8 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
     if (unstored > 0 && !gc->force)
         return KEEP("%s of records are not stored: cudatraced --session %s --db FILE stores them, --force "
                     "removes them",
-                    ct_doctor_size(size, unstored), file->session);
-    return unstored > 0 ? REMOVE("%s; %s of records were not stored", whose, ct_doctor_size(size, unstored))
+                    ct_size_text(size, unstored), file->session);
+    return unstored > 0 ? REMOVE("%s; %s of records were not stored", whose, ct_size_text(size, unstored))
                         : REMOVE("%s", whose);
 }
 
@@ -202,14 +190,14 @@ static struct verdict judge(const struct gc *gc, const struct ct_session_file *f
 
 static void path_of(const struct gc *gc, const char *name, char path[PATH_MAX])
 {
-    snprintf(path, PATH_MAX, "%s/%s", gc->options.shm_dir, name);
+    snprintf(path, PATH_MAX, "%s/%s", gc->where.shm_dir, name);
 }
 
 static void tell(struct gc *gc, const struct ct_session_file *file, const char *path, uint64_t bytes,
                  struct verdict verdict)
 {
     char size[32];
-    ct_doctor_size(size, bytes);
+    ct_size_text(size, bytes);
     if (verdict.remove && !gc->dry_run && unlink(path) != 0 && errno != ENOENT) {
         ct_fail(EXIT_FAILURE, "gc: %s cannot be removed: %s", path, strerror(errno));
         gc->failed++;
@@ -251,7 +239,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
     struct stat status;
     unsigned kept = 0;
     bool made = false;
-    ct_session_control_path(path, gc->options.shm_dir, ct_session_uid(), first->session);
+    ct_session_control_path(path, gc->where.shm_dir, ct_session_uid(), first->session);
     const bool served = ct_control_read(path, ct_session_uid(), &control) == CT_SERVED;
     const int lock = served || gc->dry_run ? -1 : take_lock(path, &made);
     for (const struct ct_session_file *file = first; file < first + count; file++) {
@@ -269,7 +257,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
     }
     if (lock >= 0 && made) {
-        ct_session_control_path(path, gc->options.shm_dir, ct_session_uid(), first->session);
+        ct_session_control_path(path, gc->where.shm_dir, ct_session_uid(), first->session);
         unlink(path);
     }
     if (lock >= 0)
@@ -292,72 +280,67 @@ static int compare(const void *left, const void *right)
  * own to it. */
 static bool is_ours(const struct gc *gc, const struct ct_session_file *file)
 {
-    if (gc->options.session_given && strcmp(file->session, gc->options.session) != 0)
+    if (gc->where.session_option && strcmp(file->session, gc->where.session) != 0)
         return false;
     return file->system ? ct_real_euid() == 0 : file->uid == ct_session_uid();
 }
 
 static bool list_files(struct gc *gc)
 {
-    DIR *folder = opendir(gc->options.shm_dir);
-    size_t room = 0;
+    struct ct_session_file file;
+    DIR *folder = opendir(gc->where.shm_dir);
     bool complete = folder != NULL;
-    for (struct dirent *entry; complete && (entry = readdir(folder)) != NULL;) {
-        struct ct_session_file file;
-        if (!ct_session_file_parse(entry->d_name, &file) || !is_ours(gc, &file))
+    while (ct_session_files_next(folder, &file)) {
+        if (!is_ours(gc, &file))
             continue;
-        if (gc->count == room) {
-            room = room ? room * 2 : 64;
-            struct ct_session_file *larger = realloc(gc->files, room * sizeof(*larger));
-            complete = larger != NULL;
-            if (!complete)
-                break;
-            gc->files = larger;
-        }
-        gc->files[gc->count++] = file;
+        complete &= ct_make_room(&gc->files, gc->count, &gc->room, sizeof(file));
+        if (complete)
+            gc->files[gc->count++] = file;
     }
-    if (folder)
-        closedir(folder);
     return complete;
 }
 
-enum { OPTION_DRY_RUN = 3000, OPTION_FORCE };
-
-static bool on_option(int option, const char *value, void *data)
+static int clear_up(struct gc *gc)
 {
-    (void)value;
-    struct gc *gc = data;
-    *(option == OPTION_FORCE ? &gc->force : &gc->dry_run) = true;
-    return true;
-}
-
-int ct_gc(int argc, char **argv)
-{
-    static const struct option known[] = { { "dry-run", no_argument, NULL, OPTION_DRY_RUN },
-                                           { "force", no_argument, NULL, OPTION_FORCE },
-                                           { 0 } };
-    struct gc gc = { 0 };
-    bool done;
-    int status;
-    const int first = ct_options_parse(argc, argv, known, help, &gc.options, on_option, &gc, &done, &status);
-    if (done)
-        return status;
-    if (first < argc)
-        return ct_fail(EXIT_USAGE, "gc: unexpected argument '%s' (see cudatrace gc --help)", argv[first]);
-    if (gc.options.database)
-        return ct_fail(EXIT_USAGE, "gc: unknown option --db (see cudatrace gc --help)");
-    if (!list_files(&gc))
-        return ct_fail(EXIT_FAILURE, "gc: %s cannot be read: %s", gc.options.shm_dir, strerror(errno));
-    if (gc.count)
-        qsort(gc.files, gc.count, sizeof(*gc.files), compare);
-    for (size_t i = 0, next; i < gc.count; i = next) {
-        for (next = i + 1; next < gc.count && strcmp(gc.files[next].session, gc.files[i].session) == 0;)
-            next++;
-        sweep(&gc, gc.files + i, next - i);
-    }
-    free(gc.files);
     char removed[32], kept[32];
-    printf("%s %u, %s; kept %u, %s\n", gc.dry_run ? "would remove" : "removed", gc.removed,
-           ct_doctor_size(removed, gc.removed_bytes), gc.kept, ct_doctor_size(kept, gc.kept_bytes));
-    return gc.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (!list_files(gc))
+        return ct_fail(EXIT_FAILURE, "gc: %s cannot be read: %s", gc->where.shm_dir, strerror(errno));
+    if (gc->count)
+        qsort(gc->files, gc->count, sizeof(*gc->files), compare);
+    for (size_t i = 0, next; i < gc->count; i = next) {
+        for (next = i + 1; next < gc->count && strcmp(gc->files[next].session, gc->files[i].session) == 0;)
+            next++;
+        sweep(gc, gc->files + i, next - i);
+    }
+    free(gc->files);
+    printf("%s %u, %s; kept %u, %s\n", gc->dry_run ? "would remove" : "removed", gc->removed,
+           ct_size_text(removed, gc->removed_bytes), gc->kept, ct_size_text(kept, gc->kept_bytes));
+    return gc->failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
+
+static int gc(int argc, char **argv)
+{
+    struct gc gc = { 0 };
+    const struct ct_option options[] = {
+        CT_OPTION_SESSION(&gc.where, "this session alone (default: all of this user's)"),
+        CT_OPTION_SHM_DIR(&gc.where),
+        { "dry-run", NULL, "say what would be done, and do nothing", &gc.dry_run },
+        { "force", NULL, "remove records of processes that are gone, stored or not", &gc.force },
+        { 0 }
+    };
+    const struct ct_usage usage = {
+        .options = options,
+        .about = "Removes what daemons that were killed have left in /dev/shm: control segments and\n"
+                 "sockets of sessions that no daemon serves, and segments of processes that are gone.\n"
+                 "Stays: what a daemon serves, what a process uses or may use, and records that are not\n"
+                 "stored yet: a daemon that takes up the session stores them.\n",
+        .more = "Exit status: 0, 1 when something that was to go could not be removed, 2 for wrong usage.\n",
+    };
+    int first;
+    const int status = ct_where_parse(argc, argv, &usage, &gc.where, &first);
+    return status == CT_GO_ON ? clear_up(&gc) : status;
+}
+
+const struct ct_subcommand ct_subcommand_gc = {
+    "gc", "remove what killed daemons and programs have left in shared memory", gc
+};

@@ -1,15 +1,16 @@
 #include "sessions.h"
 
-#include "series.h"
+#include "client.h"
+#include "room.h"
 #include "session_files.h"
 #include "trace_files.h"
+#include "trace_open.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ANSWER_BYTES = 4800, ANSWER_S = 2 };
+enum { ANSWER_S = 2 };
 
 /* One that is served: this user's, or the system's. */
 struct served {
@@ -47,41 +48,31 @@ static struct list list_served(const char *dir)
 {
     struct list list = { 0 };
     size_t room = 0;
-    DIR *folder = opendir(dir);
-    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
-        struct ct_session_file file;
-        struct served served;
-        if (!ct_session_file_parse(entry->d_name, &file) || file.kind != CT_FILE_CONTROL ||
-            (file.uid != ct_session_uid() && file.uid != 0) ||
-            !read_served(dir, file.uid, file.session, &served))
-            continue;
-        if (list.count == room) {
-            struct served *larger = realloc(list.served, (room = room * 2 + 16) * sizeof(*larger));
-            if (!larger)
-                break;
-            list.served = larger;
-        }
-        list.served[list.count++] = served;
+    struct ct_session_file file;
+    struct served served;
+    for (DIR *folder = opendir(dir); ct_session_files_next(folder, &file);) {
+        if (file.kind == CT_FILE_CONTROL && (file.uid == ct_session_uid() || file.uid == 0) &&
+            read_served(dir, file.uid, file.session, &served) &&
+            ct_make_room(&list.served, list.count, &room, sizeof(served)))
+            list.served[list.count++] = served;
     }
-    if (folder)
-        closedir(folder);
     if (list.count)
         qsort(list.served, list.count, sizeof(*list.served), compare);
     return list;
 }
 
-static void take(struct ct_options *options, const char *name)
+static void take(struct ct_where *where, const char *name)
 {
-    snprintf(options->session_found, sizeof(options->session_found), "%s", name);
-    options->session = options->session_found;
+    snprintf(where->session_found, sizeof(where->session_found), "%s", name);
+    where->session = where->session_found;
 }
 
 /* What the daemon says that it writes. */
-static bool ask_database(const struct ct_options *options, const struct served *served, char *database,
+static bool ask_database(const struct ct_where *where, const struct served *served, char *database,
                          size_t bytes)
 {
     char path[CT_NAME_BYTES];
-    ct_session_socket_path(path, options->shm_dir, served->uid, served->name);
+    ct_session_socket_path(path, where->shm_dir, served->uid, served->name);
     const int fd = ct_client_connect_path(path, served->uid);
     const bool said =
         fd >= 0 && ct_client_ask_within(fd, "database", database, bytes, ANSWER_S) == CT_ANSWER_OK;
@@ -100,77 +91,77 @@ static bool may_have_other_name(const char *path)
            (stat(path, &status) == 0 && status.st_nlink > 1);
 }
 
-bool ct_session_find_writer(struct ct_options *options, const char *path)
+bool ct_session_find_writer(struct ct_where *where, const char *path)
 {
     const uint64_t trace = ct_trace_identity(path);
-    const struct list list = list_served(options->shm_dir);
+    const struct list list = list_served(where->shm_dir);
     const bool ask = may_have_other_name(path);
     bool found = false;
     for (size_t i = 0; i < list.count && !found; i++) {
-        char database[ANSWER_BYTES];
+        char database[CT_ANSWER_BYTES];
         const struct served *served = &list.served[i];
         found = served->uid == ct_session_uid() &&
                 ((trace && served->trace == trace) ||
-                 (ask && ask_database(options, served, database, sizeof(database)) &&
+                 (ask && ask_database(where, served, database, sizeof(database)) &&
                   ct_series_has(path, database)));
         if (found)
-            take(options, served->name);
+            take(where, served->name);
     }
     free(list.served);
     return found;
 }
 
-void ct_session_derive(struct ct_options *options, const char *path)
+void ct_session_derive(struct ct_where *where, const char *path)
 {
     char name[CT_SESSION_MAX + 1];
     snprintf(name, sizeof(name), "db-%016" PRIx64, ct_trace_identity(path));
-    take(options, name);
+    take(where, name);
 }
 
-bool ct_session_is_served(const struct ct_options *options, uint64_t *trace)
+bool ct_session_is_served(const struct ct_where *where, uint64_t *trace)
 {
     struct served served;
-    if (!read_served(options->shm_dir, ct_session_uid(), options->session, &served))
+    if (!read_served(where->shm_dir, ct_session_uid(), where->session, &served))
         return false;
     *trace = served.trace;
     return true;
 }
 
-static bool take_only_one(struct ct_options *options, const char *command)
+static bool take_only_one(struct ct_where *where, const char *command)
 {
-    const struct list list = list_served(options->shm_dir);
+    const struct list list = list_served(where->shm_dir);
     const bool found = list.count == 1;
     if (found) {
-        take(options, list.served[0].name);
-        ct_fail(0, "%s: session '%s' (process %d), the only one that there is", command, options->session,
+        take(where, list.served[0].name);
+        ct_fail(0, "%s: session '%s' (process %d), the only one that there is", command, where->session,
                 list.served[0].pid);
     }
     free(list.served);
     return found;
 }
 
-bool ct_session_choose(struct ct_options *options, const char *command, enum ct_guess guess)
+bool ct_session_choose(struct ct_where *where, const char *command, enum ct_guess guess)
 {
     uint64_t trace;
     struct served served;
-    if (options->session_given || (options->session_named && !options->database))
+    if (where->session_option || (where->session_named && !where->database))
         return true;
-    if (options->database)
-        return ct_session_find_writer(options, options->database);
-    return ct_session_is_served(options, &trace) || ct_session_find_writer(options, "trace.db") ||
-           read_served(options->shm_dir, 0, options->session, &served) ||
-           (guess == CT_GUESS_ONLY_ONE && take_only_one(options, command));
+    if (where->database)
+        return ct_session_find_writer(where, where->database);
+    return ct_session_is_served(where, &trace) || ct_session_find_writer(where, "trace.db") ||
+           read_served(where->shm_dir, 0, where->session, &served) ||
+           (guess == CT_GUESS_ONLY_ONE && take_only_one(where, command));
 }
 
-void ct_sessions_say(const struct ct_options *options)
+void ct_sessions_say(const struct ct_where *where)
 {
-    const struct list list = list_served(options->shm_dir);
+    const struct list list = list_served(where->shm_dir);
     for (size_t i = 0; i < list.count; i++) {
-        char database[ANSWER_BYTES];
+        char database[CT_ANSWER_BYTES];
         const struct served *served = &list.served[i];
         if (served->uid != ct_session_uid())
             snprintf(database, sizeof(database), "is the system's");
-        else if (!ask_database(options, served, database + 7, sizeof(database) - 7))
+        else if (!ask_database(where, served, database + 7, sizeof(database) - 7))
             snprintf(database, sizeof(database), "does not answer");
         else
             memcpy(database, "writes ", 7);
@@ -179,4 +170,35 @@ void ct_sessions_say(const struct ct_options *options)
     if (list.count)
         ct_fail(0, "name one with --session NAME, or with --db FILE the one that writes that");
     free(list.served);
+}
+
+/* What the daemon of the session says that it writes; false after reporting. */
+static bool ask_trace(const struct ct_where *where, char path[CT_ANSWER_BYTES])
+{
+    const int daemon = ct_client_connect(where);
+    const enum ct_answer said =
+        daemon >= 0 ? ct_client_ask(daemon, "database", path, CT_ANSWER_BYTES) : CT_ANSWER_NONE;
+    const bool is_stopped = said != CT_ANSWER_OK && daemon >= 0 && ct_client_is_stopped(daemon);
+    if (said == CT_ANSWER_REFUSED)
+        ct_fail(
+            0,
+            "session '%s' is served by the system's daemon, whose trace root can read, and a group if root "
+            "gave it one",
+            where->session);
+    else if (is_stopped)
+        ct_fail(0, "the daemon of session '%s' %s; --db names a trace without asking it", where->session,
+                ct_client_why(daemon));
+    else if (said != CT_ANSWER_OK)
+        strcpy(path, "trace.db");
+    if (daemon >= 0)
+        close(daemon);
+    return said != CT_ANSWER_REFUSED && !is_stopped;
+}
+
+sqlite3 *ct_meant_trace_open(const struct ct_where *where, struct ct_series *found)
+{
+    char path[CT_ANSWER_BYTES];
+    if (!where->database && where->session_option)
+        return ask_trace(where, path) ? ct_trace_open(path, found) : NULL;
+    return ct_trace_open(where->database ? where->database : "trace.db", found);
 }

@@ -1,20 +1,21 @@
-/* Which session is meant: by its name, by the trace that its daemon writes, or by nothing at all. Sessions
- * are found by their control segments, without asking their daemons. Called by client.c, run_daemon.c,
- * doctor.c, top.c and top_sample.c. */
+/* Which session is meant: by its name, by the trace that its daemon writes, or by nothing at all; and which
+ * trace. Sessions are found by their control segments, without asking their daemons. */
 #ifndef CT_SESSIONS_H
 #define CT_SESSIONS_H
 
-#include "cudatrace.h"
+#include "where.h"
 
-/* Has `options` name the session whose daemon writes the trace at `path`, of this user. False, with nothing
+#include "series.h"
+
+/* Has `where` name the session whose daemon writes the trace at `path`, of this user. False, with nothing
  * changed, when there is none. */
-bool ct_session_find_writer(struct ct_options *options, const char *path);
+bool ct_session_find_writer(struct ct_where *where, const char *path);
 /* Has it name the session that belongs to the trace at `path` where no other one writes it: the same for
  * whichever name leads there. */
-void ct_session_derive(struct ct_options *options, const char *path);
-/* Whether a daemon of this user serves the session that `options` name; `trace` gets the identity of what it
+void ct_session_derive(struct ct_where *where, const char *path);
+/* Whether a daemon of this user serves the session that `where` name; `trace` gets the identity of what it
  * writes. */
-bool ct_session_is_served(const struct ct_options *options, uint64_t *trace);
+bool ct_session_is_served(const struct ct_where *where, uint64_t *trace);
 
 enum ct_guess {
     CT_GUESS_NEAR,    /* default, ./trace.db */
@@ -22,8 +23,12 @@ enum ct_guess {
 };
 /* Has it name the session that is meant: the named one; else with --db the one that writes that; else
  * default; else that of ./trace.db; else the only one, which is said. False when none of these is served. */
-bool ct_session_choose(struct ct_options *options, const char *command, enum ct_guess guess);
+bool ct_session_choose(struct ct_where *where, const char *command, enum ct_guess guess);
 /* Says which sessions there are, a line each, and how to name one. */
-void ct_sessions_say(const struct ct_options *options);
+void ct_sessions_say(const struct ct_where *where);
+
+/* Opens the trace that is meant read-only, as ct_trace_open() does: --db, or what the daemon of --session
+ * says that it writes, or ./trace.db. */
+sqlite3 *ct_meant_trace_open(const struct ct_where *where, struct ct_series *found);
 
 #endif

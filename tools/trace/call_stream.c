@@ -1,6 +1,7 @@
 #include "call_stream.h"
 
 #include "name_numbers.h"
+#include "trace_file.h"
 
 #include "schema_sql.h"
 
@@ -27,7 +28,7 @@ struct kept_site {
 
 struct ct_stream {
     sqlite3 *connection;
-    struct ct_stream_choice choice;
+    struct ct_scope scope;
     uint32_t files;
     struct file file[CT_SERIES_FILES_MAX];
     uint32_t at;         /* the file that calls are read from, the oldest first */
@@ -65,14 +66,13 @@ static const char *keep(struct ct_stream *stream, const unsigned char *text)
     return failed ? "" : name.text;
 }
 
-bool ct_stream_wants(const struct ct_stream_choice *choice, int64_t pid, const char *layer_name,
-                     const char *name)
+bool ct_stream_wants(const struct ct_scope *scope, int64_t pid, const char *layer_name, const char *name)
 {
     uint32_t layer = 0;
     while (layer < CT_LAYER_COUNT && strcmp(ct_layer_names[layer], layer_name) != 0)
         layer++;
-    return (choice->pid == 0 || pid == choice->pid) &&
-           (layer == CT_LAYER_COUNT || ct_selection_takes(&choice->selection, layer, name));
+    return (scope->pid == 0 || pid == scope->pid) &&
+           (layer == CT_LAYER_COUNT || ct_selection_takes(&scope->only.selection, layer, name));
 }
 
 static enum ct_site_kind kind_of(const struct ct_site *site)
@@ -119,7 +119,7 @@ static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number
         kept->is_used = true;
         kept->site_id = site_id;
         kept->is_wanted = read_site(stream, number, site_id, &kept->site) &&
-                          ct_stream_wants(&stream->choice, kept->site.pid, kept->site.layer, kept->site.name);
+                          ct_stream_wants(&stream->scope, kept->site.pid, kept->site.layer, kept->site.name);
         kept->site.file = number;
         if (kept->is_wanted)
             kept->site.kind = kind_of(&kept->site);
@@ -128,14 +128,14 @@ static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number
 }
 
 struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *series,
-                                 const struct ct_stream_choice *choice)
+                                 const struct ct_scope *scope)
 {
     struct ct_stream *stream = calloc(1, sizeof(*stream));
     if (!stream) {
         ct_fail(EXIT_FAILURE, "out of memory");
         return NULL;
     }
-    *stream = (struct ct_stream){ .connection = connection, .choice = *choice, .files = series->files };
+    *stream = (struct ct_stream){ .connection = connection, .scope = *scope, .files = series->files };
     stream->at = stream->files;
     stream->sites = calloc(SITES_KEPT, sizeof(*stream->sites));
     stream->error = stream->sites ? sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) : SQLITE_NOMEM;
@@ -171,8 +171,8 @@ void ct_stream_close(struct ct_stream *stream)
 static sqlite3_stmt *window(struct ct_stream *stream, const char *sql, uint32_t file)
 {
     sqlite3_stmt *rows = prepare(stream, sql, file);
-    sqlite3_bind_int64(rows, 1, stream->choice.from_ns);
-    sqlite3_bind_int64(rows, 2, stream->choice.to_ns);
+    sqlite3_bind_int64(rows, 1, stream->scope.from_ns);
+    sqlite3_bind_int64(rows, 2, stream->scope.to_ns);
     return rows;
 }
 

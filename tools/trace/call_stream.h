@@ -1,15 +1,11 @@
 /* The calls of a trace one after the other, by their return, in bounded memory: all files, a window, some
  * processes, some functions. What a call has in common with others (its site) is looked up, and kept for the
- * next calls as long as there is room. Called by export.c and timeline.c. */
+ * next calls as long as there is room. */
 #ifndef CT_CALL_STREAM_H
 #define CT_CALL_STREAM_H
 
-#include "cudatrace.h"
+#include "scope.h"
 #include "series.h"
-
-#include "selection.h"
-
-#include <sqlite3.h>
 
 /* What a thread calls lies one inside of the other, and so do ranges that it pushes; what it starts may end
  * wherever, even in another thread, and a mark has no length. */
@@ -31,20 +27,14 @@ struct ct_stream_call {
     struct ct_site site;
 };
 
-/* What is streamed. */
-struct ct_stream_choice {
-    int64_t from_ns, to_ns; /* of returns */
-    int64_t pid;            /* 0: all */
-    struct ct_selection selection;
-};
-
-bool ct_stream_wants(const struct ct_stream_choice *choice, int64_t pid, const char *layer, const char *name);
+/* Whether calls of that function by that process are in the scope, its time apart. */
+bool ct_stream_wants(const struct ct_scope *scope, int64_t pid, const char *layer, const char *name);
 
 struct ct_stream;
-/* The connection is that of ct_trace_open(), whose files are `series`, and stays the caller's. NULL after
+/* The connection is that of a trace, whose files are `series`, and stays the caller's. NULL after
  * reporting; a trace that changes is seen as it is now until the end. */
 struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *series,
-                                 const struct ct_stream_choice *choice);
+                                 const struct ct_scope *scope);
 void ct_stream_close(struct ct_stream *stream);
 
 /* The next call; false at the end, or after an error. */

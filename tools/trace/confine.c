@@ -1,10 +1,7 @@
-/* What a query may do: read the trace, and nothing else, whoever wrote the query or the file. A trace may
- * come from somebody else: what its schema says is no more trusted than what its rows say.
- *
- * Actions are allowed by name, so that what a later SQLite adds is denied until somebody has looked at it. */
-#include "cudatrace.h"
+/* Actions are allowed by name, so that what a later SQLite adds is denied until somebody has looked at it. */
+#include "confine.h"
 
-#include <sqlite3.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Pragmas that tell something and change nothing. With an argument they are about a table, or are refused: an

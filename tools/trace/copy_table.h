@@ -1,5 +1,4 @@
-/* Rows of one database as a table of another: what two traces, or two moments of one, are compared by. Called
- * by diff.c and top_sample.c. */
+/* Rows of one database as a table of another: what two traces, or two moments of one, are compared by. */
 #ifndef CT_COPY_TABLE_H
 #define CT_COPY_TABLE_H
 

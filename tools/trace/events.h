@@ -1,5 +1,4 @@
-/* The calls of a stream as their beginnings and returns, in the order of time, in bounded memory. Called by
- * the formats of export. */
+/* The calls of a stream as their beginnings and returns, in the order of time, in bounded memory. */
 #ifndef CT_EVENTS_H
 #define CT_EVENTS_H
 

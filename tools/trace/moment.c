@@ -1,31 +1,21 @@
-/* Moments of a trace as people write them: --from and --to. Called by report.c, export.c and timeline.c. */
-#include "cudatrace.h"
+#include "moment.h"
+
+#include "number.h"
+#include "say.h"
+#include "trace_file.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <string.h>
 #include <time.h>
 
-static int64_t ask(sqlite3 *connection, const char *sql, int64_t otherwise)
-{
-    sqlite3_stmt *statement;
-    int64_t value = otherwise;
-    if (sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_INTEGER)
-        value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
-}
-
 bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
 {
-    extent->begin_ns = ask(connection, "SELECT min(started_ns) FROM processes", -1);
-    extent->end_ns = ask(connection, "SELECT max(call_id) FROM calls", -1);
-    const int64_t ended_ns = ask(connection, "SELECT max(ended_ns) FROM processes", -1);
-    if (ended_ns > extent->end_ns)
-        extent->end_ns = ended_ns;
+    extent->begin_ns = ct_ask_number(connection, "SELECT min(started_ns) FROM processes", 0, -1);
+    extent->end_ns = ct_ask_number(connection, "SELECT max(call_id) FROM calls", 0, -1);
+    extent->end_ns = ct_ask_number(connection, "SELECT max(?1, (SELECT max(ended_ns) FROM processes))",
+                                   extent->end_ns, extent->end_ns);
     extent->realtime_offset_ns =
-        ask(connection, "SELECT value FROM meta WHERE key = 'realtime_offset_ns'", 0);
+        ct_ask_number(connection, "SELECT value FROM meta WHERE key = 'realtime_offset_ns'", 0, 0);
     return extent->begin_ns >= 0 && extent->end_ns >= extent->begin_ns;
 }
 
@@ -129,11 +119,9 @@ bool ct_moment_take(const char *command, const char *option, const char *text, c
                     int64_t *at_ns)
 {
     const enum reading reading = read_moment(text, extent, at_ns);
-    if (reading == FAR)
-        ct_fail(EXIT_USAGE, "%s: %s %s: is too far from the trace to be counted in nanoseconds", command,
-                option, text);
-    else if (reading == NONE)
-        ct_fail(EXIT_USAGE, "%s: %s %s: wants seconds since the trace began, as 12.5 or 350ms, or see --help",
-                command, option, *text ? text : "''");
+    if (reading != READ)
+        ct_fail(EXIT_USAGE, "%s: --%s %s: %s", command, option, *text ? text : "''",
+                reading == FAR ? "is too far from the trace to be counted in nanoseconds"
+                               : "wants seconds since the trace began, as 12.5 or 350ms, or see --help");
     return reading == READ;
 }

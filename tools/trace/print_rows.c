@@ -1,40 +1,9 @@
-/* Rows of a query as text for people and as csv, json and markdown for programs. Called by query.c and
- * report.c. */
-#include "cudatrace.h"
+#include "print_rows.h"
 
-#include "utf8.h"
+#include "printable.h"
 
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-static const char *const format_names[CT_FORMAT_COUNT] = { "text", "csv", "json", "markdown" };
-
-bool ct_format_parse(const char *name, enum ct_format *format)
-{
-    for (int i = 0; i < CT_FORMAT_COUNT; i++) {
-        if (strcmp(name, format_names[i]) == 0) {
-            *format = (enum ct_format)i;
-            return true;
-        }
-    }
-    if (strcmp(name, "table") == 0) { /* its name in earlier versions */
-        *format = CT_FORMAT_TEXT;
-        return true;
-    }
-    ct_fail(EXIT_USAGE, "--format %s: wants text, csv, json or markdown", name);
-    return false;
-}
-
-int ct_terminal_width(void)
-{
-    struct winsize size;
-    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
-        return 0;
-    return size.ws_col;
-}
 
 /* A value as text, ended by a NUL and perhaps holding others; `bytes` is its length. What type it has is to
  * be asked before: reading it as text may change that. */
@@ -363,22 +332,6 @@ static int print_markdown(struct table *table, int width, FILE *to)
 
 /* ---- csv and json, for programs ---- */
 
-/* RFC 4180, but for the line's end. */
-void ct_print_csv_field(const char *text, size_t bytes, FILE *to)
-{
-    if (memchr(text, '\0', bytes) == NULL && !strpbrk(text, ",\"\n\r")) {
-        fputs(text, to);
-        return;
-    }
-    fputc('"', to);
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == '"')
-            fputc('"', to);
-        fputc(text[i], to);
-    }
-    fputc('"', to);
-}
-
 static int print_csv(struct table *table, int width, FILE *to)
 {
     (void)width;
@@ -397,32 +350,6 @@ static int print_csv(struct table *table, int width, FILE *to)
         }
     }
     return rc;
-}
-
-/* What is no UTF-8 has no place in JSON: U+FFFD stands for each such byte. */
-void ct_print_json_string(const char *text, size_t bytes, FILE *to)
-{
-    size_t plain = 0;
-    while (plain < bytes && text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' &&
-           text[plain] != '\\')
-        plain++;
-    fputc('"', to);
-    fwrite(text, 1, plain, to);
-    for (size_t i = plain; i < bytes;) {
-        const unsigned char c = (unsigned char)text[i];
-        uint32_t point;
-        const size_t length = ct_utf8_next(text + i, bytes - i, &point);
-        if (length == 0)
-            fputs("\\ufffd", to);
-        else if (c == '"' || c == '\\')
-            fprintf(to, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(to, "\\u%04x", c);
-        else
-            fwrite(text + i, 1, length, to);
-        i += length ? length : 1;
-    }
-    fputc('"', to);
 }
 
 static void print_json_value(sqlite3_stmt *statement, int column, FILE *to)

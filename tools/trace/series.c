@@ -2,7 +2,9 @@
  */
 #include "series.h"
 
-#include "cudatrace.h"
+#include "confine.h"
+#include "trace_file.h"
+
 #include "schema_sql.h"
 
 #include <limits.h>
@@ -14,19 +16,9 @@
 /* The text meta.series of a file; false when it has none. */
 static bool read_series(const char *path, char series[CT_SERIES_BYTES])
 {
-    sqlite3 *connection = NULL;
-    sqlite3_stmt *statement = NULL;
-    series[0] = '\0';
-    const bool readable = ct_trace_open_file(path, &connection) == SQLITE_OK;
-    if (readable)
-        ct_trace_hurry(connection);
-    if (readable &&
-        sqlite3_prepare_v2(connection, "SELECT value FROM meta WHERE key = 'series'", -1, &statement, NULL) ==
-            SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
-        snprintf(series, CT_SERIES_BYTES, "%s", (const char *)sqlite3_column_text(statement, 0));
-    sqlite3_finalize(statement);
-    sqlite3_close(connection);
+    struct ct_trace_facts facts;
+    ct_trace_inspect(path, &facts, NULL, 0);
+    memcpy(series, facts.series, CT_SERIES_BYTES);
     return series[0] != '\0';
 }
 
@@ -92,33 +84,14 @@ bool ct_series_has(const char *wanted, const char *served)
 
 /* ---- views over all files ---- */
 
+/* As schema/views.sql says. */
 static const struct {
     const char *view;
     const char *key, *table; /* of what goes on in later files; NULL for what is in one file alone */
 } views[] = {
-    { .view = "calls" },
-    { .view = "long_calls" },
-    { .view = "launches" },
-    { .view = "launch_shapes" },
-    { .view = "graphs" },
-    { .view = "graph_launches" },
-    { .view = "copies" },
-    { .view = "memsets" },
-    { .view = "objects" },
-    { .view = "waits" },
-    { .view = "context_switches" },
-    { .view = "event_waits" },
-    { .view = "host_callbacks" },
-    { .view = "module_loads" },
-    { .view = "ranges" },
-    { .view = "processes", .key = "process_id", .table = "process" },
-    { .view = "threads", .key = "thread_id", .table = "thread" },
-    { .view = "open_calls", .key = "process_id", .table = "process" },
-    { .view = "object_names", .key = "process_id", .table = "process" },
-    { .view = "losses", .key = "process_id", .table = "process" },
-    { .view = "durations", .key = "process_id", .table = "process" },
-    { .view = "failures", .key = "process_id", .table = "process" },
-    { .view = "allocations", .key = "call_id", .table = "allocation" },
+#define ROW(view_, key_, table_) { view_, key_, table_ },
+    CT_VIEWS(ROW)
+#undef ROW
 };
 
 const char *ct_series_schema(uint32_t i)
@@ -185,7 +158,7 @@ static int attach(sqlite3 *connection, const struct ct_series *series)
 
 int ct_series_open(const struct ct_series *series, sqlite3 **connection)
 {
-    int rc = ct_trace_open_file(series->path[0], connection);
+    int rc = ct_trace_file_open(series->path[0], connection);
     if (rc == SQLITE_OK && series->files > 1) {
         sqlite3_set_authorizer(*connection, NULL, NULL);
         rc = attach(*connection, series);

@@ -1,123 +1,17 @@
 /* cudatrace doctor: what would be missed on this machine, in a process, or of a command, and why. */
-#include "doctor.h"
-
+#include "doctor_machine.h"
+#include "doctor_process.h"
+#include "doctor_session.h"
+#include "number.h"
 #include "preloadable.h"
-#include "session_names.h"
+#include "printable.h"
 #include "sessions.h"
+#include "subcommand.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-static const char help[] =
-    "Usage: cudatrace doctor [--db FILE] [--session NAME] [--shm-dir DIR]\n"
-    "                        [PID | [--] COMMAND [ARGUMENT…]]\n"
-    "\n"
-    "Says what would keep calls out of a trace: on this machine, in a process that runs, or\n"
-    "in a command, which is not run. Nothing is changed. Each line begins with\n"
-    "\n"
-    "  ok    it is as it should be\n"
-    "  note  it is worth knowing\n"
-    "  miss  something is not traced, and what to do about it\n"
-    "\n"
-    "  --db FILE       the database that is to be written (default: ./trace.db, or what the\n"
-    "                  session's daemon writes)\n"
-    "  --session NAME  which daemon (default: the process's own, $CUDATRACE_SESSION, or\n"
-    "                  default)\n" CT_SHM_DIR_HELP "\n"
-    "Exit status: 0 when nothing would be missed, 1 when something would or PID or COMMAND\n"
-    "cannot be looked at, 2 for wrong usage.\n"
-    "\n"
-    "  cudatrace doctor\n"
-    "  cudatrace doctor 4711\n"
-    "  cudatrace doctor -- python train.py\n";
-
-/* ---- output ---- */
-
-enum { SUBJECT_COLUMN = 8, TEXT_COLUMN = 20, COLUMNS_MIN = 60 };
-
-/* Columns that a UTF-8 text takes; what we say is made of letters of one column. */
-static int width_of(const char *text, size_t bytes)
-{
-    int width = 0;
-    for (size_t i = 0; i < bytes; i++)
-        width += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return width;
-}
-
-/* Paths and command lines are other people's bytes: all that is said goes through ct_printable_format(). */
-
-void ct_doctor_head(const char *format, ...)
-{
-    static bool more;
-    va_list arguments;
-    va_start(arguments, format);
-    char *text = ct_printable_format(format, arguments);
-    va_end(arguments);
-    printf("%s%s\n", more ? "\n" : "", text ? text : "out of memory");
-    free(text);
-    more = true;
-}
-
-static void print_broken(const char *text, int columns)
-{
-    int at = TEXT_COLUMN;
-    while (*text) {
-        const size_t length = strcspn(text, " ");
-        const int width = width_of(text, length);
-        if (columns && at > TEXT_COLUMN && at + 1 + width > columns) {
-            printf("\n%*s", TEXT_COLUMN, "");
-            at = TEXT_COLUMN;
-        } else if (at > TEXT_COLUMN) {
-            putchar(' ');
-            at++;
-        }
-        fwrite(text, 1, length, stdout);
-        at += width;
-        text += length;
-        text += *text == ' ';
-    }
-    putchar('\n');
-}
-
-void ct_doctor_say(struct ct_doctor *doctor, enum ct_verdict verdict, const char *subject, const char *format,
-                   ...)
-{
-    static const char *const words[] = { "ok", "note", "miss" };
-    va_list arguments;
-    va_start(arguments, format);
-    char *text = ct_printable_format(format, arguments);
-    va_end(arguments);
-    printf("  %-*s%-*s ", SUBJECT_COLUMN - 2, words[verdict], TEXT_COLUMN - SUBJECT_COLUMN - 1, subject);
-    print_broken(text ? text : "out of memory", doctor->columns);
-    free(text);
-    doctor->misses += verdict == CT_VERDICT_MISS;
-}
-
-const char *ct_doctor_size(char text[32], uint64_t bytes)
-{
-    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
-    double value = (double)bytes;
-    size_t unit = 0;
-    while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        value /= 1024;
-        unit++;
-    }
-    const bool whole = value >= 100 || value - (double)(uint64_t)value < 0.05;
-    snprintf(text, 32, "%.*f %s", whole ? 0 : 1, value, units[unit]);
-    return text;
-}
 
 /* ---- a command ---- */
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* What the program asks the loader for: the driver, the runtime. */
 static void say_needed(struct ct_doctor *doctor, const char *file)
@@ -133,7 +27,7 @@ static void say_needed(struct ct_doctor *doctor, const char *file)
             driver = true;
         if (strncmp(*needed, "libcudart.so.", strlen("libcudart.so.")) == 0) {
             runtime = true;
-            ct_doctor_runtime(doctor, base_of(file), *needed);
+            ct_doctor_runtime(doctor, basename(file), *needed);
         }
     }
     if (driver)
@@ -183,14 +77,6 @@ static bool is_number(const char *text)
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-static int columns_of_output(void)
-{
-    struct winsize size;
-    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < COLUMNS_MIN)
-        return 0;
-    return size.ws_col;
-}
-
 static int examine(struct ct_doctor *doctor, char **argv, char *file)
 {
     ct_doctor_machine(doctor);
@@ -211,35 +97,65 @@ static int examine(struct ct_doctor *doctor, char **argv, char *file)
     return doctor->misses ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-int ct_doctor(int argc, char **argv)
+/* Takes what is behind the options: CT_GO_ON, or a status after reporting. */
+static int take_arguments(struct ct_doctor *doctor, char **argument, bool is_command, char *file)
 {
-    struct ct_doctor doctor = { .uid = ct_session_uid() };
-    char file[PATH_MAX] = "";
-    bool done;
-    int status;
-    const int first = ct_options_parse(argc, argv, NULL, help, &doctor.options, NULL, NULL, &done, &status);
-    if (done)
-        return status;
-    ct_session_choose(&doctor.options, argv[0], CT_GUESS_NEAR);
-    doctor.session = doctor.options.session;
-    doctor.columns = columns_of_output();
-    const bool named = first > 1 && strcmp(argv[first - 1], "--") == 0;
-    if (first < argc && !named && is_number(argv[first])) {
-        if (argc > first + 1)
+    int64_t pid;
+    if (!is_command && argument[0] && is_number(argument[0])) {
+        if (argument[1])
             return ct_fail(EXIT_USAGE, "doctor: one process at a time (see cudatrace doctor --help)");
-        errno = 0;
-        const long pid = strtol(argv[first], NULL, 10);
-        if (errno || pid < 1 || pid > INT_MAX)
-            return ct_fail(EXIT_USAGE, "doctor: %s is no process number", argv[first]);
-        doctor.patient = ct_patient_create(&doctor, (pid_t)pid);
-        if (!doctor.patient)
-            return EXIT_FAILURE;
-    } else if (first < argc && !ct_program_find(argv[first], file)) {
-        return ct_fail(EXIT_FAILURE, "doctor: %s: there is no such program, or it may not be run",
-                       argv[first]);
-    } else if (named && first == argc) {
-        return ct_fail(EXIT_USAGE, "doctor: no command behind -- (see cudatrace doctor --help)");
+        if (!ct_number_parse(argument[0], 1, INT_MAX, &pid))
+            return ct_fail(EXIT_USAGE, "doctor: %s is no process number", argument[0]);
+        doctor->patient = ct_patient_create(doctor, (pid_t)pid);
+        return doctor->patient ? CT_GO_ON : EXIT_FAILURE;
     }
+    if (argument[0] && !ct_program_find(argument[0], file))
+        return ct_fail(EXIT_FAILURE, "doctor: %s: there is no such program, or it may not be run",
+                       argument[0]);
+    if (is_command && !argument[0])
+        return ct_fail(EXIT_USAGE, "doctor: no command behind -- (see cudatrace doctor --help)");
+    return CT_GO_ON;
+}
+
+static int doctor(int argc, char **argv)
+{
+    enum { COLUMNS_MIN = 60 };
+    struct ct_doctor doctor = { .uid = ct_session_uid() };
+    const struct ct_option options[] = {
+        CT_OPTION_DB(&doctor.where, "the database that is to be written (default: ./trace.db, or what the\n"
+                                    "session's daemon writes)"),
+        CT_OPTION_SESSION(&doctor.where, "which daemon (default: the process's own, $CUDATRACE_SESSION, or\n"
+                                         "default)"),
+        CT_OPTION_SHM_DIR(&doctor.where),
+        { 0 }
+    };
+    const struct ct_usage usage = {
+        .options = options,
+        .arguments = "[PID | [--] COMMAND [ARGUMENT…]]",
+        .about = "Says what would keep calls out of a trace: on this machine, in a process that runs, or\n"
+                 "in a command, which is not run. Nothing is changed. Each line begins with\n"
+                 "\n"
+                 "  ok    it is as it should be\n"
+                 "  note  it is worth knowing\n"
+                 "  miss  something is not traced, and what to do about it\n",
+        .more = "Exit status: 0 when nothing would be missed, 1 when something would or PID or COMMAND\n"
+                "cannot be looked at, 2 for wrong usage.\n"
+                "\n"
+                "  cudatrace doctor\n"
+                "  cudatrace doctor 4711\n"
+                "  cudatrace doctor -- python train.py\n",
+    };
+    char file[PATH_MAX] = "";
+    int first, status = ct_where_parse(argc, argv, &usage, &doctor.where, &first);
+    if (status != CT_GO_ON)
+        return status;
+    ct_session_choose(&doctor.where, argv[0], CT_GUESS_NEAR);
+    doctor.session = doctor.where.session;
+    doctor.columns = ct_terminal_width() < COLUMNS_MIN ? 0 : ct_terminal_width();
+    const bool is_command = first > 1 && strcmp(argv[first - 1], "--") == 0;
+    status = take_arguments(&doctor, argv + first, is_command, file);
+    if (status != CT_GO_ON)
+        return status;
     status = examine(&doctor, argv + first, file);
     ct_patient_destroy(doctor.patient);
     ct_elf_names_free(&doctor.driver_functions);
@@ -247,3 +163,7 @@ int ct_doctor(int argc, char **argv)
     ct_elf_names_free(&doctor.runtime_versions);
     return status;
 }
+
+const struct ct_subcommand ct_subcommand_doctor = {
+    "doctor", "what would be missed here, in a process or of a command, and why", doctor
+};

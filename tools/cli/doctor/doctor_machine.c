@@ -1,6 +1,7 @@
-/* What the machine has for tracing: the hook, the driver, the kernel, shared memory. Called by doctor.c. */
-#include "doctor.h"
+#include "doctor_machine.h"
 
+#include "clock.h"
+#include "installed.h"
 #include "segment.h"
 
 #include <ctype.h>
@@ -74,7 +75,7 @@ static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
 static void check_hook(struct ct_doctor *doctor)
 {
     struct ct_elf elf;
-    if (!ct_place_hook(doctor->hook_path)) {
+    if (!ct_installed_hook(doctor->hook_path)) {
         doctor->hook_path[0] = '\0';
         ct_doctor_say(doctor, CT_VERDICT_MISS, "hook",
                       "libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");

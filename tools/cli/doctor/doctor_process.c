@@ -1,10 +1,12 @@
-/* A process that runs: whether the hook is in it, and what comes of that. All that is known of it comes from
- * /proc, and so from the process: paths are opened below /proc/PID/root, as regular files only. Called by
- * doctor.c. */
-#include "doctor.h"
+/* All that is known of it comes from /proc, and so from the process: paths are opened below /proc/PID/root,
+ * as regular files only. */
+#include "doctor_process.h"
 
-#include "proc.h"
+#include "doctor_machine.h"
+#include "doctor_segment.h"
 #include "preloadable.h"
+#include "proc.h"
+#include "room.h"
 #include "segment.h"
 
 #include <elf.h>
@@ -112,32 +114,23 @@ static bool read_mappings(struct ct_patient *patient)
             patient->mapping_count ? &patient->mappings[patient->mapping_count - 1] : NULL;
         if (last && strcmp(last->path, mapping.path) == 0)
             continue;
-        if (patient->mapping_count == room) {
-            room = room ? room * 2 : 64;
-            struct mapping *larger = realloc(patient->mappings, room * sizeof(*larger));
-            if (!larger)
-                break;
-            patient->mappings = larger;
-        }
         mapping.path = strdup(mapping.path);
-        if (mapping.path)
-            patient->mappings[patient->mapping_count++] = mapping;
+        if (!mapping.path ||
+            !ct_make_room(&patient->mappings, patient->mapping_count, &room, sizeof(mapping))) {
+            free(mapping.path);
+            break;
+        }
+        patient->mappings[patient->mapping_count++] = mapping;
     }
     free(text);
     return true;
-}
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 /* The first mapped file whose name begins so. */
 static const struct mapping *find_mapping(const struct ct_patient *patient, const char *beginning)
 {
     for (size_t i = 0; i < patient->mapping_count; i++) {
-        if (strncmp(base_of(patient->mappings[i].path), beginning, strlen(beginning)) == 0)
+        if (strncmp(basename(patient->mappings[i].path), beginning, strlen(beginning)) == 0)
             return &patient->mappings[i];
     }
     return NULL;
@@ -180,7 +173,8 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
             patient->command[i] = ' ';
     }
     patient->variables = ct_proc_file(patient->thread, "environ", &patient->variables_bytes);
-    /* One without memory has ended, or is the kernel's. What has ended is root's, and may not be read by its user. */
+    /* One without memory has ended, or is the kernel's. What has ended is root's, and may not be read by its
+     * user. */
     if (!patient->variables && (errno == ESRCH || (errno == EACCES && proc.ended)))
         patient->variables = calloc(1, 1);
     if (!patient->variables || !read_mappings(patient)) {
@@ -193,18 +187,17 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
 
     doctor->uid = ct_session_uid_of(identity.uid);
     const char *session = variable(patient, CT_SESSION_ENV);
-    if (!doctor->options.session_given)
+    if (!doctor->where.session_option)
         doctor->session = session && ct_session_valid(session) ? session : CT_SESSION_DEFAULT;
     const char *dir = variable(patient, CT_SHM_DIR_ENV);
-    if (!doctor->options.shm_dir_given && dir && dir[0] == '/' &&
-        strlen(dir) < sizeof(doctor->options.shm_dir))
-        strcpy(doctor->options.shm_dir, dir);
+    if (!doctor->where.shm_dir_option && dir && dir[0] == '/' && strlen(dir) < sizeof(doctor->where.shm_dir))
+        strcpy(doctor->where.shm_dir, dir);
     /* A container may have shared memory of its own. */
     char theirs[PATH_MAX];
     struct stat ours_status, their_status;
-    below_root(patient, doctor->options.shm_dir, theirs);
+    below_root(patient, doctor->where.shm_dir, theirs);
     if (stat(theirs, &their_status) == 0 &&
-        (stat(doctor->options.shm_dir, &ours_status) != 0 || ours_status.st_dev != their_status.st_dev))
+        (stat(doctor->where.shm_dir, &ours_status) != 0 || ours_status.st_dev != their_status.st_dev))
         memcpy(doctor->shm_root, patient->root, sizeof(doctor->shm_root));
     return patient;
 }
@@ -302,10 +295,10 @@ static void check_preloaded(struct ct_doctor *doctor, const struct ct_patient *p
     char *list = preload ? strdup(preload) : NULL;
     char *rest = list;
     for (char *entry; rest && (entry = strsep(&rest, " :")) != NULL;) {
-        const struct mapping *mapping = *entry ? find_mapping(patient, base_of(entry)) : NULL;
+        const struct mapping *mapping = *entry ? find_mapping(patient, basename(entry)) : NULL;
         struct ct_elf elf;
         struct ct_elf_names names = { 0 };
-        if (strncmp(base_of(entry), "libcudatrace.so", strlen("libcudatrace.so")) == 0)
+        if (strncmp(basename(entry), "libcudatrace.so", strlen("libcudatrace.so")) == 0)
             break;
         if (mapping && open_mapped(patient, mapping->path, &elf) == 0) {
             ct_elf_functions(&elf, ct_doctor_is_way_in, &names);
@@ -347,7 +340,7 @@ static void check_runtimes(struct ct_doctor *doctor, const struct ct_patient *pa
     for (size_t i = 0; i < patient->mapping_count; i++) {
         const char *path = patient->mappings[i].path;
         struct ct_elf elf;
-        if (strncmp(base_of(path), "libcudart", strlen("libcudart")) != 0 ||
+        if (strncmp(basename(path), "libcudart", strlen("libcudart")) != 0 ||
             open_mapped(patient, path, &elf) != 0)
             continue;
         if (elf.soname)
@@ -425,7 +418,7 @@ static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *
         ct_doctor_say(doctor, doctor->daemon_pid ? CT_VERDICT_NOTE : CT_VERDICT_MISS, "container",
                       "it has a %s of its own, so only a daemon in its container sees it: start one there, "
                       "or share %s (docker run --ipc=host), or a directory for --shm-dir",
-                      doctor->options.shm_dir, doctor->options.shm_dir);
+                      doctor->where.shm_dir, doctor->where.shm_dir);
     else if (patient->own_pid != patient->pid)
         ct_doctor_say(doctor, CT_VERDICT_NOTE, "container",
                       "it is process %d to itself, and the trace calls it so", patient->own_pid);

@@ -1,12 +1,11 @@
-/* What a process has recorded, read from its segment in shared memory. The segment is the process's own, and
- * may hold anything: it is read by pread into memory of ours, never mapped, and every number is bounded
- * before it is used. Called by doctor_process.c. */
-#include "doctor.h"
+/* The segment is the process's own, and may hold anything: it is read by pread into memory of ours, never
+ * mapped, and every number is bounded before it is used. */
+#include "doctor_segment.h"
 
+#include "printable.h"
 #include "real_user.h"
 #include "session_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -29,19 +28,16 @@ static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *
 {
     char folder[CT_NAME_BYTES];
     uint64_t newest = 0;
-    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->options.shm_dir);
-    DIR *files = opendir(folder);
-    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;) {
-        struct ct_session_file file;
-        if (!ct_session_file_parse(entry->d_name, &file) || file.kind != CT_FILE_SEGMENT ||
-            file.uid != traced->uid || strcmp(file.session, traced->session) != 0 ||
-            file.system != doctor->daemon_system || file.pid != traced->pid || file.created_ns < newest)
+    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->where.shm_dir);
+    struct ct_session_file file;
+    for (DIR *files = opendir(folder); ct_session_files_next(files, &file);) {
+        if (file.kind != CT_FILE_SEGMENT || file.uid != traced->uid ||
+            strcmp(file.session, traced->session) != 0 || file.system != doctor->daemon_system ||
+            file.pid != traced->pid || file.created_ns < newest)
             continue;
         newest = file.created_ns;
         snprintf(path, PATH_MAX, "%s/%s", folder, file.name);
     }
-    if (files)
-        closedir(files);
     struct stat status;
     const int fd = newest ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd >= 0 && ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
@@ -118,7 +114,7 @@ static void say_losses(struct ct_doctor *doctor, const struct sums *sums)
 static void say_recording(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
 {
     char ring[32];
-    ct_doctor_size(ring, segment->ring_bytes);
+    ct_size_text(ring, segment->ring_bytes);
     const char *clock = segment->clock == CT_CLOCK_COUNTER ? "the counter" : "clock_gettime";
     if (segment->flags & CT_SEGMENT_DETACHED)
         ct_doctor_say(doctor, CT_VERDICT_NOTE, "recording",

@@ -1,13 +1,14 @@
-/* The session: its daemon, what that is asked to record, its database, its clock and its shared memory.
- * Called by doctor.c. */
-#include "doctor.h"
+#include "doctor_session.h"
 
+#include "client.h"
 #include "clock_source.h"
+#include "printable.h"
 #include "schema_version.h"
+#include "selection.h"
 #include "series.h"
 #include "session_files.h"
+#include "trace_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -26,16 +27,15 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
     static struct ct_control control;
     char folder[CT_NAME_BYTES];
     text[0] = '\0';
-    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->options.shm_dir);
-    DIR *files = opendir(folder);
+    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->where.shm_dir);
+    struct ct_session_file of;
     size_t n = 0;
-    for (struct dirent *file; files && n < bytes && (file = readdir(files)) != NULL;) {
-        struct ct_session_file of;
+    for (DIR *files = opendir(folder); ct_session_files_next(files, &of);) {
         char path[PATH_MAX];
-        if (!ct_session_file_parse(file->d_name, &of) || of.kind != CT_FILE_CONTROL ||
+        if (of.kind != CT_FILE_CONTROL || n >= bytes ||
             (of.uid == doctor->uid && strcmp(of.session, doctor->session) == 0))
             continue;
-        snprintf(path, sizeof(path), "%s/%s", folder, file->d_name);
+        snprintf(path, sizeof(path), "%s/%s", folder, of.name);
         /* Another user's cannot be opened, and so not be told from one that was left behind. */
         if (ct_control_read(path, of.uid, &control) != CT_SERVED && access(path, R_OK) == 0)
             continue;
@@ -43,8 +43,6 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
         if (of.uid != doctor->uid && n < bytes)
             n += (size_t)snprintf(text + n, bytes - n, " (user %u)", of.uid);
     }
-    if (files)
-        closedir(files);
 }
 
 /* ---- the daemon ---- */
@@ -69,7 +67,7 @@ static char *ask_status(const struct ct_doctor *doctor)
 {
     enum { PATIENCE_S = 5 };
     char socket_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
-    ct_session_socket_path(socket_path, doctor->options.shm_dir, doctor->daemon_uid, doctor->session);
+    ct_session_socket_path(socket_path, doctor->where.shm_dir, doctor->daemon_uid, doctor->session);
     snprintf(path, sizeof(path), "%s%s", doctor->shm_root, socket_path);
     const int fd = ct_client_connect_path(path, doctor->daemon_uid);
     if (fd < 0)
@@ -116,7 +114,7 @@ static void say_shortage(struct ct_doctor *doctor, const char *status)
                       "somebody removed the session's files in %s, and the daemon made them anew (%s times): "
                       "systemd-logind does "
                       "so when a user logs out, unless RemoveIPC=no or `loginctl enable-linger`",
-                      doctor->options.shm_dir, processes);
+                      doctor->where.shm_dir, processes);
     if (strtoul(functions, NULL, 10) > 0)
         ct_doctor_say(
             doctor, CT_VERDICT_NOTE, "names",
@@ -151,7 +149,7 @@ static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t 
                                        struct ct_control *control)
 {
     char control_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
-    ct_session_control_path(control_path, doctor->options.shm_dir, uid, doctor->session);
+    ct_session_control_path(control_path, doctor->where.shm_dir, uid, doctor->session);
     snprintf(path, sizeof(path), "%s%s", doctor->shm_root, control_path);
     return ct_control_read(path, uid, control);
 }
@@ -352,16 +350,16 @@ static void say_room(struct ct_doctor *doctor, const char *path, const char *wha
     else if (known && free_bytes >> 20 < LITTLE_MIB)
         ct_doctor_say(doctor, CT_VERDICT_NOTE, "database",
                       "%s %s; only %s are free there, and a million calls take some 20 MiB", path, what,
-                      ct_doctor_size(size, free_bytes));
+                      ct_size_text(size, free_bytes));
     else
         ct_doctor_say(doctor, CT_VERDICT_OK, "database", "%s %s; %s free", path, what,
-                      known ? ct_doctor_size(size, free_bytes) : "unknown room is");
+                      known ? ct_size_text(size, free_bytes) : "unknown room is");
 }
 
 /* What the next daemon would write. */
 static void check_database(struct ct_doctor *doctor)
 {
-    const char *path = doctor->options.database ? doctor->options.database : "trace.db";
+    const char *path = doctor->where.database ? doctor->where.database : "trace.db";
     char folder[PATH_MAX], what[256];
     struct stat status;
     folder_of(path, folder);
@@ -380,7 +378,7 @@ static void check_database(struct ct_doctor *doctor)
 
 static void check_served_database(struct ct_doctor *doctor, const char *database)
 {
-    const char *wanted = doctor->options.database;
+    const char *wanted = doctor->where.database;
     if (wanted && !ct_series_has(wanted, database))
         ct_doctor_say(doctor, CT_VERDICT_MISS, "database",
                       "the daemon writes %s and not %s: leave --db away, or choose another --session",
@@ -412,11 +410,11 @@ static void check_clock(struct ct_doctor *doctor)
 static void check_shared_memory(struct ct_doctor *doctor)
 {
     enum { FEW_THREADS = 64 };
-    const char *subject = doctor->options.shm_dir;
+    const char *subject = doctor->where.shm_dir;
     char folder[CT_NAME_BYTES], room[32], ring[32];
     struct statfs kind;
     struct statvfs system;
-    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->options.shm_dir);
+    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->where.shm_dir);
     if (statfs(folder, &kind) != 0 || statvfs(folder, &system) != 0 || access(folder, W_OK | X_OK) != 0 ||
         system.f_flag & ST_RDONLY) {
         ct_doctor_say(doctor, CT_VERDICT_MISS, subject,
@@ -430,8 +428,8 @@ static void check_shared_memory(struct ct_doctor *doctor)
     const uint64_t free_bytes = all_free > leaves ? all_free - leaves : 0;
     const uint64_t lane_bytes = doctor->ring_bytes + CT_LANE_HEADER_BYTES;
     const uint64_t threads = free_bytes / lane_bytes;
-    ct_doctor_size(room, free_bytes);
-    ct_doctor_size(ring, doctor->ring_bytes);
+    ct_size_text(room, free_bytes);
+    ct_size_text(ring, doctor->ring_bytes);
     const uint64_t least_bytes = CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
     if (free_bytes < least_bytes)
         ct_doctor_say(doctor, CT_VERDICT_MISS, subject,
@@ -466,7 +464,7 @@ void ct_doctor_session(struct ct_doctor *doctor)
     const bool served = check_daemon(doctor, database, sizeof(database));
     if (served && *database)
         check_served_database(doctor, database);
-    else if (!doctor->daemon_pid && (!doctor->patient || doctor->options.database))
+    else if (!doctor->daemon_pid && (!doctor->patient || doctor->where.database))
         check_database(doctor);
     if (!ct_ring_bytes_valid(doctor->ring_bytes))
         doctor->ring_bytes = CT_RING_BYTES_DEFAULT;

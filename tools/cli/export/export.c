@@ -2,27 +2,39 @@
 #include "export.h"
 
 #include "output.h"
-
-#include "schema_sql.h"
+#include "printable.h"
+#include "sessions.h"
+#include "subcommand.h"
+#include "trace_file.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdlib.h>
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* A format is a file that defines one, and its name here; the first is the one that is taken where none is
+ * named. */
+#define EACH(ROW) ROW(chrome) ROW(perfetto) ROW(jsonl) ROW(csv) ROW(nsys)
+
+#define ROW(name) extern const struct ct_export_format ct_export_##name;
+EACH(ROW)
+#undef ROW
+
 static const struct ct_export_format *const formats[] = {
-    &ct_export_chrome, &ct_export_perfetto, &ct_export_jsonl, &ct_export_csv, &ct_export_nsys,
+#define ROW(name) &ct_export_##name,
+    EACH(ROW)
+#undef ROW
 };
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]), BUFFER_BYTES = 1 << 20, CALLS_BETWEEN_LOOKS = 4096 };
 
 struct export_options {
-    struct ct_options common;
+    struct ct_where where;
+    struct ct_scope scope;
     const char *command;
+    int number; /* of the format */
     const struct ct_export_format *format;
-    const char *output, *from, *to;
-    struct ct_stream_choice choice;
+    const char *output;
 };
 
 static int fail(const struct export_options *options, int status, const char *format, ...)
@@ -42,65 +54,6 @@ static int fail_reading(const struct export_options *options, sqlite3 *connectio
     char why[256];
     ct_trace_why(connection, rc, why, sizeof(why));
     return fail(options, EXIT_FAILURE, "cannot read the trace: %s", why);
-}
-
-static bool take_format(const char *value, struct export_options *options)
-{
-    for (size_t i = 0; i < FORMATS; i++) {
-        if (strcmp(value, formats[i]->name) == 0) {
-            options->format = formats[i];
-            return true;
-        }
-    }
-    fail(options, EXIT_USAGE, "--format %s: wants chrome, perfetto, jsonl, csv or nsys", value);
-    return false;
-}
-
-static bool on_option(int option, const char *value, void *data)
-{
-    struct export_options *options = data;
-    switch (option) {
-    case 'f':
-        return take_format(value, options);
-    case 'o':
-        options->output = value;
-        return true;
-    case 'F':
-        options->from = value;
-        return true;
-    case 'T':
-        options->to = value;
-        return true;
-    case 'l':
-        if (ct_selection_set_layers(&options->choice.selection, value))
-            return true;
-        fail(options, EXIT_USAGE, "--layers %s: wants some of driver, runtime, ioctl, nvtx, or all", value);
-        return false;
-    case 'c':
-        if (ct_selection_set_calls(&options->choice.selection, value))
-            return true;
-        fail(options, EXIT_USAGE, "--calls %s: wants patterns such as 'cuMem*,!cuMemGetInfo*'", value);
-        return false;
-    default:
-        if (ct_number_parse(value, 1, INT32_MAX, &options->choice.pid))
-            return true;
-        fail(options, EXIT_USAGE, "--pid %s: wants a process number", value);
-        return false;
-    }
-}
-
-static int take_window(struct export_options *options, const struct ct_extent *extent)
-{
-    struct ct_stream_choice *choice = &options->choice;
-    choice->from_ns = 0;
-    choice->to_ns = INT64_MAX;
-    if ((options->from &&
-         !ct_moment_take(options->command, "--from", options->from, extent, &choice->from_ns)) ||
-        (options->to && !ct_moment_take(options->command, "--to", options->to, extent, &choice->to_ns)))
-        return EXIT_USAGE;
-    if (choice->from_ns >= choice->to_ns)
-        return fail(options, EXIT_USAGE, "the window ends before it begins");
-    return EXIT_SUCCESS;
 }
 
 /* ---- progress, on a terminal ---- */
@@ -137,105 +90,18 @@ static void end_progress(const struct progress *progress)
         fputs("\r\033[K", stderr);
 }
 
-/* ---- what formats share ---- */
-
-static int compare_processes(const void *a, const void *b)
-{
-    const struct ct_export_process *x = a, *y = b;
-    return (x->process_id > y->process_id) - (x->process_id < y->process_id);
-}
-
-const struct ct_export_process *ct_export_process(const struct ct_export *to, int64_t process_id)
-{
-    static char nothing[] = "";
-    static const struct ct_export_process none = { .name = nothing };
-    const struct ct_export_process wanted = { .process_id = process_id };
-    const struct ct_export_process *found =
-        to->process_count
-            ? bsearch(&wanted, to->process, to->process_count, sizeof(wanted), compare_processes)
-            : NULL;
-    return found ? found : &none;
-}
-
-/* SQLITE_OK, or why they could not be read. */
-static int load_processes(struct ct_export *to)
-{
-    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_processes);
-    int rc = rows ? SQLITE_OK : sqlite3_errcode(to->connection);
-    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(rows, 3);
-        struct ct_export_process *process = realloc(to->process, (to->process_count + 1) * sizeof(*process));
-        char *copy = strdup(name ? name : "");
-        if (process)
-            to->process = process;
-        if (!process || !copy) {
-            free(copy);
-            rc = SQLITE_NOMEM;
-            break;
-        }
-        to->process[to->process_count++] = (struct ct_export_process){
-            .process_id = sqlite3_column_int64(rows, 0),
-            .pid = sqlite3_column_int64(rows, 1),
-            .track = sqlite3_column_int64(rows, 2),
-            .name = copy,
-        };
-    }
-    sqlite3_finalize(rows);
-    if (to->process_count)
-        qsort(to->process, to->process_count, sizeof(*to->process), compare_processes);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
-
-static void free_processes(struct ct_export *to)
-{
-    for (size_t i = 0; i < to->process_count; i++)
-        free(to->process[i].name);
-    free(to->process);
-}
-
-sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql)
-{
-    sqlite3_stmt *rows = NULL;
-    if (sqlite3_prepare_v2(to->connection, sql, -1, &rows, NULL) != SQLITE_OK)
-        return NULL;
-    sqlite3_bind_int64(rows, 1, to->choice.pid);
-    sqlite3_bind_int64(rows, 2, to->choice.from_ns);
-    sqlite3_bind_int64(rows, 3, to->choice.to_ns);
-    return rows;
-}
-
-int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, const char *before)
-{
-    enum ct_detail detail;
-    int members = 0;
-    sqlite3_stmt *row = ct_stream_detail(to->stream, call, &detail);
-    for (int c = 0; row && c < sqlite3_column_count(row); c++) {
-        const int type = sqlite3_column_type(row, c);
-        if (type == SQLITE_NULL)
-            continue;
-        fprintf(to->to, "%s\"%s\":", members++ ? "," : before, sqlite3_column_name(row, c));
-        const char *text = (const char *)sqlite3_column_text(row, c);
-        if (type == SQLITE_INTEGER)
-            fputs(text ? text : "0", to->to);
-        else
-            ct_print_json_string(text ? text : "", (size_t)sqlite3_column_bytes(row, c), to->to);
-    }
-    return members;
-}
-
-int ct_export_next_open_call(struct ct_export *to, sqlite3_stmt *rows)
-{
-    int rc;
-    while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(rows, 2);
-        const char *layer = (const char *)sqlite3_column_text(rows, 6);
-        if (name && layer && ct_stream_wants(&to->choice, sqlite3_column_int64(rows, 5), layer, name))
-            break;
-    }
-    return rc;
-}
-
 /* ---- the command ---- */
+
+/* Events that are due. */
+static bool write_due(struct ct_export *to, const struct ct_export_format *format, struct ct_events *events)
+{
+    struct ct_event event;
+    while (ct_events_next(events, &event)) {
+        if (!format->event(to, &event))
+            return false;
+    }
+    return !events->failed;
+}
 
 static bool stream_all(struct ct_export *to, const struct ct_export_format *format, bool show,
                        uint64_t *calls)
@@ -244,18 +110,29 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
                                  .begin_ns = to->extent.begin_ns,
                                  .length_ns = to->extent.end_ns - to->extent.begin_ns };
     struct ct_stream_call call;
+    struct ct_events events = { 0 };
     errno = 0;
-    bool good = !format->begin || format->begin(to);
+    to->state = calloc(1, format->state_bytes + 1);
+    bool good = to->state && (!format->begin || format->begin(to));
     ct_output_is_open();
+    if (format->event)
+        ct_events_begin(&events, to->stream);
     for (*calls = 0; good && ct_stream_next(to->stream, &call); ++*calls) {
-        good = format->call(to, &call) && !(to->to && ferror(to->to));
+        if (format->event)
+            ct_events_add(&events, &call);
+        good = (format->event ? write_due(to, format, &events) : format->call(to, &call)) &&
+               !(to->to && ferror(to->to));
         if (*calls % CALLS_BETWEEN_LOOKS == 0)
             show_progress(&progress, call.id);
     }
-    good = good && ct_stream_error(to->stream) == SQLITE_OK && (!format->end || format->end(to));
+    good = good && ct_stream_error(to->stream) == SQLITE_OK;
+    ct_events_end(&events);
+    good = good && (!format->event || write_due(to, format, &events)) && (!format->end || format->end(to));
     end_progress(&progress);
-    if (format->finish)
+    if (to->state && format->finish)
         format->finish(to);
+    ct_events_finish(&events);
+    free(to->state);
     return good;
 }
 
@@ -303,67 +180,78 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     }
     const int status = end_output(options, output, good);
     if (status == EXIT_SUCCESS && calls == 0 && to->extent.end_ns > to->extent.begin_ns)
-        fail(options, 0, "no call there: the trace lasts %.3f seconds",
-             (double)(to->extent.end_ns - to->extent.begin_ns) / 1e9);
+        ct_scope_say_empty(0, options->command, &to->extent);
     return status;
 }
 
 static int run_export(struct export_options *options)
 {
     struct ct_series series;
-    struct ct_export to = { .connection = ct_trace_open(&options->common, &series) };
+    struct ct_export to = { .connection = ct_meant_trace_open(&options->where, &series) };
     if (!to.connection)
         return EXIT_FAILURE;
-    int status = EXIT_SUCCESS;
     if (!ct_trace_extent(to.connection, &to.extent))
         fail(options, 0, "the trace holds no call yet");
-    status = take_window(options, &to.extent);
-    to.choice = options->choice;
-    to.trace = series.path[0];
-    to.stream = status == EXIT_SUCCESS ? ct_stream_open(to.connection, &series, &to.choice) : NULL;
-    if (!to.stream && status == EXIT_SUCCESS)
+    int status = ct_scope_settle(&options->scope, options->command, &to.extent);
+    if (status == CT_GO_ON && !ct_scope_has_process(&options->scope, options->command, to.connection))
         status = EXIT_FAILURE;
-    const int rc = to.stream ? load_processes(&to) : SQLITE_OK;
-    if (rc != SQLITE_OK)
-        status = fail_reading(options, to.connection, rc);
-    if (to.stream && status == EXIT_SUCCESS && options->choice.pid && to.process_count == 0)
-        status = fail(options, EXIT_FAILURE,
-                      "the trace has no process %lld: `cudatrace report processes` lists them",
-                      (long long)options->choice.pid);
-    if (to.stream && status == EXIT_SUCCESS)
-        status = write_all(&to, options);
-    free_processes(&to);
+    to.scope = options->scope;
+    to.trace = series.path[0];
+    if (status == CT_GO_ON && !(to.stream = ct_stream_open(to.connection, &series, &to.scope)))
+        status = EXIT_FAILURE;
+    if (status == CT_GO_ON) {
+        const int rc = ct_export_load_processes(&to);
+        status = rc == SQLITE_OK ? write_all(&to, options) : fail_reading(options, to.connection, rc);
+    }
+    ct_export_free_processes(&to);
     ct_stream_close(to.stream);
     sqlite3_close(to.connection);
     return status;
 }
 
-int ct_export_command(int argc, char **argv, const char *help, const struct ct_export_format *format,
-                      const char *output)
+/* "chrome|perfetto", and of the help the paragraphs. */
+static void list_formats(char choices[128], char about[2048])
 {
-    static const struct option known[] = {
-        { "format", required_argument, NULL, 'f' }, { "output", required_argument, NULL, 'o' },
-        { "pid", required_argument, NULL, 'p' },    { "from", required_argument, NULL, 'F' },
-        { "to", required_argument, NULL, 'T' },     { "layers", required_argument, NULL, 'l' },
-        { "calls", required_argument, NULL, 'c' },  { 0 }
+    size_t n = 0, m = (size_t)snprintf(about, 2048, "The calls of a trace, as other programs read them:\n\n");
+    for (int i = 0; i < FORMATS; i++) {
+        n += (size_t)snprintf(choices + n, 128 - n, "%s%s", i ? "|" : "", formats[i]->name);
+        m += (size_t)snprintf(about + m, 2048 - m, "  %-9s %s\n", formats[i]->name, formats[i]->about);
+    }
+}
+
+int ct_export_command(int argc, char **argv, const struct ct_export_format *format, const char *output)
+{
+    char choices[128], about[2048];
+    struct export_options options = {
+        .command = argv[0], .format = format, .output = output, .scope = ct_scope_all()
     };
-    struct export_options options = { .command = argv[0],
-                                      .format = format,
-                                      .output = output,
-                                      .choice = { .selection = ct_selection_everything() } };
-    bool done;
-    int status;
+    list_formats(choices, about);
+    const struct ct_option table[] = {
+        { "format", "F", "one of these (default: chrome)", &options.number, ct_take_choice,
+          .choices = choices },
+        CT_OPTIONS_OF_TRACE(&options.where),
+        { "output", "FILE",
+          format ? "where to write; - is standard output (default: trace.html)"
+                 : "where to write; - is standard output (default: that)",
+          &options.output, ct_take_name, "wants a file name, or - for standard output" },
+        CT_OPTIONS_OF_WINDOW(&options.scope, "what returned from T on, and"),
+        CT_OPTION_PID(&options.scope.pid),
+        CT_OPTION_LAYERS(&options.scope.only,
+                         "of these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),
+        CT_OPTION_CALLS(&options.scope.only,
+                        "driver and runtime functions by pattern, '!' before those to leave\n"
+                        "out, the last match deciding: 'cuMem*,!cuMemGetInfo*'"),
+        { 0 }
+    };
     /* Of a command that is one format, --format is no option. */
-    const struct option *first_known = known + (output != NULL);
-    const int first =
-        ct_options_parse(argc, argv, first_known, help, &options.common, on_option, &options, &done, &status);
-    if (done)
+    const struct ct_usage usage = { .options = table + (format != NULL),
+                                    .about = format ? format->about : about };
+    int first;
+    const int status = ct_where_parse(argc, argv, &usage, &options.where, &first);
+    if (status != CT_GO_ON)
         return status;
-    if (first != argc)
-        return fail(&options, EXIT_USAGE, "unknown argument '%s' (see cudatrace %s --help)", argv[first],
-                    options.command);
-    if (options.output && !*options.output)
-        return fail(&options, EXIT_USAGE, "--output wants a file name, or - for standard output");
+    if (!format)
+        options.format = formats[options.number];
     if (options.format->is_file && !options.output)
         return fail(&options, EXIT_USAGE,
                     "--format %s: is a database, and wants --output FILE, or - for standard output",
@@ -371,30 +259,11 @@ int ct_export_command(int argc, char **argv, const char *help, const struct ct_e
     return run_export(&options);
 }
 
-int ct_export(int argc, char **argv)
+static int export(int argc, char **argv)
 {
-    static const char help[] =
-        "Usage: cudatrace export [--db FILE] [--session NAME] [--shm-dir DIR] [--format F]\n"
-        "                        [--output FILE] [--from T] [--to T] [--pid PID]\n"
-        "                        [--layers LIST] [--calls LIST]\n"
-        "\n"
-        "The calls of a trace, as other programs read them:\n"
-        "\n"
-        "  chrome    JSON for Perfetto (ui.perfetto.dev) and Chrome's chrome://tracing: threads,\n"
-        "            from runtime calls arrows to their driver calls, memory that is held\n"
-        "  perfetto  the same in Perfetto's own format, which is a third as large\n"
-        "  jsonl     a line of JSON when a call begins and one when it returns, in that order\n"
-        "  csv       a line for each call\n"
-        "  nsys      a SQLite file with the tables of Nsight Systems' exports, for `nsys stats`\n"
-        "            and scripts that read them\n"
-        "\n"
-        "  --db FILE       the trace (default: ./trace.db)\n"
-        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
-        "  --format F      one of these (default: chrome)\n"
-        "  --output FILE   where to write; - is standard output (default: that)\n" CT_WINDOW_HELP
-        "  --pid PID       of this process alone (default: all)\n"
-        "  --layers LIST   of these layers: driver, runtime, ioctl, nvtx, or all (default: all)\n"
-        "  --calls LIST    driver and runtime functions by pattern, '!' before those to leave\n"
-        "                  out, the last match deciding: 'cuMem*,!cuMemGetInfo*'\n";
-    return ct_export_command(argc, argv, help, formats[0], NULL);
+    return ct_export_command(argc, argv, NULL, NULL);
 }
+
+const struct ct_subcommand ct_subcommand_export = {
+    "export", "the calls of a trace for other programs: Perfetto, scripts", export
+};

@@ -1,5 +1,6 @@
 /* cudatrace export --format csv: a line for each call, RFC 4180 but for the line's end. */
-#include "export.h"
+#include "export_format.h"
+#include "printable.h"
 
 #include <string.h>
 
@@ -33,4 +34,6 @@ static bool call(struct ct_export *to, const struct ct_stream_call *call)
     return fputc('\n', to->to) != EOF;
 }
 
-const struct ct_export_format ct_export_csv = { .name = "csv", .begin = begin, .call = call };
+const struct ct_export_format ct_export_csv = {
+    .name = "csv", .about = "a line for each call", .begin = begin, .call = call
+};

@@ -1,18 +1,14 @@
 /* cudatrace export --format jsonl: a line when a call begins and one when it returns, in the order of time.
  */
-#include "events.h"
-#include "export.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "export_format.h"
 
 static void print_text(struct ct_export *to, const char *name, const char *text)
 {
     fprintf(to->to, ",\"%s\":", name);
-    ct_print_json_string(text, strlen(text), to->to);
+    ct_export_string(to, text);
 }
 
-static void print_event(struct ct_export *to, const struct ct_event *event)
+static bool event(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_stream_call *call = &event->call;
     const struct ct_site *site = &call->site;
@@ -36,45 +32,11 @@ static void print_event(struct ct_export *to, const struct ct_event *event)
         if (site->status_name)
             print_text(to, "status_name", site->status_name);
     }
-    fputs("}}\n", to->to);
-}
-
-static bool print_due(struct ct_export *to)
-{
-    struct ct_events *events = to->state;
-    struct ct_event event;
-    while (ct_events_next(events, &event))
-        print_event(to, &event);
-    return !events->failed;
-}
-
-static bool begin(struct ct_export *to)
-{
-    struct ct_events *events = to->state = calloc(1, sizeof(*events));
-    if (events)
-        ct_events_begin(events, to->stream);
-    return events != NULL;
-}
-
-static bool call(struct ct_export *to, const struct ct_stream_call *call)
-{
-    ct_events_add(to->state, call);
-    return print_due(to);
-}
-
-static bool end(struct ct_export *to)
-{
-    ct_events_end(to->state);
-    return print_due(to);
-}
-
-static void finish(struct ct_export *to)
-{
-    if (to->state)
-        ct_events_finish(to->state);
-    free(to->state);
+    return fputs("}}\n", to->to) >= 0;
 }
 
 const struct ct_export_format ct_export_jsonl = {
-    .name = "jsonl", .begin = begin, .call = call, .end = end, .finish = finish
+    .name = "jsonl",
+    .about = "a line of JSON when a call begins and one when it returns, in that order",
+    .event = event,
 };

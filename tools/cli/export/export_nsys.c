@@ -1,14 +1,12 @@
 /* cudatrace export --format nsys: a SQLite file with the tables of Nsight Systems' exports that a tracer of
  * calls can fill (schema/nsys.sql). What happens on the GPU is not seen, and so CUPTI_ACTIVITY_KIND_KERNEL
  * and its like are not there: scripts that want them say so, and do not count launches as kernels. */
-#include "events.h"
-#include "export.h"
+#include "export_format.h"
 #include "name_numbers.h"
 
 #include "schema_sql.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { EVENT_MARK = 34, EVENT_PUSHED = 59, EVENT_STARTED = 60, EVENT_DOMAIN = 75 };
@@ -24,7 +22,6 @@ enum statement {
 };
 
 struct state {
-    struct ct_events events;
     sqlite3 *file;
     sqlite3_stmt *insert[INSERTS];
     struct ct_names strings, domains;
@@ -151,22 +148,11 @@ static void write_call(struct ct_export *to, const struct ct_event *event)
     insert(state, statement);
 }
 
-static bool write_due(struct ct_export *to)
+static bool event(struct ct_export *to, const struct ct_event *event)
 {
-    struct state *state = to->state;
-    struct ct_event event;
-    while (!state->failed && ct_events_next(&state->events, &event)) {
-        if (event.is_begin)
-            write_call(to, &event);
-    }
-    return !state->failed && !state->events.failed;
-}
-
-static bool call(struct ct_export *to, const struct ct_stream_call *call)
-{
-    struct state *state = to->state;
-    ct_events_add(&state->events, call);
-    return write_due(to);
+    if (event->is_begin)
+        write_call(to, event);
+    return !((struct state *)to->state)->failed;
 }
 
 /* ---- what is there besides ---- */
@@ -190,22 +176,16 @@ static void write_processes(struct ct_export *to)
     }
 }
 
-static bool write_threads(struct ct_export *to)
+static bool write_thread(struct ct_export *to, sqlite3_stmt *row)
 {
     struct state *state = to->state;
-    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_threads);
-    int rc = rows ? SQLITE_OK : SQLITE_ERROR;
-    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(rows, 2);
-        const int64_t id = string_id(state, name ? name : "");
-        sqlite3_bind_int64(state->insert[INSERT_thread], 1, id);
-        sqlite3_bind_int64(state->insert[INSERT_thread], 2,
-                           global_pid(to, sqlite3_column_int64(rows, 0)) |
-                               (sqlite3_column_int64(rows, 1) & 0xffffff));
-        insert(state, INSERT_thread);
-    }
-    sqlite3_finalize(rows);
-    return rc == SQLITE_DONE;
+    const int64_t id = string_id(state, ct_export_text(row, 2));
+    sqlite3_bind_int64(state->insert[INSERT_thread], 1, id);
+    sqlite3_bind_int64(state->insert[INSERT_thread], 2,
+                       global_pid(to, sqlite3_column_int64(row, 0)) |
+                           (sqlite3_column_int64(row, 1) & 0xffffff));
+    insert(state, INSERT_thread);
+    return true;
 }
 
 /* Of the file nothing is read before it has its name, so that it needs no journal. */
@@ -216,8 +196,7 @@ static bool create(struct ct_export *to, struct state *state)
         STATEMENTS(ROW)
 #undef ROW
     };
-    if (sqlite3_open_v2(to->path, &state->file, SQLITE_OPEN_READWRITE, NULL) !=
-            SQLITE_OK ||
+    if (sqlite3_open_v2(to->path, &state->file, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_exec(state->file, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN", NULL, NULL,
                      NULL) != SQLITE_OK ||
         sqlite3_exec(state->file, ct_sql_nsys_tables, NULL, NULL, NULL) != SQLITE_OK)
@@ -232,41 +211,43 @@ static bool create(struct ct_export *to, struct state *state)
 
 static bool begin(struct ct_export *to)
 {
-    struct state *state = to->state = calloc(1, sizeof(*state));
-    if (!state || !create(to, state))
+    struct state *state = to->state;
+    if (!create(to, state))
         return false;
     write_meta(state, "tool", "cudatrace " CUDATRACE_VERSION);
     sqlite3_bind_int64(state->insert[INSERT_session], 1, to->extent.begin_ns + to->extent.realtime_offset_ns);
     insert(state, INSERT_session);
     write_processes(to);
-    ct_events_begin(&state->events, to->stream);
-    return write_threads(to) && !state->failed;
+    return ct_export_each(to, ct_sql_exports_threads, write_thread) && !state->failed;
 }
 
 static bool end(struct ct_export *to)
 {
-    struct state *state = to->state;
-    ct_events_end(&state->events);
-    return write_due(to) && sqlite3_exec(state->file, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
+    const struct state *state = to->state;
+    return sqlite3_exec(state->file, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
 }
 
 static void finish(struct ct_export *to)
 {
     struct state *state = to->state;
-    if (!state)
-        return;
     const int error = sqlite3_errcode(state->file);
     if (error != SQLITE_OK && error != SQLITE_ROW && error != SQLITE_DONE)
         errno = error == SQLITE_FULL ? ENOSPC : error == SQLITE_NOMEM ? ENOMEM : EIO;
-    ct_events_finish(&state->events);
     for (int i = 0; i < INSERTS; i++)
         sqlite3_finalize(state->insert[i]);
     sqlite3_close(state->file);
     ct_names_free(&state->strings);
     ct_names_free(&state->domains);
-    free(state);
 }
 
 const struct ct_export_format ct_export_nsys = {
-    .name = "nsys", .is_file = true, .begin = begin, .call = call, .end = end, .finish = finish
+    .name = "nsys",
+    .about = "a SQLite file with the tables of Nsight Systems' exports, for `nsys stats`\n"
+             "            and scripts that read them",
+    .is_file = true,
+    .state_bytes = sizeof(struct state),
+    .begin = begin,
+    .event = event,
+    .end = end,
+    .finish = finish,
 };

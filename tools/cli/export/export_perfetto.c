@@ -2,8 +2,7 @@
  * each thread with a slice for each call, one for each range that lies across others, a counter of memory;
  * arrows from a runtime call through the driver calls that it made. Names, and what calls were given, are
  * written once and then meant by number. */
-#include "events.h"
-#include "export.h"
+#include "export_format.h"
 #include "name_numbers.h"
 
 #include "perfetto.pb-c.h"
@@ -18,7 +17,6 @@ enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24, SEQUENCE = 1 };
 enum kind { CATEGORY, EVENT, ANNOTATION, VALUE, KINDS };
 
 struct state {
-    struct ct_events events;
     bool failed; /* out of memory */
 
     struct {
@@ -302,50 +300,12 @@ static bool write_end(struct ct_export *to, const struct ct_event *event)
     return write_event(to, event->at_ns);
 }
 
-static bool write_due(struct ct_export *to)
+static bool event(struct ct_export *to, const struct ct_event *event)
 {
-    struct state *state = to->state;
-    struct ct_event event;
-    while (ct_events_next(&state->events, &event)) {
-        if (!(event.is_begin ? write_begin : write_end)(to, &event))
-            return false;
-    }
-    return !state->events.failed;
-}
-
-static bool call(struct ct_export *to, const struct ct_stream_call *call)
-{
-    struct state *state = to->state;
-    ct_events_add(&state->events, call);
-    return write_due(to);
+    return (event->is_begin ? write_begin : write_end)(to, event);
 }
 
 /* ---- what is there besides ---- */
-
-static const char *text_of(sqlite3_stmt *rows, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(rows, column);
-    return text ? text : "";
-}
-
-static int next_row(struct ct_export *to, sqlite3_stmt *rows)
-{
-    (void)to;
-    return sqlite3_step(rows);
-}
-
-/* Asks, and has each row written; false when that failed. */
-static bool for_each(struct ct_export *to, const char *sql, int (*next)(struct ct_export *, sqlite3_stmt *),
-                     bool (*write)(struct ct_export *, sqlite3_stmt *))
-{
-    sqlite3_stmt *rows = ct_export_ask(to, sql);
-    int rc = rows ? SQLITE_OK : SQLITE_ERROR;
-    bool good = true;
-    while (rows && good && (rc = next(to, rows)) == SQLITE_ROW)
-        good = write(to, rows);
-    sqlite3_finalize(rows);
-    return good && rc == SQLITE_DONE;
-}
 
 static bool write_process(struct ct_export *to, const struct ct_export_process *its)
 {
@@ -372,7 +332,7 @@ static bool write_thread(struct ct_export *to, sqlite3_stmt *rows)
     thread.has_pid = thread.has_tid = true;
     thread.pid = sqlite3_column_int(rows, 3);
     thread.tid = tid;
-    thread.thread_name = (char *)(uintptr_t)text_of(rows, 2);
+    thread.thread_name = (char *)(uintptr_t)ct_export_text(rows, 2);
     Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
     track.has_uuid = true;
     track.uuid = track_of_thread(process_id, tid);
@@ -396,7 +356,7 @@ static bool write_open_call(struct ct_export *to, sqlite3_stmt *rows)
     struct state *state = to->state;
     begin_event(state, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN,
                 track_of_thread(sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1)));
-    set_name(state, text_of(rows, 2));
+    set_name(state, ct_export_text(rows, 2));
     set_category(state, "open");
     Perfetto__DebugAnnotation *annotation = annotate(state, "returned");
     if (annotation)
@@ -436,39 +396,35 @@ static bool write_clocks(struct ct_export *to)
 
 static bool begin(struct ct_export *to)
 {
-    struct state *state = to->state = calloc(1, sizeof(*state));
-    if (!state)
-        return false;
+    struct state *state = to->state;
     for (int kind = 0; kind < KINDS; kind++)
         state->names[kind].names.max = NAMES_MAX;
-    ct_events_begin(&state->events, to->stream);
     bool good = write_clocks(to);
     for (size_t i = 0; i < to->process_count && good; i++)
         good = write_process(to, &to->process[i]);
-    return good && for_each(to, ct_sql_exports_threads, next_row, write_thread);
+    return good && ct_export_each(to, ct_sql_exports_threads, write_thread);
 }
 
 static bool end(struct ct_export *to)
 {
-    struct state *state = to->state;
-    ct_events_end(&state->events);
-    return write_due(to) &&
-           for_each(to, ct_sql_exports_open_calls, ct_export_next_open_call, write_open_call) &&
-           for_each(to, ct_sql_exports_memory, next_row, write_memory);
+    return ct_export_each_open_call(to, write_open_call) &&
+           ct_export_each(to, ct_sql_exports_memory, write_memory);
 }
 
 static void finish(struct ct_export *to)
 {
     struct state *state = to->state;
-    if (!state)
-        return;
-    ct_events_finish(&state->events);
     for (int kind = 0; kind < KINDS; kind++)
         ct_names_free(&state->names[kind].names);
     free(state->packed);
-    free(state);
 }
 
 const struct ct_export_format ct_export_perfetto = {
-    .name = "perfetto", .begin = begin, .call = call, .end = end, .finish = finish
+    .name = "perfetto",
+    .about = "the same in Perfetto's own format, which is a third as large",
+    .state_bytes = sizeof(struct state),
+    .begin = begin,
+    .event = event,
+    .end = end,
+    .finish = finish,
 };

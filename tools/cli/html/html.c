@@ -2,11 +2,12 @@
  * says what there is, and the calls, deflated columns in base64: start and duration (64-bit floats,
  * nanoseconds since the trace began), site and number of calls (32-bit), little-endian, one column behind the
  * other. */
-#include "events.h"
 #include "export.h"
 #include "html_records.h"
 #include "name_numbers.h"
-#include "sections.h"
+#include "printable.h"
+#include "report.h"
+#include "subcommand.h"
 
 #include "html_page.h"
 #include "schema_sql.h"
@@ -23,13 +24,13 @@ enum {
 };
 
 struct state {
-    struct ct_events events;
     struct ct_html_records records;
     struct ct_names functions;
     uint64_t (*durations)[BUCKETS]; /* by function */
     const char **function_names;
     size_t functions_room;
     uint64_t calls;
+    bool another; /* open call was printed */
     bool failed;
 };
 
@@ -84,68 +85,45 @@ static void take_call(struct ct_export *to, const struct ct_event *event)
     state->failed |= state->records.failed;
 }
 
-static bool take_due(struct ct_export *to)
+static bool event(struct ct_export *to, const struct ct_event *event)
 {
-    struct state *state = to->state;
-    struct ct_event event;
-    while (!state->failed && ct_events_next(&state->events, &event)) {
-        if (event.is_begin)
-            take_call(to, &event);
-    }
-    return !state->failed && !state->events.failed;
-}
-
-static bool call(struct ct_export *to, const struct ct_stream_call *call)
-{
-    struct state *state = to->state;
-    ct_events_add(&state->events, call);
-    return take_due(to);
+    if (event->is_begin)
+        take_call(to, event);
+    return !((struct state *)to->state)->failed;
 }
 
 static bool begin(struct ct_export *to)
 {
-    struct state *state = to->state = calloc(1, sizeof(*state));
-    if (!state || !ct_html_records_begin(&state->records, (double)(to->extent.end_ns - to->extent.begin_ns)))
-        return false;
-    ct_events_begin(&state->events, to->stream);
-    return true;
+    struct state *state = to->state;
+    return ct_html_records_begin(&state->records, (double)(to->extent.end_ns - to->extent.begin_ns));
 }
 
 /* ---- the JSON object ---- */
 
-static void print_string(FILE *json, const char *text)
+static void print_places(struct ct_export *to)
 {
-    ct_print_json_string(text ? text : "", text ? strlen(text) : 0, json);
-}
-
-static const char *text_of(sqlite3_stmt *rows, int column)
-{
-    return (const char *)sqlite3_column_text(rows, column);
-}
-
-static void print_places(struct ct_html_records *records, FILE *json)
-{
+    struct ct_html_records *records = &((struct state *)to->state)->records;
     const size_t count = ct_html_places_sort(records);
-    fputs(",\n\"sites\":[", json);
+    fputs(",\n\"sites\":[", to->to);
     for (size_t i = 0; i < count; i++) {
         const struct ct_html_place *place = &records->places[i];
-        fprintf(json, "%s[%u,%u,%u,%u,", i ? ",\n" : "", place->thread, place->level,
+        fprintf(to->to, "%s[%u,%u,%u,%u,", i ? ",\n" : "", place->thread, place->level,
                 ct_html_name(records, place->name), place->label);
-        print_string(json, place->category);
-        fputc(',', json);
-        print_string(json, place->layer);
-        fputc(',', json);
-        print_string(json, place->status == 0   ? ""
-                           : place->status_name ? place->status_name
-                                                : "a code that is not known");
-        fputc(']', json);
+        ct_export_string(to, place->category);
+        fputc(',', to->to);
+        ct_export_string(to, place->layer);
+        fputc(',', to->to);
+        ct_export_string(to, place->status == 0   ? ""
+                             : place->status_name ? place->status_name
+                                                  : "a code that is not known");
+        fputc(']', to->to);
     }
-    fputs("],\n\"names\":[\"\"", json);
+    fputs("],\n\"names\":[\"\"", to->to);
     for (uint64_t i = 1; i <= records->names.count && !records->failed; i++) {
-        fputs(",\n", json);
-        print_string(json, records->texts[i]);
+        fputs(",\n", to->to);
+        ct_export_string(to, records->texts[i]);
     }
-    fputc(']', json);
+    fputc(']', to->to);
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -177,56 +155,56 @@ static bool name_threads(struct ct_export *to)
         struct ct_html_thread *const key = &wanted;
         struct ct_html_thread **found =
             bsearch(&key, sorted, records->thread_count, sizeof(struct ct_html_thread *), compare_threads);
-        const char *name = text_of(rows, 2);
         if (found && !(*found)->name)
-            (*found)->name = strdup(name ? name : "");
+            (*found)->name = strdup(ct_export_text(rows, 2));
     }
     sqlite3_finalize(rows);
     free(sorted);
     return rc == SQLITE_DONE;
 }
 
-static void print_processes(struct ct_export *to, FILE *json)
+static void print_processes(struct ct_export *to)
 {
     const struct ct_html_records *records = &((struct state *)to->state)->records;
-    fputs(",\n\"processes\":[", json);
+    fputs(",\n\"processes\":[", to->to);
     for (size_t i = 0; i < to->process_count; i++) {
-        fprintf(json, "%s{\"id\":%lld,\"pid\":%lld,\"name\":", i ? ",\n" : "",
+        fprintf(to->to, "%s{\"id\":%lld,\"pid\":%lld,\"name\":", i ? ",\n" : "",
                 (long long)to->process[i].process_id, (long long)to->process[i].pid);
-        print_string(json, to->process[i].name);
-        fputc('}', json);
+        ct_export_string(to, to->process[i].name);
+        fputc('}', to->to);
     }
-    fputs("],\n\"threads\":[", json);
+    fputs("],\n\"threads\":[", to->to);
     for (uint32_t i = 0; i < records->thread_count; i++) {
         const struct ct_html_thread *thread = &records->threads[i];
-        fprintf(json, "%s{\"process\":%lld,\"tid\":%lld,\"name\":", i ? ",\n" : "",
+        fprintf(to->to, "%s{\"process\":%lld,\"tid\":%lld,\"name\":", i ? ",\n" : "",
                 (long long)thread->process_id, (long long)(thread->tid < 0 ? 0 : thread->tid));
-        print_string(json, thread->name);
-        fputc('}', json);
+        ct_export_string(to, thread->name);
+        fputc('}', to->to);
     }
-    fputc(']', json);
+    fputc(']', to->to);
 }
 
-static void print_durations(const struct state *state, FILE *json)
+static void print_durations(struct ct_export *to)
 {
+    const struct state *state = to->state;
     bool another = false;
-    fputs(",\n\"durations\":{", json);
+    fputs(",\n\"durations\":{", to->to);
     for (uint64_t i = 1; i <= state->functions.count && i < state->functions_room; i++) {
         bool begun = false;
         for (int bucket = 0; bucket < BUCKETS; bucket++) {
             if (!state->durations[i][bucket])
                 continue;
             if (!begun) {
-                fputs(another ? ",\n" : "", json);
-                print_string(json, state->function_names[i]);
+                fputs(another ? ",\n" : "", to->to);
+                ct_export_string(to, state->function_names[i]);
             }
-            fprintf(json, "%s\"%d\":%llu", begun ? "," : ":{", bucket,
+            fprintf(to->to, "%s\"%d\":%llu", begun ? "," : ":{", bucket,
                     (unsigned long long)state->durations[i][bucket]);
             another = begun = true;
         }
-        fputs(begun ? "}" : "", json);
+        fputs(begun ? "}" : "", to->to);
     }
-    fputc('}', json);
+    fputc('}', to->to);
 }
 
 /* Of each process its most, its least and its last in each step of time. */
@@ -291,7 +269,7 @@ static void take_memory(struct memory *memory, int64_t at, int64_t held, int64_t
     memory->last_at = at;
 }
 
-static bool print_memory(struct ct_export *to, FILE *json)
+static bool print_memory(struct ct_export *to)
 {
     const int64_t length_ns = to->extent.end_ns - to->extent.begin_ns;
     const int64_t step_ns = (length_ns > 0 ? length_ns : 0) / MEMORY_STEPS + 1;
@@ -313,110 +291,110 @@ static bool print_memory(struct ct_export *to, FILE *json)
             take_memory(its, at, sqlite3_column_int64(rows, 2), step_ns);
     }
     sqlite3_finalize(rows);
-    fputs(",\n\"memory\":[", json);
+    fputs(",\n\"memory\":[", to->to);
     for (size_t i = 0; i < to->process_count; i++) {
         if (memory[i].points && good)
             print_step(&memory[i]);
         if (memory[i].points && fclose(memory[i].points) != 0)
             good = false;
         if (good)
-            fprintf(json, "%s{\"process\":%lld,\"points\":[%s]}", i ? ",\n" : "",
+            fprintf(to->to, "%s{\"process\":%lld,\"points\":[%s]}", i ? ",\n" : "",
                     (long long)memory[i].process_id, memory[i].text ? memory[i].text : "");
         free(memory[i].text);
     }
-    fputc(']', json);
+    fputc(']', to->to);
     free(memory);
     return good && rc == SQLITE_DONE;
 }
 
-static bool print_open_calls(struct ct_export *to, FILE *json)
+static bool print_open_call(struct ct_export *to, sqlite3_stmt *row)
 {
-    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_open_calls);
-    int rc = rows ? SQLITE_OK : SQLITE_ERROR;
-    bool another = false;
-    fputs(",\n\"open\":[", json);
-    while (rows && (rc = ct_export_next_open_call(to, rows)) == SQLITE_ROW) {
-        fprintf(json, "%s{\"process\":%lld,\"tid\":%lld,\"start\":%lld,\"at_exit\":%s,\"name\":",
-                another ? ",\n" : "", (long long)sqlite3_column_int64(rows, 0),
-                (long long)sqlite3_column_int64(rows, 1),
-                (long long)(sqlite3_column_int64(rows, 3) - to->extent.begin_ns),
-                sqlite3_column_int(rows, 7) ? "true" : "false");
-        print_string(json, text_of(rows, 2));
-        fputc('}', json);
-        another = true;
-    }
-    sqlite3_finalize(rows);
-    fputc(']', json);
-    return rc == SQLITE_DONE;
+    struct state *state = to->state;
+    fprintf(to->to, "%s{\"process\":%lld,\"tid\":%lld,\"start\":%lld,\"at_exit\":%s,\"name\":",
+            state->another ? ",\n" : "", (long long)sqlite3_column_int64(row, 0),
+            (long long)sqlite3_column_int64(row, 1),
+            (long long)(sqlite3_column_int64(row, 3) - to->extent.begin_ns),
+            sqlite3_column_int(row, 7) ? "true" : "false");
+    ct_export_string(to, ct_export_text(row, 2));
+    fputc('}', to->to);
+    return state->another = true;
 }
 
-static void print_sections(struct ct_export *to, FILE *json)
+static bool print_open_calls(struct ct_export *to)
+{
+    fputs(",\n\"open\":[", to->to);
+    const bool good = ct_export_each_open_call(to, print_open_call);
+    fputc(']', to->to);
+    return good;
+}
+
+static void print_sections(struct ct_export *to)
 {
     size_t count;
-    struct ct_section *sections = ct_report_sections(to->connection, &to->choice, &count);
-    fputs(",\n\"sections\":[", json);
+    struct ct_section *sections = ct_report_sections(to->connection, &to->scope, &count);
+    fputs(",\n\"sections\":[", to->to);
     for (size_t i = 0; i < count; i++) {
-        fprintf(json, "%s{\"name\":\"%s\",\"title\":", i ? ",\n" : "", sections[i].name);
-        print_string(json, sections[i].title);
-        fputs(",\"about\":", json);
-        print_string(json, sections[i].about);
-        fputs(",\"problem\":", json);
-        print_string(json, sections[i].problem);
-        fprintf(json, ",\"rows\":%s}", sections[i].problem[0] ? "[]" : sections[i].text);
+        fprintf(to->to, "%s{\"name\":\"%s\",\"title\":", i ? ",\n" : "", sections[i].name);
+        ct_export_string(to, sections[i].title);
+        fputs(",\"about\":", to->to);
+        ct_export_string(to, sections[i].about);
+        fputs(",\"problem\":", to->to);
+        ct_export_string(to, sections[i].problem);
+        fprintf(to->to, ",\"rows\":%s}", sections[i].problem[0] ? "[]" : sections[i].text);
     }
-    fputc(']', json);
+    fputc(']', to->to);
     ct_sections_finish(sections, count);
 }
 
-static bool print_sums(struct ct_export *to, FILE *json)
+static bool print_sums(struct ct_export *to)
 {
     sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_sums);
     const bool good = rows && sqlite3_step(rows) == SQLITE_ROW;
     if (good) {
-        fprintf(json, ",\"failed\":%lld,\"lost\":%lld,\"lost_at_most\":%lld,\"host\":",
+        fprintf(to->to, ",\"failed\":%lld,\"lost\":%lld,\"lost_at_most\":%lld,\"host\":",
                 (long long)sqlite3_column_int64(rows, 0), (long long)sqlite3_column_int64(rows, 1),
                 (long long)sqlite3_column_int64(rows, 2));
-        print_string(json, text_of(rows, 3));
+        ct_export_string(to, ct_export_text(rows, 3));
     }
     sqlite3_finalize(rows);
     return good;
 }
 
 /* What was chosen of the trace's time: null for all of it. */
-static void print_window(const struct ct_export *to, FILE *json)
+static void print_window(const struct ct_export *to)
 {
     const struct ct_extent *whole = &to->extent;
-    const int64_t from_ns = to->choice.from_ns > whole->begin_ns ? to->choice.from_ns : whole->begin_ns;
-    const int64_t to_ns = to->choice.to_ns < whole->end_ns ? to->choice.to_ns : whole->end_ns;
-    if (to->choice.from_ns <= 0 && to->choice.to_ns == INT64_MAX)
-        fputs(",\"window\":null", json);
+    const int64_t from_ns = to->scope.from_ns > whole->begin_ns ? to->scope.from_ns : whole->begin_ns;
+    const int64_t to_ns = to->scope.to_ns < whole->end_ns ? to->scope.to_ns : whole->end_ns;
+    if (to->scope.from_ns <= 0 && to->scope.to_ns == INT64_MAX)
+        fputs(",\"window\":null", to->to);
     else
-        fprintf(json, ",\"window\":[%lld,%lld]", (long long)(from_ns - whole->begin_ns),
+        fprintf(to->to, ",\"window\":[%lld,%lld]", (long long)(from_ns - whole->begin_ns),
                 (long long)(to_ns > from_ns ? to_ns - whole->begin_ns : from_ns - whole->begin_ns));
 }
 
-static bool print_json(struct ct_export *to, FILE *json)
+static bool print_json(struct ct_export *to)
 {
     struct state *state = to->state;
     const char *slash = strrchr(to->trace, '/');
-    fprintf(json, "{\"version\":\"%s\",\"title\":", CUDATRACE_VERSION);
-    print_string(json, slash ? slash + 1 : to->trace);
-    fprintf(json,
+    fprintf(to->to, "{\"version\":\"%s\",\"title\":", CUDATRACE_VERSION);
+    ct_export_string(to, slash ? slash + 1 : to->trace);
+    fprintf(to->to,
             ",\"begin_ns\":%lld,\"end_ns\":%lld,\"begin_unix_ns\":%lld,\"resolution_ns\":%.0f,\"calls\":%llu,"
             "\"records\":%zu",
             (long long)to->extent.begin_ns, (long long)to->extent.end_ns,
             (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns), state->records.resolution,
             (unsigned long long)state->calls, state->records.count);
-    print_window(to, json);
-    if (!print_sums(to, json) || !name_threads(to))
+    print_window(to);
+    if (!print_sums(to) || !name_threads(to))
         return false;
-    print_places(&state->records, json);
-    print_processes(to, json);
-    print_durations(state, json);
-    if (!print_memory(to, json) || !print_open_calls(to, json))
+    print_places(to);
+    print_processes(to);
+    print_durations(to);
+    if (!print_memory(to) || !print_open_calls(to))
         return false;
-    print_sections(to, json);
-    fputs("}\n", json);
+    print_sections(to);
+    fputs("}\n", to->to);
     return true;
 }
 
@@ -502,15 +480,12 @@ static bool write_calls(struct ct_export *to)
 
 static bool end(struct ct_export *to)
 {
-    struct state *state = to->state;
-    ct_events_end(&state->events);
-    if (!take_due(to))
-        return false;
     char *text = NULL;
     size_t bytes = 0;
-    FILE *json = open_memstream(&text, &bytes);
-    bool good = json && print_json(to, json);
-    if (json && fclose(json) != 0)
+    struct ct_export json = *to;
+    json.to = open_memstream(&text, &bytes);
+    bool good = json.to && print_json(&json);
+    if (json.to && fclose(json.to) != 0)
         good = false;
     if (good) {
         fwrite(ct_html_page_head, 1, sizeof(ct_html_page_head), to->to);
@@ -528,40 +503,33 @@ static bool end(struct ct_export *to)
 static void finish(struct ct_export *to)
 {
     struct state *state = to->state;
-    if (!state)
-        return;
-    ct_events_finish(&state->events);
     ct_html_records_finish(&state->records);
     ct_names_free(&state->functions);
     free(state->function_names);
     free(state->durations);
-    free(state);
 }
 
-static const struct ct_export_format html = {
-    .name = "html", .begin = begin, .call = call, .end = end, .finish = finish
+static const struct ct_export_format page = {
+    .name = "html",
+    .about = "The trace as one file for a browser, which asks no network: what bounds the run, a\n"
+             "timeline to zoom into, the device memory that is held, how long calls took, and the\n"
+             "tables of the report, to be sorted and filtered. --layers and --calls are about the\n"
+             "timeline alone.\n"
+             "\n"
+             "Of more than a million calls in the timeline, short ones beside each other are drawn\n"
+             "as one; --from, --to and --pid show fewer in full.\n",
+    .state_bytes = sizeof(struct state),
+    .begin = begin,
+    .event = event,
+    .end = end,
+    .finish = finish,
 };
 
-int ct_html(int argc, char **argv)
+static int html(int argc, char **argv)
 {
-    static const char help[] =
-        "Usage: cudatrace html [--db FILE] [--session NAME] [--shm-dir DIR] [--output FILE]\n"
-        "                      [--from T] [--to T] [--pid PID] [--layers LIST] [--calls LIST]\n"
-        "\n"
-        "The trace as one file for a browser, which asks no network: what bounds the run, a\n"
-        "timeline to zoom into, the device memory that is held, how long calls took, and the\n"
-        "tables of the report, to be sorted and filtered.\n"
-        "\n"
-        "  --db FILE       the trace (default: ./trace.db)\n"
-        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
-        "  --output FILE   where to write; - is standard output (default: trace.html)\n" CT_WINDOW_HELP
-        "  --pid PID       of this process alone (default: all)\n"
-        "  --layers LIST   the timeline has these layers: driver, runtime, ioctl, nvtx, or all\n"
-        "                  (default: all)\n"
-        "  --calls LIST    and driver and runtime functions by pattern, '!' before those to leave\n"
-        "                  out, the last match deciding: 'cuMem*,!cuMemGetInfo*'\n"
-        "\n"
-        "Of more than a million calls in the timeline, short ones beside each other are drawn\n"
-        "as one; --from, --to and --pid show fewer in full.\n";
-    return ct_export_command(argc, argv, help, &html, "trace.html");
+    return ct_export_command(argc, argv, &page, "trace.html");
 }
+
+const struct ct_subcommand ct_subcommand_html = {
+    "html", "the trace as one page for a browser: timeline, charts, tables", html
+};

@@ -1,11 +1,11 @@
 /* What a page of `cudatrace html` draws: records, each one call or several short ones beside each other, of
  * places, each of which is what calls have in common. There is room for so many records and places, however
- * many calls, threads and sites a trace has: the resolution doubles until there is. Called by html.c. */
+ * many calls, threads and sites a trace has: the resolution doubles until there is. */
 #ifndef CT_HTML_RECORDS_H
 #define CT_HTML_RECORDS_H
 
-#include "name_numbers.h"
 #include "call_stream.h"
+#include "name_numbers.h"
 
 enum { CT_HTML_LEVELS = 8 /* of a thread's calls, as page.js has them */ };
 

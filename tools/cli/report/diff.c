@@ -1,13 +1,13 @@
 /* cudatrace diff: two traces side by side. Each file of schema/diffs asks both traces for a few rows, which
  * become the tables a and b of a database in memory, and compares these. */
 #include "copy_table.h"
+#include "printable.h"
 #include "sections.h"
+#include "subcommand.h"
+#include "trace_file.h"
+#include "trace_open.h"
 
 #include "schema_sql.h"
-
-#include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct ct_section sections[] = {
 #define ROW(name_, title_, about_, side_, compare_) { .name = name_, .title = title_, .about = about_ },
@@ -22,12 +22,6 @@ static const struct {
 #undef ROW
 };
 enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
-
-static bool on_option(int option, const char *value, void *data)
-{
-    (void)option;
-    return ct_format_parse(value, data);
-}
 
 /* What a trace answers becomes a table of `both`. False after noting the problem. */
 static bool take_side(struct ct_section *section, const char *sql, sqlite3 *trace, sqlite3 *both,
@@ -60,50 +54,21 @@ static void run_section(size_t s, sqlite3 *trace[2], sqlite3 *both, enum ct_form
     sqlite3_finalize(compare);
 }
 
-int ct_diff(int argc, char **argv)
+static int compare(char **path, int format)
 {
-    static const char head[] =
-        "Usage: cudatrace diff [--format text|csv|json|markdown] A.db B.db [SECTION…]\n"
-        "\n"
-        "What differs between two traces: before and after an update, a fast run and a slow one.\n"
-        "Sections, all of them when none is named:\n"
-        "\n";
-    static const char tail[] = "\n" CT_FORMAT_HELP "\n"
-                               "Each section is a file of schema/diffs.\n";
-    static const struct option known[] = { { "format", required_argument, NULL, 'f' }, { 0 } };
-    struct ct_options options;
-    enum ct_format format = CT_FORMAT_TEXT;
-    char *help = ct_sections_help(head, sections, SECTIONS, tail);
-    if (!help)
-        return ct_fail(EXIT_FAILURE, "diff: out of memory");
-    bool done;
-    int status;
-    const int first = ct_options_parse(argc, argv, known, help, &options, on_option, &format, &done, &status);
-    free(help);
-    if (done)
-        return status;
-    if (options.database || options.session_given || options.shm_dir_given)
-        return ct_fail(EXIT_USAGE, "diff: the two traces are its arguments (see cudatrace diff --help)");
-    if (argc - first < 2)
-        return ct_fail(EXIT_USAGE, "diff: wants two traces (see cudatrace diff --help)");
-    if (!ct_sections_choose("diff", sections, SECTIONS, argc - first - 2, argv + first + 2))
-        return EXIT_USAGE;
     sqlite3 *trace[2] = { NULL, NULL }, *both = NULL;
-    status = EXIT_FAILURE;
-    for (int i = 0; i < 2; i++) {
-        options.database = argv[first + i];
-        if (!(trace[i] = ct_trace_open(&options, NULL)))
-            goto out;
-    }
+    int status = EXIT_FAILURE;
+    if (!(trace[0] = ct_trace_open(path[0], NULL)) || !(trace[1] = ct_trace_open(path[1], NULL)))
+        goto out;
     if (sqlite3_open(":memory:", &both) != SQLITE_OK) {
         ct_fail(EXIT_FAILURE, "diff: %s", ct_sqlite_why(both, SQLITE_NOMEM));
         goto out;
     }
     for (size_t s = 0; s < SECTIONS; s++) {
         if (sections[s].wanted)
-            run_section(s, trace, both, format, ct_terminal_width());
+            run_section(s, trace, both, (enum ct_format)format, ct_terminal_width());
     }
-    status = ct_sections_print("diff", sections, SECTIONS, format);
+    status = ct_sections_print("diff", sections, SECTIONS, (enum ct_format)format);
 out:
     ct_sections_finish(sections, SECTIONS);
     sqlite3_close(both);
@@ -111,3 +76,29 @@ out:
     sqlite3_close(trace[1]);
     return status;
 }
+
+static int diff(int argc, char **argv)
+{
+    static const char about[] =
+        "What differs between two traces: before and after an update, a fast run and a slow one.";
+    int format = CT_FORMAT_TEXT, first;
+    char *help = ct_sections_about(about, sections, SECTIONS);
+    if (!help)
+        return ct_fail(EXIT_FAILURE, "diff: out of memory");
+    const struct ct_option options[] = { CT_OPTION_FORMAT(&format), { 0 } };
+    const struct ct_usage usage = { .options = options,
+                                    .arguments = "A.db B.db [SECTION…]",
+                                    .about = help,
+                                    .more = "Each section is a file of schema/diffs.\n" };
+    const int status = ct_options_parse(argc, argv, &usage, &first);
+    free(help);
+    if (status != CT_GO_ON)
+        return status;
+    if (argc - first < 2)
+        return ct_fail(EXIT_USAGE, "diff: wants two traces (see cudatrace diff --help)");
+    if (!ct_sections_choose("diff", sections, SECTIONS, argc - first - 2, argv + first + 2))
+        return EXIT_USAGE;
+    return compare(argv + first, format);
+}
+
+const struct ct_subcommand ct_subcommand_diff = { "diff", "what differs between two traces", diff };

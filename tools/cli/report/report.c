@@ -1,14 +1,15 @@
 /* cudatrace report: the queries of schema/reports, one section each. */
-#include "sections.h"
-#include "series.h"
-#include "call_stream.h"
+#include "report.h"
+
+#include "printable.h"
+#include "sessions.h"
+#include "subcommand.h"
+#include "trace_file.h"
 
 #include "schema_sql.h"
 
-#include <getopt.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,91 +26,51 @@ static const char *const section_sql[] = {
 enum { SECTIONS = sizeof(sections) / sizeof(sections[0]), THREADS_MAX = 8 };
 
 struct report {
-    struct ct_options common;
-    enum ct_format format;
-    int64_t pid;           /* 0: all */
-    const char *from, *to; /* NULL: not given */
-    int64_t from_ns, to_ns;
+    struct ct_scope scope;
+    int format; /* enum ct_format */
     int width;
     struct ct_series series;
     _Atomic size_t next; /* section to be run */
 };
 
-static bool on_option(int option, const char *value, void *data)
+static void bind_number(sqlite3_stmt *statement, const char *name, int64_t value, bool is_given)
 {
-    struct report *report = data;
-    switch (option) {
-    case 'f':
-        return ct_format_parse(value, &report->format);
-    case 'F':
-        report->from = value;
-        return true;
-    case 'T':
-        report->to = value;
-        return true;
-    default:
-        if (ct_number_parse(value, 1, INT32_MAX, &report->pid))
-            return true;
-        ct_fail(EXIT_USAGE, "report: --pid %s: wants a process number", value);
-        return false;
-    }
+    const int place = sqlite3_bind_parameter_index(statement, name);
+    if (place > 0 && is_given)
+        sqlite3_bind_int64(statement, place, value);
 }
 
 /* The parameters that a query has; what was not asked for stays NULL. */
-static void bind(sqlite3_stmt *statement, const struct report *report)
+static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
 {
-    const int pid = sqlite3_bind_parameter_index(statement, ":pid");
-    const int from = sqlite3_bind_parameter_index(statement, ":from_ns");
-    const int to = sqlite3_bind_parameter_index(statement, ":to_ns");
-    if (pid > 0 && report->pid)
-        sqlite3_bind_int64(statement, pid, report->pid);
-    if (from > 0 && report->from)
-        sqlite3_bind_int64(statement, from, report->from_ns);
-    if (to > 0 && report->to)
-        sqlite3_bind_int64(statement, to, report->to_ns);
+    bind_number(statement, ":pid", scope->pid, scope->pid != 0);
+    bind_number(statement, ":from_ns", scope->from_ns, scope->from_ns > 0);
+    bind_number(statement, ":to_ns", scope->to_ns, scope->to_ns < INT64_MAX);
 }
 
-static bool has_row(sqlite3 *connection, const char *sql, const struct report *report)
-{
-    sqlite3_stmt *statement;
-    bool there = false;
-    if (sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK) {
-        bind(statement, report);
-        there = sqlite3_step(statement) == SQLITE_ROW;
-    }
-    sqlite3_finalize(statement);
-    return there;
-}
-
-/* Whether there is something to report of; EXIT_SUCCESS, or another status after reporting. */
+/* Whether there is something to report of: CT_GO_ON, or a status after reporting. */
 static int look(sqlite3 *connection, struct report *report)
 {
     struct ct_extent extent = { 0 };
-    if (report->pid && !has_row(connection, "SELECT 1 FROM processes WHERE pid = :pid", report))
-        return ct_fail(EXIT_FAILURE,
-                       "report: the trace has no process %lld: `cudatrace report processes` lists them",
-                       (long long)report->pid);
+    struct ct_scope *scope = &report->scope;
+    if (!ct_scope_has_process(scope, "report", connection))
+        return EXIT_FAILURE;
     if (!ct_trace_extent(connection, &extent) ||
-        !has_row(connection, "SELECT 1 FROM totals LIMIT 1", report)) {
+        !ct_ask_number(connection, "SELECT 1 FROM totals LIMIT 1", 0, 0)) {
         ct_fail(0, "report: the trace holds no call yet");
-        return EXIT_SUCCESS;
+        return CT_GO_ON;
     }
-    report->from_ns = extent.begin_ns;
-    report->to_ns = INT64_MAX;
-    if ((report->from && !ct_moment_take("report", "--from", report->from, &extent, &report->from_ns)) ||
-        (report->to && !ct_moment_take("report", "--to", report->to, &extent, &report->to_ns)))
-        return EXIT_USAGE;
-    if (report->from_ns >= report->to_ns)
-        return ct_fail(EXIT_USAGE, "report: the window ends before it begins: --from %s, --to %s",
-                       report->from ? report->from : "0", report->to);
-    if ((report->from || report->to) &&
-        !has_row(
-            connection,
-            "SELECT 1 FROM calls WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9e18) LIMIT 1",
-            report))
-        return ct_fail(EXIT_FAILURE, "report: no call returned in that window; the trace lasts %.3f seconds",
-                       (double)(extent.end_ns - extent.begin_ns) / 1e9);
-    return EXIT_SUCCESS;
+    const int status = ct_scope_settle(scope, "report", &extent);
+    if (status != CT_GO_ON)
+        return status;
+    if (!scope->from && !scope->to)
+        return CT_GO_ON;
+    const int64_t first_ns =
+        ct_ask_number(connection, "SELECT call_id FROM calls WHERE call_id >= ?1 ORDER BY call_id LIMIT 1",
+                      scope->from_ns, INT64_MAX);
+    if (first_ns == INT64_MAX || first_ns > scope->to_ns)
+        return ct_scope_say_empty(EXIT_FAILURE, "report", &extent);
+    return CT_GO_ON;
 }
 
 /* ---- running the sections, side by side ---- */
@@ -117,16 +78,10 @@ static int look(sqlite3 *connection, struct report *report)
 /* What a connection sees of a trace that is being written; -1 when it cannot be asked. */
 static int64_t begin_reading(sqlite3 *connection)
 {
-    static const char seen[] =
-        "SELECT ifnull(max(end_ns), 0) + (SELECT count(*) FROM main.process) FROM main.call";
-    sqlite3_stmt *statement = NULL;
-    int64_t value = -1;
-    if (sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) == SQLITE_OK &&
-        sqlite3_prepare_v2(connection, seen, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
+    sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
+    return ct_ask_number(connection,
+                         "SELECT ifnull(max(end_ns), 0) + (SELECT count(*) FROM main.process) FROM main.call",
+                         0, -1);
 }
 
 struct reader {
@@ -155,8 +110,8 @@ static void run_section(size_t s, sqlite3 *connection, const struct report *repo
 {
     sqlite3_stmt *statement = NULL;
     if (connection && sqlite3_prepare_v2(connection, section_sql[s], -1, &statement, NULL) == SQLITE_OK)
-        bind(statement, report);
-    ct_section_run(&sections[s], connection, statement, report->format, report->width);
+        bind(statement, &report->scope);
+    ct_section_run(&sections[s], connection, statement, (enum ct_format)report->format, report->width);
     sqlite3_finalize(statement);
 }
 
@@ -194,65 +149,59 @@ static void run_all(struct report *report)
         sqlite3_close(reader[i].connection);
 }
 
-struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_stream_choice *choice,
-                                      size_t *count)
+struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_scope *scope, size_t *count)
 {
-    const struct report report = { .pid = choice->pid,
-                                   .from = choice->from_ns > 0 ? "" : NULL,
-                                   .to = choice->to_ns < INT64_MAX ? "" : NULL,
-                                   .from_ns = choice->from_ns,
-                                   .to_ns = choice->to_ns,
-                                   .format = CT_FORMAT_JSON };
+    const struct report report = { .scope = *scope, .format = CT_FORMAT_JSON };
     for (size_t s = 0; s < SECTIONS; s++)
         run_section(s, connection, &report);
     *count = SECTIONS;
     return sections;
 }
 
-int ct_report(int argc, char **argv)
+static int run(int argc, char **argv, struct report *report, char *about)
 {
-    static const char head[] =
-        "Usage: cudatrace report [--db FILE] [--session NAME] [--shm-dir DIR] [--pid PID]\n"
-        "                        [--from T] [--to T] [--format text|csv|json|markdown]\n"
-        "                        [SECTION…]\n"
-        "\n"
-        "Where the time went. Sections, all of them when none is named:\n"
-        "\n";
-    static const char tail[] =
-        "\n"
-        "  --db FILE       the trace (default: ./trace.db)\n"
-        "  --session NAME  the trace of that session's daemon\n" CT_SHM_DIR_HELP
-        "  --pid PID       of this process alone (default: all)\n" CT_WINDOW_HELP CT_FORMAT_HELP "\n"
-        "Each section is a file of schema/reports, usable alone: `sqlite3 FILE < SECTION.sql`, or\n"
-        "`cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns are NULL for all.\n";
-    static const struct option known[] = { { "format", required_argument, NULL, 'f' },
-                                           { "pid", required_argument, NULL, 'p' },
-                                           { "from", required_argument, NULL, 'F' },
-                                           { "to", required_argument, NULL, 'T' },
-                                           { 0 } };
-    struct report report = { 0 };
-    char *help = ct_sections_help(head, sections, SECTIONS, tail);
-    if (!help)
-        return ct_fail(EXIT_FAILURE, "report: out of memory");
-    bool done;
-    int status;
-    const int first =
-        ct_options_parse(argc, argv, known, help, &report.common, on_option, &report, &done, &status);
-    free(help);
-    if (done)
+    struct ct_where where = { 0 };
+    const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&where),
+                                         CT_OPTION_PID(&report->scope.pid),
+                                         CT_OPTIONS_OF_WINDOW(&report->scope, "what returned from T on, and"),
+                                         CT_OPTION_FORMAT(&report->format),
+                                         { 0 } };
+    const struct ct_usage usage = {
+        .options = options,
+        .arguments = "[SECTION…]",
+        .about = about,
+        .more = "Each section is a file of schema/reports, usable alone: `sqlite3 FILE < SECTION.sql`, or\n"
+                "`cudatrace sql -`. Its parameters :pid, :from_ns and :to_ns are NULL for all.\n",
+    };
+    int first, status = ct_where_parse(argc, argv, &usage, &where, &first);
+    if (status != CT_GO_ON)
         return status;
     if (!ct_sections_choose("report", sections, SECTIONS, argc - first, argv + first))
         return EXIT_USAGE;
-    sqlite3 *connection = ct_trace_open(&report.common, &report.series);
+    sqlite3 *connection = ct_meant_trace_open(&where, &report->series);
     if (!connection)
         return EXIT_FAILURE;
-    status = look(connection, &report);
+    status = look(connection, report);
     sqlite3_close(connection);
-    if (status != EXIT_SUCCESS)
+    if (status != CT_GO_ON)
         return status;
-    report.width = ct_terminal_width();
-    run_all(&report);
-    status = ct_sections_print("report", sections, SECTIONS, report.format);
+    report->width = ct_terminal_width();
+    run_all(report);
+    status = ct_sections_print("report", sections, SECTIONS, (enum ct_format)report->format);
     ct_sections_finish(sections, SECTIONS);
     return status;
 }
+
+static int report(int argc, char **argv)
+{
+    struct report report = { .scope = ct_scope_all() };
+    char *about = ct_sections_about("Where the time went.", sections, SECTIONS);
+    const int status =
+        about ? run(argc, argv, &report, about) : ct_fail(EXIT_FAILURE, "report: out of memory");
+    free(about);
+    return status;
+}
+
+const struct ct_subcommand ct_subcommand_report = {
+    "report", "where the time went, in sections: phases, functions, kernels, copies, gaps, …", report
+};

@@ -1,6 +1,7 @@
 #include "sections.h"
 
-#include <stdlib.h>
+#include "trace_file.h"
+
 #include <string.h>
 
 bool ct_sections_choose(const char *command, struct ct_section *sections, size_t count, int names,
@@ -15,10 +16,8 @@ bool ct_sections_choose(const char *command, struct ct_section *sections, size_t
             sections[s].wanted |= meant;
             known |= meant;
         }
-        if (!known) {
-            ct_fail(EXIT_USAGE, "%s: no section '%s' (see cudatrace %s --help)", command, name[i], command);
-            return false;
-        }
+        if (!known)
+            return ct_fail(false, "%s: no section '%s' (see cudatrace %s --help)", command, name[i], command);
     }
     return true;
 }
@@ -98,17 +97,16 @@ int ct_sections_print(const char *command, const struct ct_section *sections, si
     return status;
 }
 
-char *ct_sections_help(const char *head, const struct ct_section *sections, size_t count, const char *tail)
+char *ct_sections_about(const char *about, const struct ct_section *sections, size_t count)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *to = open_memstream(&text, &bytes);
     if (!to)
         return NULL;
-    fputs(head, to);
+    fprintf(to, "%s\nSections, all of them when none is named:\n\n", about);
     for (size_t s = 0; s < count; s++)
         fprintf(to, "  %-11s %s\n", sections[s].name, sections[s].title);
-    fputs(tail, to);
     return fclose(to) == 0 ? text : NULL;
 }
 

@@ -1,10 +1,8 @@
-/* What is printed in sections, each of them the rows of a query. Called by report.c and diff.c. */
+/* What is printed in sections, each of them the rows of a query. */
 #ifndef CT_SECTIONS_H
 #define CT_SECTIONS_H
 
-#include "cudatrace.h"
-
-#include <sqlite3.h>
+#include "print_rows.h"
 
 struct ct_section {
     const char *name, *title, *about;
@@ -29,14 +27,8 @@ void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stm
  */
 int ct_sections_print(const char *command, const struct ct_section *sections, size_t count,
                       enum ct_format format);
-/* The help of a command, with a line for each section between `head` and `tail`; to be freed, NULL without
- * memory. */
-char *ct_sections_help(const char *head, const struct ct_section *sections, size_t count, const char *tail);
-/* report.c: all its sections, as JSON, of what is chosen by process and time; the caller finishes them. Once
- * a process. */
-struct ct_stream_choice;
-struct ct_section *ct_report_sections(sqlite3 *connection, const struct ct_stream_choice *choice,
-                                      size_t *count);
+/* `about` with a line for each section behind it, for a command's help; to be freed, NULL without memory. */
+char *ct_sections_about(const char *about, const struct ct_section *sections, size_t count);
 void ct_sections_finish(struct ct_section *sections, size_t count);
 
 #endif

@@ -1,58 +1,28 @@
 /* cudatrace run: a daemon if there is none, the hook preloaded, the command's own exit status. */
-#include "cudatrace.h"
-
+#include "client.h"
+#include "clock.h"
+#include "installed.h"
 #include "preloadable.h"
 #include "run_command.h"
 #include "run_daemon.h"
-#include "selection.h"
+#include "selecting.h"
+#include "subcommand.h"
+#include "trace_file.h"
+
 #include "series.h"
-#include "session_names.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-static const char help[] =
-    "Usage: cudatrace run [--db FILE] [--session NAME] [--shm-dir DIR] [--ring SIZE]\n"
-    "                     [--keep DURATION] [--max-db SIZE] [--layers LIST] [--calls LIST]\n"
-    "                     [--sample N] [--] COMMAND [ARGUMENT…]\n"
-    "\n"
-    "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
-    "every call that it made is in the database. A database has a session of its own: runs\n"
-    "into different ones go side by side, and runs into the same one add to it. A daemon is\n"
-    "started when none writes it, and goes when no `cudatrace run` needs it any more.\n"
-    "\n"
-    "  --db FILE       the database (default: what a daemon of session default writes, the\n"
-    "                  system's, too; else ./trace.db)\n"
-    "  --session NAME  that session, and no other (default: $CUDATRACE_SESSION, or the one\n"
-    "                  whose daemon writes FILE, or one of FILE's own)\n" CT_SHM_DIR_HELP
-    "  --ring SIZE     shared memory for each traced thread, for a daemon that is\n"
-    "                  started (default: 2M)\n"
-    "  --keep DURATION what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
-    "                  that is started (default: all is kept)\n"
-    "  --max-db SIZE   the same for what exceeds that on disk, as 500M or 20G: the oldest "
-    "goes\n" CT_SELECTION_HELP "\n"
-    "What is left out is counted, as skipped in the view totals. `cudatrace set` changes the\n"
-    "choice while the command runs.\n"
-    "\n"
-    "Signals that run is sent reach the command, and it stops and goes on as that does.\n"
-    "Exit status: the command's own; when a signal killed it, run dies of the same.\n"
-    "1 when it could not be traced, 126 when it could not be run, 127 when it was not found.\n"
-    "\n"
-    "  cudatrace run -- python train.py\n"
-    "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
-    "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n";
-
 struct run_options {
-    struct ct_options common;
+    struct ct_where where;
     const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
-    struct ct_selection_options selection;
+    struct ct_selecting selecting;
 };
 
 /* ---- the command ---- */
@@ -64,22 +34,22 @@ static bool pass_on(const char *variable, const char *value)
 
 static int preload(const struct run_options *options)
 {
-    const struct ct_selection_options *selection = &options->selection;
+    const struct ct_selecting *selecting = &options->selecting;
     char hook[PATH_MAX];
-    if (!ct_place_hook(hook))
+    if (!ct_installed_hook(hook))
         return ct_fail(EXIT_FAILURE,
                        "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
     if (strpbrk(hook, " :"))
         return ct_fail(EXIT_FAILURE,
                        "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons", hook);
     const char *before = getenv("LD_PRELOAD");
-    const bool usual = strcmp(options->common.shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
-    const char *shm_dir = usual ? NULL : options->common.shm_dir;
+    const bool usual = strcmp(options->where.shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
+    const char *shm_dir = usual ? NULL : options->where.shm_dir;
     char *value;
     if (asprintf(&value, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
-        setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, options->common.session, 1) != 0 ||
-        !pass_on(CT_SHM_DIR_ENV, shm_dir) || !pass_on(CT_LAYERS_ENV, selection->layers) ||
-        !pass_on(CT_CALLS_ENV, selection->calls) || !pass_on(CT_SAMPLE_ENV, selection->sample))
+        setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, options->where.session, 1) != 0 ||
+        !pass_on(CT_SHM_DIR_ENV, shm_dir) || !pass_on(CT_LAYERS_ENV, selecting->layers) ||
+        !pass_on(CT_CALLS_ENV, selecting->calls) || !pass_on(CT_SAMPLE_ENV, selecting->sample))
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     free(value);
     /* What NVTX loads into the command, unless the user named a tool of his own. */
@@ -95,7 +65,8 @@ static int preload(const struct run_options *options)
     return EXIT_SUCCESS;
 }
 
-/* One line about a command that cannot be traced. It gets the hook all the same: what it starts may be seen. */
+/* One line about a command that cannot be traced. It gets the hook all the same: what it starts may be seen.
+ */
 static void warn_about(const char *command)
 {
     const enum ct_program program = ct_program_inspect(command);
@@ -119,7 +90,7 @@ static bool prepare(const void *data)
 static void on_orphaned(const void *data)
 {
     const struct traced *traced = data;
-    char answer[4800];
+    char answer[CT_ANSWER_BYTES];
     if (ct_client_ask(traced->daemon, "flush", answer, sizeof(answer)) != CT_ANSWER_NONE)
         ct_client_ask(traced->daemon, "release", answer, sizeof(answer));
 }
@@ -181,7 +152,7 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
 }
 
 /* What the trace counts and does not have since `began_ns`, of this command or another one of the session. */
-static void tell_losses(const struct ct_options *options, const char *database, int64_t began_ns)
+static void tell_losses(const struct ct_where *where, const char *database, int64_t began_ns)
 {
     static const char sql[] =
         "SELECT sum(calls), group_concat(DISTINCT cause) FROM losses WHERE calls > 0 AND last_ns >= ?1";
@@ -191,61 +162,30 @@ static void tell_losses(const struct ct_options *options, const char *database, 
         ct_fail(0,
                 "run: %lld calls are counted and not recorded (%s): full: a larger --ring, or fewer calls "
                 "(--calls, --layers); memory: room in %s; the view losses says when",
-                lost, causes, options->shm_dir);
+                lost, causes, where->shm_dir);
 }
 
-/* The moment, as traces count it. */
-static int64_t now_ns(void)
+static int trace_command(struct run_options *options, char **command)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static bool on_run_option(int option, const char *value, void *data)
-{
-    struct run_options *options = data;
-    if (option >= CT_DAEMON_OPTIONS)
-        return ct_selection_take(&options->selection, "run", option, value);
-    options->of_daemon[option] = value;
-    return true;
-}
-
-int ct_run(int argc, char **argv)
-{
-    static const struct option known[] = { { "ring", required_argument, NULL, CT_DAEMON_RING },
-                                           { "keep", required_argument, NULL, CT_DAEMON_KEEP },
-                                           { "max-db", required_argument, NULL, CT_DAEMON_MAX_DB },
-                                           CT_SELECTION_OPTIONS,
-                                           { 0 } };
-    struct run_options options = { 0 };
-    bool done;
     int status;
-    const int first =
-        ct_options_parse(argc, argv, known, help, &options.common, on_run_option, &options, &done, &status);
-    if (done)
-        return status;
-    if (first >= argc)
-        return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
-
-    char database[4200];
+    char database[CT_ANSWER_BYTES];
     const int daemon =
-        ct_daemon_hold(&options.common, options.of_daemon, database, sizeof(database), &status);
+        ct_daemon_hold(&options->where, options->of_daemon, database, sizeof(database), &status);
     if (daemon < 0)
         return status;
-    warn_about(argv[first]);
+    warn_about(command[0]);
     const long long before_calls = stored_calls(daemon);
-    const int64_t began_ns = now_ns();
-    const struct traced traced = { .options = &options, .daemon = daemon };
+    const int64_t began_ns = (int64_t)ct_monotonic_ns();
+    const struct traced traced = { .options = options, .daemon = daemon };
     const struct ct_command_plan plan = {
-        .argv = argv + first, .prepare = prepare, .on_orphaned = on_orphaned, .keep = daemon, .data = &traced
+        .argv = command, .prepare = prepare, .on_orphaned = on_orphaned, .keep = daemon, .data = &traced
     };
     int wait_status = 0;
     if (!ct_command_run(&plan, &wait_status))
         return EXIT_FAILURE;
     ct_command_release();
 
-    char answer[4800];
+    char answer[CT_ANSWER_BYTES];
     const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, sizeof(answer));
     if (flushed == CT_ANSWER_NONE)
         ct_fail(0, "run: the daemon %s; the last calls may be missing", ct_client_why(daemon));
@@ -258,7 +198,7 @@ int ct_run(int argc, char **argv)
         /* 126 and 127: most likely it has not run at all, and that was said. */
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
         tell(database, ran && before_calls >= 0 && stored_calls(daemon) == before_calls, began_ns);
-        tell_losses(&options.common, database, began_ns);
+        tell_losses(&options->where, database, began_ns);
     }
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
@@ -266,6 +206,56 @@ int ct_run(int argc, char **argv)
         ct_client_ask(daemon, "release", answer, sizeof(answer));
     close(daemon);
     if (WIFSIGNALED(wait_status) && WCOREDUMP(wait_status) && isatty(STDERR_FILENO))
-        ct_fail(0, "run: %s: %s (core dumped)", argv[first], strsignal(WTERMSIG(wait_status)));
+        ct_fail(0, "run: %s: %s (core dumped)", command[0], strsignal(WTERMSIG(wait_status)));
     return ct_command_end_as(wait_status);
 }
+
+static int run(int argc, char **argv)
+{
+    struct run_options options = { 0 };
+    const struct ct_option table[] = {
+        CT_OPTION_DB(&options.where, "the database (default: what a daemon of session default writes, the\n"
+                                     "system's, too; else ./trace.db)"),
+        CT_OPTION_SESSION(&options.where,
+                          "that session, and no other (default: $CUDATRACE_SESSION, or the one\n"
+                          "whose daemon writes FILE, or one of FILE's own)"),
+        CT_OPTION_SHM_DIR(&options.where),
+        { "ring", "SIZE", "shared memory for each traced thread, for a daemon that is\nstarted (default: 2M)",
+          &options.of_daemon[CT_DAEMON_RING] },
+        { "keep", "DURATION",
+          "what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
+          "that is started (default: all is kept)",
+          &options.of_daemon[CT_DAEMON_KEEP] },
+        { "max-db", "SIZE", "the same for what exceeds that on disk, as 500M or 20G: the oldest goes",
+          &options.of_daemon[CT_DAEMON_MAX_DB] },
+        CT_OPTIONS_OF_RECORDING(&options.selecting),
+        { 0 }
+    };
+    const struct ct_usage usage = {
+        .options = table,
+        .arguments = "[--] COMMAND [ARGUMENT…]",
+        .about = "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
+                 "every call that it made is in the database. A database has a session of its own: runs\n"
+                 "into different ones go side by side, and runs into the same one add to it. A daemon is\n"
+                 "started when none writes it, and goes when no `cudatrace run` needs it any more.\n",
+        .more = "What is left out is counted, as skipped in the view totals. `cudatrace set` changes the\n"
+                "choice while the command runs.\n"
+                "\n"
+                "Signals that run is sent reach the command, and it stops and goes on as that does.\n"
+                "Exit status: the command's own; when a signal killed it, run dies of the same.\n"
+                "1 when it could not be traced, 126 when it could not be run, 127 when it was not found.\n"
+                "\n"
+                "  cudatrace run -- python train.py\n"
+                "  cudatrace run --db ab.db -- ./a & cudatrace run --db ab.db -- ./b    # one trace\n"
+                "  cudatrace run --db a.db -- ./a & cudatrace run --db b.db -- ./b      # two\n",
+    };
+    int first;
+    const int status = ct_where_parse(argc, argv, &usage, &options.where, &first);
+    if (status != CT_GO_ON)
+        return status;
+    if (first >= argc)
+        return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
+    return trace_command(&options, argv + first);
+}
+
+const struct ct_subcommand ct_subcommand_run = { "run", "run a command and trace its CUDA calls", run };

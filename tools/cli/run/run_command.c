@@ -1,7 +1,7 @@
 #include "run_command.h"
 
-#include "cudatrace.h"
 #include "proc.h"
+#include "say.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* A command that is run as if it stood in our place: who sends us a signal reaches it, who waits for us
- * learns what became of it. Called by run.c.
+ * learns what became of it.
  *
  * Three processes: this one, which those who started us know; the keeper, its child; and the command, the
  * keeper's. The keeper waits for the command, and tells us to stop, to go on and to end as it does. It also

@@ -1,9 +1,10 @@
 #include "run_daemon.h"
 
+#include "client.h"
 #include "clock.h"
-#include "series.h"
-#include "session_names.h"
+#include "installed.h"
 #include "sessions.h"
+#include "trace_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,19 +68,19 @@ static void read_said(int fd, char said[SAID_BYTES])
 }
 
 /* Starts a daemon and waits until it serves; what it says goes to `said`. */
-static int start_daemon(const struct ct_options *options, const char *const wishes[CT_DAEMON_OPTIONS],
+static int start_daemon(const struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
                         char said[SAID_BYTES])
 {
     enum { COMMON = 8 };
     char path[PATH_MAX];
     int ends[2], status = 0;
     said[0] = '\0';
-    if (!ct_place_daemon(path))
+    if (!ct_installed_daemon(path))
         return ct_fail(EXIT_FAILURE,
                        "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
     const char *argv[COMMON + 2 * CT_DAEMON_OPTIONS + 1] = {
-        path,        "--auto",         "--session", options->session,
-        "--shm-dir", options->shm_dir, "--db",      options->database ? options->database : "trace.db",
+        path,        "--auto",       "--session", where->session,
+        "--shm-dir", where->shm_dir, "--db",      where->database ? where->database : "trace.db",
     };
     for (size_t i = 0, n = COMMON; i < CT_DAEMON_OPTIONS; i++) {
         if (wishes[i]) {
@@ -110,17 +111,17 @@ static int start_daemon(const struct ct_options *options, const char *const wish
 enum { STOPPED = -2 };
 
 /* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
-static int try_hold(const struct ct_options *options, char *database, size_t bytes)
+static int try_hold(const struct ct_where *where, char *database, size_t bytes)
 {
     /* Who names a database wants one of his own, which the system's daemon does not write. */
-    const int fd = options->database ? ct_client_connect_own(options) : ct_client_connect(options);
+    const int fd = where->database ? ct_client_connect_own(where) : ct_client_connect(where);
     if (fd < 0)
         return -1;
     if (ct_client_ask(fd, "hold", database, bytes) == CT_ANSWER_OK)
         return fd;
     const bool stopped = ct_client_is_stopped(fd);
     if (stopped)
-        ct_fail(EXIT_FAILURE, "run: the daemon of session '%s' %s", options->session, ct_client_why(fd));
+        ct_fail(EXIT_FAILURE, "run: the daemon of session '%s' %s", where->session, ct_client_why(fd));
     close(fd); /* if it is not stopped, it is just leaving */
     return stopped ? STOPPED : -1;
 }
@@ -128,64 +129,64 @@ static int try_hold(const struct ct_options *options, char *database, size_t byt
 /* Which session it is to be: the named one. Else the one that writes the database, which is ./trace.db where
  * none is named and nobody serves the session default; else, where $CUDATRACE_SESSION names one that nobody
  * serves, that; else one that the database has of its own. */
-static void choose_session(struct ct_options *options)
+static void choose_session(struct ct_where *where)
 {
     uint64_t trace;
-    if (options->session_given || (options->session_named && !options->database))
+    if (where->session_option || (where->session_named && !where->database))
         return;
-    if (!options->database) {
-        const int fd = ct_client_connect(options);
+    if (!where->database) {
+        const int fd = ct_client_connect(where);
         if (fd >= 0) {
             close(fd);
             return;
         }
-        options->database = "trace.db";
+        where->database = "trace.db";
     }
-    if (!ct_session_find_writer(options, options->database) &&
-        (!options->session_named || ct_session_is_served(options, &trace)))
-        ct_session_derive(options, options->database);
+    if (!ct_session_find_writer(where, where->database) &&
+        (!where->session_named || ct_session_is_served(where, &trace)))
+        ct_session_derive(where, where->database);
 }
 
 /* Whether the daemon that is held writes what was asked for. */
-static bool writes_it(const struct ct_options *options, const char *database)
+static bool writes_it(const struct ct_where *where, const char *database)
 {
     uint64_t trace;
-    return !*database || !options->database || ct_series_has(options->database, database) ||
-           (ct_session_is_served(options, &trace) && trace == ct_trace_identity(options->database));
+    return !*database || !where->database || ct_series_has(where->database, database) ||
+           (ct_session_is_served(where, &trace) && trace == ct_trace_identity(where->database));
 }
 
 /* Two runs that start at once race for the session and its database: one starts the daemon, and the other
  * finds it, now or a moment later. One that is starting or leaving has the session and answers nobody. */
-int ct_daemon_hold(struct ct_options *options, const char *const wishes[CT_DAEMON_OPTIONS], char *database,
+int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS], char *database,
                    size_t bytes, int *status)
 {
     enum { PATIENCE_S = 60, PAUSE_NS = 20000000 };
-    const struct ct_options wanted = *options;
+    const struct ct_where wanted = *where;
     const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
     char said[SAID_BYTES] = "";
     uint64_t trace;
     for (int refusals = 0; ct_monotonic_ns() < until_ns;) {
-        *options = wanted;
-        choose_session(options);
-        const int fd = try_hold(options, database, bytes);
+        *where = wanted;
+        choose_session(where);
+        const int fd = try_hold(where, database, bytes);
         *status = EXIT_FAILURE;
-        if (fd >= 0 && !writes_it(options, database)) {
+        if (fd >= 0 && !writes_it(where, database)) {
             close(fd);
             ct_fail(
                 EXIT_FAILURE,
                 "run: session '%s' is served by a daemon that writes %s: leave --db away, or --session, or "
                 "choose another --session",
-                options->session, database);
+                where->session, database);
             return -1;
         }
         if (fd >= 0 || fd == STOPPED)
             return fd;
-        if (!ct_session_is_served(options, &trace)) {
-            *status = start_daemon(options, wishes, said);
+        if (!ct_session_is_served(where, &trace)) {
+            *status = start_daemon(where, wishes, said);
             if (*status == EXIT_SUCCESS)
                 continue;
             /* A refusal may be about a moment: that of another daemon's coming or going. */
-            if (*status == EXIT_USAGE || (!ct_session_is_served(options, &trace) &&
+            if (*status == EXIT_USAGE || (!ct_session_is_served(where, &trace) &&
                                           !strstr(said, "another cudatraced") && ++refusals > 1))
                 break;
         }
@@ -194,6 +195,6 @@ int ct_daemon_hold(struct ct_options *options, const char *const wishes[CT_DAEMO
     if (*said)
         fputs(said, stderr);
     else
-        ct_fail(0, "run: the daemon of session '%s' neither serves nor leaves", options->session);
+        ct_fail(0, "run: the daemon of session '%s' neither serves nor leaves", where->session);
     return -1;
 }

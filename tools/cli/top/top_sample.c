@@ -1,14 +1,17 @@
-#include "top.h"
+#include "top_sample.h"
 
+#include "client.h"
 #include "clock.h"
 #include "copy_table.h"
-#include "schema_sql.h"
 #include "sessions.h"
+#include "trace_file.h"
+
+#include "schema_sql.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { ANSWER_S = 2, SERVED_BYTES = 4800 };
+enum { ANSWER_S = 2 };
 
 static const struct {
     const char *side, *compare;
@@ -24,12 +27,12 @@ static const struct {
 /* Whether it writes this trace; the system's daemon says that to root alone. */
 static bool writes_it(const struct ct_top *top, int daemon)
 {
-    char served[SERVED_BYTES];
+    char served[CT_ANSWER_BYTES];
     switch (ct_client_ask_within(daemon, "database", served, sizeof(served), ANSWER_S)) {
     case CT_ANSWER_OK:
         return ct_series_has(top->series.path[0], served);
     case CT_ANSWER_REFUSED:
-        return top->common.session_given;
+        return (top->where.session_option != NULL);
     default:
         return false;
     }
@@ -39,8 +42,8 @@ static void reach_daemon(struct ct_top *top)
 {
     const bool is_new = top->daemon < 0;
     if (is_new) {
-        struct ct_options whose = top->common;
-        if (!whose.session_given)
+        struct ct_where whose = top->where;
+        if (!whose.session_option)
             ct_session_find_writer(&whose, top->series.path[0]);
         top->daemon = ct_client_connect(&whose);
     }
@@ -53,7 +56,7 @@ static void reach_daemon(struct ct_top *top)
 /* Has what was recorded stored. The moment up to which it is, 0 when nobody can say. */
 static int64_t flush(struct ct_top *top)
 {
-    static char text[SERVED_BYTES];
+    static char text[CT_ANSWER_BYTES];
     top->was_live |= top->is_live;
     top->is_live = false;
     top->why = NULL;
@@ -106,7 +109,7 @@ static bool fail(const struct ct_top *top, sqlite3 *connection, char *problem, s
 
 bool ct_top_open(struct ct_top *top)
 {
-    top->trace = ct_trace_open(&top->common, &top->series);
+    top->trace = ct_meant_trace_open(&top->where, &top->series);
     if (!top->trace)
         return false;
     if (!top->moments && sqlite3_open(":memory:", &top->moments) != SQLITE_OK) {
@@ -153,23 +156,11 @@ void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_i
     top->samples = 0;
 }
 
-/* The last that is known of a trace, of which the newest file has it. */
-static int64_t last_moment(sqlite3 *trace)
-{
-    sqlite3_stmt *row = NULL;
-    int64_t at_ns = 0;
-    if (sqlite3_prepare_v2(trace, ct_sql_top_last_moment, -1, &row, NULL) == SQLITE_OK &&
-        sqlite3_step(row) == SQLITE_ROW)
-        at_ns = sqlite3_column_int64(row, 0);
-    sqlite3_finalize(row);
-    return at_ns;
-}
-
 bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes)
 {
     int64_t now_ns = flush(top);
     /* With what returned while it was being stored. */
-    const int64_t last_ns = last_moment(top->trace);
+    const int64_t last_ns = ct_ask_number(top->trace, ct_sql_top_last_moment, 0, 0);
     if (last_ns > now_ns)
         now_ns = last_ns;
     sqlite3_stmt *side = NULL;

@@ -1,6 +1,8 @@
 /* The screen of `cudatrace top`: a line that sums up, a line for keys and messages, the view's rows. What a
  * column means is said by its name alone: tables are drawn as they come from the query. */
-#include "top.h"
+#include "top_screen.h"
+
+#include "printable.h"
 
 #include <locale.h>
 #include <ncurses.h>

@@ -1,17 +1,15 @@
-/* `cudatrace top`: top.c reads the options and prints, top_sample.c asks the trace, top_screen.c is the
- * terminal. */
-#ifndef CT_TOP_H
-#define CT_TOP_H
+/* What `cudatrace top` shows: two moments of a trace, compared. */
+#ifndef CT_TOP_SAMPLE_H
+#define CT_TOP_SAMPLE_H
 
-#include "cudatrace.h"
+#include "where.h"
+
 #include "series.h"
-
-#include <sqlite3.h>
 
 enum ct_top_view { CT_TOP_PROCESSES, CT_TOP_FUNCTIONS, CT_TOP_THREADS, CT_TOP_VIEWS };
 
 struct ct_top {
-    struct ct_options common;
+    struct ct_where where;
     double interval_s;
     enum ct_top_view view;
     int64_t process_id; /* what is looked into, of all views but CT_TOP_PROCESSES */
@@ -21,7 +19,6 @@ struct ct_top {
     bool all;           /* processes that have ended, too, which all are in a trace that nobody writes */
     char text[64];      /* what is looked for; empty: anything */
 
-    /* Of top_sample.c. */
     sqlite3 *trace, *moments;
     struct ct_series series;
     int daemon;             /* its socket, -1 when none writes the trace */
@@ -42,7 +39,5 @@ bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes);
 void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_id, int64_t pid);
 /* The rows of the view, sorted; the caller finalizes it. NULL with `problem`. */
 sqlite3_stmt *ct_top_rows(struct ct_top *top, char *problem, size_t bytes);
-/* The terminal, until the user leaves; the exit status. */
-int ct_top_screen(struct ct_top *top);
 
 #endif

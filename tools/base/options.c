@@ -1,0 +1,160 @@
+#include "options.h"
+
+#include "number.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { KNOWN_MAX = 24, FIRST = 1000 /* what getopt returns for the table's first */ };
+
+/* ---- values ---- */
+
+bool ct_take_name(const struct ct_option *option, const char *value)
+{
+    *(const char **)option->to = value;
+    return *value != '\0';
+}
+
+bool ct_take_number(const struct ct_option *option, const char *value)
+{
+    return ct_number_parse(value, option->least, option->most, option->to);
+}
+
+bool ct_take_choice(const struct ct_option *option, const char *value)
+{
+    int place = 0;
+    for (const char *at = option->choices; *at; at += *at == '|', place++) {
+        const size_t length = strcspn(at, "|");
+        if (strlen(value) == length && strncmp(at, value, length) == 0) {
+            *(int *)option->to = place;
+            return true;
+        }
+        at += length;
+    }
+    return false;
+}
+
+/* "a|b|c" as "wants a, b or c". */
+static int fail_choice(const char *command, const struct ct_option *option, const char *value)
+{
+    char list[256];
+    size_t n = 0;
+    for (const char *at = option->choices; *at; at += *at == '|') {
+        const size_t length = strcspn(at, "|");
+        const char *before = n == 0 ? "" : at[length] ? ", " : " or ";
+        n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%.*s", before, (int)length, at);
+        at += length;
+    }
+    return ct_fail(EXIT_USAGE, "%s: --%s %s: wants %s", command, option->name, value, list);
+}
+
+static int take(const char *command, const struct ct_option *option, const char *value)
+{
+    bool taken = true;
+    if (!option->value)
+        *(bool *)option->to = true;
+    else if (option->take)
+        taken = option->take(option, value);
+    else
+        *(const char **)option->to = value;
+    if (taken)
+        return CT_GO_ON;
+    value = *value ? value : "''";
+    return option->choices
+               ? fail_choice(command, option, value)
+               : ct_fail(EXIT_USAGE, "%s: --%s %s: %s", command, option->name, value, option->wrong);
+}
+
+/* ---- help ---- */
+
+/* "[--format text|csv]", "[--all]". */
+static int name_option(char text[128], const struct ct_option *option)
+{
+    const char *value = option->choices ? option->choices : option->value;
+    return snprintf(text, 128, "[--%s%s%s]", option->name, value ? " " : "", value ? value : "");
+}
+
+static void print_usage(const char *command, const struct ct_usage *usage)
+{
+    enum { COLUMNS = 88 };
+    char text[128];
+    const int indent = printf("Usage: cudatrace %s", command);
+    int at = indent;
+    for (const struct ct_option *option = usage->options; option->name || usage->arguments; option++) {
+        const int length =
+            option->name ? name_option(text, option) : snprintf(text, sizeof(text), "%s", usage->arguments);
+        if (at + 1 + length > COLUMNS)
+            at = printf("\n%*s", indent, "") - 1;
+        at += printf(" %s", text);
+        if (!option->name)
+            break;
+    }
+    putchar('\n');
+}
+
+static int print_help(const char *command, const struct ct_usage *usage)
+{
+    enum { HELP_COLUMN = 18 };
+    print_usage(command, usage);
+    printf("\n%s\n", usage->about);
+    for (const struct ct_option *option = usage->options; option->name; option++) {
+        char name[64];
+        snprintf(name, sizeof(name), "--%s%s%s", option->name, option->value ? " " : "",
+                 option->value ? option->value : "");
+        printf("  %-*s", HELP_COLUMN - 3, name);
+        for (const char *line = option->help; *line; line += strspn(line, "\n")) {
+            const int length = (int)strcspn(line, "\n");
+            printf("%*s%.*s\n", line == option->help ? 1 : HELP_COLUMN, "", length, line);
+            line += length;
+        }
+    }
+    if (usage->more)
+        printf("\n%s", usage->more);
+    return EXIT_SUCCESS;
+}
+
+/* ---- */
+
+/* Of several letters behind one dash it is one, and the word they are in is not done with. */
+static int fail_unknown(char **argv)
+{
+    const char *word = argv[optind - 1];
+    if (optopt > 0 && optopt < FIRST && strncmp(word, "--", 2) != 0)
+        return ct_fail(EXIT_USAGE, "%s: unknown option -%c (see cudatrace %s --help)", argv[0], optopt,
+                       argv[0]);
+    return ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], word, argv[0]);
+}
+
+int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *first)
+{
+    struct option known[KNOWN_MAX] = { { "help", no_argument, NULL, 'h' } };
+    for (int i = 0; usage->options[i].name && i + 2 < KNOWN_MAX; i++) {
+        const struct ct_option *option = &usage->options[i];
+        known[i + 1] =
+            (struct option){ option->name, option->value ? required_argument : no_argument, NULL, FIRST + i };
+    }
+    optind = 1;
+    for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
+        if (option == 'h')
+            return print_help(argv[0], usage);
+        if (option == ':')
+            return ct_fail(EXIT_USAGE, "%s: %s wants a value (see cudatrace %s --help)", argv[0],
+                           argv[optind - 1], argv[0]);
+        if (option == '?')
+            return fail_unknown(argv);
+        const int status = take(argv[0], &usage->options[option - FIRST], optarg);
+        if (status != CT_GO_ON)
+            return status;
+    }
+    *first = optind;
+    return CT_GO_ON;
+}
+
+int ct_options_check_arguments(int argc, char **argv, const struct ct_usage *usage, int first)
+{
+    if (usage->arguments || first >= argc)
+        return CT_GO_ON;
+    return ct_fail(EXIT_USAGE, "%s: unknown argument '%s' (see cudatrace %s --help)", argv[0], argv[first],
+                   argv[0]);
+}

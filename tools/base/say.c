@@ -1,0 +1,48 @@
+#include "say.h"
+
+#include "printable.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int ct_fail(int status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = ct_printable_format(format, arguments); /* it may quote a trace: a column's name, say */
+    va_end(arguments);
+    fprintf(stderr, "cudatrace: %s\n", text ? text : "out of memory");
+    free(text);
+    return status;
+}
+
+static int output_error; /* the first of standard output */
+
+/* Whoever reads from the pipe that is standard output may have seen enough. */
+static bool reader_is_gone(void)
+{
+    struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLERR);
+}
+
+bool ct_flush_output(void)
+{
+    if (fflush(stdout) != 0 && output_error == 0)
+        output_error = errno;
+    return output_error == 0 && !ferror(stdout);
+}
+
+/* The reason is not known where the failure was found out in between. */
+int ct_written(int status)
+{
+    if (ct_flush_output())
+        return status;
+    if (!reader_is_gone())
+        ct_fail(EXIT_FAILURE, "standard output cannot be written%s%s", output_error ? ": " : "",
+                output_error ? strerror(output_error) : "");
+    return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
+}

@@ -1,0 +1,42 @@
+/* --layers, --calls and --sample: which calls are recorded, and which of a trace's are looked at. */
+#ifndef CT_SELECTING_H
+#define CT_SELECTING_H
+
+#include "options.h"
+
+#include "selection.h"
+
+struct ct_selecting {
+    struct ct_selection selection;
+    const char *layers, *calls, *sample; /* as given; NULL: not */
+};
+
+bool ct_take_layers(const struct ct_option *option, const char *value);
+bool ct_take_calls(const struct ct_option *option, const char *value);
+bool ct_take_sample(const struct ct_option *option, const char *value);
+
+#define CT_OPTION_LAYERS(selecting_, help_)                                                                  \
+    {                                                                                                        \
+        .name = "layers", .value = "LIST", .help = help_, .to = selecting_, .take = ct_take_layers,          \
+        .wrong = "the layers are driver, runtime, ioctl and nvtx, separated by commas, or all"               \
+    }
+#define CT_OPTION_CALLS(selecting_, help_)                                                                   \
+    {                                                                                                        \
+        .name = "calls", .value = "LIST", .help = help_, .to = selecting_, .take = ct_take_calls,            \
+        .wrong = "patterns are names with * and ?, separated by commas, ! before those to leave out, 1023 "  \
+                 "letters at most"                                                                           \
+    }
+static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "what the sentences say");
+
+/* Of a command that chooses what is recorded. */
+#define CT_OPTIONS_OF_RECORDING(selecting_)                                                                  \
+    CT_OPTION_LAYERS(selecting_, "record these layers: driver, runtime, ioctl, nvtx, or all"),               \
+        CT_OPTION_CALLS(selecting_, "record driver and runtime functions by pattern, '!' before those to\n"  \
+                                    "leave out, the last match deciding: 'cuMem*,!cuMemGetInfo*'; '*' is "   \
+                                    "all"),                                                                  \
+    {                                                                                                        \
+        .name = "sample", .value = "N", .help = "record one of N outermost calls with all that it calls",    \
+        .to = selecting_, .take = ct_take_sample, .wrong = "wants a number from 1 (all) to 1000000000"       \
+    }
+
+#endif

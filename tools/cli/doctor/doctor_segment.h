@@ -1,0 +1,19 @@
+/* What a process has recorded, read from its segment in shared memory. */
+#ifndef CT_DOCTOR_SEGMENT_H
+#define CT_DOCTOR_SEGMENT_H
+
+#include "doctor_say.h"
+
+/* What is known of a process before its segment is looked for. */
+struct ct_traced {
+    int32_t pid; /* as the process sees itself: its segment is named so */
+    uint32_t uid;
+    const char *session; /* its own */
+    uint64_t start_ticks;
+    bool driver_loaded;
+};
+/* Says what it has recorded, lost and left out. The name of a function by which it looks others up goes to
+ * *way_in, when it has called one. */
+void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced, const char **way_in);
+
+#endif

@@ -1,0 +1,71 @@
+/* cudatrace sql: a query, and its rows. */
+#include "print_rows.h"
+#include "printable.h"
+#include "sessions.h"
+#include "subcommand.h"
+#include "trace_file.h"
+
+#include "schema_sql.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int run_queries(sqlite3 *connection, const char *sql, enum ct_format format)
+{
+    while (*sql) {
+        sqlite3_stmt *statement = NULL;
+        const int prepared = sqlite3_prepare_v2(connection, sql, -1, &statement, &sql);
+        if (prepared != SQLITE_OK)
+            return ct_fail(EXIT_FAILURE, "sql: %s%s", sqlite3_errmsg(connection),
+                           prepared == SQLITE_AUTH ? ": a query reads its trace, and does nothing else" : "");
+        if (!statement)
+            continue; /* a comment or a space */
+        int rc = SQLITE_READONLY;
+        if (sqlite3_stmt_readonly(statement))
+            rc = ct_print_rows(statement, format, ct_terminal_width(), stdout, NULL);
+        sqlite3_finalize(statement);
+        if (rc == SQLITE_READONLY)
+            return ct_fail(EXIT_FAILURE, "sql: a trace can be read, not written");
+        if (rc != SQLITE_OK)
+            return ct_fail(EXIT_FAILURE, "sql: %s", ct_sqlite_why(connection, rc));
+    }
+    return EXIT_SUCCESS;
+}
+
+static int sql(int argc, char **argv)
+{
+    struct ct_where where = { 0 };
+    int format = CT_FORMAT_TEXT, first;
+    const struct ct_option options[] = { CT_OPTIONS_OF_TRACE(&where), CT_OPTION_FORMAT(&format), { 0 } };
+    const struct ct_usage usage = {
+        .options = options,
+        .arguments = "'QUERY'",
+        .about = "Asks the trace in SQL; it may still be being written. QUERY `-` is read from\n"
+                 "standard input. Nothing can be changed by a query.\n"
+                 "\n" CT_VIEWS_LISTED ";\n"
+                 "the table meta. `sqlite3 FILE .schema` shows them with their comments,\n"
+                 "docs/sql.md has questions with their queries. Times are CLOCK_MONOTONIC nanoseconds.\n",
+    };
+    int status = ct_where_parse(argc, argv, &usage, &where, &first);
+    if (status != CT_GO_ON)
+        return status;
+    if (first + 1 != argc)
+        return ct_fail(EXIT_USAGE, "sql: wants one query (see cudatrace sql --help)");
+    sqlite3 *connection = ct_meant_trace_open(&where, NULL);
+    if (!connection)
+        return EXIT_FAILURE;
+    char *read = NULL;
+    size_t bytes = 0;
+    const char *text = argv[first];
+    if (strcmp(text, "-") == 0)
+        text = getdelim(&read, &bytes, '\0', stdin) >= 0 ? read : "";
+    if (ferror(stdin))
+        status = ct_fail(EXIT_FAILURE, "sql: cannot read the query: %s", strerror(errno));
+    else
+        status = run_queries(connection, text, (enum ct_format)format);
+    free(read);
+    sqlite3_close(connection);
+    return status;
+}
+
+const struct ct_subcommand ct_subcommand_sql = { "sql", "ask the trace a question in SQL", sql };

@@ -1,0 +1,10 @@
+/* The screen of `cudatrace top`. */
+#ifndef CT_TOP_SCREEN_H
+#define CT_TOP_SCREEN_H
+
+#include "top_sample.h"
+
+/* The terminal, until the user leaves; the exit status. */
+int ct_top_screen(struct ct_top *top);
+
+#endif

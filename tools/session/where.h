@@ -1,0 +1,43 @@
+/* Where a command looks: --db, --session and --shm-dir, which every command takes as far as they mean
+ * something to it. */
+#ifndef CT_WHERE_H
+#define CT_WHERE_H
+
+#include "options.h"
+
+#include "session_names.h"
+
+struct ct_where {
+    const char *database;                   /* NULL: not given */
+    const char *session;                    /* valid */
+    const char *session_option;             /* NULL: not given by --session */
+    const char *shm_dir_option;             /* the same of --shm-dir */
+    bool session_named;                     /* by --session or by $CUDATRACE_SESSION */
+    char session_found[CT_SESSION_MAX + 1]; /* what `session` then points to: that of a trace (sessions.h) */
+    char shm_dir[CT_SHM_DIR_BYTES];         /* where the session's files are, absolute */
+};
+
+#define CT_OPTION_DB(where_, help_)                                                                          \
+    {                                                                                                        \
+        .name = "db", .value = "FILE", .help = help_, .to = &(where_)->database, .take = ct_take_name,       \
+        .wrong = "wants a file name"                                                                         \
+    }
+#define CT_OPTION_SESSION(where_, help_)                                                                     \
+    {                                                                                                        \
+        .name = "session", .value = "NAME", .help = help_, .to = &(where_)->session_option                   \
+    }
+#define CT_OPTION_SHM_DIR(where_)                                                                            \
+    {                                                                                                        \
+        .name = "shm-dir", .value = "DIR",                                                                   \
+        .help = "where its shared memory is (default: $CUDATRACE_SHM_DIR, or /dev/shm)",                     \
+        .to = &(where_)->shm_dir_option, .take = ct_take_name, .wrong = "wants a folder"                     \
+    }
+/* Of a command that reads a trace. */
+#define CT_OPTIONS_OF_TRACE(where_)                                                                          \
+    CT_OPTION_DB(where_, "the trace (default: ./trace.db)"),                                                 \
+        CT_OPTION_SESSION(where_, "the trace of that session's daemon"), CT_OPTION_SHM_DIR(where_)
+
+/* ct_options_parse() of a table with these; then `where` is as it was said, and checked. */
+int ct_where_parse(int argc, char **argv, const struct ct_usage *usage, struct ct_where *where, int *first);
+
+#endif

@@ -1,0 +1,20 @@
+/* Times as people write them, and the time that a trace covers. */
+#ifndef CT_MOMENT_H
+#define CT_MOMENT_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ct_extent {
+    int64_t begin_ns, end_ns; /* CLOCK_MONOTONIC: the start of the first process, the last that is known of */
+    int64_t realtime_offset_ns; /* to be added for nanoseconds since 1970 */
+};
+
+/* False for a trace without a process. */
+bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent);
+/* False after reporting a text that is no moment; *at_ns is within 126 years of the clock's beginning. */
+bool ct_moment_take(const char *command, const char *option, const char *text, const struct ct_extent *extent,
+                    int64_t *at_ns);
+
+#endif

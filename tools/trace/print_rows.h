@@ -1,0 +1,24 @@
+/* The rows of a query: as text for people, as csv, json and markdown for programs. */
+#ifndef CT_PRINT_ROWS_H
+#define CT_PRINT_ROWS_H
+
+#include "options.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+
+enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDOWN, CT_FORMAT_COUNT };
+/* `to_`: an int. */
+#define CT_OPTION_FORMAT(to_)                                                                                \
+    {                                                                                                        \
+        .name = "format", .value = "F",                                                                      \
+        .help = "text (aligned columns), csv, json or markdown (default: text)", .to = to_,                  \
+        .take = ct_take_choice, .choices = "text|csv|json|markdown"                                          \
+    }
+
+/* Runs a prepared statement and prints its rows; an SQLite result code, 0 when all is well. As text no line
+ * is longer than `width` characters, unless that is 0: long texts are cut, then columns left out and named.
+ * JSON is an array, with a line's end. `rows` may be NULL. */
+int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows);
+
+#endif

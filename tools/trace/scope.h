@@ -1,0 +1,31 @@
+/* The part of a trace that a command is about: --pid, --from, --to, --layers and --calls. */
+#ifndef CT_SCOPE_H
+#define CT_SCOPE_H
+
+#include "moment.h"
+#include "selecting.h"
+
+struct ct_scope {
+    int64_t pid;              /* 0: all */
+    struct ct_selecting only; /* layers and functions */
+    const char *from, *to;    /* as given; NULL: not */
+    int64_t from_ns, to_ns;   /* of returns, by ct_scope_settle(): 0 and INT64_MAX where none was given */
+};
+/* All of a trace. */
+struct ct_scope ct_scope_all(void);
+
+#define CT_OPTIONS_OF_WINDOW(scope_, help_)                                                                  \
+    { .name = "from", .value = "T", .help = help_, .to = &(scope_)->from },                                  \
+    {                                                                                                        \
+        .name = "to", .value = "T", .to = &(scope_)->to,                                                     \
+        .help = "up to T: seconds since the trace began (12.5, 350ms), before its end\n"                     \
+                "(-10s), of the day (14:03:02), or as in the database (@NANOSECONDS)"                        \
+    }
+/* Makes moments of what was given. CT_GO_ON, or the exit status after reporting. */
+int ct_scope_settle(struct ct_scope *scope, const char *command, const struct ct_extent *extent);
+/* False after reporting that the trace has no process of that number. */
+bool ct_scope_has_process(const struct ct_scope *scope, const char *command, sqlite3 *connection);
+/* Says that there is no call in it, and how long the trace is; returns the status. */
+int ct_scope_say_empty(int status, const char *command, const struct ct_extent *extent);
+
+#endif

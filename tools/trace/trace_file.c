@@ -1,0 +1,147 @@
+#include "trace_file.h"
+
+#include "confine.h"
+#include "schema_version.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- asking ---- */
+
+/* A statement that stands on its first row, to be finalized; NULL when there is none. */
+static sqlite3_stmt *first_row(sqlite3 *connection, const char *sql, int64_t bound)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK) {
+        if (sqlite3_bind_parameter_count(statement) > 0)
+            sqlite3_bind_int64(statement, 1, bound);
+        if (sqlite3_step(statement) == SQLITE_ROW)
+            return statement;
+    }
+    sqlite3_finalize(statement);
+    return NULL;
+}
+
+int64_t ct_ask_number(sqlite3 *connection, const char *sql, int64_t bound, int64_t otherwise)
+{
+    sqlite3_stmt *row = first_row(connection, sql, bound);
+    const int64_t number =
+        row && sqlite3_column_type(row, 0) == SQLITE_INTEGER ? sqlite3_column_int64(row, 0) : otherwise;
+    sqlite3_finalize(row);
+    return number;
+}
+
+void ct_ask_text(sqlite3 *connection, const char *sql, char *text, size_t bytes)
+{
+    sqlite3_stmt *row = first_row(connection, sql, 0);
+    const char *found = row ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    snprintf(text, bytes, "%s", found ? found : "");
+    sqlite3_finalize(row);
+}
+
+const char *ct_sqlite_why(sqlite3 *connection, int rc)
+{
+    const int last = connection ? sqlite3_errcode(connection) : SQLITE_NOMEM;
+    const bool is_error = last != SQLITE_OK && last != SQLITE_ROW && last != SQLITE_DONE;
+    return connection && is_error ? sqlite3_errmsg(connection)
+                                  : sqlite3_errstr(connection ? rc : SQLITE_NOMEM);
+}
+
+bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes)
+{
+    char said[256];
+    snprintf(said, sizeof(said), "%s", ct_sqlite_why(connection, rc));
+    const int64_t schema = connection ? ct_ask_number(connection, "PRAGMA user_version", 0, -1) : -1;
+    const bool is_older = schema >= 0 && schema < CT_SCHEMA_VERSION;
+    if (is_older)
+        snprintf(why, bytes, "the trace was written by an older cudatrace (schema %lld, this wants %d)",
+                 (long long)schema, CT_SCHEMA_VERSION);
+    else
+        snprintf(why, bytes, "%s", said);
+    return is_older;
+}
+
+/* ---- opening ---- */
+
+/* A trace without a write-ahead log has no daemon at work and is read as a file that does not change: SQLite
+ * would else leave files beside it that a reader may not remove, or fail in a folder that cannot be written.
+ */
+char *ct_trace_file_uri(const char *path)
+{
+    char *wal = sqlite3_mprintf("%s-wal", path);
+    const bool is_written = wal && access(wal, F_OK) == 0;
+    /* Between two slashes and a third there is a host: none. What is no path for SQLite (:memory:, file:…) is
+     * one behind a folder. */
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:./");
+    for (const char *at = path; *at; at++) {
+        if (strchr("?#%", *at))
+            sqlite3_str_appendf(uri, "%%%02X", *at);
+        else
+            sqlite3_str_append(uri, at, 1);
+    }
+    sqlite3_str_appendall(uri, is_written ? "" : "?immutable=1");
+    sqlite3_free(wal);
+    return sqlite3_str_finish(uri);
+}
+
+/* Why a file is not even opened: a FIFO would have us wait, a device may do something. NULL for none. */
+static const char *refusal(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || S_ISREG(status.st_mode))
+        return NULL;
+    return S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file";
+}
+
+int ct_trace_file_open(const char *path, sqlite3 **connection)
+{
+    *connection = NULL;
+    if (refusal(path))
+        return SQLITE_CANTOPEN;
+    char *uri = ct_trace_file_uri(path);
+    int rc =
+        uri ? sqlite3_open_v2(uri, connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) : SQLITE_NOMEM;
+    sqlite3_free(uri);
+    if (!*connection)
+        return SQLITE_NOMEM;
+    sqlite3_busy_timeout(*connection, 10000);
+    ct_trace_confine(*connection);
+    if (rc == SQLITE_OK && ct_ask_number(*connection, "SELECT count(*) FROM sqlite_master", 0, -1) < 0)
+        rc = sqlite3_errcode(*connection);
+    return rc;
+}
+
+const char *ct_trace_file_problem(const char *path, sqlite3 *connection)
+{
+    const char *refused = refusal(path);
+    if (refused)
+        return refused;
+    if (access(path, R_OK) != 0)
+        return strerror(errno);
+    return ct_sqlite_why(connection, SQLITE_NOMEM);
+}
+
+bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes)
+{
+    *facts = (struct ct_trace_facts){ 0 };
+    sqlite3 *connection = NULL;
+    const bool readable = ct_trace_file_open(path, &connection) == SQLITE_OK;
+    if (readable) {
+        ct_trace_hurry(connection);
+        facts->application = ct_ask_number(connection, "PRAGMA application_id", 0, -1);
+        facts->schema = ct_ask_number(connection, "PRAGMA user_version", 0, -1);
+        facts->objects = ct_ask_number(connection, "SELECT count(*) FROM sqlite_master", 0, -1);
+        ct_ask_text(connection, "SELECT value FROM meta WHERE key = 'boot_id'", facts->boot_id,
+                    sizeof(facts->boot_id));
+        ct_ask_text(connection, "SELECT value FROM meta WHERE key = 'series'", facts->series,
+                    sizeof(facts->series));
+    } else if (problem) {
+        snprintf(problem, bytes, "%s", ct_trace_file_problem(path, connection));
+    }
+    sqlite3_close(connection);
+    return readable;
+}
