@@ -69,6 +69,10 @@ static void call(CUfunction function, unsigned int grid)
 static struct {
     long stop_at; /* which of a call's instructions in the hook the signal precedes */
     long steps;   /* as many as were counted before it */
+    bool again; /* the call took another way than in the rounds before: the round is made again, step by step
+                 */
+    bool jumps; /* each round begins as the one before: its first instructions need no steps */
+    long rounds;
 } * shared;
 
 /* NVTX, as far as it is used here: nvtxMarkA, nvtxRangePushA and nvtxRangePop by their numbers in its table.
@@ -185,9 +189,11 @@ static void let_child_go_on(void)
 static void every_instruction(void)
 {
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, NULL);
+    shared->jumps = interrupted;
     if (interrupted)
         interrupted(); /* once undisturbed: later calls are shorter */
     do {
+        shared->rounds++;
         if (interrupted)
             call_behind_a_jump();
         else
@@ -204,7 +210,9 @@ static void every_instruction(void)
             call(outer, 1);
         if (late_child > 0)
             let_child_go_on();
-    } while (shared->steps == shared->stop_at++);
+        if (shared->again)
+            printf("missed in round %ld\n", shared->rounds - 1);
+    } while (shared->again || shared->steps == shared->stop_at++);
     if (interrupted)
         call_behind_a_jump();
 }
@@ -227,14 +235,64 @@ static bool at_breakpoint(pid_t program)
     return why.si_code == SI_KERNEL;
 }
 
+/* Addresses of the call's instructions in the hook, in their order, as far as the rounds before have come. */
+enum { WAY_MAX = 100000, STEPS_BEFORE = 20 };
+static uintptr_t way[WAY_MAX];
+static long way_length;
+
+static struct user_regs_struct registers_of(pid_t program)
+{
+    struct user_regs_struct registers;
+    ptrace(PTRACE_GETREGS, program, 0, &registers);
+    return registers;
+}
+
+/* Runs to the instruction at that place of the way, which a breakpoint shows: to go there by steps is
+ * quadratic in the length of the call. False when the call ended without having come there. */
+static bool run_to(pid_t program, int *status, long place)
+{
+    const uintptr_t address = way[place];
+    const long code = ptrace(PTRACE_PEEKTEXT, program, address, 0);
+    long passes = 0;
+    for (long i = 0; i < place; i++)
+        passes += way[i] == address;
+    for (;; passes--) {
+        ptrace(PTRACE_POKETEXT, program, address, (code & ~0xffL) | 0xcc);
+        ptrace(PTRACE_CONT, program, 0, 0);
+        const bool alive = stopped(program, status);
+        ptrace(PTRACE_POKETEXT, program, address, code);
+        struct user_regs_struct registers = registers_of(program);
+        if (!alive || registers.rip != address + 1)
+            return false;
+        registers.rip = address;
+        ptrace(PTRACE_SETREGS, program, 0, &registers);
+        if (passes == 0)
+            return true;
+        ptrace(PTRACE_SINGLESTEP, program, 0, 0);
+        stopped(program, status);
+    }
+}
+
 /* The program stands before a call, and afterwards behind it. */
 static bool step_through(pid_t program, int *status)
 {
+    const long begin = shared->stop_at - STEPS_BEFORE;
     shared->steps = 0;
+    if (begin >= 0 && begin < way_length && shared->jumps && !shared->again) {
+        if (!run_to(program, status, begin)) {
+            shared->again = true;
+            return WIFSTOPPED(*status);
+        }
+        shared->steps = begin;
+    }
+    shared->again = false;
     do {
-        struct user_regs_struct registers;
-        ptrace(PTRACE_GETREGS, program, 0, &registers);
-        const bool here = registers.rip >= hook_from && registers.rip < hook_to;
+        const uintptr_t at = registers_of(program).rip;
+        const bool here = at >= hook_from && at < hook_to;
+        if (here && shared->steps < WAY_MAX) {
+            way[shared->steps] = at;
+            way_length = shared->steps + 1;
+        }
         if (here && shared->steps == shared->stop_at) {
             ptrace(PTRACE_CONT, program, 0, SIGUSR1);
             return stopped(program, status);
@@ -339,7 +397,6 @@ int main(int argc, char **argv)
         printf("%d children were killed\n", killed);
     /* Without the hook, none. */
     printf("%s: %s, %ld rounds\n", what,
-           shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions",
-           shared->stop_at);
+           shared->stop_at > 50 || !hook_from ? "every instruction" : "too few instructions", shared->rounds);
     return 0;
 }
