@@ -1,29 +1,12 @@
-/* What /proc tells of processes: the only place of the tools that reads it. What it says of a process is in
- * part the process's own to choose, its name and its command line above all. Called by client.c,
- * run_command.c, gc.c and doctor.c's files. */
+/* What /proc tells of processes besides their state and user (proc_file.h). It is in part the process's own
+ * to choose, its name and its command line above all. */
 #ifndef CT_PROC_H
 #define CT_PROC_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "proc_file.h"
 
-struct ct_proc {
-    char state;           /* of its first thread, as proc(5) has it */
-    bool ended;           /* a zombie. One whose first thread alone has ended is none */
-    uint64_t start_ticks; /* as a segment names it: with the pid it tells one process from all others */
-};
-/* False where there is no such process, or none that may be seen. */
-bool ct_proc_read(pid_t pid, struct ct_proc *proc);
 /* Whether a signal or a debugger has stopped it. */
 bool ct_proc_is_stopped(pid_t pid);
-
-struct ct_proc_identity {
-    uint32_t uid;      /* effective */
-    int32_t inner_pid; /* in its own pid namespace */
-};
-bool ct_proc_identify(pid_t pid, struct ct_proc_identity *identity);
 
 /* A thread by which the memory of a process can be read: the files maps, environ, exe and root of a first
  * thread that has ended are empty while the others go on. The pid itself where that will do. */

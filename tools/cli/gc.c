@@ -55,13 +55,13 @@ enum life { GONE, LET_GO /* runs, as another program or with another segment */,
 /* A process of our pid namespace. */
 static enum life life_here(int32_t pid, uint64_t start_ticks)
 {
-    struct ct_proc proc;
+    struct ct_proc_stat stat;
     if (kill(pid, 0) != 0 && errno == ESRCH)
         return GONE;
-    if (!ct_proc_read(pid, &proc))
+    if (ct_proc_stat(pid, &stat) != 0)
         return UNKNOWN;
-    const bool another = start_ticks != 0 && proc.start_ticks != start_ticks;
-    return another || proc.ended ? GONE : RUNS;
+    const bool another = start_ticks != 0 && stat.start_ticks != start_ticks;
+    return another || stat.ended ? GONE : RUNS;
 }
 
 /* One of another pid namespace. Where it is not found it may well run, but where all are seen. */

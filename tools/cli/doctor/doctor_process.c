@@ -156,15 +156,15 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
         free(patient);
         return NULL;
     }
-    struct ct_proc proc;
-    struct ct_proc_identity identity;
-    ct_proc_read(pid, &proc);
-    ct_proc_identify(pid, &identity);
+    struct ct_proc_stat life = { 0 };
+    struct ct_proc_status status = { 0 };
+    ct_proc_stat(pid, &life);
+    ct_proc_status(pid, &status);
     patient->pid = pid;
     patient->thread = ct_proc_thread(pid);
-    patient->own_pid = identity.inner_pid;
-    patient->start_ticks = proc.start_ticks;
-    patient->ended = proc.ended;
+    patient->own_pid = status.inner_pid ? status.inner_pid : pid;
+    patient->start_ticks = life.start_ticks;
+    patient->ended = life.ended;
     snprintf(patient->root, sizeof(patient->root), "/proc/%d/root", (int)patient->thread);
     size_t bytes = 0;
     patient->command = ct_proc_file(patient->thread, "cmdline", &bytes);
@@ -175,7 +175,7 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     patient->variables = ct_proc_file(patient->thread, "environ", &patient->variables_bytes);
     /* One without memory has ended, or is the kernel's. What has ended is root's, and may not be read by its
      * user. */
-    if (!patient->variables && (errno == ESRCH || (errno == EACCES && proc.ended)))
+    if (!patient->variables && (errno == ESRCH || (errno == EACCES && life.ended)))
         patient->variables = calloc(1, 1);
     if (!patient->variables || !read_mappings(patient)) {
         ct_fail(0, "doctor: process %d cannot be looked at: %s: ask as its user, or as root", (int)pid,
@@ -185,7 +185,7 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     }
     patient->secure = read_secure(patient);
 
-    doctor->uid = ct_session_uid_of(identity.uid);
+    doctor->uid = ct_session_uid_of(status.effective);
     const char *session = variable(patient, CT_SESSION_ENV);
     if (!doctor->where.session_option)
         doctor->session = session && ct_session_valid(session) ? session : CT_SESSION_DEFAULT;
@@ -400,9 +400,9 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
     if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
         return false;
     /* The daemon of another container has a number that means nothing here. */
-    struct ct_proc daemon;
+    struct ct_proc_stat daemon;
     const bool known =
-        doctor->daemon_pid && !doctor->shm_root[0] && ct_proc_read(doctor->daemon_pid, &daemon);
+        doctor->daemon_pid && !doctor->shm_root[0] && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;
     if (known && daemon.start_ticks > patient->start_ticks)
         ct_doctor_say(
             doctor, CT_VERDICT_NOTE, "before",

@@ -24,6 +24,8 @@ uint64_t ct_hash_seed(void);
 void ct_intern_init(struct ct_intern *intern, size_t key_bytes, size_t limit, int64_t first);
 /* The number of `key`; *is_new says that it was given just now. 0 without memory. */
 int64_t ct_intern_get(struct ct_intern *intern, const void *key, bool *is_new);
+/* The same of one that has a number already; 0 for another. */
+int64_t ct_intern_find(const struct ct_intern *intern, const void *key);
 /* Forgets all keys; numbers go on from `first`. */
 void ct_intern_reset(struct ct_intern *intern, int64_t first);
 void ct_intern_finish(struct ct_intern *intern);

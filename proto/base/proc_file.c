@@ -42,14 +42,16 @@ int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat)
     const char *field = strrchr(text, ')'); /* a program may have such names as it likes */
     for (int i = STATE; field && (field = strchr(field, ' ')) != NULL; i++) {
         field++;
-        if (i == STATE)
+        if (i == STATE) {
             stat->first_ended = *field == 'Z' || *field == 'X';
-        else if (i == THREADS)
+            stat->is_stopped = *field == 'T' || *field == 't';
+        } else if (i == THREADS) {
             threads = strtoull(field, NULL, 10);
-        else if (i == START)
+        } else if (i == START) {
             stat->start_ticks = strtoull(field, NULL, 10);
-        else if (i == EXIT_CODE)
+        } else if (i == EXIT_CODE) {
             stat->exit_code = (int32_t)strtol(field, NULL, 10);
+        }
     }
     stat->ended = stat->first_ended && threads < 2;
     return stat->start_ticks ? 0 : -EPROTO;

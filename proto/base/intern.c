@@ -36,6 +36,16 @@ static uint64_t *slot_at(const struct ct_intern *intern, size_t i)
     return intern->slots + (i & intern->mask) * (1 + intern->key_bytes / 8);
 }
 
+/* The place of the key, or the empty one where it belongs. */
+static uint64_t *find_slot(const struct ct_intern *intern, const void *key)
+{
+    for (size_t i = hash(intern, key);; i++) {
+        uint64_t *slot = slot_at(intern, i);
+        if (!slot[0] || memcmp(slot + 1, key, intern->key_bytes) == 0)
+            return slot;
+    }
+}
+
 static bool grow(struct ct_intern *intern)
 {
     const size_t words = 1 + intern->key_bytes / 8, old_slots = intern->slots ? intern->mask + 1 : 0;
@@ -47,38 +57,32 @@ static bool grow(struct ct_intern *intern)
     intern->mask = slots - 1;
     for (size_t i = 0; i < old_slots; i++) {
         const uint64_t *from = old + i * words;
-        if (!from[0])
-            continue;
-        size_t place = hash(intern, from + 1);
-        while (slot_at(intern, place)[0])
-            place++;
-        memcpy(slot_at(intern, place), from, words * sizeof(*from));
+        if (from[0])
+            memcpy(find_slot(intern, from + 1), from, words * sizeof(*from));
     }
     free(old);
     return true;
 }
 
+int64_t ct_intern_find(const struct ct_intern *intern, const void *key)
+{
+    return intern->slots ? (int64_t)find_slot(intern, key)[0] : 0;
+}
+
 int64_t ct_intern_get(struct ct_intern *intern, const void *key, bool *is_new)
 {
     *is_new = false;
-    const uint64_t h = hash(intern, key);
-    if (intern->slots) {
-        for (size_t i = h;; i++) {
-            const uint64_t *slot = slot_at(intern, i);
-            if (!slot[0])
-                break;
-            if (memcmp(slot + 1, key, intern->key_bytes) == 0)
-                return (int64_t)slot[0];
-        }
-    }
-    if (intern->count >= intern->limit)
+    uint64_t *slot = intern->slots ? find_slot(intern, key) : NULL;
+    if (slot && slot[0])
+        return (int64_t)slot[0];
+    const bool is_full = intern->count >= intern->limit;
+    if (is_full)
         ct_intern_reset(intern, intern->next);
-    if ((!intern->slots || intern->count + intern->count / 2 >= intern->mask) && !grow(intern))
+    const bool grows = !intern->slots || intern->count + intern->count / 2 >= intern->mask;
+    if (grows && !grow(intern))
         return 0;
-    size_t place = h;
-    while (slot_at(intern, place)[0])
-        place++;
-    uint64_t *slot = slot_at(intern, place);
+    if (is_full || grows)
+        slot = find_slot(intern, key);
     slot[0] = (uint64_t)intern->next;
     memcpy(slot + 1, key, intern->key_bytes);
     intern->count++;
