@@ -242,8 +242,10 @@ class Session:
             "NOT EXISTS (SELECT 1 FROM totals WHERE totals.process_id = threads.process_id AND expired > 0))"), [],
             "processes whose threads' calls do not add up")
         if lost is not None:
-            equal(self.value("SELECT (SELECT ifnull(sum(lost), 0) FROM totals) - (SELECT ifnull(sum(calls), 0) FROM losses WHERE "
-                             "cause = 'memory' AND ?)", "memory" in causes()), lost, "calls lost")
+            seen = self.value("SELECT ifnull(sum(lost), 0) FROM totals")
+            # Where shared memory is small, more may be lost for want of it.
+            more = self.value("SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'memory'") if "memory" in causes() else 0
+            check(lost <= seen <= lost + more, "calls lost are", seen, "and should be", lost, "and for want of memory at most", more)
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "
                                           "(SELECT ifnull(sum(calls), 0) FROM losses)")[0]
         check(killed is None or 0 <= by_function - by_cause <= killed, "lost by function", by_function, "and by thread", by_cause)
