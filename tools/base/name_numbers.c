@@ -1,7 +1,8 @@
 #include "name_numbers.h"
 
+#include "room.h"
+
 #include <search.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct name {
@@ -14,29 +15,39 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
+static bool add(struct ct_names *names, struct name *name)
+{
+    const size_t number = names->count + 1; /* there is none of number 0 */
+    if (!ct_make_room(&names->text, number, &names->room, sizeof(*names->text)) ||
+        !tsearch(name, &names->tree, compare))
+        return false;
+    name->number = number;
+    names->text[number] = name->text;
+    names->count = number;
+    return true;
+}
+
 struct ct_name ct_names_number(struct ct_names *names, const char *text, bool *failed)
 {
-    const bool is_full = names->max && names->count >= names->max;
     const size_t bytes = strlen(text) + 1;
     struct name *name = malloc(sizeof(*name) + bytes);
-    if (!name) {
-        *failed = true;
+    *failed |= !name;
+    if (!name)
         return (struct ct_name){ 0 };
-    }
-    name->number = names->count + 1;
     memcpy(name->text, text, bytes);
-    struct name **found = is_full ? tfind(name, &names->tree, compare) : tsearch(name, &names->tree, compare);
-    const bool is_new = found && *found == name;
-    names->count += is_new;
-    if (!is_new)
-        free(name);
+    struct name **found = tfind(name, &names->tree, compare);
+    const bool is_full = names->max && names->count >= names->max;
+    if (!found && !is_full && add(names, name))
+        return (struct ct_name){ .number = name->number, .is_new = true, .text = name->text };
+    free(name);
     *failed |= !found && !is_full;
-    return found ? (struct ct_name){ .number = (*found)->number, .is_new = is_new, .text = (*found)->text }
+    return found ? (struct ct_name){ .number = (*found)->number, .text = (*found)->text }
                  : (struct ct_name){ 0 };
 }
 
 void ct_names_free(struct ct_names *names)
 {
     tdestroy(names->tree, free);
+    free(names->text);
     *names = (struct ct_names){ 0 };
 }

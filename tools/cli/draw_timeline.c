@@ -1,5 +1,6 @@
 /* cudatrace timeline: a line of letters for each thread, time to the right. */
 #include "call_stream.h"
+#include "intern.h"
 #include "number.h"
 #include "printable.h"
 #include "sessions.h"
@@ -36,8 +37,7 @@ enum { LETTERS = sizeof(letters) / sizeof(letters[0]), OTHER = LETTERS - 1 };
 struct row {
     int64_t process_id, pid, tid;
     char *command, *name;
-    int64_t *ns;      /* by column and letter; NULL without a call */
-    struct row *next; /* of the same slot */
+    int64_t *ns; /* by column and letter; NULL without a call */
 };
 
 struct timeline {
@@ -48,13 +48,13 @@ struct timeline {
     sqlite3 *connection;
     struct ct_extent extent;
     int64_t from_ns, to_ns;
-    int label, columns;    /* characters of what stands before the letters, and of these */
-    sqlite3_stmt *threads; /* those that have no row yet */
-    struct row *rows;      /* that are drawn together, in the order in which they are printed */
-    struct row **slots;    /* the same by process and thread */
-    size_t count, room;    /* slots: as much room */
-    bool used[LETTERS];    /* letters that were printed */
-    int64_t process_id;    /* printed last */
+    int label, columns;       /* characters of what stands before the letters, and of these */
+    sqlite3_stmt *threads;    /* those that have no row yet */
+    struct row *rows;         /* that are drawn together, in the order in which they are printed */
+    struct ct_intern numbers; /* theirs, from 1, by process and thread */
+    size_t count, room;
+    bool used[LETTERS]; /* letters that were printed */
+    int64_t process_id; /* printed last */
     int shown, left_out;
 };
 
@@ -99,20 +99,11 @@ static int take_window(struct timeline *timeline)
 
 /* ---- rows ---- */
 
-static struct row **slot_of(const struct timeline *timeline, int64_t process_id, int64_t tid)
-{
-    const uint64_t hash =
-        ((uint64_t)process_id * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)tid) * UINT64_C(0x9e3779b97f4a7c15);
-    return &timeline->slots[(hash >> 32) % timeline->room];
-}
-
 /* NULL for a thread that is drawn another time. */
 static struct row *find_row(const struct timeline *timeline, int64_t process_id, int64_t tid)
 {
-    struct row *row = *slot_of(timeline, process_id, tid);
-    while (row && (row->process_id != process_id || row->tid != tid))
-        row = row->next;
-    return row;
+    const int64_t number = ct_intern_find(&timeline->numbers, (const int64_t[]){ process_id, tid });
+    return number ? &timeline->rows[number - 1] : NULL;
 }
 
 static void drop_rows(struct timeline *timeline)
@@ -137,7 +128,7 @@ static int take_rows(struct timeline *timeline)
 {
     int rc = SQLITE_DONE;
     drop_rows(timeline);
-    memset(timeline->slots, 0, timeline->room * sizeof(struct row *));
+    ct_intern_reset(&timeline->numbers, 1);
     while (timeline->threads && timeline->count < timeline->room &&
            (rc = sqlite3_step(timeline->threads)) == SQLITE_ROW) {
         struct row *row = &timeline->rows[timeline->count++];
@@ -146,10 +137,9 @@ static int take_rows(struct timeline *timeline)
                              .tid = sqlite3_column_int64(timeline->threads, 3),
                              .command = copy_text(timeline->threads, 2),
                              .name = copy_text(timeline->threads, 4) };
-        struct row **slot = slot_of(timeline, row->process_id, row->tid);
-        row->next = *slot;
-        *slot = row;
-        if (!row->command || !row->name)
+        bool is_new;
+        if (!row->command || !row->name ||
+            !ct_intern_get(&timeline->numbers, (const int64_t[]){ row->process_id, row->tid }, &is_new))
             return SQLITE_NOMEM;
     }
     if (rc == SQLITE_DONE) {
@@ -164,12 +154,11 @@ static int begin_rows(struct timeline *timeline)
 {
     timeline->room = ROWS_BYTES / ((size_t)timeline->columns * LETTERS * sizeof(int64_t)) + 1;
     timeline->rows = calloc(timeline->room, sizeof(*timeline->rows));
-    timeline->slots = calloc(timeline->room, sizeof(struct row *));
+    ct_intern_init(&timeline->numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
     timeline->process_id = -1;
-    return timeline->rows && timeline->slots
-               ? sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_threads, -1,
-                                    &timeline->threads, NULL)
-               : SQLITE_NOMEM;
+    return timeline->rows ? sqlite3_prepare_v2(timeline->connection, ct_sql_exports_timeline_threads, -1,
+                                               &timeline->threads, NULL)
+                          : SQLITE_NOMEM;
 }
 
 static size_t letter_of(const char *category)
@@ -434,7 +423,7 @@ static int run(struct timeline *timeline, const struct ct_where *where)
     if (timeline->rows)
         drop_rows(timeline);
     free(timeline->rows);
-    free(timeline->slots);
+    ct_intern_finish(&timeline->numbers);
     sqlite3_finalize(timeline->threads);
     sqlite3_close(timeline->connection);
     return status;

@@ -3,17 +3,15 @@
  * start. So no more events are held back than happen in that time. */
 #include "events.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "room.h"
 
-enum { THREADS_FIRST = 64 };
+#include <string.h>
 
 /* What a thread is in, the outermost first. */
 struct ct_nest {
-    int64_t process_id, tid;
-    bool is_used;
+    int64_t thread[2]; /* process and tid */
     struct ct_enclosing *call;
-    uint32_t depth, room;
+    size_t depth, room;
 };
 
 /* What the order is made of, without the call: it is moved about. */
@@ -79,15 +77,9 @@ static void push(struct ct_events *events, int64_t at_ns, bool is_begin, uint32_
 {
     if (events->failed)
         return;
-    if (events->count == events->room) {
-        const size_t room = events->room ? 2 * events->room : 1024;
-        struct ct_moment *heap = realloc(events->heap, room * sizeof(*heap));
-        events->failed |= !heap;
-        if (!heap)
-            return;
-        events->heap = heap;
-        events->room = room;
-    }
+    events->failed |= !ct_make_room(&events->heap, events->count, &events->room, sizeof(*events->heap));
+    if (events->failed)
+        return;
     const struct ct_stream_call *its = &events->held[call].call;
     const struct ct_moment moment = { .at_ns = at_ns,
                                       .order = events->order++,
@@ -124,9 +116,7 @@ static struct ct_event pop(struct ct_events *events)
 void ct_events_begin(struct ct_events *events, struct ct_stream *stream)
 {
     *events = (struct ct_events){ .stream = stream, .until_ns = INT64_MIN };
-    events->open_mask = THREADS_FIRST - 1;
-    events->open = calloc(THREADS_FIRST, sizeof(*events->open));
-    events->failed = !events->open;
+    ct_intern_init(&events->threads, sizeof(((struct ct_nest *)0)->thread), SIZE_MAX, 1);
     events->has_long = ct_stream_next_long(stream, &events->long_call);
 }
 
@@ -147,58 +137,44 @@ void ct_events_end(struct ct_events *events)
 
 /* ---- what threads are in ---- */
 
-static struct ct_nest *nest_slot(struct ct_nest *open, size_t mask, int64_t process_id, int64_t tid)
-{
-    const uint64_t hash =
-        ((uint64_t)process_id * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)tid) * UINT64_C(0x9e3779b97f4a7c15);
-    for (size_t i = hash >> 32;; i++) {
-        struct ct_nest *nest = &open[i & mask];
-        if (!nest->is_used || (nest->process_id == process_id && nest->tid == tid))
-            return nest;
-    }
-}
-
 /* Threads that are in nothing need no place: there may have been any number of them. */
-static bool make_room_for_threads(struct ct_events *events)
+static void forget_idle(struct ct_events *events)
 {
     size_t busy = 0;
-    for (size_t i = 0; i <= events->open_mask; i++)
-        busy += events->open[i].depth > 0;
-    size_t slots = events->open_mask + 1;
-    while (slots < 4 * busy)
-        slots *= 2;
-    struct ct_nest *open = calloc(slots, sizeof(*open));
-    if (!open)
-        return false;
-    for (size_t i = 0; i <= events->open_mask; i++) {
-        const struct ct_nest *nest = &events->open[i];
-        if (nest->depth > 0)
-            *nest_slot(open, slots - 1, nest->process_id, nest->tid) = *nest;
-        else
+    bool is_new;
+    ct_intern_reset(&events->threads, 1);
+    for (size_t i = 0; i < events->open_count; i++) {
+        struct ct_nest *nest = &events->open[i];
+        if (nest->depth == 0) {
             free(nest->call);
+            continue;
+        }
+        ct_intern_get(&events->threads, nest->thread, &is_new);
+        events->open[busy++] = *nest;
     }
-    free(events->open);
-    events->open = open;
-    events->open_mask = slots - 1;
     events->open_count = busy;
-    return true;
 }
 
 /* NULL, and `failed`, without memory. */
 static struct ct_nest *nest_of(struct ct_events *events, const struct ct_site *site)
 {
-    struct ct_nest *nest = nest_slot(events->open, events->open_mask, site->process_id, site->tid);
-    if (nest->is_used)
-        return nest;
-    if (2 * events->open_count > events->open_mask) {
-        events->failed |= !make_room_for_threads(events);
-        if (events->failed)
-            return NULL;
-        nest = nest_slot(events->open, events->open_mask, site->process_id, site->tid);
+    const int64_t thread[2] = { site->process_id, site->tid };
+    bool is_new;
+    int64_t number = ct_intern_find(&events->threads, thread);
+    if (number)
+        return &events->open[number - 1];
+    if (events->open_count == events->open_room) {
+        forget_idle(events);
+        const size_t full =
+            2 * events->open_count > events->open_room ? events->open_room : events->open_count;
+        events->failed |= !ct_make_room(&events->open, full, &events->open_room, sizeof(*events->open));
     }
-    *nest = (struct ct_nest){ .process_id = site->process_id, .tid = site->tid, .is_used = true };
-    events->open_count++;
-    return nest;
+    number = ct_intern_get(&events->threads, thread, &is_new);
+    events->failed |= number == 0;
+    if (events->failed)
+        return NULL;
+    events->open[events->open_count++] = (struct ct_nest){ .thread = { thread[0], thread[1] } };
+    return &events->open[number - 1];
 }
 
 static void open_nest(struct ct_events *events, struct ct_event *event)
@@ -212,15 +188,9 @@ static void open_nest(struct ct_events *events, struct ct_event *event)
     event->is_across = site->kind == CT_SITE_START || (open->depth > 0 && event->call.id > event->around.id);
     if (site->kind == CT_SITE_MARK || event->is_across)
         return;
-    if (open->depth == open->room) {
-        const uint32_t room = open->room ? 2 * open->room : 8;
-        struct ct_enclosing *call = realloc(open->call, room * sizeof(*call));
-        events->failed |= !call;
-        if (!call)
-            return;
-        open->call = call;
-        open->room = room;
-    }
+    events->failed |= !ct_make_room(&open->call, open->depth, &open->room, sizeof(*open->call));
+    if (events->failed)
+        return;
     const bool is_call = strcmp(site->layer, "runtime") == 0 || strcmp(site->layer, "driver") == 0;
     open->call[open->depth++] = (struct ct_enclosing){ .id = event->call.id,
                                                        .start_ns = event->call.start_ns,
@@ -257,8 +227,9 @@ bool ct_events_next(struct ct_events *events, struct ct_event *event)
 
 void ct_events_finish(struct ct_events *events)
 {
-    for (size_t i = 0; events->open && i <= events->open_mask; i++)
+    for (size_t i = 0; i < events->open_count; i++)
         free(events->open[i].call);
+    ct_intern_finish(&events->threads);
     free(events->open);
     free(events->heap);
     free(events->held);

@@ -3,6 +3,7 @@
 #define CT_EVENTS_H
 
 #include "call_stream.h"
+#include "intern.h"
 
 struct ct_event {
     int64_t at_ns;
@@ -33,8 +34,9 @@ struct ct_events {
     uint32_t held_room, free;        /* free: the first place that is, 1 more */
     int64_t until_ns;                /* what happened before is due */
     struct ct_stream_call long_call; /* the next to begin of those that took long */
-    struct ct_nest *open;            /* of threads: open addressing */
-    size_t open_count, open_mask;
+    struct ct_intern threads;        /* numbers, from 1, for those that may be in something: */
+    struct ct_nest *open;
+    size_t open_count, open_room;
     bool has_long, failed;
 };
 

@@ -18,10 +18,10 @@ char *ct_trace_file_uri(const char *path);
 
 /* What a file is, looked at without writing. */
 struct ct_trace_facts {
-    int64_t application; /* PRAGMA application_id: CT_APPLICATION_ID for a trace */
-    int64_t schema;      /* PRAGMA user_version */
-    int64_t objects;     /* tables and others in it */
-    char boot_id[64];    /* of a trace */
+    int64_t application;          /* PRAGMA application_id: CT_APPLICATION_ID for a trace */
+    int64_t schema;               /* PRAGMA user_version */
+    int64_t objects;              /* tables and others in it */
+    char boot_id[64];             /* of a trace */
     char series[CT_SERIES_BYTES]; /* the same; empty: none */
 };
 /* False when it is no database that can be read; `problem`, unless NULL, says why. */

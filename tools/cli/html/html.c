@@ -7,13 +7,13 @@
 #include "name_numbers.h"
 #include "printable.h"
 #include "report.h"
+#include "room.h"
 #include "subcommand.h"
 
 #include "html_page.h"
 #include "schema_sql.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -27,7 +27,6 @@ struct state {
     struct ct_html_records records;
     struct ct_names functions;
     uint64_t (*durations)[BUCKETS]; /* by function */
-    const char **function_names;
     size_t functions_room;
     uint64_t calls;
     bool another; /* open call was printed */
@@ -52,21 +51,12 @@ static void count_duration(struct state *state, const char *name, int64_t ns)
     const struct ct_name function = ct_names_number(&state->functions, name, &state->failed);
     if (state->failed)
         return;
-    if (function.number >= state->functions_room) {
-        const size_t had = state->functions_room, room = had ? 2 * had : 64;
-        void *durations = realloc(state->durations, room * sizeof(*state->durations));
-        if (durations)
-            state->durations = durations;
-        const char **names = realloc(state->function_names, room * sizeof(*names));
-        if (names)
-            state->function_names = names;
-        state->failed |= !durations || !names;
-        if (state->failed)
-            return;
-        memset(state->durations + had, 0, (room - had) * sizeof(*state->durations));
-        state->functions_room = room;
-    }
-    state->function_names[function.number] = function.text;
+    const size_t had = state->functions_room;
+    state->failed |=
+        !ct_make_room(&state->durations, function.number, &state->functions_room, sizeof(*state->durations));
+    if (state->failed)
+        return;
+    memset(state->durations + had, 0, (state->functions_room - had) * sizeof(*state->durations));
     const int bucket = ns > 0 ? (int)(log2((double)ns) * BUCKETS_OF_OCTAVE) : 0;
     state->durations[function.number][bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 }
@@ -103,25 +93,25 @@ static bool begin(struct ct_export *to)
 static void print_places(struct ct_export *to)
 {
     struct ct_html_records *records = &((struct state *)to->state)->records;
-    const size_t count = ct_html_places_sort(records);
+    records->failed |= !ct_html_places_settle(records);
     fputs(",\n\"sites\":[", to->to);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < records->place_count; i++) {
         const struct ct_html_place *place = &records->places[i];
-        fprintf(to->to, "%s[%u,%u,%u,%u,", i ? ",\n" : "", place->thread, place->level,
-                ct_html_name(records, place->name), place->label);
+        fprintf(to->to, "%s[%u,%u,%u,%u,", i ? ",\n" : "", place->key.thread, place->key.level,
+                ct_html_name(records, place->key.name), place->key.label);
         ct_export_string(to, place->category);
         fputc(',', to->to);
-        ct_export_string(to, place->layer);
+        ct_export_string(to, place->key.layer);
         fputc(',', to->to);
-        ct_export_string(to, place->status == 0   ? ""
-                             : place->status_name ? place->status_name
-                                                  : "a code that is not known");
+        ct_export_string(to, place->key.status == 0 ? ""
+                             : place->status_name   ? place->status_name
+                                                    : "a code that is not known");
         fputc(']', to->to);
     }
     fputs("],\n\"names\":[\"\"", to->to);
     for (uint64_t i = 1; i <= records->names.count && !records->failed; i++) {
         fputs(",\n", to->to);
-        ct_export_string(to, records->texts[i]);
+        ct_export_string(to, records->names.text[i]);
     }
     fputc(']', to->to);
 }
@@ -141,7 +131,7 @@ static bool name_threads(struct ct_export *to)
     struct ct_html_thread **sorted = calloc(records->thread_count + 1, sizeof(struct ct_html_thread *));
     if (!sorted)
         return false;
-    for (uint32_t i = 0; i < records->thread_count; i++) {
+    for (size_t i = 0; i < records->thread_count; i++) {
         sorted[i] = &records->threads[i];
         if (records->threads[i].tid < 0)
             records->threads[i].name = strdup("further threads");
@@ -174,7 +164,7 @@ static void print_processes(struct ct_export *to)
         fputc('}', to->to);
     }
     fputs("],\n\"threads\":[", to->to);
-    for (uint32_t i = 0; i < records->thread_count; i++) {
+    for (size_t i = 0; i < records->thread_count; i++) {
         const struct ct_html_thread *thread = &records->threads[i];
         fprintf(to->to, "%s{\"process\":%lld,\"tid\":%lld,\"name\":", i ? ",\n" : "",
                 (long long)thread->process_id, (long long)(thread->tid < 0 ? 0 : thread->tid));
@@ -196,7 +186,7 @@ static void print_durations(struct ct_export *to)
                 continue;
             if (!begun) {
                 fputs(another ? ",\n" : "", to->to);
-                ct_export_string(to, state->function_names[i]);
+                ct_export_string(to, state->functions.text[i]);
             }
             fprintf(to->to, "%s\"%d\":%llu", begun ? "," : ":{", bucket,
                     (unsigned long long)state->durations[i][bucket]);
@@ -505,7 +495,6 @@ static void finish(struct ct_export *to)
     struct state *state = to->state;
     ct_html_records_finish(&state->records);
     ct_names_free(&state->functions);
-    free(state->function_names);
     free(state->durations);
 }
 

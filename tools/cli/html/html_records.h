@@ -5,6 +5,7 @@
 #define CT_HTML_RECORDS_H
 
 #include "call_stream.h"
+#include "intern.h"
 #include "name_numbers.h"
 
 enum { CT_HTML_LEVELS = 8 /* of a thread's calls, as page.js has them */ };
@@ -17,11 +18,12 @@ struct ct_html_record {
 
 /* Texts are those of the stream. */
 struct ct_html_place {
-    const char *name, *category, *layer, *status_name;
-    int32_t status;
-    uint32_t thread, level, label; /* the label is one of the names, 0 for none */
-    uint32_t number;
-    bool is_used;
+    struct {
+        const char *name, *layer;
+        uint32_t thread, level, label; /* the label is one of the names, 0 for none */
+        int32_t status;
+    } key;
+    const char *category, *status_name;
 };
 
 /* Of more threads than a page has room for, those of a process are one that has no number. */
@@ -34,32 +36,28 @@ struct ct_html_thread {
 struct ct_html_records {
     struct ct_html_record *record;
     size_t count;
-    double resolution, length_ns; /* length: of the trace */
-    struct ct_html_place *places; /* open addressing */
-    size_t place_mask;
-    uint32_t place_count;
+    double resolution, length_ns;   /* length: of the trace */
+    struct ct_intern place_numbers; /* from 1 */
+    struct ct_html_place *places;   /* by their numbers, less 1 */
+    size_t place_count, place_room;
+    struct ct_intern thread_numbers;
     struct ct_html_thread *threads;
-    uint32_t thread_count, thread_room;
-    uint32_t *thread_slots; /* open addressing: a thread's place + 1 */
-    size_t thread_mask;
+    size_t thread_count, thread_room;
     struct ct_names names;
-    const char **texts; /* of the names, from 1 */
-    size_t text_room;
     bool failed; /* out of memory */
 };
 
 bool ct_html_records_begin(struct ct_html_records *records, double length_ns);
 void ct_html_records_finish(struct ct_html_records *records);
 
-/* A text's place among the texts; 0 for one too many, and for "". */
+/* A text's number among the names; 0 for one too many, and for "". */
 uint32_t ct_html_label(struct ct_html_records *records, const char *text);
 /* The same of a text of which there are few. */
 uint32_t ct_html_name(struct ct_html_records *records, const char *text);
 /* Takes a call that is drawn at that level; `failed` says whether that went well. */
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,
                          uint32_t level, uint32_t label);
-/* The places by their numbers, at the beginning of `places`; their number. Nothing can be added after that.
- */
-size_t ct_html_places_sort(struct ct_html_records *records);
+/* Takes away the places that no record has, and numbers the others anew; false without memory. */
+bool ct_html_places_settle(struct ct_html_records *records);
 
 #endif
