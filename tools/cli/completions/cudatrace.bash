@@ -1,5 +1,5 @@
-# Bash completion for cudatrace and cudatraced. Source it, or install it where bash-completion looks.
-# tests/e2e/completion.sh holds it against the help texts.
+# Bash completion for cudatrace and cudatraced. Source it, or install it where bash-completion looks. Commands, options,
+# kinds of values and sections are those of the help texts; tests/e2e/completion.sh tries them.
 
 # The words of $1 that begin as the current word does.
 _cudatrace_words()
@@ -7,16 +7,11 @@ _cudatrace_words()
     mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
 }
 
-_cudatrace_files()
+# Files (-f) or folders (-d).
+_cudatrace_paths()
 {
     compopt -o filenames 2>/dev/null
-    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-}
-
-_cudatrace_folders()
-{
-    compopt -o filenames 2>/dev/null
-    mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+    mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
 }
 
 # Sessions are the names behind the user in /dev/shm/cudatrace.UID.SESSION, and have no dot.
@@ -45,34 +40,39 @@ _cudatrace_pids()
         'SELECT DISTINCT pid FROM processes' 2>/dev/null | tail -n +2)"
 }
 
+# The kind of value that option $1 takes, as the help names it; nothing where it takes none.
+_cudatrace_kind()
+{
+    [[ $1 != --* ]] || sed -nE "s/^  $1 ([A-Z]+) .*/\1/p" <<<"$help"
+}
+
 # The value of option $1; false when it takes none.
 _cudatrace_value()
 {
-    case $1 in
-    --db | --output) _cudatrace_files ;;
-    --session) _cudatrace_sessions ;;
-    --shm-dir) _cudatrace_folders ;;
-    --format)
-        if [[ ${COMP_WORDS[1]} == export ]]; then
-            _cudatrace_words 'chrome perfetto jsonl csv nsys'
-        else
-            _cudatrace_words 'text csv json markdown'
-        fi
-        ;;
-    --pid) _cudatrace_pids ;;
-    --clock) _cudatrace_words 'counter monotonic' ;;
-    --log-level) _cudatrace_words 'error warning notice info debug' ;;
-    --group) mapfile -t COMPREPLY < <(compgen -g -- "$cur") ;;
-    --keep) _cudatrace_words '10m 1h 24h 7d' ;;
-    --max-db) _cudatrace_words '500M 2G 20G 100G' ;;
-    --ring) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
-    --layers) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
-    --color) _cudatrace_words 'auto always never' ;;
-    --interval) _cudatrace_words '0.5 1 2 10' ;;
-    --sort) _cudatrace_words 'pid calls/s driver_% launches/s copied_MB/s held_MB lost open_s open_call command state failed calls' ;;
-    --calls | --sample | --from | --to | --around | --width | --count | --find) ;;
-    *) return 1 ;;
+    local kind choices
+    kind=$(_cudatrace_kind "$1")
+    [[ $kind ]] || return 1
+    choices=$(sed -nE "s/.*\[$1 ([a-z]+(\|[a-z]+)+)\].*/\1/p" <<<"$help")
+    case "$1 $kind" in
+    *' FILE') _cudatrace_paths -f ;;
+    *' DIR') _cudatrace_paths -d ;;
+    *' PID') _cudatrace_pids ;;
+    --session*) _cudatrace_sessions ;;
+    --group*) mapfile -t COMPREPLY < <(compgen -g -- "$cur") ;;
+    --clock*) _cudatrace_words 'counter monotonic' ;;
+    --log-level*) _cudatrace_words 'error warning notice info debug' ;;
+    --keep*) _cudatrace_words '10m 1h 24h 7d' ;;
+    --max-db*) _cudatrace_words '500M 2G 20G 100G' ;;
+    --ring*) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
+    --sort*) _cudatrace_words 'pid calls/s driver_% launches/s copied_MB/s held_MB lost open_s open_call command state failed calls' ;;
+    --layers*) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
+    *) _cudatrace_words "${choices//|/ }" ;;
     esac
+}
+
+_cudatrace_options()
+{
+    _cudatrace_words "$(grep -oE -e '--[a-z]+(-[a-z]+)*' <<<"$help") --help ${1-}"
 }
 
 # Sets `first` to the place of the first argument if the options end before the current word, else to 0.
@@ -86,10 +86,15 @@ _cudatrace_first_argument()
             first=$((i + 1))
             return
             ;;
-        --db | --session | --shm-dir | --format | --output | --pid | --from | --to | --around | --width | --color | --interval | --sort | --count | --find | --ring | --keep | --max-db | --layers | --calls | --sample)
-            [[ ${COMP_WORDS[i + 1]} == = ]] && i=$((i + 3)) || i=$((i + 2))
+        -*)
+            if [[ ${COMP_WORDS[i + 1]} == = ]]; then
+                i=$((i + 3))
+            elif [[ $(_cudatrace_kind "${COMP_WORDS[i]}") ]]; then
+                i=$((i + 2))
+            else
+                i=$((i + 1))
+            fi
             ;;
-        -*) i=$((i + 1)) ;;
         *)
             first=$i
             return
@@ -108,7 +113,7 @@ _cudatrace_command()
             return
         fi
     done
-    _cudatrace_files
+    _cudatrace_paths -f
     if ((COMP_CWORD == $1)); then
         mapfile -t COMPREPLY < <(compgen -c -- "$cur" | sort -u; printf '%s\n' "${COMPREPLY[@]}")
     fi
@@ -128,83 +133,42 @@ _cudatrace_current()
 
 _cudatrace()
 {
-    local cur prev first
+    local cur prev first help command=${COMP_WORDS[1]}
     COMPREPLY=()
     _cudatrace_current
     if ((COMP_CWORD == 1)); then
-        _cudatrace_words 'run sql report diff timeline top html export flush set status stop doctor gc help --help --version'
+        _cudatrace_words "$("${COMP_WORDS[0]}" --help 2>/dev/null | sed -nE 's/^  ([a-z]+) +[a-z].*/\1/p' |
+            grep -vx cudatrace) help --help --version"
         return
     fi
+    help=$("${COMP_WORDS[0]}" "$command" --help 2>/dev/null)
     _cudatrace_first_argument
-    if [[ ${COMP_WORDS[1]} == @(run|doctor) ]] && ((first > 0)); then
+    if [[ $command == @(run|doctor) ]] && ((first > 0)); then
         _cudatrace_command "$first"
-        return
+    elif _cudatrace_value "$prev"; then
+        :
+    elif [[ $cur == -* ]]; then
+        _cudatrace_options "$([[ $command != @(run|doctor) ]] || echo --)"
+    elif [[ $command == doctor && $cur == [0-9]* ]]; then
+        _cudatrace_words "$(cd /proc && printf '%s\n' [0-9]*)"
+    elif [[ $command == @(run|doctor) ]]; then
+        _cudatrace_command "$COMP_CWORD"
+    elif [[ $command == diff ]] && ((first == 0 || COMP_CWORD < first + 2)); then
+        _cudatrace_paths -f
+    elif [[ $command == @(report|diff) ]]; then
+        _cudatrace_words "$(sed -nE '/^Sections/,/^  --/s/^  ([a-z]+) +.*/\1/p' <<<"$help")"
+    else
+        _cudatrace_options
     fi
-    if _cudatrace_value "$prev"; then
-        return
-    fi
-    case ${COMP_WORDS[1]} in
-    run)
-        if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --shm-dir --ring --keep --max-db --layers --calls --sample --help --'
-        else
-            _cudatrace_command "$COMP_CWORD"
-        fi
-        ;;
-    doctor)
-        if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --shm-dir --help --'
-        elif [[ $cur == [0-9]* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && printf '%s\n' [0-9]*)" -- "$cur")
-        else
-            _cudatrace_command "$COMP_CWORD"
-        fi
-        ;;
-    sql) _cudatrace_words '--db --session --shm-dir --format --help' ;;
-    report)
-        if [[ $cur == -* ]]; then
-            _cudatrace_words '--db --session --shm-dir --pid --from --to --format --help'
-        else
-            _cudatrace_words 'bottleneck phases processes threads categories functions kernels graphs launches gaps waits copies memory leaks contexts modules errors losses'
-        fi
-        ;;
-    timeline)
-        _cudatrace_words '--db --session --shm-dir --pid --from --to --around --layers --width --color --help'
-        ;;
-    top)
-        _cudatrace_words '--db --session --shm-dir --interval --sort --all --find --pid --threads --once --count --json --format --help'
-        ;;
-    html)
-        _cudatrace_words '--db --session --shm-dir --output --from --to --pid --layers --calls --help'
-        ;;
-    export)
-        _cudatrace_words '--db --session --shm-dir --format --output --from --to --pid --layers --calls --help'
-        ;;
-    diff)
-        if [[ $cur == -* ]]; then
-            _cudatrace_words '--format --help'
-        else
-            _cudatrace_first_argument
-            if ((first == 0 || COMP_CWORD < first + 2)); then
-                _cudatrace_files
-            else
-                _cudatrace_words 'summary functions kernels memory errors'
-            fi
-        fi
-        ;;
-    set) _cudatrace_words '--session --shm-dir --db --layers --calls --sample --help' ;;
-    gc) _cudatrace_words '--session --shm-dir --dry-run --force --help' ;;
-    flush | status | stop) _cudatrace_words '--session --shm-dir --db --help' ;;
-    esac
 }
 
 _cudatraced()
 {
-    local cur prev
+    local cur prev help
     COMPREPLY=()
+    help=$("${COMP_WORDS[0]}" --help 2>/dev/null)
     _cudatrace_current
-    _cudatrace_value "$prev" ||
-        _cudatrace_words '--db --session --shm-dir --foreground --ring --keep --max-db --clock --log-level --auto --group --system --help --version'
+    _cudatrace_value "$prev" || _cudatrace_options
 }
 
 complete -F _cudatrace cudatrace
