@@ -2,7 +2,7 @@
 """Rewrites hook/function/driver_api.def or hook/function/runtime_api.def from an installed CUDA toolkit and a library's exports.
 
 Names come from the export list, categories from the expressions below, stack words from the prototypes in
-the CUDA headers. The decoder column belongs to people: it is carried over, row by row. A C compiler does
+the CUDA headers. The decoder column belongs to people, and so does what stands before the rows: both are carried over. A C compiler does
 the parsing that matters: it preprocesses the headers, measures every parameter type, and checks each
 prototype as this script understood it against the one that the header declares.
 
@@ -82,14 +82,6 @@ DEBUGGER_SIGNATURES = {
     "cudbgReportDriverApiError": "",
     "cudbgReportDriverInternalError": "",
 }
-RETURNS_VOID = [
-    "cudbgApiAttach",
-    "cudbgApiDetach",
-    "cudbgApiInit",
-    "cudbgReportDriverApiError",
-    "cudbgReportDriverInternalError",
-]
-
 # Declared by the headers of CUDA 11 or 12 and by 13's no more.
 EARLIER_RUNTIME_SIGNATURES = {
     # Declared for the compiler alone, in crt/device_functions.h.
@@ -168,45 +160,6 @@ STAND_INS = {
     "vdpau/vdpau.h": VDPAU_HEADER,
 }
 
-DRIVER_TABLE_HEADER = """\
-/*
- * driver_api.def: the whole surface of the CUDA driver, one row for each function that libcuda exports.
- *
- * All else that knows driver functions by name is derived from this file: the hook's stubs and its table of
- * rows, the simulated driver and the tests include it, each with a ROW() of its own. The rows are in ASCII
- * order of their names; a function's place is its row number within one build and nothing more.
- *
- *   name      as exported, version and _ptds or _ptsz included
- *   category  init, device, context, module, memory, copy, set, launch, stream, event, sync (the host
- *             waits for the GPU), graph, image, interop, query, debug
- *   stack     what a call has beyond six integer arguments, in 8-byte words, and BY_VALUE(bytes) for each
- *             struct by value larger than 16 bytes: hook/hook.h makes of it what lies on the stack of an
- *             architecture. 16 where no header declares the function.
- *   decoder   what the hook reads from the arguments beyond time and status; none for nothing
- *
- * tools/import/import_api.py rewrites the first three columns from an installed CUDA toolkit and the exports of a
- * driver. It keeps this comment and the decoders, which are maintained by hand.
- */
-"""
-
-RUNTIME_TABLE_HEADER = """\
-/*
- * runtime_api.def: the surface of the CUDA runtime, one row for each function that libcudart exports for
- * programs to call, and for those that libcudart of CUDA 11 or 12 exported and 13 does not.
- *
- * The columns and the order are those of driver_api.def. Each row stands for three stubs, one for each
- * version of the symbol (hook/function/runtime.c); the stack words are enough for all of them.
- *
- * Left out: __cuda…, which the compiler calls, but for the launch that it makes of <<<…>>> since CUDA 13: it is
- * recorded as the function that programs call. Further the functions of Windows (D3D, WGL) and those of releases
- * before 11; cudaStreamSetFlags and cudaPeer(Register|Unregister|GetDevicePointer), which CUPTI names and no
- * header ever declared.
- *
- * tools/import/import_api.py rewrites the first three columns from an installed CUDA toolkit and the exports of a
- * libcudart. It keeps this comment and the decoders, which are maintained by hand.
- */
-"""
-
 ROW = re.compile(r"ROW\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([\w() +]+?)\s*,\s*([^()]*?)\s*\)$")
 
 
@@ -216,7 +169,6 @@ class Api:
 
     layer: str
     soname: str
-    table_header: str
     headers: tuple  # the first must be there
     version_macro: str
     name: str  # expression of the exports that are rows
@@ -226,7 +178,6 @@ class Api:
     results: dict  # type to letter, of functions that return something else than a status
     undeclared: dict  # signatures that no header declares
     earlier_forms: dict
-    returns_void: list
 
     def prototypes(self):
         """The expression for a declaration: result, name, parameters."""
@@ -237,7 +188,6 @@ class Api:
 DRIVER = Api(
     layer="driver",
     soname="libcuda.so.1",
-    table_header=DRIVER_TABLE_HEADER,
     headers=("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h"),
     version_macro="CUDA_VERSION",
     name=r"cu(?:[A-Z]|dbg)\w*",
@@ -247,12 +197,10 @@ DRIVER = Api(
     results={},
     undeclared=DEBUGGER_SIGNATURES,
     earlier_forms={},
-    returns_void=RETURNS_VOID,
 )
 RUNTIME = Api(
     layer="runtime",
     soname="libcudart.so.13",
-    table_header=RUNTIME_TABLE_HEADER,
     headers=(
         "cuda_runtime_api.h",
         "cuda_profiler_api.h",
@@ -268,7 +216,6 @@ RUNTIME = Api(
     results={"const char*": "p", "struct cudaChannelFormatDesc": "F"},
     undeclared=EARLIER_RUNTIME_SIGNATURES,
     earlier_forms=EARLIER_RUNTIME_FORMS,
-    returns_void=[],
 )
 APIS = {api.layer: api for api in (DRIVER, RUNTIME)}
 
@@ -511,14 +458,12 @@ def stack_column(api, name, signature):
 # --- Files ---------------------------------------------------------------------------------------------
 
 
-def read_table(api, path):
+def read_table(path):
     """Returns (text before the rows, {name: (category, stack, decoder)}, text after the rows)."""
-    if not os.path.exists(path):
-        return api.table_header + "\n", {}, ""
     lines = read_text(path).splitlines(keepends=True)
     at = [index for index, line in enumerate(lines) if line.startswith("ROW(")]
     if not at:
-        raise Failure(f"{path}: holds no ROW(…) line, so it is not the table; remove it to start a new one")
+        raise Failure(f"{path}: holds no ROW(…) line, so it is not the table")
     rows = {}
     for index in range(at[0], at[-1] + 1):
         match = ROW.match(lines[index].strip())
@@ -537,54 +482,25 @@ def format_table(before, rows, after):
     return before + body + after
 
 
-def format_signatures(api, signatures, unknown, version):
-    table = f"{api.layer}_api.def"
-    lines = [
-        "/*",
-        f" * The parameters of every {api.layer} function that a CUDA header declares, a letter each.",
-        " *",
-        f" * Written by tools/import/import_api.py from the headers of CUDA {version}. Tests include it to call every row of",
-        f" * hook/{table} with arguments that can be recognised on the other side.",
-        " *",
-        " *   p  pointer or handle           f  float, in a vector register",
-        " *   l  64-bit integer              d  double, in a vector register",
-        " *   i  32-bit integer or enum      L  struct of 8 bytes by value, in one integer register",
-        " *   h  16-bit integer              S  struct of 64 bytes by value",
-        " *   c  8-bit integer",
-    ]
-    if any(set(each) & set("DFEPG>") for each in signatures.values()):
-        lines += [
-            " *   D  struct of 12 bytes by value, in two integer registers or on the stack",
-            " *   F, E, P, G  structs of 20, 24, 32 and 280 bytes by value, on the stack",
-        ]
-    lines += [
-        " *",
-        f" * The result is a {api.status_type}, or as wide; another one stands behind >."
-        if api.results
-        else f" * The result is a {api.status_type}, or as wide, but for these, which return nothing:",
-        *(f" *   {name}" for name in api.returns_void if name in signatures),
-    ]
-    if unknown:
-        lines += [" * Exported, declared by no header, and so without a row here:"]
-        lines += [f" *   {name}" for name in unknown]
-    lines += [" */", ""]
-    lines += [f"SIG({name + ',':<55}\"{letters}\")" for name, letters in sorted(signatures.items())]
-    return "\n".join(lines) + "\n"
+def head_of(path, first, version):
+    """What stands before a file's rows, with the toolkit's version in it."""
+    head, found, _ = read_text(path).partition(f"\n{first}")
+    if not found:
+        raise Failure(f"{path}: holds no line that begins with {first}")
+    return re.sub(r"CUDA (--\s*)?\d+\.\d+", lambda said: f"CUDA {said[1] or ''}{version}", head, count=1) + "\n"
 
 
-STATUS_HEADER = """\
--- The names of status codes, by layer: every CUresult of cuda.h, every cudaError_t of driver_types.h, CUDA
--- {version}. Written by tools/import/import_api.py --status; loaded when a database is created.
-"""
+def format_signatures(before, signatures):
+    return before + "".join(f"SIG({name + ',':<55}\"{letters}\")\n" for name, letters in sorted(signatures.items()))
 
 
-def format_status(api, before, status, version):
+def format_status(api, before, old, status):
     """The file with the layer's statement new, and the other layers' as they were."""
-    found = re.findall(r"^(INSERT[^;]*?\('(\w+)',[^;]*;\n)", before, re.M)
+    found = re.findall(r"^(INSERT[^;]*?\('(\w+)',[^;]*;\n)", old, re.M)
     statements = {layer: text for text, layer in found}
     rows = ",\n".join(f"    ('{api.layer}', {code:>3}, '{name}')" for code, name in status)
     statements[api.layer] = f"INSERT INTO status(layer, status, name) VALUES\n{rows};\n"
-    return "\n".join([STATUS_HEADER.format(version=version), *(statements[each] for each in sorted(statements))])
+    return before + "\n".join(statements[each] for each in sorted(statements))
 
 
 def report(old, new):
@@ -609,7 +525,7 @@ def parse_arguments():
         epilog="Exit codes: 0, 1 for a failure, 2 for wrong usage. The C compiler is $CC, else cc, gcc or clang.",
     )
     parser.add_argument("api", choices=sorted(APIS), help="whose table it is")
-    parser.add_argument("table", metavar="TABLE", help="hook/function/driver_api.def, hook/function/runtime_api.def; created if absent")
+    parser.add_argument("table", metavar="TABLE", help="hook/function/driver_api.def, hook/function/runtime_api.def")
     parser.add_argument(
         "--include", metavar="DIR", default=DEFAULT_INCLUDE, help="directory of the headers (default: %(default)s)"
     )
@@ -620,15 +536,12 @@ def parse_arguments():
     )
     parser.add_argument("--signatures", metavar="FILE", help="write the signatures for tests, tests/…signatures.def")
     parser.add_argument("--status", metavar="FILE", help="rewrite the layer's part of schema/status.sql")
-    arguments = parser.parse_args()
-    if not arguments.exports and not os.path.exists(arguments.table):
-        parser.error(f"{arguments.table} does not exist yet; name the library's exports with --exports")
-    return arguments
+    return parser.parse_args()
 
 
 def import_api(arguments):
     api = APIS[arguments.api]
-    before, old, after = read_table(api, arguments.table)
+    before, old, after = read_table(arguments.table)
     names = set(read_exports(api, arguments.exports) if arguments.exports else old)
     if api is RUNTIME:
         names |= api.undeclared.keys()
@@ -649,10 +562,11 @@ def import_api(arguments):
     for name in unknown:
         print(f"unknown  {name}: no header declares it, {UNKNOWN_STACK_WORDS} words assumed")
     if arguments.signatures:
-        write_text(arguments.signatures, format_signatures(api, signatures, unknown, headers.version))
+        before = head_of(arguments.signatures, "SIG(", headers.version)
+        write_text(arguments.signatures, format_signatures(before, signatures))
     if arguments.status:
-        known = read_text(arguments.status) if os.path.exists(arguments.status) else ""
-        write_text(arguments.status, format_status(api, known, headers.status, headers.version))
+        before = head_of(arguments.status, "INSERT", headers.version)
+        write_text(arguments.status, format_status(api, before, read_text(arguments.status), headers.status))
 
 
 def main():

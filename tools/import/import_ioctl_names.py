@@ -77,27 +77,6 @@ CATEGORIES = [
     ("memory", r"^UVM_((UN)?SET_(PREFERRED|ACCESSED)|(EN|DIS)ABLE_READ_DUP|POPULATE|VALIDATE_VA|DISCARD|.*RANGE_GROUP)"),
 ]
 
-LICENCE = """\
- * Permission is hereby granted, free of charge, to any person obtaining a
- * copy of this software and associated documentation files (the "Software"),
- * to deal in the Software without restriction, including without limitation
- * the rights to use, copy, modify, merge, publish, distribute, sublicense,
- * and/or sell copies of the Software, and to permit persons to whom the
- * Software is furnished to do so, subject to the following conditions:
- *
- * The above copyright notice and this permission notice shall be included in
- * all copies or substantial portions of the Software.
- *
- * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
- * IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
- * FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
- * THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
- * LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING
- * FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
- * DEALINGS IN THE SOFTWARE.
-"""
-
-
 class Failure(Exception):
     """Ends the run with one line on stderr and exit code 1."""
 
@@ -233,7 +212,7 @@ def category_of(name):
     return next((category for category, pattern in CATEGORIES if re.search(pattern, name)), "control")
 
 
-def names_text(releases, source, modeset):
+def names_rows(releases, modeset):
     """`releases` from the newest on, and the rows of nvidia-modeset."""
     rows = []
     for space, names_of in SPACES:
@@ -242,30 +221,7 @@ def names_text(releases, source, modeset):
             for value, name in names_of(release).items():
                 names.setdefault(value, name)
         rows += [f"IOCTL({space}, 0x{value:08x}, {category_of(name)}, {name})" for value, name in sorted(names.items())]
-    return f"""\
-/*
- * ioctl_names.def: what the numbers of the NVIDIA kernel driver's ioctl commands are called, sorted by space and
- * number. The collector includes it to name the functions of layer `ioctl`.
- *
- *   space     ESCAPE: _IOC_NR of requests on /dev/nvidiactl and /dev/nvidiaN; CONTROL: RM control commands; CLASS:
- *             RM classes; UVM: requests on /dev/nvidia-uvm and /dev/nvidia-uvm-tools
- *   number    within the space
- *   category  by the name, see CATEGORIES in the importer
- *   name      of the newest release that has the number
- *
- *   MODESET(number, first release, name): commands of /dev/nvidia-modeset. Of the rows of a number, from new to old,
- *   the first holds whose release is not newer than the driver's.
- *
- * Written by tools/import/import_ioctl_names.py, which tells how a name is chosen, from the headers of
- * {source}
- * (src/common/sdk/nvidia/inc/ctrl and class, src/nvidia/generated/g_allclasses.h,
- * src/nvidia/arch/nvalloc/unix/include, kernel-open/nvidia-uvm, src/nvidia-modeset/interface). Those are
- *
- * Copyright (c) 1993-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.
- * SPDX-License-Identifier: MIT
- *
-{LICENCE} */
-""" + "\n".join(rows + modeset) + "\n", len(rows) + len(modeset)
+    return rows + modeset
 
 
 # ---- layouts ----
@@ -307,7 +263,7 @@ def measure(release):
     return layouts
 
 
-def layout_text(releases, source):
+def layout_rows(releases):
     """`releases` from the newest on. The oldest layout of a number holds for releases before the first too."""
     histories, measured = {}, {}
     for release in reversed(releases):
@@ -322,53 +278,34 @@ def layout_text(releases, source):
     for (space, number, *_), history in sorted(histories.items()):
         for version, (size, offset) in reversed(history):
             rows.append(f"LAYOUT({space}, 0x{number:x}, {version[0] * 1000 + version[1]}, {size}, {offset})")
-    return f"""\
-/*
- * ioctl_layout.def: where the RM status lies in the structs that requests point to, in all releases.
- *
- *   LAYOUT(space, number, first release, bytes of the struct, offset of the status)
- *
- * The request of an escape tells the struct's size, that of a UVM command does not. Of the rows of a number (and size,
- * where it is known), which go from new to old, the first holds whose release is not newer than the driver: 1000
- * times the first number of its version plus the second.
- *
- * Written by tools/import/import_ioctl_names.py, measured by a compiler in the headers of
- * {source},
- * releases {releases[-1].tag} to {releases[0].tag}. Those are
- *
- * Copyright (c) 1993-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.
- * SPDX-License-Identifier: MIT
- *
-{LICENCE} */
-""" + "\n".join(rows) + "\n", len(rows)
+    return rows
 
 
 # ---- status codes ----
 
 
-def status_text(releases, source):
+def status_rows(releases):
     names = {}
     for release in releases:
         for name, value in re.findall(r"^NV_STATUS_CODE\(\s*(NV_\w+)\s*,\s*(0x[0-9a-fA-F]+)",
                                       release.text(f"{SDK}/nvstatuscodes.h"), re.M):
             names.setdefault(int(value, 16), name)
     names.update({-number: name for number, name in errno.errorcode.items()})
-    rows = ",\n".join(f"    ('ioctl', {number:6d}, '{name}')" for number, name in sorted(names.items()))
-    licence = LICENCE.replace(" *", "--")
-    return f"""\
--- The names of what an ioctl of the NVIDIA kernel driver ends with: RM's status codes, and below zero, where the system
--- call itself failed, Linux's errno. Loaded when a database is created.
---
--- Written by tools/import/import_ioctl_names.py; RM's codes from src/common/sdk/nvidia/inc/nvstatuscodes.h of
--- {source}, which is
---
--- Copyright (c) 2014-2026 NVIDIA CORPORATION & AFFILIATES. All rights reserved.
--- SPDX-License-Identifier: MIT
---
-{licence}
-INSERT INTO status(layer, status, name) VALUES
-{rows};
-""", len(names)
+    rows = [f"    ('ioctl', {number:6d}, '{name}')," for number, name in sorted(names.items())]
+    return ["INSERT INTO status(layer, status, name) VALUES", *rows[:-1], rows[-1][:-1] + ";"]
+
+
+# ---- files ----
+
+
+def head_of(path, releases):
+    """What stands before a file's rows, with the releases in it. It belongs to people."""
+    with open(path, encoding="utf-8") as file:
+        head = re.match(r"(?:/\*.*?\*/\n|(?:--.*\n)*\n?)", file.read(), re.S)[0]
+    newest = releases[0]
+    commit = newest.git("rev-parse", f"{newest.tag}^{{commit}}").decode().strip()
+    head = re.sub(r"(open-gpu-kernel-modules) \S+ \(commit \w+\)", rf"\1 {newest.tag} (commit {commit[:12]})", head)
+    return re.sub(r"releases [\d.]+ to [\d.]+\d", f"releases {releases[-1].tag} to {newest.tag}", head)
 
 
 def find_releases(clone):
@@ -389,15 +326,14 @@ def main():
         for release in releases:
             newest_of.setdefault(release.version[0], release)
         branches = list(newest_of.values())
-        commit = releases[0].git("rev-parse", f"{releases[0].tag}^{{commit}}").decode().strip()
-        source = f"NVIDIA/open-gpu-kernel-modules {releases[0].tag} (commit {commit[:12]})"
-        for path, (text, count) in (
-                ("collector/source/shm/ioctl_names.def", names_text(branches, source, modeset_rows(releases))),
-                ("hook/ioctl/ioctl_layout.def", layout_text(releases, source)),
-                ("schema/status_ioctl.sql", status_text(branches, source))):
+        for path, rows in (
+                ("collector/source/shm/ioctl_names.def", names_rows(branches, modeset_rows(releases))),
+                ("hook/ioctl/ioctl_layout.def", layout_rows(releases)),
+                ("schema/status_ioctl.sql", status_rows(branches))):
+            head = head_of(os.path.join(ROOT, path), releases)
             with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:
-                file.write(text)
-            print(f"{path}: {count} rows")
+                file.write(head + "\n".join(rows) + "\n")
+            print(f"{path}: {len(rows)} rows")
     except (Failure, OSError) as failure:
         print(f"import_ioctl_names: {failure}", file=sys.stderr)
         return 1
