@@ -30,28 +30,17 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
-typedef struct CUuuid {
-    unsigned char bytes[16];
-} CUuuid;
 
 typedef void (*CUhostFn)(void *data);
-typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 
 /* The two streams that exist without being created. NULL is the legacy one, or, for functions that end in
  * _ptds or _ptsz, the thread's own. */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
-/* What follows kernelParams in cuLaunchKernel: pairs of these and their values. */
-#define CU_LAUNCH_PARAM_END            ((void *)0x00)
-#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
-#define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)0x02)
-
 enum {
-    CU_STREAM_DEFAULT = 0,
     CU_STREAM_NON_BLOCKING = 1,
 
-    CU_EVENT_DEFAULT = 0,
     CU_EVENT_BLOCKING_SYNC = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_EVENT_INTERPROCESS = 4,
@@ -59,18 +48,9 @@ enum {
     CU_EVENT_RECORD_EXTERNAL = 1,
     CU_EVENT_WAIT_EXTERNAL = 1,
 
-    CU_MEM_ATTACH_GLOBAL = 1,
-    CU_MEM_ATTACH_HOST = 2,
-    CU_MEM_ATTACH_SINGLE = 4,
-
-    CU_MEMHOSTALLOC_PORTABLE = 1,
-    CU_MEMHOSTALLOC_DEVICEMAP = 2,
-
     CU_GET_PROC_ADDRESS_DEFAULT = 0,
     CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
     CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2,
-
-    CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
 };
 
 typedef enum CUdriverProcAddressQueryResult {
@@ -111,13 +91,6 @@ typedef enum CUmemorytype {
     CU_MEMORYTYPE_ARRAY = 3,
     CU_MEMORYTYPE_UNIFIED = 4,
 } CUmemorytype;
-
-typedef enum CUpointer_attribute {
-    CU_POINTER_ATTRIBUTE_CONTEXT = 1,
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
-    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
-    CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
-} CUpointer_attribute;
 
 enum CUdevice_attribute {
 #define ATTRIBUTE(name, number, value) CU_DEVICE_ATTRIBUTE_##name = number,
@@ -200,102 +173,60 @@ typedef struct CUDA_HOST_NODE_PARAMS {
     void *userData;
 } CUDA_HOST_NODE_PARAMS;
 
-#define cuCtxDestroy               cuCtxDestroy_v2
-#define cuCtxPopCurrent            cuCtxPopCurrent_v2
-#define cuCtxPushCurrent           cuCtxPushCurrent_v2
 #define cuDevicePrimaryCtxRelease  cuDevicePrimaryCtxRelease_v2
-#define cuDeviceTotalMem           cuDeviceTotalMem_v2
 #define cuEventDestroy             cuEventDestroy_v2
-#define cuEventElapsedTime         cuEventElapsedTime_v2
 #define cuGetProcAddress           cuGetProcAddress_v2
 #define cuGraphAddKernelNode       cuGraphAddKernelNode_v2
-#define cuGraphKernelNodeGetParams cuGraphKernelNodeGetParams_v2
 #define cuGraphInstantiate         cuGraphInstantiateWithFlags
 #define cuMemAlloc                 cuMemAlloc_v2
-#define cuMemAllocHost             cuMemAllocHost_v2
-#define cuMemAllocPitch            cuMemAllocPitch_v2
 #define cuMemFree                  cuMemFree_v2
-#define cuMemGetAddressRange       cuMemGetAddressRange_v2
 #define cuMemGetInfo               cuMemGetInfo_v2
-#define cuMemHostRegister          cuMemHostRegister_v2
-#define cuMemcpy2D                 cuMemcpy2D_v2
-#define cuMemcpy2DAsync            cuMemcpy2DAsync_v2
-#define cuMemcpy3D                 cuMemcpy3D_v2
 #define cuMemcpyDtoD               cuMemcpyDtoD_v2
 #define cuMemcpyDtoDAsync          cuMemcpyDtoDAsync_v2
 #define cuMemcpyDtoH               cuMemcpyDtoH_v2
 #define cuMemcpyDtoHAsync          cuMemcpyDtoHAsync_v2
 #define cuMemcpyHtoD               cuMemcpyHtoD_v2
 #define cuMemcpyHtoDAsync          cuMemcpyHtoDAsync_v2
-#define cuMemsetD32                cuMemsetD32_v2
-#define cuMemsetD8                 cuMemsetD8_v2
-#define cuModuleGetGlobal          cuModuleGetGlobal_v2
 #define cuStreamBeginCapture       cuStreamBeginCapture_v2
 #define cuStreamDestroy            cuStreamDestroy_v2
 
 CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int *version);
-CUresult cuGetErrorName(CUresult error, const char **name);
-CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuGetProcAddress(const char *symbol, void **address, int version, uint64_t flags,
                           CUdriverProcAddressQueryResult *status);
-CUresult cuGetExportTable(const void **table, const CUuuid *id);
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuDeviceGetName(char *name, int size, CUdevice device);
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
-CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
-CUresult cuCtxDestroy(CUcontext context);
-CUresult cuCtxPushCurrent(CUcontext context);
-CUresult cuCtxPopCurrent(CUcontext *context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
-CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version);
 CUresult cuCtxSynchronize(void);
 
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes);
-CUresult cuMemAllocPitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
-                         unsigned int element);
-CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned int flags);
-CUresult cuMemAllocHost(void **host, size_t bytes);
 CUresult cuMemHostAlloc(void **host, size_t bytes, unsigned int flags);
-CUresult cuMemHostRegister(void *host, size_t bytes, unsigned int flags);
-CUresult cuMemHostUnregister(void *host);
 CUresult cuMemFree(CUdeviceptr address);
 CUresult cuMemFreeHost(void *host);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total_bytes);
-CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr address);
-CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address);
 
-CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
-CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes);
 CUresult cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream);
-CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
-CUresult cuMemcpy2D(const CUDA_MEMCPY2D *copy);
-CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream);
-CUresult cuMemcpy3D(const CUDA_MEMCPY3D *copy);
-CUresult cuMemsetD8(CUdeviceptr dst, unsigned char value, size_t count);
-CUresult cuMemsetD32(CUdeviceptr dst, unsigned int value, size_t count);
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream);
-CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream);
 CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor);
-CUresult cuArrayDestroy(CUarray array);
 
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
@@ -303,12 +234,10 @@ CUresult cuStreamDestroy(CUstream stream);
 CUresult cuStreamQuery(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
-CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data, unsigned int flags);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data);
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventDestroy(CUevent event);
@@ -316,13 +245,10 @@ CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
 CUresult cuEventQuery(CUevent event);
 CUresult cuEventSynchronize(CUevent event);
-CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to);
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
-CUresult cuModuleGetGlobal(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name);
-CUresult cuModuleGetLoadingMode(int *mode);
 CUresult cuFuncGetName(const char **name, CUfunction function);
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, void *jit_options, void **jit_values,
@@ -351,20 +277,10 @@ CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuGraphClone(CUgraph *clone, CUgraph graph);
 CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count,
                               const CUDA_KERNEL_NODE_PARAMS *params);
-CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params);
-CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count,
-                              const CUDA_MEMCPY3D *copy, CUcontext context);
-CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count,
-                              const CUDA_MEMSET_NODE_PARAMS *set, CUcontext context);
-CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count,
-                            const CUDA_HOST_NODE_PARAMS *host);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
                                   size_t after_count, CUgraph child);
 CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t after_count);
-CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
-CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
-CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count);
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type);
 CUresult cuGraphDestroyNode(CUgraphNode node);
 CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags);

@@ -50,7 +50,7 @@ CUresult sim_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *d
     made->width_bytes = descriptor->Width * made->element_bytes;
     made->height = descriptor->Height ? descriptor->Height : 1;
     made->depth = descriptor->Depth ? descriptor->Depth : 1;
-    if (made->height * made->depth > sim_settings.memory_bytes / made->width_bytes)
+    if (made->height * made->depth > SIM_MEMORY_BYTES / made->width_bytes)
         result = CUDA_ERROR_OUT_OF_MEMORY;
     else
         result =
@@ -88,48 +88,4 @@ void array_end(CUcontext context)
         if (array->context == context)
             free_array(array);
     }
-}
-
-CUresult sim_cuArrayDestroy(CUarray array)
-{
-    CUcontext context;
-    CUresult result = context_lock(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = capture_forbids_unsafe();
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
-    if (array_of(array))
-        context_wait(array->context);
-    if (!array_of(array))
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    free_array(array);
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array)
-{
-    driver_lock();
-    if (!descriptor)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    if (!array_of(array))
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    *descriptor = array->descriptor;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *descriptor, CUarray array)
-{
-    CUDA_ARRAY3D_DESCRIPTOR full;
-    if (!descriptor)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = sim_cuArray3DGetDescriptor_v2(&full, array);
-    if (result == CUDA_SUCCESS)
-        *descriptor = (CUDA_ARRAY_DESCRIPTOR){
-            .Width = full.Width,
-            .Height = full.Height,
-            .Format = full.Format,
-            .NumChannels = full.NumChannels,
-        };
-    return result;
 }

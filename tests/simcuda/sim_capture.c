@@ -1,6 +1,6 @@
 /*
- * sim_capture.c: stream capture. A captured stream has a struct capture, and the nodes after which its next op
- * comes, its tips. Other streams join by waiting for an event recorded in the capture.
+ * sim_capture.c: stream capture. A captured stream has a struct capture, and the nodes after which its next
+ * op comes, its tips. Other streams join by waiting for an event recorded in the capture.
  *
  * Which results end a capture was asked of driver 580.159.04; the two states "invalidated" and "ended by
  * error" are one, as there: every later call says CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the capture is
@@ -227,11 +227,6 @@ CUresult sim_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
     return begin(stream, mode, NULL, NULL, 0);
 }
 
-CUresult sim_cuStreamBeginCapture(CUstream stream)
-{
-    return begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL, NULL, 0);
-}
-
 CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *after,
                                          const CUgraphEdgeData *edges, size_t after_count,
                                          CUstreamCaptureMode mode)
@@ -329,62 +324,8 @@ CUresult sim_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
     return capture_info(stream, status, NULL, NULL, NULL, NULL);
 }
 
-CUresult sim_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id)
-{
-    return capture_info(stream, status, id, NULL, NULL, NULL);
-}
-
 CUresult sim_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id,
                                        CUgraph *graph, const CUgraphNode **tips, size_t *tip_count)
 {
     return capture_info(stream, status, id, graph, tips, tip_count);
-}
-
-CUresult sim_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id,
-                                       CUgraph *graph, const CUgraphNode **tips,
-                                       const CUgraphEdgeData **edges, size_t *tip_count)
-{
-    if (edges)
-        *edges = NULL; /* no edge here carries data */
-    return capture_info(stream, status, id, graph, tips, tip_count);
-}
-
-CUresult sim_cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t count,
-                                               unsigned int flags)
-{
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = stream_of(&stream, context);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
-    if (!stream->capture)
-        return driver_unlock(CUDA_ERROR_ILLEGAL_STATE);
-    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (!nodes && count > 0))
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    for (size_t i = 0; i < count; i++)
-        if (!node_of(nodes[i]) || nodes[i]->graph != stream->capture->graph)
-            return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    return driver_unlock(flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES
-                             ? set_tips(&stream->tips, &stream->tip_count, nodes, count)
-                             : add_tips(stream, nodes, count));
-}
-
-CUresult sim_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes,
-                                                  const CUgraphEdgeData *edges, size_t count,
-                                                  unsigned int flags)
-{
-    (void)edges;
-    return sim_cuStreamUpdateCaptureDependencies(stream, nodes, count, flags);
-}
-
-CUresult sim_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUstreamCaptureMode old = thread_mode;
-    thread_mode = *mode;
-    *mode = old;
-    return CUDA_SUCCESS;
 }

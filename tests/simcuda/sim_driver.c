@@ -1,6 +1,6 @@
 /*
- * sim_driver.c: the driver as a whole: initialisation, its one lock, its clock, its forks, and the calls about
- * itself.
+ * sim_driver.c: the driver as a whole: initialisation, its one lock, its clock, its forks, and the calls
+ * about itself.
  */
 #include "simcuda.h"
 
@@ -75,8 +75,6 @@ CUresult sim_cuInit(unsigned int flags)
         return CUDA_ERROR_NOT_INITIALIZED;
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (sim_settings.devices == 0)
-        return CUDA_ERROR_NO_DEVICE;
     ioctls_of_init();
     entry_initialised();
     return CUDA_SUCCESS;
@@ -87,40 +85,5 @@ CUresult sim_cuDriverGetVersion(int *version)
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
     *version = SIM_DRIVER_VERSION;
-    return CUDA_SUCCESS;
-}
-
-/* The private tables that libcudart asks for hold functions that no header declares: here every id is one
- * that the driver does not know, which driver 580 calls an invalid value. */
-CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
-{
-    if (!table || !id)
-        return CUDA_ERROR_INVALID_VALUE;
-    *table = NULL;
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult sim_cuProfilerStart(void)
-{
-    return CUDA_SUCCESS;
-}
-
-CUresult sim_cuProfilerStop(void)
-{
-    return CUDA_SUCCESS;
-}
-
-CUresult sim_cuModuleGetLoadingMode(int *mode)
-{
-    if (!mode)
-        return CUDA_ERROR_INVALID_VALUE;
-    *mode = 2; /* CU_MODULE_LAZY_LOADING */
-    return CUDA_SUCCESS;
-}
-
-CUresult sim_cuFlushGPUDirectRDMAWrites(int target, int scope)
-{
-    (void)target;
-    (void)scope;
     return CUDA_SUCCESS;
 }

@@ -16,7 +16,7 @@ import sys
 NOT_SUPPORTED = 801
 
 C_TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t",
-           "f": "float", "d": "double", "L": "uint64_t", "S": "struct bytes64"}
+           "f": "float", "L": "uint64_t", "S": "struct bytes64"}
 
 # The letters of the types that models take by value and whose names do not tell.
 VALUE_TYPES = {
@@ -66,23 +66,17 @@ def verify_lines(letters):
         if letter == "S":
             yield f"verify_words(&verify, &a{i}, 8);"
         elif letter == "f":
-            yield f"const uint64_t v{i} = verify_float(&verify, a{i});"
-        elif letter == "d":
-            yield f"verify_word(&verify, verify_bits(a{i}));"
+            yield f"verify_float(&verify, a{i});"
         else:
             yield f"verify_word(&verify, {'(uintptr_t)' if letter == 'p' else ''}a{i});"
-    floats = [i for i, letter in enumerate(letters) if letter == "f"]
-    if floats:
-        rest = [f"verify_bits(x{n})" for n in range(len(floats), 8)]
-        yield f"verify_vectors((const uint64_t[8]){{{', '.join([f'v{i}' for i in floats] + rest)}}});"
 
 
-def run_function(name, letters, parameters, unused, models):
+def run_function(name, letters, parameters, models):
     """run_<name>: the call of the model, without the gate."""
     base = re.sub(r"_pt[sd][sz]$", "", name)
     model = name if name in models else base if base in models else None
     arguments = [f"a{i}" for i in range(len(letters))]
-    lines = [f"(void){argument};" for argument in unused + ([] if model else arguments)]
+    lines = [] if model else [f"(void){argument};" for argument in arguments]
     if model:
         lines.append(f"const int32_t status = sim_{model}({', '.join(arguments)});")
         if model != name:
@@ -96,16 +90,14 @@ def run_function(name, letters, parameters, unused, models):
 
 def entry_point(name, letters, returns_nothing, models):
     declared = [f"{C_TYPES[letter]} a{i}" for i, letter in enumerate(letters)]
-    # A float parameter occupies the first vector registers; the others are read by declaring them too.
-    vectors = [f"x{n}" for n in range(letters.count("f"), 8)] if "f" in letters else []
-    parameters = ", ".join(declared + [f"double {vector}" for vector in vectors]) or "void"
-    run = f"run_{name}({', '.join([f'a{i}' for i in range(len(letters))] + vectors)})"
+    parameters = ", ".join(declared) or "void"
+    run = f"run_{name}({', '.join(f'a{i}' for i in range(len(letters)))})"
     give = (lambda value: f"{value};") if returns_nothing else (lambda value: f"return {value};")
     out = []
     if name in models:
         out.append(f"int32_t sim_{name}({', '.join(declared) or 'void'});")
     out += [
-        run_function(name, letters, parameters, vectors, models),
+        run_function(name, letters, parameters, models),
         f"EXPORTED {'void' if returns_nothing else 'int32_t'} {name}({parameters})",
         "{",
         "    if (atomic_load_explicit(&sim_watch, memory_order_relaxed) == 0)",

@@ -1,7 +1,6 @@
 /*
- * sim_entry.c: what happens to a call between its entry point and its model: counting, waiting, failing and
- * blocking on demand, and the refusal of calls before cuInit and in forked children. Called by the entry
- * points alone.
+ * sim_entry.c: what happens to a call between its entry point and its model: counting, waiting and blocking
+ * on demand, and the refusal of calls before cuInit and in forked children.
  */
 #include "sim_entry.h"
 
@@ -15,23 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_FAILURES = 16 };
-
-struct failure {
-    uint32_t row;
-    int32_t status;
-    uint64_t first, last; /* calls, counted from 1 in each process */
-    atomic_ulong calls;
-};
-
 atomic_uint sim_watch = WATCH_NEW | WATCH_UNINITIALISED;
 
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t latency_ns[ROW_COUNT];
 static uint32_t blocked_row;
 static bool blocks_at_return; /* its work done, and not at its beginning */
-static struct failure failures[MAX_FAILURES];
-static size_t failure_count;
 
 /* What the real driver answers before cuInit, and in the child of a process that had called it. */
 static bool needs_no_init(uint32_t row)
@@ -60,15 +48,13 @@ static uint32_t row_named(const char *variable, const char *name)
     return (uint32_t)(found - sim_functions);
 }
 
-/* SIMCUDA_LATENCY_NS=N and SIMCUDA_LATENCY=NAME=N,NAME=N */
+/* SIMCUDA_LATENCY=NAME=N,NAME=N */
 static bool read_latencies(void)
 {
-    const int64_t all = settings_number("SIMCUDA_LATENCY_NS", 0, 1000000000, 0);
-    for (uint32_t row = 0; row < ROW_COUNT; row++)
-        latency_ns[row] = all;
     const char *variable = "SIMCUDA_LATENCY", *value = getenv(variable);
+    memset(latency_ns, 0, sizeof latency_ns);
     if (!value || !*value)
-        return all > 0;
+        return false;
     char *list = strdup(value), *rest = list;
     for (char *item; (item = strsep(&rest, ","));) {
         char *number = strchr(item, '='), *end;
@@ -79,33 +65,6 @@ static bool read_latencies(void)
         if (end == number || *end || ns < 0)
             settings_refuse(variable, value, "NAME=NANOSECONDS[,...]");
         latency_ns[row_named(variable, item)] = ns;
-    }
-    free(list);
-    return true;
-}
-
-/* SIMCUDA_FAIL=NAME:STATUS[:FIRST[:TIMES]],... */
-static bool read_failures(void)
-{
-    const char *variable = "SIMCUDA_FAIL", *value = getenv(variable);
-    failure_count = 0;
-    if (!value || !*value)
-        return false;
-    char *list = strdup(value), *rest = list;
-    for (char *item; (item = strsep(&rest, ","));) {
-        char name[128];
-        int status;
-        unsigned long first = 1, times = 0;
-        if (failure_count == MAX_FAILURES ||
-            sscanf(item, "%127[^:]:%d:%lu:%lu", name, &status, &first, &times) < 2 || status <= 0 ||
-            first == 0)
-            settings_refuse(variable, value, "at most 16 of NAME:STATUS[:FIRST[:TIMES]]");
-        struct failure *failure = &failures[failure_count++];
-        failure->row = row_named(variable, name);
-        failure->status = status;
-        failure->first = first;
-        failure->last = times ? first + times - 1 : UINT64_MAX;
-        atomic_store(&failure->calls, 0);
     }
     free(list);
     return true;
@@ -160,7 +119,6 @@ static void setup(void)
         settings_read();
         watch &= ~(unsigned)WATCH_NEW;
         watch |= read_latencies() ? WATCH_LATENCY : 0;
-        watch |= read_failures() ? WATCH_FAIL : 0;
         watch |= read_blocked() ? WATCH_BLOCK : 0;
         watch |= read_verify() ? WATCH_VERIFY : 0;
         const char *counts = getenv("SIMCUDA_COUNTS");
@@ -205,21 +163,6 @@ static void block(void)
         pause();
 }
 
-static bool fails_now(uint32_t row, int32_t *status)
-{
-    for (size_t i = 0; i < failure_count; i++) {
-        struct failure *failure = &failures[i];
-        if (failure->row != row)
-            continue;
-        const uint64_t call = atomic_fetch_add(&failure->calls, 1) + 1;
-        if (call >= failure->first && call <= failure->last) {
-            *status = failure->status;
-            return true;
-        }
-    }
-    return false;
-}
-
 static unsigned watch_after_setup(void)
 {
     if (atomic_load(&sim_watch) & WATCH_NEW)
@@ -241,8 +184,6 @@ enum entry_path entry_begin(struct entry *entry)
         entry->entered_ns = clock_now_ns();
     if (watch & WATCH_BLOCK && entry->row == blocked_row && !blocks_at_return)
         block();
-    if (watch & WATCH_FAIL && fails_now(entry->row, &entry->status))
-        return ENTRY_DECIDED;
     if (watch & WATCH_VERIFY)
         return ENTRY_VERIFY;
     if (watch & (WATCH_UNINITIALISED | WATCH_FORKED) && !needs_no_init(entry->row)) {

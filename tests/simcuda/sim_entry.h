@@ -21,7 +21,7 @@ struct sim_function {
     void *address;
 };
 
-/* In row order; filled by entries.py. */
+/* In row order; filled by sim_entries.py. */
 extern const struct sim_function sim_functions[ROW_COUNT];
 
 /* Why a call cannot go straight to its model. Zero in a process that has called cuInit and sets no variable.
@@ -34,7 +34,6 @@ enum {
     WATCH_VERIFY = 16,
     WATCH_LATENCY = 32,
     WATCH_BLOCK = 64,
-    WATCH_FAIL = 128,
 };
 extern atomic_uint sim_watch;
 
@@ -60,12 +59,12 @@ int32_t entry_end(struct entry *entry);
 /* Set while a function that ends in _ptds or _ptsz runs its base's model: NULL is the thread's own stream. */
 extern _Thread_local bool sim_null_stream_is_thread;
 
-/* counts.c */
+/* sim_counts.c */
 void counts_open(const char *folder);
 void counts_entered(uint32_t row);
 void counts_returned(uint32_t row);
 
-/* verify.c */
+/* sim_verify.c */
 struct verify {
     uint32_t row;
     uint64_t sum;
@@ -74,9 +73,7 @@ void verify_answer(int32_t status); /* what all functions return instead of thei
 void verify_start(struct verify *verify, uint32_t row);
 void verify_word(struct verify *verify, uint64_t word);
 void verify_words(struct verify *verify, const void *words, uint32_t count);
-uint32_t verify_float(struct verify *verify, float value);
-uint64_t verify_bits(double value);
-void verify_vectors(const uint64_t vectors[8]);
+void verify_float(struct verify *verify, float value);
 int32_t verify_finish(struct verify *verify);
 int32_t verify_misaligned(uint32_t row);
 

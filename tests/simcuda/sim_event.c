@@ -71,11 +71,6 @@ CUresult sim_cuEventDestroy_v2(CUevent event)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-CUresult sim_cuEventDestroy(CUevent event)
-{
-    return sim_cuEventDestroy_v2(event);
-}
-
 CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
     CUresult result = lock_event(event);
@@ -124,37 +119,6 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flag
     return driver_unlock(op_submit(stream, &op));
 }
 
-/* What a context has been given so far, as a point of one of its streams. */
-CUresult sim_cuCtxRecordEvent(CUcontext context, CUevent event)
-{
-    const CUresult result = lock_event(event);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!context_alive(context) || event->context != context)
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    int64_t until_ns = 0;
-    for (CUstream stream = NULL; (stream = stream_next(stream));)
-        if (stream->context == context && stream->busy_until_ns > until_ns)
-            until_ns = stream->busy_until_ns;
-    event->capture_id = 0;
-    event_record_now(event, until_ns);
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuCtxWaitEvent(CUcontext context, CUevent event)
-{
-    const CUresult result = lock_event(event);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!context_alive(context))
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    const struct op op = { .kind = OP_WAIT, .event = { event, event->handle.generation } };
-    for (CUstream stream = NULL; (stream = stream_next(stream));)
-        if (stream->context == context && !stream->capture)
-            op_submit(stream, &op);
-    return driver_unlock(CUDA_SUCCESS);
-}
-
 /* What looks at an event: not at one recorded in a capture, and not while a capture forbids it. */
 static CUresult lock_event_to_look(CUevent event)
 {
@@ -192,34 +156,4 @@ CUresult sim_cuEventSynchronize(CUevent event)
     driver_release();
     clock_sleep_until_ns(at_ns);
     return fault;
-}
-
-CUresult sim_cuEventElapsedTime_v2(float *milliseconds, CUevent from, CUevent to)
-{
-    CUcontext context;
-    const CUresult result = context_lock_any(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!milliseconds)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    if (!event_of(from) || !event_of(to))
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    if (from->capture_id || to->capture_id)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    if ((from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    if (from->kept > 0 || to->kept > 0)
-        return driver_unlock(CUDA_ERROR_NOT_READY);
-    if (!from->recorded || !to->recorded)
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    const int64_t now_ns = clock_now_ns();
-    if (from->at_ns > now_ns || to->at_ns > now_ns)
-        return driver_unlock(CUDA_ERROR_NOT_READY);
-    *milliseconds = (float)((double)(to->at_ns - from->at_ns) / 1e6);
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to)
-{
-    return sim_cuEventElapsedTime_v2(milliseconds, from, to);
 }

@@ -1,4 +1,5 @@
-/* sim_function.c: functions, their names and attributes, and how many of their blocks fit on a multiprocessor. */
+/* sim_function.c: functions, their names and attributes, and how many of their blocks fit on a
+ * multiprocessor. */
 #include "simcuda.h"
 
 #include <stdlib.h>
@@ -28,17 +29,6 @@ void function_default_attributes(int attributes[CU_FUNC_ATTRIBUTE_COUNT])
         [CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT] = -1,
     };
     memcpy(attributes, defaults, sizeof defaults);
-}
-
-CUresult function_attribute_set(int attributes[CU_FUNC_ATTRIBUTE_COUNT], int attribute, int value)
-{
-    if (attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || attribute >= CU_FUNC_ATTRIBUTE_COUNT)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
-        (value < 0 || value > device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)))
-        return CUDA_ERROR_INVALID_VALUE;
-    attributes[attribute] = value;
-    return CUDA_SUCCESS;
 }
 
 CUresult function_get(CUfunction *function, CUmodule module, const char *name, CUkernel kernel)
@@ -117,17 +107,6 @@ CUresult sim_cuFuncGetName(const char **name, CUfunction function)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-CUresult sim_cuFuncGetModule(CUmodule *module, CUfunction function)
-{
-    const CUresult result = lock_function(&function);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!module)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    *module = function->module;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
 CUresult sim_cuFuncGetAttribute(int *value, int attribute, CUfunction function)
 {
     const CUresult result = lock_function(&function);
@@ -137,59 +116,6 @@ CUresult sim_cuFuncGetAttribute(int *value, int attribute, CUfunction function)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     *value = function->attributes[attribute];
     return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuFuncSetAttribute(CUfunction function, int attribute, int value)
-{
-    const CUresult result = lock_function(&function);
-    return result != CUDA_SUCCESS
-               ? result
-               : driver_unlock(function_attribute_set(function->attributes, attribute, value));
-}
-
-CUresult sim_cuFuncSetCacheConfig(CUfunction function, int config)
-{
-    const CUresult result = lock_function(&function);
-    return result != CUDA_SUCCESS
-               ? result
-               : driver_unlock(config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
-}
-
-CUresult sim_cuFuncSetSharedMemConfig(CUfunction function, int config)
-{
-    const CUresult result = lock_function(&function);
-    return result != CUDA_SUCCESS
-               ? result
-               : driver_unlock(config < 0 || config > 2 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
-}
-
-/* Known only where the kernel's code is. */
-CUresult sim_cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
-{
-    size_t unused;
-    const CUresult result = lock_function(&function);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!offset)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    return driver_unlock(kernel_param_info(&function->code, index, offset, size ? size : &unused));
-}
-
-CUresult sim_cuFuncIsLoaded(int *state, CUfunction function)
-{
-    const CUresult result = lock_function(&function);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!state)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    *state = 1; /* CU_FUNCTION_LOADING_STATE_LOADED */
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuFuncLoad(CUfunction function)
-{
-    const CUresult result = lock_function(&function);
-    return result != CUDA_SUCCESS ? result : driver_unlock(CUDA_SUCCESS);
 }
 
 /* ---- Occupancy: the least of what threads, blocks, registers and shared memory allow. */
@@ -231,13 +157,6 @@ CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, C
     return driver_unlock(CUDA_SUCCESS);
 }
 
-CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int block_size,
-                                                         size_t shared_bytes)
-{
-    return sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size,
-                                                                    shared_bytes, 0);
-}
-
 /* shared_of is the program's and runs without the lock: for each block size it tells the shared memory
  * needed. */
 CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
@@ -250,8 +169,8 @@ CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CU
     int best_threads = 0;
     for (int size = largest; size > 0; size -= size % 32 ? size % 32 : 32) {
         int blocks;
-        const CUresult result = sim_cuOccupancyMaxActiveBlocksPerMultiprocessor(
-            &blocks, function, size, shared_of ? shared_of(size) : shared_bytes);
+        const CUresult result = sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+            &blocks, function, size, shared_of ? shared_of(size) : shared_bytes, 0);
         if (result != CUDA_SUCCESS)
             return result;
         if (blocks * size > best_threads) {
@@ -268,35 +187,4 @@ CUresult sim_cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction 
 {
     return sim_cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared_of, shared_bytes,
                                                          limit, 0);
-}
-
-CUresult sim_cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function, int blocks,
-                                                     int block_size)
-{
-    const CUresult result = lock_function_here(&function);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!bytes || blocks <= 0 || block_size <= 0)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    const size_t all = (size_t)device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-    const size_t reserved = (size_t)device_attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
-    const size_t share = all / (size_t)blocks > reserved ? all / (size_t)blocks - reserved : 0;
-    const size_t most = (size_t)function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
-    *bytes = share < most ? share : most;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config)
-{
-    const CUresult result = lock_function_here(&function);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!clusters || !config)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    const uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
-    if (threads == 0 || threads > 1024)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    *clusters = resident_blocks(function, (int)threads, config->sharedMemBytes) *
-                device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    return driver_unlock(CUDA_SUCCESS);
 }

@@ -1,12 +1,10 @@
 /*
  * sim_graph.c: graphs as a whole: making, copying, ordering, listing and destroying them. Nodes are
- * graph_node.c's, edges graph_edge.c's, what can be launched graph_exec.c's.
+ * sim_graph_node.c's, what can be launched sim_graph_exec.c's. A node holds the nodes that it comes after.
  */
 #include "simcuda.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct slab graphs = SLAB(struct CUgraph_st);
 static struct slab nodes = SLAB(struct CUgraphNode_st);
@@ -95,8 +93,6 @@ CUresult graph_copy(CUgraph *copy, CUgraph graph)
         CUgraphNode node;
         graph->nodes[i]->place = i;
         result = graph_add(&node, made, &graph->nodes[i]->op, NULL, 0);
-        if (result == CUDA_SUCCESS)
-            node->original = graph->nodes[i];
     }
     for (size_t i = 0; i < graph->node_count && result == CUDA_SUCCESS; i++) {
         const CUgraphNode from = graph->nodes[i];
@@ -144,19 +140,6 @@ bool graph_sort(CUgraph graph, CUgraphNode *order)
     return true;
 }
 
-/* The driver's way to list: a NULL list asks for the number, and room that is not needed is filled with NULL.
- */
-CUresult graph_list(const CUgraphNode *from, size_t node_count, CUgraphNode *out, size_t *count)
-{
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; out && i < *count; i++)
-        out[i] = i < node_count ? from[i] : NULL;
-    if (!out || *count > node_count)
-        *count = node_count;
-    return CUDA_SUCCESS;
-}
-
 CUresult sim_cuGraphCreate(CUgraph *graph, unsigned int flags)
 {
     if (!graph || flags != 0)
@@ -182,29 +165,17 @@ CUresult sim_cuGraphClone(CUgraph *clone, CUgraph graph)
     return driver_unlock(graph_copy(clone, graph));
 }
 
+/* A NULL list asks for the number, and room that is not needed is filled with NULL. */
 CUresult sim_cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count)
 {
     driver_lock();
-    if (!graph_of(graph))
+    if (!graph_of(graph) || !count)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    return driver_unlock(graph_list(graph->nodes, graph->node_count, out, count));
-}
-
-CUresult sim_cuGraphGetRootNodes(CUgraph graph, CUgraphNode *out, size_t *count)
-{
-    driver_lock();
-    if (!graph_of(graph))
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    CUgraphNode *roots = malloc((graph->node_count + 1) * sizeof *roots);
-    if (!roots)
-        return driver_unlock(CUDA_ERROR_OUT_OF_MEMORY);
-    size_t root_count = 0;
-    for (size_t i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i]->after_count == 0)
-            roots[root_count++] = graph->nodes[i];
-    const CUresult result = graph_list(roots, root_count, out, count);
-    free(roots);
-    return driver_unlock(result);
+    for (size_t i = 0; out && i < *count; i++)
+        out[i] = i < graph->node_count ? graph->nodes[i] : NULL;
+    if (!out || *count > graph->node_count)
+        *count = graph->node_count;
+    return driver_unlock(CUDA_SUCCESS);
 }
 
 /* A node's edges go with it. */
@@ -228,38 +199,4 @@ CUresult sim_cuGraphDestroyNode(CUgraphNode node)
     graph->node_count = kept;
     free_node(node);
     return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuGraphNodeFindInClone(CUgraphNode *found, CUgraphNode original, CUgraph clone)
-{
-    driver_lock();
-    if (!found || !node_of(original) || !graph_of(clone))
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    for (size_t i = 0; i < clone->node_count; i++)
-        if (clone->nodes[i]->original == original) {
-            *found = clone->nodes[i];
-            return driver_unlock(CUDA_SUCCESS);
-        }
-    return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult sim_cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags)
-{
-    (void)flags;
-    driver_lock();
-    if (!path || !graph_of(graph))
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    FILE *file = fopen(path, "we");
-    if (!file)
-        return driver_unlock(CUDA_ERROR_OPERATING_SYSTEM);
-    fprintf(file, "digraph dot {\n");
-    for (size_t i = 0; i < graph->node_count; i++) {
-        graph->nodes[i]->place = i;
-        fprintf(file, "  node%zu [label=\"%u\"];\n", i, op_node_type(graph->nodes[i]->op.kind));
-    }
-    for (size_t i = 0; i < graph->node_count; i++)
-        for (size_t j = 0; j < graph->nodes[i]->after_count; j++)
-            fprintf(file, "  node%zu -> node%zu;\n", graph->nodes[i]->after[j]->place, i);
-    fprintf(file, "}\n");
-    return driver_unlock(fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM);
 }

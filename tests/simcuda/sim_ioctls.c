@@ -53,8 +53,7 @@ void ioctls_of_init(void)
         ask(control_fd, ESC_CHECK_VERSION_STR, &version, sizeof version);
         ask(control_fd, ESC_CARD_INFO, cards, sizeof cards);
         ask(control_fd, ESC_RM_ALLOC, alloc, sizeof alloc);
-        for (int device = 0; device < sim_settings.devices; device++)
-            ask(control_fd, ESC_RM_CONTROL, control, sizeof control);
+        ask(control_fd, ESC_RM_CONTROL, control, sizeof control);
         close(control_fd);
     }
     if (uvm_fd >= 0) {

@@ -1,7 +1,7 @@
 /*
- * sim_kernel.c: the kernels whose code the simulated device knows, by name, or since it was compiled for the host
- * (compiled.c). Any other name can be launched too; such a launch takes its time and changes nothing, since
- * its image is never looked into.
+ * sim_kernel.c: the kernels whose code the simulated device knows, by name, or since it was compiled for the
+ * host (compiled.c). Any other name can be launched too; such a launch takes its time and changes nothing,
+ * since its image is never looked into.
  */
 #include "simcuda.h"
 
@@ -54,50 +54,13 @@ bool kernel_code_compiled(struct kernel_code *code, void *compiled, const char *
     return true;
 }
 
-CUresult kernel_param_info(const struct kernel_code *code, size_t index, size_t *offset, size_t *size)
+CUresult kernel_copy_params(const struct kernel_code *code, uint64_t values[KERNEL_MAX_PARAMS], void **params)
 {
-    if (index >= code->param_count)
-        return CUDA_ERROR_INVALID_VALUE;
-    *offset = 0;
-    for (size_t i = 0; i < index; i++) {
-        const size_t aligned = code->param_bytes[i + 1] - 1;
-        *offset = (*offset + code->param_bytes[i] + aligned) & ~aligned;
-    }
-    *size = code->param_bytes[index];
-    return CUDA_SUCCESS;
-}
-
-/* The buffer that extra describes: a list of names and values up to CU_LAUNCH_PARAM_END. */
-static const unsigned char *param_buffer(void **extra, size_t *bytes)
-{
-    const unsigned char *buffer = NULL;
-    *bytes = 0;
-    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-        if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-            buffer = extra[1];
-        else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            *bytes = *(const size_t *)extra[1];
-        else
-            return NULL;
-    }
-    return buffer;
-}
-
-CUresult kernel_copy_params(const struct kernel_code *code, uint64_t values[KERNEL_MAX_PARAMS], void **params,
-                            void **extra)
-{
-    size_t buffer_bytes = 0;
-    const unsigned char *buffer = extra ? param_buffer(extra, &buffer_bytes) : NULL;
     for (size_t i = 0; i < code->param_count; i++) {
-        size_t offset, size;
-        kernel_param_info(code, i, &offset, &size);
-        const void *from = params                                    ? params[i]
-                           : buffer && offset + size <= buffer_bytes ? buffer + offset
-                                                                     : NULL;
-        if (!from)
+        if (!params || !params[i])
             return CUDA_ERROR_INVALID_VALUE;
         values[i] = 0;
-        memcpy(&values[i], from, size);
+        memcpy(&values[i], params[i], code->param_bytes[i]);
     }
     return CUDA_SUCCESS;
 }

@@ -1,12 +1,11 @@
 /*
- * sim_library.c: libraries and kernels, which belong to no context. In each context where a kernel is used its
- * library has a module, and the kernel a function, made on first use.
+ * sim_library.c: libraries and kernels, which belong to no context. In each context where a kernel is used
+ * its library has a module, and the kernel a function, made on first use.
  */
 #include "simcuda.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct slab libraries = SLAB(struct CUlib_st);
 static struct slab kernels = SLAB(struct CUkern_st);
@@ -63,29 +62,16 @@ CUfunction function_of(const void *function_or_kernel, CUcontext context)
     return function;
 }
 
-static CUresult load(CUlibrary *library, const void *code)
-{
-    if (!library || !code)
-        return CUDA_ERROR_INVALID_VALUE;
-    driver_lock();
-    *library = handle_new(&libraries);
-    return driver_unlock(*library ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-}
-
 CUresult sim_cuLibraryLoadData(CUlibrary *library, const void *code, void *jit_options, void **jit_values,
                                unsigned int jit_count, void *options, void **values, unsigned int count)
 {
     if ((jit_count > 0 && (!jit_options || !jit_values)) || (count > 0 && (!options || !values)))
         return CUDA_ERROR_INVALID_VALUE;
-    return load(library, code);
-}
-
-CUresult sim_cuLibraryLoadFromFile(CUlibrary *library, const char *path, void *jit_options, void **jit_values,
-                                   unsigned int jit_count, void *options, void **values, unsigned int count)
-{
-    if (path && access(path, R_OK) != 0)
-        return CUDA_ERROR_FILE_NOT_FOUND;
-    return sim_cuLibraryLoadData(library, path, jit_options, jit_values, jit_count, options, values, count);
+    if (!library || !code)
+        return CUDA_ERROR_INVALID_VALUE;
+    driver_lock();
+    *library = handle_new(&libraries);
+    return driver_unlock(*library ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 CUresult sim_cuLibraryUnload(CUlibrary library)
@@ -102,7 +88,6 @@ CUresult sim_cuLibraryUnload(CUlibrary library)
             library_modules[kept++] = module;
     }
     library_module_count = kept;
-    module_globals_free(library);
     for (CUkernel kernel = NULL, next = handle_next(&kernels, NULL); (kernel = next);) {
         next = handle_next(&kernels, kernel);
         if (kernel->library != library)
@@ -141,20 +126,6 @@ CUresult sim_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char 
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* The kernels that have been asked for: the image's own list is not read. */
-CUresult sim_cuLibraryGetKernelCount(unsigned int *count, CUlibrary library)
-{
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
-    driver_lock();
-    if (!library_of(library))
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    *count = 0;
-    for (CUkernel kernel = NULL; (kernel = handle_next(&kernels, kernel));)
-        *count += kernel->library == library;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
 CUresult sim_cuLibraryEnumerateKernels(CUkernel *out, unsigned int room, CUlibrary library)
 {
     if (!out || room == 0)
@@ -183,38 +154,6 @@ CUresult sim_cuLibraryGetModule(CUmodule *module, CUlibrary library)
     return driver_unlock(module_in(module, library, context));
 }
 
-static CUresult get_global(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name,
-                           bool managed)
-{
-    CUcontext context;
-    CUresult result = context_lock(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    struct region *region;
-    if (!library_of(library))
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    result = name ? module_global(library, context, name, &region) : CUDA_ERROR_INVALID_VALUE;
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
-    if (managed)
-        region->kind = REGION_MANAGED;
-    if (address)
-        *address = region->base;
-    if (bytes)
-        *bytes = region->size;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
-{
-    return get_global(address, bytes, library, name, false);
-}
-
-CUresult sim_cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
-{
-    return get_global(address, bytes, library, name, true);
-}
-
 static CUresult lock_kernel(CUkernel kernel)
 {
     driver_lock();
@@ -229,17 +168,6 @@ CUresult sim_cuKernelGetName(const char **name, CUkernel kernel)
     if (result != CUDA_SUCCESS)
         return result;
     *name = kernel->name;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
-{
-    if (!library)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = lock_kernel(kernel);
-    if (result != CUDA_SUCCESS)
-        return result;
-    *library = kernel->library;
     return driver_unlock(CUDA_SUCCESS);
 }
 
@@ -261,46 +189,11 @@ CUresult sim_cuKernelGetAttribute(int *value, int attribute, CUkernel kernel, CU
 {
     if (!value || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_COUNT)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!device_valid(device))
+    if (device != 0)
         return CUDA_ERROR_INVALID_DEVICE;
     const CUresult result = lock_kernel(kernel);
     if (result != CUDA_SUCCESS)
         return result;
     *value = kernel->attributes[attribute];
     return driver_unlock(CUDA_SUCCESS);
-}
-
-/* Applies to the functions that the kernel already has, and to those it will get. */
-CUresult sim_cuKernelSetAttribute(int attribute, int value, CUkernel kernel, CUdevice device)
-{
-    if (!device_valid(device))
-        return CUDA_ERROR_INVALID_DEVICE;
-    CUresult result = lock_kernel(kernel);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = function_attribute_set(kernel->attributes, attribute, value);
-    for (CUfunction function = NULL; result == CUDA_SUCCESS && (function = function_next(function));)
-        if (function->kernel == kernel)
-            function->attributes[attribute] = value;
-    return driver_unlock(result);
-}
-
-CUresult sim_cuKernelSetCacheConfig(CUkernel kernel, int config, CUdevice device)
-{
-    if (!device_valid(device) || config < 0 || config > 3)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = lock_kernel(kernel);
-    return result != CUDA_SUCCESS ? result : driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *size)
-{
-    size_t unused;
-    const CUresult result = lock_kernel(kernel);
-    if (result != CUDA_SUCCESS)
-        return result;
-    const struct kernel_code *code = kernel_code_named(kernel->name);
-    if (!offset || !code)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    return driver_unlock(kernel_param_info(code, index, offset, size ? size : &unused));
 }

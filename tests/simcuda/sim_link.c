@@ -1,10 +1,9 @@
-/* sim_link.c: the linker. It takes whatever it is given, and its image is as good as any other; code of the host
- * goes through. */
+/* sim_link.c: the linker. It takes whatever it is given, and its image is as good as any other; code of the
+ * host goes through. */
 #include "simcuda.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct CUlinkState_st {
     struct handle handle;
@@ -67,24 +66,6 @@ CUresult sim_cuLinkAddData(CUlinkState link, int type, void *data, size_t bytes,
                            unsigned int option_count, int *options, void **values)
 {
     return sim_cuLinkAddData_v2(link, type, data, bytes, name, option_count, options, values);
-}
-
-CUresult sim_cuLinkAddFile_v2(CUlinkState link, int type, const char *path, unsigned int option_count,
-                              int *options, void **values)
-{
-    (void)type;
-    (void)option_count;
-    (void)options;
-    (void)values;
-    if (path && access(path, R_OK) != 0)
-        return CUDA_ERROR_FILE_NOT_FOUND;
-    return check(link, path);
-}
-
-CUresult sim_cuLinkAddFile(CUlinkState link, int type, const char *path, unsigned int option_count,
-                           int *options, void **values)
-{
-    return sim_cuLinkAddFile_v2(link, type, path, option_count, options, values);
 }
 
 CUresult sim_cuLinkComplete(CUlinkState link, void **image, size_t *bytes)

@@ -1,16 +1,12 @@
 /*
  * sim_memory.c: the ranges of addresses that the driver knows: device memory, which is memory of the process,
- * managed and page-locked memory, and what the program registered. They are kept in order of address.
+ * and page-locked memory. They are kept in order of address.
  */
 #include "simcuda.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#ifndef MAP_32BIT
-#define MAP_32BIT 0 /* x86-64 alone has it; elsewhere memory below 4 GiB is a matter of luck */
-#endif
 
 enum {
     ALIGNMENT = 512,           /* of device memory, as the real driver's */
@@ -55,11 +51,6 @@ struct region *region_based_at(uintptr_t address)
     return region && region->base == address ? region : NULL;
 }
 
-static bool takes_device_memory(const struct region *region)
-{
-    return region->kind == REGION_DEVICE || region->kind == REGION_MANAGED;
-}
-
 static uint64_t charge_of(size_t size)
 {
     return ((uint64_t)size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -67,7 +58,6 @@ static uint64_t charge_of(size_t size)
 
 static CUresult keep(struct region **region, const struct region *as)
 {
-    static uint64_t ids;
     if (region_count == region_room) {
         const size_t room = region_room ? region_room * 2 : 64;
         struct region **grown = realloc(regions, room * sizeof *grown);
@@ -80,13 +70,12 @@ static CUresult keep(struct region **region, const struct region *as)
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *made = *as;
-    made->id = ++ids;
     const size_t at = rank(made->base);
     memmove(regions + at + 1, regions + at, (region_count - at) * sizeof *regions);
     regions[at] = made;
     region_count++;
-    if (takes_device_memory(made))
-        sim_device_used[made->device] += charge_of(made->size);
+    if (made->kind == REGION_DEVICE)
+        sim_device_used += charge_of(made->size);
     *region = made;
     return CUDA_SUCCESS;
 }
@@ -100,8 +89,6 @@ static struct {
 
 static void give_back(const struct region *region)
 {
-    if (region->kind == REGION_REGISTERED)
-        return;
     if (sim_settings.reuses && !spare.memory) {
         spare.memory = (void *)region->base;
         spare.size = region->size;
@@ -114,30 +101,24 @@ static void give_back(const struct region *region)
         free((void *)region->base);
 }
 
-static CUresult make(struct region **region, CUcontext context, enum region_kind kind, size_t size, bool low)
+CUresult region_new(struct region **region, CUcontext context, enum region_kind kind, size_t size)
 {
-    struct region made = { .size = size, .kind = kind, .context = context, .device = context->device };
+    struct region made = { .size = size, .kind = kind, .context = context };
     if (size == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (takes_device_memory(&made) &&
-        (size > sim_settings.memory_bytes ||
-         charge_of(size) > sim_settings.memory_bytes - sim_device_used[made.device]))
+    if (kind == REGION_DEVICE &&
+        (size > SIM_MEMORY_BYTES || charge_of(size) > SIM_MEMORY_BYTES - sim_device_used))
         return CUDA_ERROR_OUT_OF_MEMORY;
     void *memory = NULL;
-    if (spare.memory && spare.size == size && !low) {
+    if (spare.memory && spare.size == size) {
         memory = spare.memory;
         made.mapped = spare.mapped;
         spare.memory = NULL;
-    } else if (low || size >= MAPPED_FROM) {
+    } else if (size >= MAPPED_FROM) {
         made.mapped = true;
-        memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0), -1, 0);
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED)
             return CUDA_ERROR_OUT_OF_MEMORY;
-        if (low && (uintptr_t)memory + size > (uint64_t)UINT32_MAX + 1) {
-            munmap(memory, size);
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        }
     } else if (posix_memalign(&memory, ALIGNMENT, size) != 0) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -148,44 +129,14 @@ static CUresult make(struct region **region, CUcontext context, enum region_kind
     return result;
 }
 
-CUresult region_new(struct region **region, CUcontext context, enum region_kind kind, size_t size)
-{
-    return make(region, context, kind, size, false);
-}
-
-CUresult region_new_low(struct region **region, CUcontext context, size_t size)
-{
-    return make(region, context, REGION_DEVICE, size, true);
-}
-
-CUresult region_adopt(struct region **region, CUcontext context, void *base, size_t size)
-{
-    const uintptr_t address = (uintptr_t)base;
-    if (!base || size == 0 || size > UINTPTR_MAX - address)
-        return CUDA_ERROR_INVALID_VALUE;
-    const size_t after = rank(address + size - 1);
-    if (after > 0 && address < regions[after - 1]->base + regions[after - 1]->size)
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    const struct region made = {
-        .base = address,
-        .size = size,
-        .kind = REGION_REGISTERED,
-        .context = context,
-        .device = context->device,
-    };
-    return keep(region, &made);
-}
-
 /* A region that nodes of graphs refer to loses its memory and its place; the rest goes with the last node. */
 void region_free(struct region *region)
 {
     const size_t at = rank(region->base) - 1;
     region_count--;
     memmove(regions + at, regions + at + 1, (region_count - at) * sizeof *regions);
-    if (takes_device_memory(region))
-        sim_device_used[region->device] -= charge_of(region->size);
-    if (region->pool)
-        pool_count(region->pool, -(int64_t)charge_of(region->size));
+    if (region->kind == REGION_DEVICE)
+        sim_device_used -= charge_of(region->size);
     give_back(region);
     if (region->nodes > 0)
         region->gone = true;

@@ -1,6 +1,7 @@
 /*
- * sim_op.c: what a stream can be asked to do, and when it is done. A table says for each kind how it is checked,
- * how long it takes and what it does; streams, captures, graphs and the driver's thread all go through it.
+ * sim_op.c: what a stream can be asked to do, and when it is done. A table says for each kind how it is
+ * checked, how long it takes and what it does; streams, captures, graphs and the driver's thread all go
+ * through it.
  */
 #include "simcuda.h"
 
@@ -61,24 +62,15 @@ static CUresult check_host(const struct op *op)
     return op->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult check_callback(const struct op *op)
-{
-    return op->callback.function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 /* Only the driver's thread comes here. The program's function runs when the stream's timeline has reached it.
  */
 static void run_host_function(const struct op *op, CUstream stream)
 {
     const int64_t at_ns = stream->busy_until_ns;
-    const CUresult status = stream->context->fault;
     driver_release();
     clock_sleep_until_ns(at_ns);
     sim_in_callback = true;
-    if (op->kind == OP_HOST)
-        op->host.fn(op->host.userData);
-    else
-        op->callback.function(stream, status, op->callback.data);
+    op->host.fn(op->host.userData);
     sim_in_callback = false;
     driver_lock();
     stream->busy_until_ns = clock_now_ns();
@@ -131,7 +123,6 @@ static const struct op_type types[OP_KIND_COUNT] = {
     [OP_COPY] = { CU_GRAPH_NODE_TYPE_MEMCPY, check_copy, copy_op_duration_ns, run_copy },
     [OP_SET] = { CU_GRAPH_NODE_TYPE_MEMSET, check_set, NULL, run_set },
     [OP_HOST] = { CU_GRAPH_NODE_TYPE_HOST, check_host, NULL, run_host_function },
-    [OP_CALLBACK] = { CU_GRAPH_NODE_TYPE_HOST, check_callback, NULL, run_host_function },
     [OP_RECORD] = { CU_GRAPH_NODE_TYPE_EVENT_RECORD, NULL, NULL, run_record },
     [OP_WAIT] = { CU_GRAPH_NODE_TYPE_WAIT_EVENT, NULL, NULL, run_wait },
     [OP_ALLOC] = { .node = CU_GRAPH_NODE_TYPE_MEM_ALLOC }, /* a graph's memory is there from capture on */
@@ -152,8 +143,7 @@ CUresult op_check(const struct op *op)
 
 bool op_needs_thread(const struct op *op)
 {
-    return op->kind == OP_HOST || op->kind == OP_CALLBACK ||
-           (op->kind == OP_REPLAY && exec_needs_thread(op->exec));
+    return op->kind == OP_HOST || (op->kind == OP_REPLAY && exec_needs_thread(op->exec));
 }
 
 void op_hold(const struct op *op)

@@ -74,60 +74,7 @@ CUresult sim_cuMemsetD8_v2(CUdeviceptr dst, uint8_t value, size_t count)
     return submit(dst, 0, value, 1, count, 1, NULL, true);
 }
 
-CUresult sim_cuMemsetD16_v2(CUdeviceptr dst, uint16_t value, size_t count)
-{
-    return submit(dst, 0, value, 2, count, 1, NULL, true);
-}
-
-CUresult sim_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t count)
-{
-    return submit(dst, 0, value, 4, count, 1, NULL, true);
-}
-
-CUresult sim_cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, uint8_t value, size_t width, size_t height)
-{
-    return submit(dst, pitch, value, 1, width, height, NULL, true);
-}
-
-CUresult sim_cuMemsetD2D16_v2(CUdeviceptr dst, size_t pitch, uint16_t value, size_t width, size_t height)
-{
-    return submit(dst, pitch, value, 2, width, height, NULL, true);
-}
-
-CUresult sim_cuMemsetD2D32_v2(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height)
-{
-    return submit(dst, pitch, value, 4, width, height, NULL, true);
-}
-
 CUresult sim_cuMemsetD8Async(CUdeviceptr dst, uint8_t value, size_t count, CUstream stream)
 {
     return submit(dst, 0, value, 1, count, 1, stream, false);
-}
-
-CUresult sim_cuMemsetD16Async(CUdeviceptr dst, uint16_t value, size_t count, CUstream stream)
-{
-    return submit(dst, 0, value, 2, count, 1, stream, false);
-}
-
-CUresult sim_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream)
-{
-    return submit(dst, 0, value, 4, count, 1, stream, false);
-}
-
-CUresult sim_cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, uint8_t value, size_t width, size_t height,
-                               CUstream stream)
-{
-    return submit(dst, pitch, value, 1, width, height, stream, false);
-}
-
-CUresult sim_cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, uint16_t value, size_t width, size_t height,
-                                CUstream stream)
-{
-    return submit(dst, pitch, value, 2, width, height, stream, false);
-}
-
-CUresult sim_cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
-                                size_t height, CUstream stream)
-{
-    return submit(dst, pitch, value, 4, width, height, stream, false);
 }

@@ -58,8 +58,6 @@ static bool read_fork_mode(const char *variable)
 void settings_read(void)
 {
     sim_settings = (struct settings){
-        .devices = (int)settings_number("SIMCUDA_DEVICES", 0, SIM_MAX_DEVICES, 1),
-        .memory_bytes = (uint64_t)settings_number("SIMCUDA_MEMORY_MB", 1, 1 << 24, 4096) << 20,
         .launch_ns = settings_number("SIMCUDA_LAUNCH_NS", 0, 3600000000000, 0),
         .queue = settings_number("SIMCUDA_QUEUE", 0, 1 << 20, 0),
         .copy_gbps = read_bandwidth("SIMCUDA_COPY_GBPS"),

@@ -9,11 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SIM_MAX_DEVICES = 16 };
+#define SIM_MEMORY_BYTES ((uint64_t)4 << 30)
 
 struct settings {
-    int devices;           /* SIMCUDA_DEVICES, 0 to SIM_MAX_DEVICES */
-    uint64_t memory_bytes; /* SIMCUDA_MEMORY_MB, of each device */
     int64_t launch_ns;     /* SIMCUDA_LAUNCH_NS */
     int64_t queue;         /* SIMCUDA_QUEUE, kernels; 0: any number */
     double copy_gbps;      /* SIMCUDA_COPY_GBPS, in bytes a nanosecond; 0: copies take no time */

@@ -17,17 +17,15 @@ static _Thread_local struct {
 static pthread_key_t own_key;
 static pthread_once_t own_key_once = PTHREAD_ONCE_INIT;
 
-extern _Thread_local bool sim_null_stream_is_thread; /* entries.py: the call ends in _ptds or _ptsz */
+extern _Thread_local bool sim_null_stream_is_thread; /* sim_entries.py: the call ends in _ptds or _ptsz */
 
-static CUresult new_stream(CUstream *stream, CUcontext context, enum stream_kind kind, int priority)
+static CUresult new_stream(CUstream *stream, CUcontext context, enum stream_kind kind)
 {
     CUstream made = handle_new(&streams);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     made->context = context;
     made->kind = kind;
-    made->priority = priority;
-    made->id = context_next_id();
     if (stream_is_blocking(made))
         context->blocking_streams++;
     *stream = made;
@@ -45,7 +43,7 @@ static void free_stream(CUstream stream)
 
 CUresult stream_new_legacy(CUcontext context)
 {
-    return new_stream(&context->legacy, context, STREAM_LEGACY, 0);
+    return new_stream(&context->legacy, context, STREAM_LEGACY);
 }
 
 bool stream_is_blocking(CUstream stream)
@@ -78,7 +76,7 @@ static void make_own_key(void)
 static CUresult thread_stream(CUstream *stream, CUcontext context)
 {
     if (!own.stream || own.stream->handle.generation != own.generation || own.stream->context != context) {
-        const CUresult result = new_stream(&own.stream, context, STREAM_THREAD, 0);
+        const CUresult result = new_stream(&own.stream, context, STREAM_THREAD);
         if (result != CUDA_SUCCESS)
             return result;
         own.generation = own.stream->handle.generation;
@@ -196,9 +194,9 @@ CUresult sim_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, in
         return result;
     if (!stream || flags > CU_STREAM_NON_BLOCKING)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    const int clamped = priority > 0 ? 0 : priority < -5 ? -5 : priority;
-    return driver_unlock(new_stream(
-        stream, context, flags == CU_STREAM_NON_BLOCKING ? STREAM_NON_BLOCKING : STREAM_BLOCKING, clamped));
+    (void)priority;
+    return driver_unlock(
+        new_stream(stream, context, flags == CU_STREAM_NON_BLOCKING ? STREAM_NON_BLOCKING : STREAM_BLOCKING));
 }
 
 CUresult sim_cuStreamCreate(CUstream *stream, unsigned int flags)
@@ -219,11 +217,6 @@ CUresult sim_cuStreamDestroy_v2(CUstream stream)
     stream->dying = true;
     stream_op_done(stream);
     return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuStreamDestroy(CUstream stream)
-{
-    return sim_cuStreamDestroy_v2(stream);
 }
 
 /* Lock, and find the stream that the program means. */
@@ -269,99 +262,11 @@ CUresult sim_cuStreamQuery(CUstream stream)
     return driver_unlock(done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
-CUresult sim_cuStreamGetFlags(CUstream stream, unsigned int *flags)
-{
-    const CUresult result = lock_stream(&stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!flags)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    *flags = stream->kind == STREAM_NON_BLOCKING ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuStreamGetPriority(CUstream stream, int *priority)
-{
-    const CUresult result = lock_stream(&stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!priority)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    *priority = stream->priority;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuStreamGetId(CUstream stream, unsigned long long *id)
-{
-    const CUresult result = lock_stream(&stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!id)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    *id = stream->id;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuStreamGetDevice(CUstream stream, CUdevice *device)
-{
-    const CUresult result = lock_stream(&stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!device)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    *device = stream->context->device;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuStreamGetCtx(CUstream stream, CUcontext *context)
-{
-    const CUresult result = lock_stream(&stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!context)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    *context = stream->context;
-    return driver_unlock(CUDA_SUCCESS);
-}
-
-CUresult sim_cuStreamGetCtx_v2(CUstream stream, CUcontext *context, void **green_context)
-{
-    const CUresult result = sim_cuStreamGetCtx(stream, context);
-    if (result == CUDA_SUCCESS && green_context)
-        *green_context = NULL;
-    return result;
-}
-
-CUresult sim_cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes, unsigned int flags)
-{
-    CUresult result = lock_stream(&stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    const struct region *region = region_holding((uintptr_t)address, bytes);
-    const bool valid =
-        region && region->kind == REGION_MANAGED &&
-        (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
-    return driver_unlock(valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
-
 CUresult sim_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {
     const CUresult result = lock_stream(&stream);
     if (result != CUDA_SUCCESS)
         return result;
     const struct op op = { .kind = OP_HOST, .host = { .fn = function, .userData = data } };
-    return driver_unlock(op_submit(stream, &op));
-}
-
-CUresult sim_cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data, unsigned int flags)
-{
-    const CUresult result = lock_stream(&stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (flags != 0)
-        return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    if (stream->capture)
-        return driver_unlock(capture_spoil(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
-    const struct op op = { .kind = OP_CALLBACK, .callback = { .function = callback, .data = data } };
     return driver_unlock(op_submit(stream, &op));
 }

@@ -1,6 +1,6 @@
 /*
- * sim_verify.c: the checksum mode. The entry points feed their arguments in one by one; what came in is kept for
- * the calling thread, and the result tells whether the way back works too.
+ * sim_verify.c: the checksum mode. The entry points feed their arguments in one by one; what came in is kept
+ * for the calling thread, and the result tells whether the way back works too.
  */
 #include "sim_entry.h"
 #include "simcuda_verify.h"
@@ -16,7 +16,6 @@ struct past_call {
 /* A ring, since a tracer that looks up a kernel's name after a launch makes a call of its own. */
 static _Thread_local struct past_call past[SIMCUDA_PAST_CALLS];
 static _Thread_local uint64_t past_count;
-static _Thread_local uint64_t last_vectors[SIMCUDA_VECTORS];
 
 void verify_start(struct verify *verify, uint32_t row)
 {
@@ -34,24 +33,11 @@ void verify_words(struct verify *verify, const void *words, uint32_t count)
     verify->sum = simcuda_checksum_words(verify->sum, words, count);
 }
 
-uint32_t verify_float(struct verify *verify, float value)
+void verify_float(struct verify *verify, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     verify_word(verify, bits);
-    return bits;
-}
-
-uint64_t verify_bits(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-void verify_vectors(const uint64_t vectors[8])
-{
-    memcpy(last_vectors, vectors, sizeof last_vectors);
 }
 
 static int32_t answer;
@@ -92,14 +78,4 @@ EXPORTED int simcuda_past_call(unsigned back, const char **name, uint64_t *check
     if (misaligned)
         *misaligned = call->misaligned;
     return 0;
-}
-
-EXPORTED int simcuda_last_call(const char **name, uint64_t *checksum, int *misaligned)
-{
-    return simcuda_past_call(0, name, checksum, misaligned);
-}
-
-EXPORTED void simcuda_last_vectors(uint64_t vectors[SIMCUDA_VECTORS])
-{
-    memcpy(vectors, last_vectors, sizeof last_vectors);
 }

@@ -1,7 +1,8 @@
 /*
- * sim_worker.c: the driver's thread. Host callbacks run in it, and whatever was submitted behind one and must not
- * overtake it. One queue serves all streams in the order of submission: every dependency points backwards in
- * it, and the driver promises no order between callbacks of independent streams, not even that they overlap.
+ * sim_worker.c: the driver's thread. Host callbacks run in it, and whatever was submitted behind one and must
+ * not overtake it. One queue serves all streams in the order of submission: every dependency points backwards
+ * in it, and the driver promises no order between callbacks of independent streams, not even that they
+ * overlap.
  */
 #include "simcuda.h"
 

@@ -23,9 +23,9 @@
 
 enum { SIM_DRIVER_VERSION = 13000 };
 
-/* ---- handle.c: every handle is the address of an object in a slab that is never given back, so that a dead
- * or foreign handle can be told from a live one without touching freed memory. The latest freed is reused
- * first. */
+/* ---- sim_handle.c: every handle is the address of an object in a slab that is never given back, so that a
+ * dead or foreign handle can be told from a live one without touching freed memory. The latest freed is
+ * reused first. */
 
 struct handle {
     struct handle *next_free;
@@ -47,7 +47,7 @@ void handle_free(struct slab *slab, void *object);
 bool handle_alive(const struct slab *slab, const void *object);
 void *handle_next(const struct slab *slab, const void *previous); /* all live ones; NULL begins and ends */
 
-/* ---- driver.c: the lock, time, and what forks need. */
+/* ---- sim_driver.c: the lock, time, and what forks need. */
 
 void driver_lock(void);
 void driver_release(void);
@@ -71,22 +71,14 @@ void clock_sleep_until_ns(int64_t until_ns);
 void entry_initialised(void);
 bool entry_is_forked(void);
 
-/* ---- context.c, primary.c */
-
-enum { LIMIT_COUNT = 10 };
+/* ---- sim_context.c, sim_primary.c */
 
 struct CUctx_st {
     struct handle handle;
-    CUdevice device;
     bool primary;
-    unsigned flags, api_version;
-    uint64_t id;
-    size_t limits[LIMIT_COUNT];
-    int cache_config, shared_config;
     CUstream legacy;           /* the stream NULL */
     unsigned blocking_streams; /* others that wait for it and it for them */
     CUresult fault;            /* once a kernel has faulted, what nearly everything returns */
-    bool peers[SIM_MAX_DEVICES];
 };
 
 /* Both hold the lock exactly if they return CUDA_SUCCESS. The second is for calls that a handle tells their
@@ -95,30 +87,26 @@ CUresult context_lock(CUcontext *current);
 CUresult context_lock_any(CUcontext *current);
 CUresult context_current(CUcontext *current);
 bool context_alive(CUcontext context);
-CUresult context_new(CUcontext *context, CUdevice device, unsigned flags, unsigned api_version);
+CUresult context_new(CUcontext *context);
 void context_end(CUcontext context); /* with all that it owns; context_wait() first */
-uint64_t context_next_id(void); /* contexts, streams and captures draw from one sequence, as in the driver */
+uint64_t context_next_id(void);
 
 /* Set in the driver's thread while it runs a program's callback, which may make no call. */
 extern _Thread_local bool sim_in_callback;
 
-/* ---- device.c */
-bool device_valid(CUdevice device);
+/* ---- sim_device.c */
 int device_attribute(int attribute);
-extern uint64_t sim_device_used[SIM_MAX_DEVICES];
+extern uint64_t sim_device_used;
 
-/* ---- memory.c: every range of addresses that the driver knows. Device memory is the process's own. */
+/* ---- sim_memory.c: every range of addresses that the driver knows. Device memory is the process's own. */
 
-enum region_kind { REGION_DEVICE, REGION_MANAGED, REGION_HOST, REGION_REGISTERED };
+enum region_kind { REGION_DEVICE, REGION_HOST };
 
 struct region {
     uintptr_t base;
     size_t size;
     enum region_kind kind;
     CUcontext context;
-    CUdevice device;
-    unsigned flags;
-    uint64_t id;
     CUmemoryPool pool; /* of stream-ordered memory */
     bool mapped;       /* came from mmap and not from malloc */
     unsigned nodes;    /* of graphs, that refer to it: their memory lives as long as they do */
@@ -126,8 +114,6 @@ struct region {
 };
 
 CUresult region_new(struct region **region, CUcontext context, enum region_kind kind, size_t size);
-CUresult region_new_low(struct region **region, CUcontext context, size_t size); /* below 4 GiB */
-CUresult region_adopt(struct region **region, CUcontext context, void *base, size_t size);
 void region_free(struct region *region);
 void region_hold(struct region *region); /* for a node */
 void region_drop(struct region *region);
@@ -136,7 +122,7 @@ struct region *region_holding(uintptr_t address, size_t size); /* NULL unless al
 struct region *region_based_at(uintptr_t address);
 void memory_end(CUcontext context);
 
-/* ---- array.c */
+/* ---- sim_array.c */
 struct CUarray_st {
     struct handle handle;
     CUcontext context;
@@ -147,24 +133,13 @@ struct CUarray_st {
 CUarray array_of(CUarray array); /* NULL unless alive */
 void array_end(CUcontext context);
 
-/* ---- pool.c */
-struct CUmemPoolHandle_st {
-    struct handle handle;
-    CUdevice device;
-    bool is_default;
-    uint64_t attributes[CU_MEMPOOL_ATTR_COUNT];
-};
-void pool_count(CUmemoryPool pool, int64_t change_bytes);
-
-/* ---- launch.c, kernel.c */
+/* ---- sim_launch.c, sim_kernel.c */
 enum { KERNEL_MAX_PARAMS = 48 };
 
 struct launch {
     CUfunction function;
     uint64_t function_generation;
     unsigned grid[3], block[3], shared_bytes;
-    bool cooperative;
-    CUkernel kernel;
     uint64_t values[KERNEL_MAX_PARAMS]; /* copied, of kernels whose code is known */
 };
 /* Known by name, or compiled for the host; with neither a launch changes nothing. */
@@ -176,15 +151,14 @@ struct kernel_code {
 };
 const struct kernel_code *kernel_code_named(const char *name);
 bool kernel_code_compiled(struct kernel_code *code, void *compiled, const char *name);
-CUresult kernel_copy_params(const struct kernel_code *code, uint64_t values[KERNEL_MAX_PARAMS], void **params,
-                            void **extra);
-CUresult kernel_param_info(const struct kernel_code *code, size_t index, size_t *offset, size_t *size);
+CUresult kernel_copy_params(const struct kernel_code *code, uint64_t values[KERNEL_MAX_PARAMS],
+                            void **params);
 CUresult kernel_run(const struct launch *launch);
 CUresult launch_prepare(struct launch *launch, CUcontext context, void *function_or_kernel, void **params,
                         void **extra);
 CUresult launch_check(const struct launch *launch);
 
-/* ---- op.c: what a stream can be asked to do */
+/* ---- sim_op.c: what a stream can be asked to do */
 
 enum op_kind {
     OP_EMPTY,
@@ -193,7 +167,6 @@ enum op_kind {
     OP_COPY,
     OP_SET,
     OP_HOST,
-    OP_CALLBACK,
     OP_RECORD,
     OP_WAIT,
     OP_ALLOC,
@@ -210,10 +183,6 @@ struct op {
         CUDA_MEMCPY3D copy;
         CUDA_MEMSET_NODE_PARAMS set;
         CUDA_HOST_NODE_PARAMS host;
-        struct {
-            CUstreamCallback function;
-            void *data;
-        } callback;
         struct {
             CUevent event;
             uint64_t generation;
@@ -237,24 +206,22 @@ bool op_needs_thread(const struct op *op);
 CUresult worker_keep(CUstream stream, const struct op *op);
 void worker_after_fork(void);
 
-/* ---- copy.c */
+/* ---- sim_copy.c */
 CUresult copy_check(const CUDA_MEMCPY3D *copy);
 int64_t copy_duration_ns(const CUDA_MEMCPY3D *copy);
 void copy_run(const CUDA_MEMCPY3D *copy);
 
-/* ---- set.c */
+/* ---- sim_set.c */
 CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *set);
 void set_run(const CUDA_MEMSET_NODE_PARAMS *set);
 
-/* ---- stream.c */
+/* ---- sim_stream.c */
 enum stream_kind { STREAM_LEGACY, STREAM_THREAD, STREAM_BLOCKING, STREAM_NON_BLOCKING };
 
 struct CUstream_st {
     struct handle handle;
     CUcontext context;
     enum stream_kind kind;
-    int priority;
-    uint64_t id;
     int64_t busy_until_ns;
     unsigned kept; /* ops that the driver's thread has still to run */
     bool dying;    /* destroyed by the program, kept until kept is 0 */
@@ -274,7 +241,7 @@ void stream_end(CUcontext context);
 CUresult stream_new_legacy(CUcontext context);
 CUresult context_wait(CUcontext context);
 
-/* ---- event.c */
+/* ---- sim_event.c */
 struct CUevent_st {
     struct handle handle;
     CUcontext context;
@@ -290,7 +257,7 @@ CUevent event_of(CUevent event);
 void event_record_now(CUevent event, int64_t at_ns);
 void event_end(CUcontext context);
 
-/* ---- capture.c */
+/* ---- sim_capture.c */
 struct capture {
     struct capture *next;
     CUgraph graph;
@@ -311,16 +278,14 @@ CUresult capture_wait(CUstream stream, CUevent event, bool *handled);
 CUresult capture_forbids_event(CUevent event);
 void capture_leave(CUstream stream);
 
-/* ---- graph.c, graph_node.c, graph_edge.c, graph_exec.c */
+/* ---- sim_graph.c, sim_graph_node.c, sim_graph_edge.c, sim_graph_exec.c */
 struct CUgraphNode_st {
     struct handle handle;
     CUgraph graph;
     struct op op;
     CUgraphNode *after;
     size_t after_count;
-    CUgraphNode original;                    /* of a clone's node */
-    size_t place;                            /* scratch of whoever walks the graph */
-    void *param_pointers[KERNEL_MAX_PARAMS]; /* what cuGraphKernelNodeGetParams hands out */
+    size_t place; /* scratch of whoever walks the graph */
 };
 
 struct CUgraph_st {
@@ -339,7 +304,6 @@ struct exec_op {
 
 struct CUgraphExec_st {
     struct handle handle;
-    uint64_t flags;
     struct exec_op *ops; /* in an order that keeps the edges; child graphs stand where their nodes stood */
     size_t op_count;
     unsigned running; /* replays that the driver's thread has still to run */
@@ -351,9 +315,7 @@ CUgraphNode node_of(CUgraphNode node);
 CUresult graph_new(CUgraph *graph);
 void graph_free(CUgraph graph);
 CUresult graph_copy(CUgraph *copy, CUgraph graph);
-CUresult graph_list(const CUgraphNode *nodes, size_t node_count, CUgraphNode *out, size_t *count);
 CUresult graph_op_copy(struct op *copy, const struct op *op); /* with a reference of its own */
-CUresult graph_node_op(struct op *op, const CUgraphNodeParams *params);
 CUresult graph_add(CUgraphNode *node, CUgraph graph, const struct op *op, const CUgraphNode *after,
                    size_t count);
 bool graph_sort(CUgraph graph, CUgraphNode *order); /* false: the edges form a circle */
@@ -362,7 +324,7 @@ bool exec_needs_thread(CUgraphExec exec);
 void exec_hold(CUgraphExec exec);
 void exec_drop(CUgraphExec exec);
 
-/* ---- module.c, library.c, function.c */
+/* ---- sim_module.c, sim_library.c, sim_function.c */
 struct CUmod_st {
     struct handle handle;
     CUcontext context;
@@ -377,8 +339,6 @@ struct CUfunc_st {
     struct kernel_code code;
     int attributes[CU_FUNC_ATTRIBUTE_COUNT];
     CUkernel kernel;
-    unsigned block[3], shared_bytes, param_bytes; /* what cuFuncSetBlockShape and its like keep */
-    unsigned char param_buffer[64];
 };
 
 struct CUlib_st {
@@ -392,15 +352,6 @@ struct CUkern_st {
     int attributes[CU_FUNC_ATTRIBUTE_COUNT];
 };
 
-struct global {
-    struct global *next;
-    const void *owner; /* module or library */
-    char *name;
-    struct region *region;
-};
-
-enum { GLOBAL_BYTES = 4096 };
-
 /* ---- compiled.c */
 size_t compiled_bytes(const void *image); /* of an image with code of the host; 0: it is another */
 CUresult compiled_load(void **code, const void *image);
@@ -411,8 +362,6 @@ CUmodule module_of(CUmodule module);
 CUmodule module_new(CUcontext context, CUlibrary library);
 void module_free(CUmodule module);
 void module_end(CUcontext context);
-CUresult module_global(const void *owner, CUcontext context, const char *name, struct region **region);
-void module_globals_free(const void *owner);
 bool module_has(const char *name);
 CUfunction function_of(const void *function_or_kernel, CUcontext context); /* makes a kernel's on first use */
 CUfunction function_alive(CUfunction function);
@@ -421,9 +370,5 @@ CUfunction function_next(const void *previous);
 void function_free_all(CUmodule module);
 CUkernel kernel_of(const void *kernel);
 void function_default_attributes(int attributes[CU_FUNC_ATTRIBUTE_COUNT]);
-CUresult function_attribute_set(int attributes[CU_FUNC_ATTRIBUTE_COUNT], int attribute, int value);
-
-/* ---- texture.c */
-void texture_end(CUcontext context);
 
 #endif

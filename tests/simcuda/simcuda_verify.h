@@ -14,20 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SIMCUDA_VECTORS = 8, SIMCUDA_PAST_CALLS = 16 };
+enum { SIMCUDA_PAST_CALLS = 16 };
 
-/* The calling thread's latest call. misaligned is 1 if the stack was not 16-byte aligned at the call; its
- * arguments are then not looked at and the checksum is 0.
- * Returns 0, or -1 if the thread made none. Any pointer may be NULL. */
-int simcuda_last_call(const char **name, uint64_t *checksum, int *misaligned);
-
-/* The same of an earlier call: back is 0 for the latest, and below SIMCUDA_PAST_CALLS. */
+/* A call of the calling thread: back is 0 for its latest, and below SIMCUDA_PAST_CALLS. misaligned is 1 if
+ * the stack was not 16-byte aligned at the call; its arguments are then not looked at and the checksum is 0.
+ * Returns 0, or -1 if the thread made no such call. Any pointer may be NULL. */
 int simcuda_past_call(unsigned back, const char **name, uint64_t *checksum, int *misaligned);
-
-/* The low 64 bits of the vector argument registers, the first one first, as the calling thread's latest call
- * to a function with a float parameter found them. Of a register that carries a float the upper 32 bits read
- * 0. */
-void simcuda_last_vectors(uint64_t vectors[SIMCUDA_VECTORS]);
 
 /* A function that no table knows, as of a newer driver: it keeps all that can carry an argument, in
  * whatever number and of whatever type, for simcuda_registers(), and returns a result of 64 bits. Of one

@@ -48,7 +48,8 @@ static int answer(void)
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-    static const char *const names[] = { "nvidiactl", "nvidia0", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset" };
+    static const char *const names[] = { "nvidiactl", "nvidia0", "nvidia-uvm", "nvidia-uvm-tools",
+                                         "nvidia-modeset" };
     va_list arguments;
     va_start(arguments, request);
     void *argument = va_arg(arguments, void *);
