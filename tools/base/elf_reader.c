@@ -212,9 +212,14 @@ static int compare(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-static void sort_once(struct ct_elf_names *names)
+/* Sorts, and keeps each once: 0, or -errno without memory. */
+static int settle(struct ct_elf_names *names)
 {
     size_t kept = 0;
+    if (!names->name) {
+        ct_elf_names_free(names);
+        return -ENOMEM;
+    }
     if (names->count > 0)
         qsort(names->name, names->count, sizeof(*names->name), compare);
     for (size_t i = 0; i < names->count; i++) {
@@ -222,6 +227,7 @@ static void sort_once(struct ct_elf_names *names)
             names->name[kept++] = names->name[i];
     }
     names->count = kept;
+    return 0;
 }
 
 bool ct_elf_names_have(const struct ct_elf_names *names, const char *name)
@@ -286,12 +292,7 @@ int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name),
             add_name(names, name);
     }
     free(table);
-    if (!names->name) {
-        ct_elf_names_free(names);
-        return -ENOMEM;
-    }
-    sort_once(names);
-    return 0;
+    return settle(names);
 }
 
 int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names)
@@ -318,12 +319,7 @@ int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names)
         at += version.vd_next;
     }
     free(table);
-    if (!names->name) {
-        ct_elf_names_free(names);
-        return -ENOMEM;
-    }
-    sort_once(names);
-    return 0;
+    return settle(names);
 }
 
 /* ---- notes ---- */

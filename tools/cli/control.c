@@ -27,7 +27,7 @@ static bool same_database(const struct ct_where *where, int fd)
     char served[CT_ANSWER_BYTES];
     if (!where->database)
         return true;
-    switch (ct_client_ask(fd, "database", served, sizeof(served))) {
+    switch (ct_client_ask(fd, "database", served, 0)) {
     case CT_ANSWER_NONE:
         say_silent(where, fd);
         return false;
@@ -84,7 +84,7 @@ static int ask(struct ct_where *where, const char *command, const char *line)
     const int fd = reach(where, command, CT_GUESS_ONLY_ONE);
     if (fd < 0)
         return EXIT_FAILURE;
-    const enum ct_answer answer = ct_client_ask(fd, line, text, sizeof(text));
+    const enum ct_answer answer = ct_client_ask(fd, line, text, 0);
     if (answer == CT_ANSWER_NONE)
         say_silent(where, fd);
     else if (answer != CT_ANSWER_OK || *text)
@@ -193,7 +193,7 @@ static int stop(int argc, char **argv)
     if (fd < 0)
         return EXIT_FAILURE;
     char text[CT_ANSWER_BYTES];
-    const enum ct_answer answer = ct_client_ask(fd, "stop", text, sizeof(text));
+    const enum ct_answer answer = ct_client_ask(fd, "stop", text, 0);
     shutdown(fd, SHUT_WR); /* so that one that does not stop lets go of us */
     if (answer == CT_ANSWER_NONE)
         say_silent(&where, fd);

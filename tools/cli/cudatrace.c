@@ -13,8 +13,9 @@
     ROW(run)                                                                                                 \
     ROW(sql)                                                                                                 \
     ROW(report)                                                                                              \
-    ROW(diff) ROW(timeline) ROW(top) ROW(html) ROW(export) ROW(flush) ROW(set) ROW(status) ROW(stop)         \
-        ROW(doctor) ROW(gc)
+    ROW(diff)                                                                                                \
+    ROW(timeline) ROW(top) ROW(html) ROW(export) ROW(flush) ROW(set) ROW(status) ROW(stop) ROW(doctor)       \
+        ROW(gc)
 
 #define ROW(name) extern const struct ct_subcommand ct_subcommand_##name;
 EACH(ROW)

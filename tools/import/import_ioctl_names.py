@@ -301,7 +301,7 @@ def status_rows(releases):
 def head_of(path, releases):
     """What stands before a file's rows, with the releases in it. It belongs to people."""
     with open(path, encoding="utf-8") as file:
-        head = re.match(r"(?:/\*.*?\*/\n|(?:--.*\n)*\n?)", file.read(), re.S)[0]
+        head = re.match(r"(?:/\*.*?\*/\n|(?:--[^\n]*\n)*\n?)", file.read(), re.S)[0]
     newest = releases[0]
     commit = newest.git("rev-parse", f"{newest.tag}^{{commit}}").decode().strip()
     head = re.sub(r"(open-gpu-kernel-modules) \S+ \(commit \w+\)", rf"\1 {newest.tag} (commit {commit[:12]})", head)

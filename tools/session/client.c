@@ -129,23 +129,18 @@ static bool send_line(int fd, const char *line)
     return send(fd, line, strlen(line), MSG_NOSIGNAL) >= 0 && send(fd, "\n", 1, MSG_NOSIGNAL) >= 0;
 }
 
-enum ct_answer ct_client_ask(int fd, const char *line, char *text, size_t bytes)
-{
-    return ct_client_ask_within(fd, line, text, bytes, 0);
-}
-
 static uint64_t until(unsigned patience_s)
 {
     return patience_s ? ct_monotonic_ns() + patience_s * UINT64_C(1000000000) : 0;
 }
 
-enum ct_answer ct_client_ask_within(int fd, const char *line, char *text, size_t bytes, unsigned patience_s)
+enum ct_answer ct_client_ask(int fd, const char *line, char text[CT_ANSWER_BYTES], unsigned patience_s)
 {
     static const struct {
         const char *word;
         enum ct_answer answer;
     } words[] = { { "ok", CT_ANSWER_OK }, { "error", CT_ANSWER_ERROR }, { "refused", CT_ANSWER_REFUSED } };
-    if (!send_line(fd, line) || !read_line(fd, until(patience_s), text, bytes))
+    if (!send_line(fd, line) || !read_line(fd, until(patience_s), text, CT_ANSWER_BYTES))
         return CT_ANSWER_NONE;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         const size_t length = strlen(words[i].word);

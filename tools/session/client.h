@@ -21,10 +21,8 @@ enum ct_answer {
     CT_ANSWER_REFUSED, /* it did nothing: a sentence says who may ask that */
 };
 /* Sends a line and reads one; what that says behind the word for its kind goes to `text`. A daemon that is
- * busy is waited for. */
-enum ct_answer ct_client_ask(int fd, const char *line, char *text, size_t bytes);
-/* The same; one that has not answered after so many seconds is not waited for any more, 0 for never. */
-enum ct_answer ct_client_ask_within(int fd, const char *line, char *text, size_t bytes, unsigned patience_s);
+ * busy is waited for, `patience_s` seconds, 0 being as long as it takes. */
+enum ct_answer ct_client_ask(int fd, const char *line, char text[CT_ANSWER_BYTES], unsigned patience_s);
 /* Its status, lines to be freed; NULL when it does not come whole. `patience_s`: after how many seconds one
  * that is busy is not waited for any more, 0 for never. */
 char *ct_client_status(int fd, unsigned patience_s);

@@ -68,14 +68,13 @@ static void take(struct ct_where *where, const char *name)
 }
 
 /* What the daemon says that it writes. */
-static bool ask_database(const struct ct_where *where, const struct served *served, char *database,
-                         size_t bytes)
+static bool ask_database(const struct ct_where *where, const struct served *served,
+                         char database[CT_ANSWER_BYTES])
 {
     char path[CT_NAME_BYTES];
     ct_session_socket_path(path, where->shm_dir, served->uid, served->name);
     const int fd = ct_client_connect_path(path, served->uid);
-    const bool said =
-        fd >= 0 && ct_client_ask_within(fd, "database", database, bytes, ANSWER_S) == CT_ANSWER_OK;
+    const bool said = fd >= 0 && ct_client_ask(fd, "database", database, ANSWER_S) == CT_ANSWER_OK;
     if (fd >= 0)
         close(fd);
     return said;
@@ -102,8 +101,7 @@ bool ct_session_find_writer(struct ct_where *where, const char *path)
         const struct served *served = &list.served[i];
         found = served->uid == ct_session_uid() &&
                 ((trace && served->trace == trace) ||
-                 (ask && ask_database(where, served, database, sizeof(database)) &&
-                  ct_series_has(path, database)));
+                 (ask && ask_database(where, served, database) && ct_series_has(path, database)));
         if (found)
             take(where, served->name);
     }
@@ -159,13 +157,13 @@ void ct_sessions_say(const struct ct_where *where)
     for (size_t i = 0; i < list.count; i++) {
         char database[CT_ANSWER_BYTES];
         const struct served *served = &list.served[i];
-        if (served->uid != ct_session_uid())
-            snprintf(database, sizeof(database), "is the system's");
-        else if (!ask_database(where, served, database + 7, sizeof(database) - 7))
-            snprintf(database, sizeof(database), "does not answer");
-        else
-            memcpy(database, "writes ", 7);
-        ct_fail(0, "  session %s, process %d, %s", served->name, served->pid, database);
+        const bool is_ours = served->uid == ct_session_uid();
+        const bool said = is_ours && ask_database(where, served, database);
+        ct_fail(0, "  session %s, process %d, %s%s", served->name, served->pid,
+                said      ? "writes "
+                : is_ours ? "does not answer"
+                          : "is the system's",
+                said ? database : "");
     }
     if (list.count)
         ct_fail(0, "name one with --session NAME, or with --db FILE the one that writes that");
@@ -176,8 +174,7 @@ void ct_sessions_say(const struct ct_where *where)
 static bool ask_trace(const struct ct_where *where, char path[CT_ANSWER_BYTES])
 {
     const int daemon = ct_client_connect(where);
-    const enum ct_answer said =
-        daemon >= 0 ? ct_client_ask(daemon, "database", path, CT_ANSWER_BYTES) : CT_ANSWER_NONE;
+    const enum ct_answer said = daemon >= 0 ? ct_client_ask(daemon, "database", path, 0) : CT_ANSWER_NONE;
     const bool is_stopped = said != CT_ANSWER_OK && daemon >= 0 && ct_client_is_stopped(daemon);
     if (said == CT_ANSWER_REFUSED)
         ct_fail(

@@ -27,7 +27,7 @@ struct ct_moment {
 struct ct_held {
     struct ct_stream_call call;
     uint32_t moments; /* that it has still */
-    uint32_t next;    /* of those that are free, 1 more */
+    uint32_t next;    /* of those that are free; 0: none */
 };
 
 /* ---- the heap ---- */
@@ -44,32 +44,19 @@ static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
     return a->order < b->order;
 }
 
-static bool make_room_for_calls(struct ct_events *events)
-{
-    const uint32_t room = events->held_room ? 2 * events->held_room : 1024;
-    struct ct_held *held = room > events->held_room ? realloc(events->held, room * sizeof(*held)) : NULL;
-    if (!held)
-        return false;
-    for (uint32_t i = events->held_room; i < room; i++)
-        held[i].next = i + 2 <= room ? i + 2 : 0;
-    events->free = events->held_room + 1;
-    events->held = held;
-    events->held_room = room;
-    return true;
-}
-
 /* A place of the call's for so many moments. */
 static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call, uint32_t moments)
 {
-    if (events->free == 0 && !make_room_for_calls(events)) {
-        events->failed = true;
+    events->failed |=
+        !ct_make_room(&events->held, events->held_count, &events->held_room, sizeof(*events->held));
+    if (events->failed)
         return 0;
-    }
-    const uint32_t place = events->free - 1;
-    struct ct_held *held = &events->held[place];
-    events->free = held->next;
-    held->call = *call;
-    held->moments = moments;
+    uint32_t place = events->free;
+    if (place)
+        events->free = events->held[place].next;
+    else
+        place = (uint32_t)(events->held_count += events->held_count == 0 ? 2 : 1) - 1; /* 0 is nobody's */
+    events->held[place] = (struct ct_held){ .call = *call, .moments = moments };
     return place;
 }
 
@@ -108,7 +95,7 @@ static struct ct_event pop(struct ct_events *events)
     struct ct_held *held = &events->held[first.call];
     if (--held->moments == 0) {
         held->next = events->free;
-        events->free = first.call + 1;
+        events->free = first.call;
     }
     return (struct ct_event){ .at_ns = first.at_ns, .is_begin = first.is_begin, .call = held->call };
 }

@@ -30,8 +30,9 @@ struct ct_events {
     struct ct_moment *heap; /* of beginnings and returns, the earliest first */
     size_t count, room;
     uint64_t order;
-    struct ct_held *held;            /* the calls of these */
-    uint32_t held_room, free;        /* free: the first place that is, 1 more */
+    struct ct_held *held; /* the calls of these */
+    size_t held_count, held_room;
+    uint32_t free;                   /* the first place that is; 0: none */
     int64_t until_ns;                /* what happened before is due */
     struct ct_stream_call long_call; /* the next to begin of those that took long */
     struct ct_intern threads;        /* numbers, from 1, for those that may be in something: */

@@ -41,10 +41,12 @@ struct table {
     sqlite3_stmt *statement;
     struct column *column;
     int columns;
-    int shown;    /* the first so many have room */
-    char **cell;  /* of the rows that were measured */
-    int rows;     /* so many */
-    int64_t seen; /* rows in all */
+    int width;     /* that it may have; 0: any */
+    int shown;     /* the first so many have room */
+    int paragraph; /* the column that is all that people are to see of a row; -1: none */
+    char **cell;   /* of the rows that were measured */
+    int rows;      /* so many */
+    int64_t seen;  /* rows in all */
 };
 
 static int step(struct table *table)
@@ -98,13 +100,9 @@ static void print_cell(const struct column *column, const char *text, bool last,
 
 static void print_row(const struct table *table, char **cell, FILE *to)
 {
-    for (int c = 0; c < table->columns; c++) {
-        if (c < table->shown) {
-            print_cell(&table->column[c], cell[c] ? cell[c] : "", c + 1 == table->shown, to);
-            fputs(c + 1 == table->shown ? "\n" : "  ", to);
-        }
-        free(cell[c]);
-        cell[c] = NULL;
+    for (int c = 0; c < table->shown; c++) {
+        print_cell(&table->column[c], cell[c] ? cell[c] : "", c + 1 == table->shown, to);
+        fputs(c + 1 == table->shown ? "\n" : "  ", to);
     }
 }
 
@@ -230,6 +228,16 @@ static void name_left_out(const struct table *table, FILE *to)
     fputs(")\n", to);
 }
 
+/* A column of this name is a text, and all that is for people of its row. */
+static int paragraph_of(const struct table *table)
+{
+    for (int c = 0; c < table->columns; c++) {
+        if (strcmp(name_of(table->statement, c), "paragraph") == 0)
+            return c;
+    }
+    return -1;
+}
+
 static int read_rows(struct table *table)
 {
     int rc = SQLITE_ROW;
@@ -237,6 +245,7 @@ static int read_rows(struct table *table)
     while (table->rows < ROWS_MEASURED && bytes < BYTES_MEASURED && (rc = step(table)) == SQLITE_ROW)
         bytes += copy_row(table, table->cell + (size_t)table->rows++ * (size_t)table->columns);
     measure(table);
+    table->paragraph = paragraph_of(table);
     return rc;
 }
 
@@ -258,40 +267,39 @@ static void print_paragraph(const char *text, int width, FILE *to)
     }
 }
 
-/* A column of this name is a text, and all that is for people of its row. */
-static int paragraph_column(const struct table *table)
+/* Each row, those that were measured first. */
+static int print_each(struct table *table, int rc, void (*print)(const struct table *, char **cell, FILE *),
+                      FILE *to)
 {
-    for (int c = 0; c < table->columns; c++) {
-        if (strcmp(name_of(table->statement, c), "paragraph") == 0)
-            return c;
+    for (int r = 0; r < table->rows || (rc == SQLITE_ROW && (rc = step(table)) == SQLITE_ROW); r++) {
+        char **cell = table->cell;
+        if (r < table->rows)
+            cell += (size_t)r * (size_t)table->columns;
+        else
+            copy_row(table, cell);
+        print(table, cell, to);
+        for (int c = 0; c < table->columns; c++)
+            free(cell[c]);
     }
-    return -1;
+    return rc;
 }
 
-static int print_text(struct table *table, int width, FILE *to)
+static void print_paragraph_of(const struct table *table, char **cell, FILE *to)
 {
-    int rc = read_rows(table);
-    const int paragraph = paragraph_column(table);
-    fit(table, width);
-    if (table->columns > 0 && paragraph < 0)
+    print_paragraph(cell[table->paragraph] ? cell[table->paragraph] : "", table->width, to);
+}
+
+static int print_text(struct table *table, FILE *to)
+{
+    const int rc = read_rows(table);
+    if (table->paragraph >= 0)
+        return print_each(table, rc, print_paragraph_of, to);
+    fit(table, table->width);
+    if (table->columns > 0)
         print_header(table, to);
-    for (int r = 0; r < table->rows; r++) {
-        char **row = table->cell + (size_t)r * (size_t)table->columns;
-        if (paragraph < 0) {
-            print_row(table, row, to);
-            continue;
-        }
-        print_paragraph(row[paragraph] ? row[paragraph] : "", width, to);
-        for (int c = 0; c < table->columns; c++)
-            free(row[c]);
-    }
-    while (rc == SQLITE_ROW && (rc = step(table)) == SQLITE_ROW) {
-        copy_row(table, table->cell);
-        print_row(table, table->cell, to);
-    }
-    if (paragraph < 0)
-        name_left_out(table, to);
-    return rc;
+    const int ended = print_each(table, rc, print_row, to);
+    name_left_out(table, to);
+    return ended;
 }
 
 static void print_markdown_row(const struct table *table, char **cell, FILE *to)
@@ -304,37 +312,29 @@ static void print_markdown_row(const struct table *table, char **cell, FILE *to)
             fputc(*at, to);
         }
         fputc(' ', to);
-        free(cell[c]);
-        cell[c] = NULL;
     }
     fputs("|\n", to);
 }
 
-static int print_markdown(struct table *table, int width, FILE *to)
+static int print_markdown(struct table *table, FILE *to)
 {
-    (void)width;
-    int rc = read_rows(table);
+    const int rc = read_rows(table);
     char **names = table->cell + (size_t)table->columns * ROWS_MEASURED; /* behind the rows */
     for (int c = 0; c < table->columns; c++)
         names[c] = printable_name(table, c);
     print_markdown_row(table, names, to);
-    for (int c = 0; c < table->columns; c++)
+    for (int c = 0; c < table->columns; c++) {
         fputs(table->column[c].numbers ? "| ---: " : "| --- ", to);
-    fputs("|\n", to);
-    for (int r = 0; r < table->rows; r++)
-        print_markdown_row(table, table->cell + (size_t)r * (size_t)table->columns, to);
-    while (rc == SQLITE_ROW && (rc = step(table)) == SQLITE_ROW) {
-        copy_row(table, table->cell);
-        print_markdown_row(table, table->cell, to);
+        free(names[c]);
     }
-    return rc;
+    fputs("|\n", to);
+    return print_each(table, rc, print_markdown_row, to);
 }
 
 /* ---- csv and json, for programs ---- */
 
-static int print_csv(struct table *table, int width, FILE *to)
+static int print_csv(struct table *table, FILE *to)
 {
-    (void)width;
     for (int c = 0; c < table->columns; c++) {
         const char *name = name_of(table->statement, c);
         ct_print_csv_field(name, strlen(name), to);
@@ -368,9 +368,8 @@ static void print_json_value(sqlite3_stmt *statement, int column, FILE *to)
 }
 
 /* An array of objects, one a line. */
-static int print_json(struct table *table, int width, FILE *to)
+static int print_json(struct table *table, FILE *to)
 {
-    (void)width;
     const char *before = "[\n";
     int rc;
     while ((rc = step(table)) == SQLITE_ROW) {
@@ -391,16 +390,17 @@ static int print_json(struct table *table, int width, FILE *to)
 
 int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows)
 {
-    static int (*const printers[CT_FORMAT_COUNT])(
-        struct table *, int width, FILE *) = { print_text, print_csv, print_json, print_markdown };
+    static int (*const printers[CT_FORMAT_COUNT])(struct table *, FILE *) = { print_text, print_csv,
+                                                                              print_json, print_markdown };
     const int columns = sqlite3_column_count(statement);
     struct table table = {
         .statement = statement,
         .columns = columns,
+        .width = width,
         .column = calloc((size_t)columns + 1, sizeof(*table.column)),
         .cell = calloc((size_t)columns * (ROWS_MEASURED + 1) + 1, sizeof(*table.cell)),
     };
-    const int rc = table.column && table.cell ? printers[format](&table, width, to) : SQLITE_NOMEM;
+    const int rc = table.column && table.cell ? printers[format](&table, to) : SQLITE_NOMEM;
     if (rows)
         *rows = table.seen;
     free(table.column);

@@ -35,9 +35,9 @@ static void say_needed(struct ct_doctor *doctor, const char *file)
                       "linked with libcuda.so.1%s",
                       doctor->driver_path[0] ? "" : ", which the loader does not find: it will not start");
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "way in", "%s",
-                      runtime ? "the runtime loads the driver and asks it for its functions"
-                              : "loads CUDA when it runs, if at all: dlsym and cuGetProcAddress are seen");
+        FINE("way in", "%s",
+             runtime ? "the runtime loads the driver and asks it for its functions"
+                     : "loads CUDA when it runs, if at all: dlsym and cuGetProcAddress are seen");
     ct_elf_close(&elf);
 }
 
@@ -50,24 +50,22 @@ static void say_command(struct ct_doctor *doctor, char **argv, char *file)
     const bool script = ct_program_follow(file);
     const enum ct_program program = ct_program_judge(file);
     if (script)
-        ct_doctor_say(doctor, CT_VERDICT_OK, "script", "%s is read by %s", named, file);
+        FINE("script", "%s is read by %s", named, file);
     struct ct_elf elf;
     const int error = ct_elf_open(&elf, file);
     ct_elf_close(&elf);
     if (program != CT_PROGRAM_UNKNOWN)
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "program", "%s %s", file, ct_program_why(program));
+        MISS("program", "%s %s", file, ct_program_why(program));
     else if (error)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "program",
-                      "%s cannot be read (%s): nothing more is known of it", file,
-                      error == -ENOEXEC ? "no ELF file" : strerror(-error));
+        NOTE("program", "%s cannot be read (%s): nothing more is known of it", file,
+             error == -ENOEXEC ? "no ELF file" : strerror(-error));
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "program",
-                      "%s takes LD_PRELOAD, and passes it to what it starts", file);
+        FINE("program", "%s takes LD_PRELOAD, and passes it to what it starts", file);
     if (program == CT_PROGRAM_UNKNOWN && !error)
         say_needed(doctor, file);
     const char *preload = getenv("LD_PRELOAD");
     if (preload && *preload && !strstr(preload, "libcudatrace.so"))
-        ct_doctor_say(doctor, CT_VERDICT_OK, "LD_PRELOAD", "%s: run puts the hook before it", preload);
+        FINE("LD_PRELOAD", "%s: run puts the hook before it", preload);
 }
 
 /* ---- the command ---- */
@@ -86,9 +84,8 @@ static int examine(struct ct_doctor *doctor, char **argv, char *file)
     else if (argv[0])
         say_command(doctor, argv, file);
     if (doctor->patient || argv[0])
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "not seen",
-                      "never traced, and not to be told from outside: libraries loaded with RTLD_DEEPBIND or "
-                      "dlmopen, functions looked up with dlvsym");
+        NOTE("not seen", "never traced, and not to be told from outside: libraries loaded with RTLD_DEEPBIND "
+                         "or dlmopen, functions looked up with dlvsym");
     if (doctor->misses)
         ct_doctor_head("%u %s of something that is not traced.", doctor->misses,
                        doctor->misses == 1 ? "line tells" : "lines tell");
@@ -122,10 +119,11 @@ static int doctor(int argc, char **argv)
     enum { COLUMNS_MIN = 60 };
     struct ct_doctor doctor = { .uid = ct_session_uid() };
     const struct ct_option options[] = {
-        CT_OPTION_DB(&doctor.where, "the database that is to be written (default: ./trace.db, or what the\n"
-                                    "session's daemon writes)"),
-        CT_OPTION_SESSION(&doctor.where, "which daemon (default: the process's own, $CUDATRACE_SESSION, or\n"
-                                         "default)"),
+        CT_OPTION_DB(
+            &doctor.where,
+            "the database that is to be written (default: ./trace.db, or what the\nsession's daemon writes)"),
+        CT_OPTION_SESSION(&doctor.where,
+                          "which daemon (default: the process's own, $CUDATRACE_SESSION, or\ndefault)"),
         CT_OPTION_SHM_DIR(&doctor.where),
         { 0 }
     };

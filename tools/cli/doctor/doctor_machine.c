@@ -77,8 +77,7 @@ static void check_hook(struct ct_doctor *doctor)
     struct ct_elf elf;
     if (!ct_installed_hook(doctor->hook_path)) {
         doctor->hook_path[0] = '\0';
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "hook",
-                      "libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
+        MISS("hook", "libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
         return;
     }
     const int error = ct_elf_open(&elf, doctor->hook_path);
@@ -94,36 +93,31 @@ static void check_hook(struct ct_doctor *doctor)
                  versions);
     }
     if (error || doctor->driver_functions.count == 0)
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "hook", "%s exports no driver function: build it anew",
-                      doctor->hook_path);
+        MISS("hook", "%s exports no driver function: build it anew", doctor->hook_path);
     else if (doctor->hook.proto_version != CT_PROTO_VERSION)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "hook",
-            "%s is of another build than this cudatrace (shared memory of version %u, not %d; 0 is unknown): "
-            "take all three files from one build",
-            doctor->hook_path, doctor->hook.proto_version, CT_PROTO_VERSION);
+        MISS("hook",
+             "%s is of another build than this cudatrace (shared memory of version %u, not %d; 0 is "
+             "unknown): take all three files from one build",
+             doctor->hook_path, doctor->hook.proto_version, CT_PROTO_VERSION);
     else if (strpbrk(doctor->hook_path, " :"))
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "hook",
-                      "LD_PRELOAD cannot name '%s': move it to a path without spaces and colons",
-                      doctor->hook_path);
+        MISS("hook", "LD_PRELOAD cannot name '%s': move it to a path without spaces and colons",
+             doctor->hook_path);
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "hook", "%s, version %s: %zu functions of the driver%s",
-                      doctor->hook_path, doctor->hook.version, doctor->driver_functions.count, runtime);
+        FINE("hook", "%s, version %s: %zu functions of the driver%s", doctor->hook_path, doctor->hook.version,
+             doctor->driver_functions.count, runtime);
 }
 
 void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *version)
 {
     if (doctor->runtime_functions.count == 0)
-        ct_doctor_say(doctor, CT_VERDICT_OK, "runtime",
-                      "%s (%s): its calls are seen as the driver calls they make", file, version);
+        FINE("runtime", "%s (%s): its calls are seen as the driver calls they make", file, version);
     else if (ct_elf_names_have(&doctor->runtime_versions, version))
-        ct_doctor_say(doctor, CT_VERDICT_OK, "runtime", "%s (%s): its calls are traced, too", file, version);
+        FINE("runtime", "%s (%s): its calls are traced, too", file, version);
     else
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "runtime",
-            "%s (%s): the hook does not know this version, so its calls are seen only as the driver calls "
-            "they make: update cudatrace",
-            file, version);
+        MISS("runtime",
+             "%s (%s): the hook does not know this version, so its calls are seen only as the driver calls "
+             "they make: update cudatrace",
+             file, version);
 }
 
 /* ---- the driver ---- */
@@ -243,11 +237,11 @@ static void check_driver(struct ct_doctor *doctor, bool *simulated)
     load_driver(&answer);
     if (!realpath(answer.path, doctor->driver_path)) {
         doctor->driver_path[0] = '\0';
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "driver", "the loader finds none from here (%s)%s",
-                      answer.error[0] ? answer.error : "it has no path",
-                      doctor->patient ? "; for what the process has loaded see below"
-                                      : ": no program can call CUDA. The source has a simulated one: "
-                                        "LD_LIBRARY_PATH=build/tests/simcuda");
+        NOTE("driver", "the loader finds none from here (%s)%s",
+             answer.error[0] ? answer.error : "it has no path",
+             doctor->patient ? "; for what the process has loaded see below"
+                             : ": no program can call CUDA. The source has a simulated one: "
+                               "LD_LIBRARY_PATH=build/tests/simcuda");
         return;
     }
     if (ct_elf_open(&elf, doctor->driver_path) == 0 && elf.native) {
@@ -258,8 +252,7 @@ static void check_driver(struct ct_doctor *doctor, bool *simulated)
     char version[64] = "it does not tell its version";
     if (answer.version > 0)
         snprintf(version, sizeof(version), "CUDA %d.%d", answer.version / 1000, answer.version % 1000 / 10);
-    ct_doctor_say(doctor, CT_VERDICT_OK, "driver", "%s, %s%s", doctor->driver_path, version,
-                  *simulated ? ", the simulated driver" : "");
+    FINE("driver", "%s, %s%s", doctor->driver_path, version, *simulated ? ", the simulated driver" : "");
     ct_doctor_compare(doctor, &names);
     ct_elf_names_free(&names);
     ct_elf_names_free(&own);
@@ -286,18 +279,15 @@ static void check_devices(struct ct_doctor *doctor)
         globfree(&found);
     }
     if (*lacking)
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "devices",
-            "there is no %s: cuInit will find no GPU; load the kernel module (nvidia-modprobe -u), or give "
-            "the container its GPUs",
-            lacking);
+        NOTE("devices",
+             "there is no %s: cuInit will find no GPU; load the kernel module (nvidia-modprobe -u), or give "
+             "the container its GPUs",
+             lacking);
     else if (*closed)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "devices",
-                      "%s may not be opened by this user: cuInit will fail; ask for the group that owns it",
-                      closed);
+        NOTE("devices", "%s may not be opened by this user: cuInit will fail; ask for the group that owns it",
+             closed);
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "devices", "/dev/nvidiactl, /dev/nvidia-uvm and %zu %s", count,
-                      count == 1 ? "GPU" : "GPUs");
+        FINE("devices", "/dev/nvidiactl, /dev/nvidia-uvm and %zu %s", count, count == 1 ? "GPU" : "GPUs");
 }
 
 /* ---- the kernel ---- */
@@ -316,19 +306,17 @@ static void check_kernel(struct ct_doctor *doctor)
     if (page != MAP_FAILED)
         munmap(page, 4096);
     if (pidfd < 0)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "kernel",
-            "%s: pidfd_open is refused (%s), so the daemon cannot follow processes: it wants Linux 5.3, and "
-            "a container that allows the call",
-            system.release, strerror(refused));
+        MISS("kernel",
+             "%s: pidfd_open is refused (%s), so the daemon cannot follow processes: it wants Linux 5.3, and "
+             "a container that allows the call",
+             system.release, strerror(refused));
     else if (!wipes)
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "kernel",
-            "%s: has no MADV_WIPEONFORK (Linux 4.14): children made by a bare clone() may spoil their "
-            "parent's records",
-            system.release);
+        NOTE("kernel",
+             "%s: has no MADV_WIPEONFORK (Linux 4.14): children made by a bare clone() may spoil their "
+             "parent's records",
+             system.release);
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "kernel", "Linux %s", system.release);
+        FINE("kernel", "Linux %s", system.release);
 }
 
 void ct_doctor_machine(struct ct_doctor *doctor)

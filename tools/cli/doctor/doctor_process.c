@@ -218,10 +218,10 @@ void ct_patient_destroy(struct ct_patient *patient)
 
 static void say_start_again(struct ct_doctor *doctor, const char *why)
 {
-    ct_doctor_say(doctor, CT_VERDICT_MISS, "hook",
-                  "not loaded: %s. It cannot be attached to: start it again with `cudatrace run`, or with "
-                  "LD_PRELOAD=%s",
-                  why, doctor->hook_path[0] ? doctor->hook_path : "libcudatrace.so");
+    MISS("hook",
+         "not loaded: %s. It cannot be attached to: start it again with `cudatrace run`, or with "
+         "LD_PRELOAD=%s",
+         why, doctor->hook_path[0] ? doctor->hook_path : "libcudatrace.so");
 }
 
 /* Why the loader did not load it. */
@@ -233,12 +233,10 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
     const enum ct_program program = ct_program_judge(exe);
     const char *reason = ct_program_why(program);
     if (reason && program != CT_PROGRAM_SET_ID)
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "hook", "not loaded: the program %s", reason);
+        MISS("hook", "not loaded: the program %s", reason);
     else if (patient->secure)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "hook",
-            "not loaded: the process was started with rights that its starter has not (set-user-ID, "
-            "capabilities), and so ignores LD_PRELOAD");
+        MISS("hook", "not loaded: the process was started with rights that its starter has not (set-user-ID, "
+                     "capabilities), and so ignores LD_PRELOAD");
     else if (preload && strstr(preload, "libcudatrace.so")) {
         snprintf(why, sizeof(why),
                  "LD_PRELOAD is '%.200s', and the loader did not find it there, or could not load it",
@@ -268,23 +266,19 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
         ct_elf_note(&elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &note, sizeof(note));
     ct_elf_close(&elf);
     if (hook->deleted)
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "hook",
-            "%s is loaded, and was replaced on disk since: the process goes on with the older build until it "
-            "is started again",
-            hook->path);
+        NOTE("hook",
+             "%s is loaded, and was replaced on disk since: the process goes on with the older build until "
+             "it is started again",
+             hook->path);
     else if (note.proto_version == 0)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "hook", "%s is loaded, and does not tell of which build it is",
-                      hook->path);
+        NOTE("hook", "%s is loaded, and does not tell of which build it is", hook->path);
     else if (note.proto_version != CT_PROTO_VERSION)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "hook",
-            "%s is loaded and is of another build (shared memory of version %u, not %d), which does not find "
-            "a daemon of this one: start the process again with %s",
-            hook->path, note.proto_version, CT_PROTO_VERSION, doctor->hook_path);
+        MISS("hook",
+             "%s is loaded and is of another build (shared memory of version %u, not %d), which does not "
+             "find a daemon of this one: start the process again with %s",
+             hook->path, note.proto_version, CT_PROTO_VERSION, doctor->hook_path);
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "hook", "%s is loaded%s", hook->path,
-                      same ? "" : ", a copy of its own");
+        FINE("hook", "%s is loaded%s", hook->path, same ? "" : ", a copy of its own");
     return true;
 }
 
@@ -305,9 +299,8 @@ static void check_preloaded(struct ct_doctor *doctor, const struct ct_patient *p
             ct_elf_close(&elf);
         }
         if (names.count > 0)
-            ct_doctor_say(doctor, CT_VERDICT_MISS, "LD_PRELOAD",
-                          "%s comes before the hook and answers %s itself: put the hook first", mapping->path,
-                          names.name[0]);
+            MISS("LD_PRELOAD", "%s comes before the hook and answers %s itself: put the hook first",
+                 mapping->path, names.name[0]);
         ct_elf_names_free(&names);
     }
     free(list);
@@ -323,8 +316,7 @@ static void check_driver(struct ct_doctor *doctor, const struct ct_patient *pati
     below_root(patient, driver->path, path);
     const bool same = stat(path, &theirs) == 0 && stat(doctor->driver_path, &ours) == 0 &&
                       theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
-    ct_doctor_say(doctor, CT_VERDICT_OK, "driver", "%s%s", driver->path,
-                  driver->deleted ? ", which was replaced on disk since" : "");
+    FINE("driver", "%s%s", driver->path, driver->deleted ? ", which was replaced on disk since" : "");
     struct ct_elf elf;
     struct ct_elf_names names = { 0 };
     if (same || open_mapped(patient, driver->path, &elf) != 0)
@@ -370,16 +362,14 @@ static void say_way_in(struct ct_doctor *doctor, const struct ct_patient *patien
 {
     const char *linked = find_linked(patient);
     if (asks)
-        ct_doctor_say(doctor, CT_VERDICT_OK, "way in", "it asks %s for functions, as libcudart does%s%s",
-                      asks, linked ? "; linked with the driver as well: " : "", linked ? linked : "");
+        FINE("way in", "it asks %s for functions, as libcudart does%s%s", asks,
+             linked ? "; linked with the driver as well: " : "", linked ? linked : "");
     else if (linked)
-        ct_doctor_say(doctor, CT_VERDICT_OK, "way in", "linked: %s needs libcuda.so.1", linked);
+        FINE("way in", "linked: %s needs libcuda.so.1", linked);
     else if (find_mapping(patient, "libcudart.so."))
-        ct_doctor_say(doctor, CT_VERDICT_OK, "way in",
-                      "by libcudart, which asks cuGetProcAddress for functions");
+        FINE("way in", "by libcudart, which asks cuGetProcAddress for functions");
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "way in",
-                      "by dlopen and dlsym: nothing in it is linked with libcuda.so.1");
+        FINE("way in", "by dlopen and dlsym: nothing in it is linked with libcuda.so.1");
 }
 
 /* ---- its surroundings ---- */
@@ -388,15 +378,13 @@ static void say_way_in(struct ct_doctor *doctor, const struct ct_patient *patien
 static bool check_session(struct ct_doctor *doctor, const struct ct_patient *patient, const char *own)
 {
     if (!ct_session_valid(own))
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "session",
-                      "its " CT_SESSION_ENV " is '%.100s', which is no name of a session: it records nothing",
-                      own);
+        MISS("session",
+             "its " CT_SESSION_ENV " is '%.100s', which is no name of a session: it records nothing", own);
     else if (strcmp(own, doctor->session) != 0)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "session",
-            "it belongs to session %s and not to %s, and will not be in that one's trace: cudatrace doctor "
-            "--session %s %d",
-            own, doctor->session, own, (int)patient->pid);
+        MISS("session",
+             "it belongs to session %s and not to %s, and will not be in that one's trace: cudatrace doctor "
+             "--session %s %d",
+             own, doctor->session, own, (int)patient->pid);
     if (!ct_session_valid(own) || strcmp(own, doctor->session) != 0)
         return false;
     /* The daemon of another container has a number that means nothing here. */
@@ -404,10 +392,9 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
     const bool known =
         doctor->daemon_pid && !doctor->shm_root[0] && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;
     if (known && daemon.start_ticks > patient->start_ticks)
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "before",
-            "the daemon came %.1f s after the process: what that called before is in no trace of it",
-            (double)(daemon.start_ticks - patient->start_ticks) / (double)sysconf(_SC_CLK_TCK));
+        NOTE("before",
+             "the daemon came %.1f s after the process: what that called before is in no trace of it",
+             (double)(daemon.start_ticks - patient->start_ticks) / (double)sysconf(_SC_CLK_TCK));
     return true;
 }
 
@@ -420,15 +407,13 @@ static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *
                       "or share %s (docker run --ipc=host), or a directory for --shm-dir",
                       doctor->where.shm_dir, doctor->where.shm_dir);
     else if (patient->own_pid != patient->pid)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "container",
-                      "it is process %d to itself, and the trace calls it so", patient->own_pid);
+        NOTE("container", "it is process %d to itself, and the trace calls it so", patient->own_pid);
     struct rlimit files;
     if (prlimit(patient->pid, RLIMIT_FSIZE, NULL, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
         files.rlim_cur < CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + doctor->ring_bytes)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "limit",
-            "it may write files of %llu bytes alone (ulimit -f), too few for a ring: its calls are lost",
-            (unsigned long long)files.rlim_cur);
+        MISS("limit",
+             "it may write files of %llu bytes alone (ulimit -f), too few for a ring: its calls are lost",
+             (unsigned long long)files.rlim_cur);
 }
 
 void ct_doctor_process(struct ct_doctor *doctor)
@@ -438,13 +423,11 @@ void ct_doctor_process(struct ct_doctor *doctor)
     ct_doctor_head("Process %d: %.*s", (int)patient->pid, COMMAND_SHOWN,
                    patient->command && *patient->command ? patient->command : "(no command line)");
     if (patient->ended) {
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "state",
-                      "it has ended, and its parent has not asked for its status");
+        NOTE("state", "it has ended, and its parent has not asked for its status");
         return;
     }
     if (patient->mapping_count == 0) {
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "state",
-                      "it is a thread of the kernel: it makes no CUDA call");
+        NOTE("state", "it is a thread of the kernel: it makes no CUDA call");
         return;
     }
     const char *session = variable(patient, CT_SESSION_ENV);
@@ -469,7 +452,6 @@ void ct_doctor_process(struct ct_doctor *doctor)
         if (hooked)
             say_way_in(doctor, patient, asks);
     } else {
-        ct_doctor_say(doctor, CT_VERDICT_OK, "driver",
-                      "libcuda.so.1 is not loaded: it has made no CUDA call yet");
+        FINE("driver", "libcuda.so.1 is not loaded: it has made no CUDA call yet");
     }
 }

@@ -55,5 +55,9 @@ void ct_doctor_head(const char *format, ...) __attribute__((format(printf, 1, 2)
 /* A line: "ok    subject    sentence". The sentence of a note or a miss says what to do. */
 void ct_doctor_say(struct ct_doctor *doctor, enum ct_verdict verdict, const char *subject, const char *format,
                    ...) __attribute__((format(printf, 4, 5)));
+/* As they stand where a struct ct_doctor *doctor is. */
+#define FINE(...) ct_doctor_say(doctor, CT_VERDICT_OK, __VA_ARGS__)
+#define NOTE(...) ct_doctor_say(doctor, CT_VERDICT_NOTE, __VA_ARGS__)
+#define MISS(...) ct_doctor_say(doctor, CT_VERDICT_MISS, __VA_ARGS__)
 
 #endif

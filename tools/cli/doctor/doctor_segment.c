@@ -105,10 +105,9 @@ static void say_losses(struct ct_doctor *doctor, const struct sums *sums)
                "--calls)";
     else if (memory > 0)
         what = "shared memory gave no room: enlarge it, or lift the limit on the size of files (ulimit -f)";
-    ct_doctor_say(doctor, CT_VERDICT_MISS, "lost",
-                  "%llu calls were counted and not recorded, %llu of them of %s: %s",
-                  (unsigned long long)sums->lost_calls, (unsigned long long)sums->most_lost,
-                  sums->most_lost_name, what);
+    MISS("lost", "%llu calls were counted and not recorded, %llu of them of %s: %s",
+         (unsigned long long)sums->lost_calls, (unsigned long long)sums->most_lost, sums->most_lost_name,
+         what);
 }
 
 static void say_recording(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
@@ -117,47 +116,40 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
     ct_size_text(ring, segment->ring_bytes);
     const char *clock = segment->clock == CT_CLOCK_COUNTER ? "the counter" : "clock_gettime";
     if (segment->flags & CT_SEGMENT_DETACHED)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "recording",
-                      "its daemon has left; the process looks for another one at its next call");
+        NOTE("recording", "its daemon has left; the process looks for another one at its next call");
     else if (segment->flags & CT_SEGMENT_EXITING)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "recording", "it is about to exit");
+        NOTE("recording", "it is about to exit");
     else if (!doctor->daemon_pid)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "recording",
-            "into shared memory that no daemon reads: calls are lost when the rings of %s are full; a "
-            "cudatraced for this session stores what is in them",
-            ring);
+        MISS("recording",
+             "into shared memory that no daemon reads: calls are lost when the rings of %s are full; a "
+             "cudatraced for this session stores what is in them",
+             ring);
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "recording",
-                      "functions so far: %u; threads with a ring of %s: %u; times by %s", sums->functions,
-                      ring, sums->lanes, clock);
+        FINE("recording", "functions so far: %u; threads with a ring of %s: %u; times by %s", sums->functions,
+             ring, sums->lanes, clock);
 }
 
 static void say_selection(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
 {
     if (sums->skipped_calls > 0)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "left out",
-            "%llu calls were counted and not recorded, as was asked for by %s; see skipped in totals",
-            (unsigned long long)sums->skipped_calls,
-            segment->selections ? "cudatrace set" : "--layers, --calls or --sample");
+        MISS("left out",
+             "%llu calls were counted and not recorded, as was asked for by %s; see skipped in totals",
+             (unsigned long long)sums->skipped_calls,
+             segment->selections ? "cudatrace set" : "--layers, --calls or --sample");
     if (doctor->daemon_pid && segment->selections != (doctor->selections & ~1U))
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "selection",
-                      "it goes by an earlier one than the session's, and follows at its next call");
+        NOTE("selection", "it goes by an earlier one than the session's, and follows at its next call");
 }
 
 /* Nothing was recorded: whether that will change at the next call. */
 static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced)
 {
     if (!doctor->daemon_pid)
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "recording", "nothing: no daemon serves session %s",
-                      traced->session);
+        MISS("recording", "nothing: no daemon serves session %s", traced->session);
     else if (traced->driver_loaded)
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "recording",
-            "nothing yet: it has made no CUDA call since the daemon is there, or none that the hook saw");
+        NOTE("recording",
+             "nothing yet: it has made no CUDA call since the daemon is there, or none that the hook saw");
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "recording", "nothing yet: it has not loaded the driver");
+        FINE("recording", "nothing yet: it has not loaded the driver");
 }
 
 void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced, const char **way_in)
@@ -171,11 +163,10 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
     if (!read || (segment.version == CT_PROTO_VERSION && segment.process_start != traced->start_ticks)) {
         say_dormant(doctor, traced);
     } else if (segment.version != CT_PROTO_VERSION || !ct_segment_valid(&segment)) {
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "recording",
-            "%s is not of this build (shared memory of version %u, not %d), or damaged: restart the process "
-            "with the hook of this build",
-            path, segment.version, CT_PROTO_VERSION);
+        MISS("recording",
+             "%s is not of this build (shared memory of version %u, not %d), or damaged: restart the process "
+             "with the hook of this build",
+             path, segment.version, CT_PROTO_VERSION);
     } else {
         add_functions(fd, &segment, &sums);
         add_lanes(fd, &segment, &sums);

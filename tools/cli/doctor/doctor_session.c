@@ -88,11 +88,10 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
         (!*layers || (ct_selection_set_layers(&set, layers) && set.layers == all.layers)) &&
         (!*calls || strcmp(calls, "*") == 0) && (!*sample || strcmp(sample, "1") == 0);
     if (!everything)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "selection",
-            "asked to record layers %s, calls %s, one of %s: the rest is counted alone, as skipped in "
-            "totals; all of it: cudatrace set --session %s --layers all --calls '*' --sample 1",
-            layers, calls, sample, doctor->session);
+        MISS("selection",
+             "asked to record layers %s, calls %s, one of %s: the rest is counted alone, as skipped in "
+             "totals; all of it: cudatrace set --session %s --layers all --calls '*' --sample 1",
+             layers, calls, sample, doctor->session);
 }
 
 /* What the daemon has no room for: of all, or of the user who asks the system's. */
@@ -103,23 +102,20 @@ static void say_shortage(struct ct_doctor *doctor, const char *status)
     value_of(status, "waiting_threads", threads, sizeof(threads));
     value_of(status, "merged_functions", functions, sizeof(functions));
     if (strtoul(processes, NULL, 10) + strtoul(threads, NULL, 10) > 0)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "share",
-            "%s processes and %s threads wait for others to end, and are not recorded once their shared "
-            "memory is full: the daemon has no room for more at once (docs/operations.md, \"Shares\")",
-            processes, threads);
+        MISS("share",
+             "%s processes and %s threads wait for others to end, and are not recorded once their shared "
+             "memory is full: the daemon has no room for more at once (docs/operations.md, \"Shares\")",
+             processes, threads);
     value_of(status, "made_anew", processes, sizeof(processes));
     if (strtoul(processes, NULL, 10) > 0)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "files",
-                      "somebody removed the session's files in %s, and the daemon made them anew (%s times): "
-                      "systemd-logind does "
-                      "so when a user logs out, unless RemoveIPC=no or `loginctl enable-linger`",
-                      doctor->where.shm_dir, processes);
+        NOTE("files",
+             "somebody removed the session's files in %s, and the daemon made them anew (%s times): "
+             "systemd-logind does so when a user logs out, unless RemoveIPC=no or `loginctl enable-linger`",
+             doctor->where.shm_dir, processes);
     if (strtoul(functions, NULL, 10) > 0)
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "names",
-            "%s functions are counted as one, \"(other functions)\": there is no room for more names",
-            functions);
+        NOTE("names",
+             "%s functions are counted as one, \"(other functions)\": there is no room for more names",
+             functions);
 }
 
 static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, const struct ct_control *control)
@@ -132,17 +128,15 @@ static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, cons
         snprintf(left, sizeof(left), " (process %d did and was killed; the next one goes on where it was)",
                  control->daemon_pid);
     if (doctor->patient)
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "daemon",
-            "none serves it%s, so its processes record nothing: cudatraced --session %s --db FILE; those "
-            "that have the hook find it at a call within a second.%s",
-            left, doctor->session, others);
+        MISS("daemon",
+             "none serves it%s, so its processes record nothing: cudatraced --session %s --db FILE; those "
+             "that have the hook find it at a call within a second.%s",
+             left, doctor->session, others);
     else
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "daemon",
-            "none serves it%s: `cudatrace run` starts one and ends it; for programs that are started "
-            "otherwise: cudatraced --session %s --db FILE.%s",
-            left, doctor->session, others);
+        NOTE("daemon",
+             "none serves it%s: `cudatrace run` starts one and ends it; for programs that are started "
+             "otherwise: cudatraced --session %s --db FILE.%s",
+             left, doctor->session, others);
 }
 
 static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t uid,
@@ -177,30 +171,27 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
     doctor->selections = control.selections;
     if (control.magic != CT_CONTROL_MAGIC || control.version != CT_PROTO_VERSION ||
         control.bytes != sizeof(control)) {
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "daemon",
-            "process %d serves it and is of another build (shared memory of version %u, not %d), so hooks of "
-            "this build take it for none: stop it, and start the cudatraced of this build",
-            control.daemon_pid, control.version, CT_PROTO_VERSION);
+        MISS("daemon",
+             "process %d serves it and is of another build (shared memory of version %u, not %d), so hooks "
+             "of this build take it for none: stop it, and start the cudatraced of this build",
+             control.daemon_pid, control.version, CT_PROTO_VERSION);
         return false;
     }
     char *status = ask_status(doctor);
     if (!status) {
-        ct_doctor_say(
-            doctor, CT_VERDICT_MISS, "daemon",
-            "process %d serves it and does not answer: it is stopped, stuck or just leaving; look at it with "
-            "ps, and kill it if it stays so: another one goes on where it was",
-            control.daemon_pid);
+        MISS("daemon",
+             "process %d serves it and does not answer: it is stopped, stuck or just leaving; look at it "
+             "with ps, and kill it if it stays so: another one goes on where it was",
+             control.daemon_pid);
         return false;
     }
     char processes[32], threads[32], state[512], serves[32];
     doctor->daemon_system = control.system;
     if (value_of(status, "serves", serves, sizeof(serves))) {
-        ct_doctor_say(
-            doctor, CT_VERDICT_OK, "daemon",
-            "process %d, the system's, serves it for all users, and the trace is root's; for one of your "
-            "own: cudatrace run --db FILE",
-            control.daemon_pid);
+        FINE("daemon",
+             "process %d, the system's, serves it for all users, and the trace is root's; for one of your "
+             "own: cudatrace run --db FILE",
+             control.daemon_pid);
         say_shortage(doctor, status);
         free(status);
         return true;
@@ -210,12 +201,11 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
     value_of(status, "threads", threads, sizeof(threads));
     value_of(status, "state", state, sizeof(state));
     if (strcmp(state, "ok") == 0)
-        ct_doctor_say(doctor, CT_VERDICT_OK, "daemon", "process %d serves it; it follows %s %s, %s %s",
-                      control.daemon_pid, processes, strcmp(processes, "1") == 0 ? "process" : "processes",
-                      threads, strcmp(threads, "1") == 0 ? "thread" : "threads");
+        FINE("daemon", "process %d serves it; it follows %s %s, %s %s", control.daemon_pid, processes,
+             strcmp(processes, "1") == 0 ? "process" : "processes", threads,
+             strcmp(threads, "1") == 0 ? "thread" : "threads");
     else
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "daemon", "process %d serves it and cannot store: %s",
-                      control.daemon_pid, state);
+        MISS("daemon", "process %d serves it and cannot store: %s", control.daemon_pid, state);
     say_selection(doctor, status);
     say_shortage(doctor, status);
     free(status);
@@ -315,10 +305,10 @@ static bool check_file(struct ct_doctor *doctor, const char *path, const struct 
         snprintf(problem, sizeof(problem), "a newer cudatrace wrote it (schema %lld, this one knows %d)",
                  (long long)facts.schema, CT_SCHEMA_VERSION);
     else if (facts.schema < CT_SCHEMA_VERSION)
-        snprintf(what, bytes,
-                 "is an older cudatrace's (schema %lld, not %d): the next numbered file beside it will be "
-                 "written",
-                 (long long)facts.schema, CT_SCHEMA_VERSION);
+        snprintf(
+            what, bytes,
+            "is an older cudatrace's (schema %lld, not %d): the next numbered file beside it will be written",
+            (long long)facts.schema, CT_SCHEMA_VERSION);
     else if (!is_this_boot(facts.boot_id))
         snprintf(what, bytes, "is of an earlier boot: the next numbered file beside it will be written");
     else
@@ -327,8 +317,7 @@ static bool check_file(struct ct_doctor *doctor, const char *path, const struct 
     if (!*problem && holder)
         snprintf(problem, sizeof(problem), "process %d writes it for another session", holder);
     if (*problem)
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "database",
-                      "%s cannot be the database: %s. Name another file with --db", path, problem);
+        MISS("database", "%s cannot be the database: %s. Name another file with --db", path, problem);
     return !*problem;
 }
 
@@ -342,18 +331,16 @@ static void say_room(struct ct_doctor *doctor, const char *path, const char *wha
     const bool known = statvfs(folder, &system) == 0;
     const uint64_t free_bytes = known ? (uint64_t)system.f_bavail * system.f_frsize : 0;
     if (network)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "database",
-                      "%s %s; it lies on %s, where SQLite is slow and can be read on this machine alone: a "
-                      "local disk is "
-                      "better",
-                      path, what, network);
+        NOTE("database",
+             "%s %s; it lies on %s, where SQLite is slow and can be read on this machine alone: a local disk "
+             "is better",
+             path, what, network);
     else if (known && free_bytes >> 20 < LITTLE_MIB)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, "database",
-                      "%s %s; only %s are free there, and a million calls take some 20 MiB", path, what,
-                      ct_size_text(size, free_bytes));
+        NOTE("database", "%s %s; only %s are free there, and a million calls take some 20 MiB", path, what,
+             ct_size_text(size, free_bytes));
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, "database", "%s %s; %s free", path, what,
-                      known ? ct_size_text(size, free_bytes) : "unknown room is");
+        FINE("database", "%s %s; %s free", path, what,
+             known ? ct_size_text(size, free_bytes) : "unknown room is");
 }
 
 /* What the next daemon would write. */
@@ -367,8 +354,7 @@ static void check_database(struct ct_doctor *doctor)
         if (!check_file(doctor, path, &status, what, sizeof(what)))
             return;
     } else if (errno != ENOENT || access(folder, W_OK | X_OK) != 0) {
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "database",
-                      "%s cannot be made (%s): name another file with --db", path, strerror(errno));
+        MISS("database", "%s cannot be made (%s): name another file with --db", path, strerror(errno));
         return;
     } else {
         snprintf(what, sizeof(what), "is not there yet and will be made");
@@ -380,9 +366,8 @@ static void check_served_database(struct ct_doctor *doctor, const char *database
 {
     const char *wanted = doctor->where.database;
     if (wanted && !ct_series_has(wanted, database))
-        ct_doctor_say(doctor, CT_VERDICT_MISS, "database",
-                      "the daemon writes %s and not %s: leave --db away, or choose another --session",
-                      database, wanted);
+        MISS("database", "the daemon writes %s and not %s: leave --db away, or choose another --session",
+             database, wanted);
     else
         say_room(doctor, database, "is being written");
 }
@@ -396,15 +381,13 @@ static void check_clock(struct ct_doctor *doctor)
     if (doctor->daemon_pid)
         clock = doctor->daemon_clock;
     if (clock == CT_CLOCK_COUNTER)
-        ct_doctor_say(doctor, CT_VERDICT_OK, "clock",
-                      "the processor's counter (the kernel's clock source is %s)",
-                      *source ? source : "unknown");
+        FINE("clock", "the processor's counter (the kernel's clock source is %s)",
+             *source ? source : "unknown");
     else
-        ct_doctor_say(
-            doctor, CT_VERDICT_NOTE, "clock",
-            "clock_gettime, for the kernel trusts no counter (its clock source is %s): times are right, each "
-            "call costs more",
-            *source ? source : "unknown");
+        NOTE("clock",
+             "clock_gettime, for the kernel trusts no counter (its clock source is %s): times are right, "
+             "each call costs more",
+             *source ? source : "unknown");
 }
 
 static void check_shared_memory(struct ct_doctor *doctor)
@@ -417,9 +400,8 @@ static void check_shared_memory(struct ct_doctor *doctor)
     snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->where.shm_dir);
     if (statfs(folder, &kind) != 0 || statvfs(folder, &system) != 0 || access(folder, W_OK | X_OK) != 0 ||
         system.f_flag & ST_RDONLY) {
-        ct_doctor_say(doctor, CT_VERDICT_MISS, subject,
-                      "cannot be written (%s): mount it: mount -t tmpfs -o mode=1777 none %s",
-                      strerror(errno), subject);
+        MISS(subject, "cannot be written (%s): mount it: mount -t tmpfs -o mode=1777 none %s",
+             strerror(errno), subject);
         return;
     }
     /* The rest is left to other programs. */
@@ -432,25 +414,20 @@ static void check_shared_memory(struct ct_doctor *doctor)
     ct_size_text(ring, doctor->ring_bytes);
     const uint64_t least_bytes = CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
     if (free_bytes < least_bytes)
-        ct_doctor_say(doctor, CT_VERDICT_MISS, subject,
-                      "only %s are free, besides the half that is left to others: no further thread can "
-                      "record, its calls are counted as lost; remove "
-                      "what fills "
-                      "it, or enlarge it (docker run --shm-size=1g)",
-                      room);
+        MISS(subject,
+             "only %s are free, besides the half that is left to others: no further thread can record, its "
+             "calls are counted as lost; remove what fills it, or enlarge it (docker run --shm-size=1g)",
+             room);
     else if (threads < FEW_THREADS)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, subject,
-                      "%s are free, besides the half that is left to others, room for %llu more threads with "
-                      "full rings of %s; calls of others would "
-                      "be lost and "
-                      "counted: enlarge it (docker run --shm-size=1g), or take smaller rings (--ring 64K)",
-                      room, (unsigned long long)threads, ring);
+        NOTE(subject,
+             "%s are free, besides the half that is left to others, room for %llu more threads with full "
+             "rings of %s; calls of others would be lost and counted: enlarge it (docker run --shm-size=1g), "
+             "or take smaller rings (--ring 64K)",
+             room, (unsigned long long)threads, ring);
     else
-        ct_doctor_say(doctor, CT_VERDICT_OK, subject,
-                      "%s free for tracing; rings of %s for each thread that makes calls", room, ring);
+        FINE(subject, "%s free for tracing; rings of %s for each thread that makes calls", room, ring);
     if (kind.f_type != TMPFS_MAGIC)
-        ct_doctor_say(doctor, CT_VERDICT_NOTE, subject,
-                      "is no tmpfs: each record may go to a disk; mount one there");
+        NOTE(subject, "is no tmpfs: each record may go to a disk; mount one there");
 }
 
 void ct_doctor_session(struct ct_doctor *doctor)

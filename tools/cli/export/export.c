@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* A format is a file that defines one, and its name here; the first is the one that is taken where none is
  * named. */
@@ -26,7 +24,7 @@ static const struct ct_export_format *const formats[] = {
     EACH(ROW)
 #undef ROW
 };
-enum { FORMATS = sizeof(formats) / sizeof(formats[0]), BUFFER_BYTES = 1 << 20, CALLS_BETWEEN_LOOKS = 4096 };
+enum { FORMATS = sizeof(formats) / sizeof(formats[0]), BUFFER_BYTES = 1 << 20 };
 
 struct export_options {
     struct ct_where where;
@@ -56,40 +54,6 @@ static int fail_reading(const struct export_options *options, sqlite3 *connectio
     return fail(options, EXIT_FAILURE, "cannot read the trace: %s", why);
 }
 
-/* ---- progress, on a terminal ---- */
-
-struct progress {
-    bool shown, drawn;
-    int64_t begin_ns, length_ns;
-    struct timespec last;
-};
-
-static void show_progress(struct progress *progress, int64_t at_ns)
-{
-    enum { WIDTH = 40 };
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!progress->shown ||
-        (now.tv_sec - progress->last.tv_sec) * 10 + (now.tv_nsec - progress->last.tv_nsec) / 100000000 < 2)
-        return;
-    progress->last = now;
-    progress->drawn = true;
-    double part =
-        progress->length_ns > 0 ? (double)(at_ns - progress->begin_ns) / (double)progress->length_ns : 0;
-    part = part < 0 ? 0 : part > 1 ? 1 : part;
-    char bar[WIDTH + 1];
-    memset(bar, '-', WIDTH);
-    memset(bar, '#', (size_t)(part * WIDTH));
-    bar[WIDTH] = '\0';
-    fprintf(stderr, "\r[%s] %3d %%", bar, (int)(part * 100));
-}
-
-static void end_progress(const struct progress *progress)
-{
-    if (progress->drawn)
-        fputs("\r\033[K", stderr);
-}
-
 /* ---- the command ---- */
 
 /* Events that are due. */
@@ -103,12 +67,8 @@ static bool write_due(struct ct_export *to, const struct ct_export_format *forma
     return !events->failed;
 }
 
-static bool stream_all(struct ct_export *to, const struct ct_export_format *format, bool show,
-                       uint64_t *calls)
+static bool stream_all(struct ct_export *to, const struct ct_export_format *format, uint64_t *calls)
 {
-    struct progress progress = { .shown = show,
-                                 .begin_ns = to->extent.begin_ns,
-                                 .length_ns = to->extent.end_ns - to->extent.begin_ns };
     struct ct_stream_call call;
     struct ct_events events = { 0 };
     errno = 0;
@@ -122,13 +82,10 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
             ct_events_add(&events, &call);
         good = (format->event ? write_due(to, format, &events) : format->call(to, &call)) &&
                !(to->to && ferror(to->to));
-        if (*calls % CALLS_BETWEEN_LOOKS == 0)
-            show_progress(&progress, call.id);
     }
     good = good && ct_stream_error(to->stream) == SQLITE_OK;
     ct_events_end(&events);
     good = good && (!format->event || write_due(to, format, &events)) && (!format->end || format->end(to));
-    end_progress(&progress);
     if (to->state && format->finish)
         format->finish(to);
     ct_events_finish(&events);
@@ -171,8 +128,7 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     if (to->to)
         setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
     uint64_t calls;
-    const bool good =
-        stream_all(to, options->format, isatty(STDERR_FILENO) && !ct_output_is_terminal(output), &calls);
+    const bool good = stream_all(to, options->format, &calls);
     const int asked = sqlite3_errcode(to->connection), error = ct_stream_error(to->stream);
     if (error != SQLITE_OK || (!good && asked != SQLITE_OK && asked != SQLITE_ROW && asked != SQLITE_DONE)) {
         ct_output_discard(output);

@@ -237,11 +237,6 @@ FILE *ct_output_stream(const struct ct_output *output)
     return output->stream;
 }
 
-bool ct_output_is_terminal(const struct ct_output *output)
-{
-    return isatty(output->fd);
-}
-
 const char *ct_output_file(const struct ct_output *output)
 {
     return output->stream ? NULL : output->path;

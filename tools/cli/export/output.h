@@ -1,4 +1,4 @@
-/* A file that a command makes, whatever the path is that it was given. Called by export.c.
+/* A file that a command makes, whatever the path is that it was given.
  *
  * "-" is standard output. What exists and is no regular file (a FIFO, a device, an open descriptor by its
  * name in /dev/fd) is written to as it is. A regular file is made beside its name, 0600 as traces are or with
@@ -22,7 +22,6 @@ struct ct_output;
 struct ct_output *ct_output_open(const char *path, bool by_name, char *why, size_t bytes);
 /* NULL with `by_name`; its descriptor is nobody's business. */
 FILE *ct_output_stream(const struct ct_output *output);
-bool ct_output_is_terminal(const struct ct_output *output);
 /* The name of an empty file; NULL without `by_name`. */
 const char *ct_output_file(const struct ct_output *output);
 /* Where the content is kept until it is copied; NULL where it is not. */

@@ -1,5 +1,5 @@
 /* What a path leads to, component by component, so that no link is followed that another user may have laid
- * there. Called by output.c. */
+ * there. */
 #ifndef CT_OUTPUT_PLACE_H
 #define CT_OUTPUT_PLACE_H
 

@@ -1,4 +1,4 @@
-/* Temporary files with names that nobody can foresee, which no signal leaves behind. Called by output.c. */
+/* Temporary files with names that nobody can foresee, which no signal leaves behind. */
 #ifndef CT_TEMPORARY_H
 #define CT_TEMPORARY_H
 

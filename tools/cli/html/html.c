@@ -198,32 +198,34 @@ static void print_durations(struct ct_export *to)
 }
 
 /* Of each process its most, its least and its last in each step of time. */
+struct point {
+    int64_t at, held;
+};
 struct memory {
-    int64_t process_id, step;
-    int64_t most_at, most, least_at, least, last_at, last;
-    int64_t printed_at;
+    int64_t process_id, step, printed_at;
+    struct point most, least, last;
     FILE *points;
     char *text;
     size_t bytes;
 };
 
-static void print_point(struct memory *memory, int64_t at, int64_t held)
+static void print_point(struct memory *memory, struct point point)
 {
-    if (at == memory->printed_at)
+    if (point.at == memory->printed_at)
         return;
-    fprintf(memory->points, "%s[%lld,%lld]", memory->printed_at < 0 ? "" : ",", (long long)at,
-            (long long)held);
-    memory->printed_at = at;
+    fprintf(memory->points, "%s[%lld,%lld]", memory->printed_at < 0 ? "" : ",", (long long)point.at,
+            (long long)point.held);
+    memory->printed_at = point.at;
 }
 
 static void print_step(struct memory *memory)
 {
     if (memory->step < 0)
         return;
-    const bool falls = memory->most_at < memory->least_at;
-    print_point(memory, falls ? memory->most_at : memory->least_at, falls ? memory->most : memory->least);
-    print_point(memory, falls ? memory->least_at : memory->most_at, falls ? memory->least : memory->most);
-    print_point(memory, memory->last_at, memory->last);
+    const bool falls = memory->most.at < memory->least.at;
+    print_point(memory, falls ? memory->most : memory->least);
+    print_point(memory, falls ? memory->least : memory->most);
+    print_point(memory, memory->last);
 }
 
 static int compare_memory(const void *a, const void *b)
@@ -232,31 +234,18 @@ static int compare_memory(const void *a, const void *b)
     return (x->process_id > y->process_id) - (x->process_id < y->process_id);
 }
 
-/* Sorted as the processes are; NULL for one that is not among them. */
-static struct memory *memory_of(struct memory *memory, size_t count, int64_t process_id)
+static void take_memory(struct memory *memory, struct point now, int64_t step_ns)
 {
-    const struct memory wanted = { .process_id = process_id };
-    return bsearch(&wanted, memory, count, sizeof(wanted), compare_memory);
-}
-
-static void take_memory(struct memory *memory, int64_t at, int64_t held, int64_t step_ns)
-{
-    if (at / step_ns != memory->step) {
+    if (now.at / step_ns != memory->step) {
         print_step(memory);
-        memory->step = at / step_ns;
-        memory->most = memory->least = held;
-        memory->most_at = memory->least_at = at;
+        memory->step = now.at / step_ns;
+        memory->most = memory->least = now;
     }
-    if (held > memory->most) {
-        memory->most = held;
-        memory->most_at = at;
-    }
-    if (held < memory->least) {
-        memory->least = held;
-        memory->least_at = at;
-    }
-    memory->last = held;
-    memory->last_at = at;
+    if (now.held > memory->most.held)
+        memory->most = now;
+    if (now.held < memory->least.held)
+        memory->least = now;
+    memory->last = now;
 }
 
 static bool print_memory(struct ct_export *to)
@@ -272,13 +261,15 @@ static bool print_memory(struct ct_export *to)
     sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_memory);
     int rc = SQLITE_ERROR;
     while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        struct memory *its = memory_of(memory, to->process_count, sqlite3_column_int64(rows, 0));
-        const int64_t at = sqlite3_column_int64(rows, 1) - to->extent.begin_ns;
+        const struct memory wanted = { .process_id = sqlite3_column_int64(rows, 0) };
+        struct memory *its = bsearch(&wanted, memory, to->process_count, sizeof(wanted), compare_memory);
+        const struct point now = { sqlite3_column_int64(rows, 1) - to->extent.begin_ns,
+                                   sqlite3_column_int64(rows, 2) };
         if (its && !its->points)
             its->points = open_memstream(&its->text, &its->bytes);
         good = good && (!its || its->points);
-        if (good && its && at >= 0)
-            take_memory(its, at, sqlite3_column_int64(rows, 2), step_ns);
+        if (good && its && now.at >= 0)
+            take_memory(its, now, step_ns);
     }
     sqlite3_finalize(rows);
     fputs(",\n\"memory\":[", to->to);
@@ -366,9 +357,8 @@ static void print_window(const struct ct_export *to)
 static bool print_json(struct ct_export *to)
 {
     struct state *state = to->state;
-    const char *slash = strrchr(to->trace, '/');
     fprintf(to->to, "{\"version\":\"%s\",\"title\":", CUDATRACE_VERSION);
-    ct_export_string(to, slash ? slash + 1 : to->trace);
+    ct_export_string(to, basename(to->trace));
     fprintf(to->to,
             ",\"begin_ns\":%lld,\"end_ns\":%lld,\"begin_unix_ns\":%lld,\"resolution_ns\":%.0f,\"calls\":%llu,"
             "\"records\":%zu",

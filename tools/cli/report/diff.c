@@ -10,26 +10,19 @@
 #include "schema_sql.h"
 
 static struct ct_section sections[] = {
-#define ROW(name_, title_, about_, side_, compare_) { .name = name_, .title = title_, .about = about_ },
-    CT_DIFFS(ROW)
-#undef ROW
-};
-static const struct {
-    const char *side, *compare;
-} section_sql[] = {
-#define ROW(name_, title_, about_, side_, compare_) { side_, compare_ },
+#define ROW(name_, title_, about_, side_, compare_)                                                          \
+    { .name = name_, .title = title_, .about = about_, .sql = side_, .compare = compare_ },
     CT_DIFFS(ROW)
 #undef ROW
 };
 enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
 
 /* What a trace answers becomes a table of `both`. False after noting the problem. */
-static bool take_side(struct ct_section *section, const char *sql, sqlite3 *trace, sqlite3 *both,
-                      const char *table)
+static bool take_side(struct ct_section *section, sqlite3 *trace, sqlite3 *both, const char *table)
 {
     sqlite3_stmt *side = NULL;
     sqlite3 *blamed = trace;
-    if (sqlite3_prepare_v2(trace, sql, -1, &side, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(trace, section->sql, -1, &side, NULL) != SQLITE_OK) {
         ct_section_run(section, trace, NULL, CT_FORMAT_TEXT, 0); /* says why there is none */
         return false;
     }
@@ -40,17 +33,17 @@ static bool take_side(struct ct_section *section, const char *sql, sqlite3 *trac
     return rc == SQLITE_OK;
 }
 
-static void run_section(size_t s, sqlite3 *trace[2], sqlite3 *both, enum ct_format format, int width)
+static void run_section(struct ct_section *section, sqlite3 *trace[2], sqlite3 *both, enum ct_format format)
 {
     static const char *const tables[] = { "a", "b" };
     sqlite3_exec(both, "DROP TABLE IF EXISTS a; DROP TABLE IF EXISTS b", NULL, NULL, NULL);
     for (int i = 0; i < 2; i++) {
-        if (!take_side(&sections[s], section_sql[s].side, trace[i], both, tables[i]))
+        if (!take_side(section, trace[i], both, tables[i]))
             return;
     }
     sqlite3_stmt *compare = NULL;
-    sqlite3_prepare_v2(both, section_sql[s].compare, -1, &compare, NULL);
-    ct_section_run(&sections[s], both, compare, format, width);
+    sqlite3_prepare_v2(both, section->compare, -1, &compare, NULL);
+    ct_section_run(section, both, compare, format, ct_terminal_width());
     sqlite3_finalize(compare);
 }
 
@@ -66,7 +59,7 @@ static int compare(char **path, int format)
     }
     for (size_t s = 0; s < SECTIONS; s++) {
         if (sections[s].wanted)
-            run_section(s, trace, both, (enum ct_format)format, ct_terminal_width());
+            run_section(&sections[s], trace, both, (enum ct_format)format);
     }
     status = ct_sections_print("diff", sections, SECTIONS, (enum ct_format)format);
 out:

@@ -14,12 +14,7 @@
 #include <unistd.h>
 
 static struct ct_section sections[] = {
-#define ROW(name_, title_, about_, sql_) { .name = name_, .title = title_, .about = about_ },
-    CT_REPORTS(ROW)
-#undef ROW
-};
-static const char *const section_sql[] = {
-#define ROW(name_, title_, about_, sql_) sql_,
+#define ROW(name_, title_, about_, sql_) { .name = name_, .title = title_, .about = about_, .sql = sql_ },
     CT_REPORTS(ROW)
 #undef ROW
 };
@@ -109,7 +104,7 @@ static void agree(const struct reader *reader, int count)
 static void run_section(size_t s, sqlite3 *connection, const struct report *report)
 {
     sqlite3_stmt *statement = NULL;
-    if (connection && sqlite3_prepare_v2(connection, section_sql[s], -1, &statement, NULL) == SQLITE_OK)
+    if (connection && sqlite3_prepare_v2(connection, sections[s].sql, -1, &statement, NULL) == SQLITE_OK)
         bind(statement, &report->scope);
     ct_section_run(&sections[s], connection, statement, (enum ct_format)report->format, report->width);
     sqlite3_finalize(statement);

@@ -6,6 +6,7 @@
 
 struct ct_section {
     const char *name, *title, *about;
+    const char *sql, *compare; /* compare: of two traces, what is asked of both */
     bool wanted;
 
     /* Of ct_section_run(). */

@@ -91,8 +91,8 @@ static void on_orphaned(const void *data)
 {
     const struct traced *traced = data;
     char answer[CT_ANSWER_BYTES];
-    if (ct_client_ask(traced->daemon, "flush", answer, sizeof(answer)) != CT_ANSWER_NONE)
-        ct_client_ask(traced->daemon, "release", answer, sizeof(answer));
+    if (ct_client_ask(traced->daemon, "flush", answer, 0) != CT_ANSWER_NONE)
+        ct_client_ask(traced->daemon, "release", answer, 0);
 }
 
 /* Calls that the daemon has stored since it started, -1 when it does not say. Asked of the one that is held:
@@ -169,8 +169,7 @@ static int trace_command(struct run_options *options, char **command)
 {
     int status;
     char database[CT_ANSWER_BYTES];
-    const int daemon =
-        ct_daemon_hold(&options->where, options->of_daemon, database, sizeof(database), &status);
+    const int daemon = ct_daemon_hold(&options->where, options->of_daemon, database, &status);
     if (daemon < 0)
         return status;
     warn_about(command[0]);
@@ -186,7 +185,7 @@ static int trace_command(struct run_options *options, char **command)
     ct_command_release();
 
     char answer[CT_ANSWER_BYTES];
-    const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, sizeof(answer));
+    const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, 0);
     if (flushed == CT_ANSWER_NONE)
         ct_fail(0, "run: the daemon %s; the last calls may be missing", ct_client_why(daemon));
     else if (flushed != CT_ANSWER_OK)
@@ -203,7 +202,7 @@ static int trace_command(struct run_options *options, char **command)
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
     if (flushed != CT_ANSWER_NONE)
-        ct_client_ask(daemon, "release", answer, sizeof(answer));
+        ct_client_ask(daemon, "release", answer, 0);
     close(daemon);
     if (WIFSIGNALED(wait_status) && WCOREDUMP(wait_status) && isatty(STDERR_FILENO))
         ct_fail(0, "run: %s: %s (core dumped)", command[0], strsignal(WTERMSIG(wait_status)));

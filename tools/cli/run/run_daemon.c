@@ -111,13 +111,13 @@ static int start_daemon(const struct ct_where *where, const char *const wishes[C
 enum { STOPPED = -2 };
 
 /* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
-static int try_hold(const struct ct_where *where, char *database, size_t bytes)
+static int try_hold(const struct ct_where *where, char database[CT_ANSWER_BYTES])
 {
     /* Who names a database wants one of his own, which the system's daemon does not write. */
     const int fd = where->database ? ct_client_connect_own(where) : ct_client_connect(where);
     if (fd < 0)
         return -1;
-    if (ct_client_ask(fd, "hold", database, bytes) == CT_ANSWER_OK)
+    if (ct_client_ask(fd, "hold", database, 0) == CT_ANSWER_OK)
         return fd;
     const bool stopped = ct_client_is_stopped(fd);
     if (stopped)
@@ -157,8 +157,8 @@ static bool writes_it(const struct ct_where *where, const char *database)
 
 /* Two runs that start at once race for the session and its database: one starts the daemon, and the other
  * finds it, now or a moment later. One that is starting or leaving has the session and answers nobody. */
-int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS], char *database,
-                   size_t bytes, int *status)
+int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
+                   char database[CT_ANSWER_BYTES], int *status)
 {
     enum { PATIENCE_S = 60, PAUSE_NS = 20000000 };
     const struct ct_where wanted = *where;
@@ -168,7 +168,7 @@ int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OP
     for (int refusals = 0; ct_monotonic_ns() < until_ns;) {
         *where = wanted;
         choose_session(where);
-        const int fd = try_hold(where, database, bytes);
+        const int fd = try_hold(where, database);
         *status = EXIT_FAILURE;
         if (fd >= 0 && !writes_it(where, database)) {
             close(fd);

@@ -3,14 +3,14 @@
 #ifndef CT_RUN_DAEMON_H
 #define CT_RUN_DAEMON_H
 
-#include "where.h"
+#include "client.h"
 
 /* What a daemon that is started is told. */
 enum ct_daemon_option { CT_DAEMON_RING, CT_DAEMON_KEEP, CT_DAEMON_MAX_DB, CT_DAEMON_OPTIONS };
 
 /* A connection that keeps the daemon. `where` names its session from then on; `database` gets the trace that
  * it writes. `wishes` are values, NULL for those not given. -1 after reporting, with *status. */
-int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS], char *database,
-                   size_t bytes, int *status);
+int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
+                   char database[CT_ANSWER_BYTES], int *status);
 
 #endif

@@ -28,7 +28,7 @@ static const struct {
 static bool writes_it(const struct ct_top *top, int daemon)
 {
     char served[CT_ANSWER_BYTES];
-    switch (ct_client_ask_within(daemon, "database", served, sizeof(served), ANSWER_S)) {
+    switch (ct_client_ask(daemon, "database", served, ANSWER_S)) {
     case CT_ANSWER_OK:
         return ct_series_has(top->series.path[0], served);
     case CT_ANSWER_REFUSED:
@@ -66,7 +66,7 @@ static int64_t flush(struct ct_top *top)
         return 0;
     }
     const int64_t now_ns = (int64_t)ct_monotonic_ns();
-    switch (ct_client_ask_within(top->daemon, "flush", text, sizeof(text), ANSWER_S)) {
+    switch (ct_client_ask(top->daemon, "flush", text, ANSWER_S)) {
     case CT_ANSWER_OK:
         top->is_live = true;
         return now_ns;
