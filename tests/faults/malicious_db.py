@@ -99,7 +99,7 @@ def schemas_that_would(s, trace):
     # What a person asked for ends with Ctrl-C, in each format.
     with edited(s, "bomb.db", trace, "DROP VIEW calls",
                 "CREATE VIEW calls AS " + bomb.format("i, printf('%0500d', i)")) as path:
-        for form in ("table", "csv", "json"):
+        for form in ("text", "csv", "json"):
             with promise("endless_query"):
                 child = s.start(CUDATRACE, "sql", "--db", path, "--format", form, "SELECT * FROM calls", preload=False,
                                 stdout=subprocess.PIPE)
@@ -123,7 +123,7 @@ def schemas_that_would(s, trace):
                                    (b"\xff\x00\x9b" * 1000,)),
             "UPDATE total SET calls = 'many', total_ns = 9e999, min_ns = x'00', max_ns = ''",
             "UPDATE meta SET value = zeroblob(100000)") as path:
-        for form in ("table", "csv", "json"):
+        for form in ("text", "csv", "json"):
             tool(s, "report", "--db", path, "--format", form, text=False)
             tool(s, "sql", "--db", path, "--format", form, "SELECT * FROM processes; SELECT * FROM totals", text=False)
         tool(s, "doctor", "--db", path, text=False)
@@ -215,7 +215,7 @@ def damage(s, trace):
             rest.unlink(missing_ok=True)
             if chance.random() < 0.05:
                 rest.write_bytes(bytes(data[:32 * 1024]) if chance.random() < 0.5 else chance.randbytes(40000))
-        commands = [[CUDATRACE, "sql", "--db", path, "--format", chance.choice(("table", "csv", "json")), asked],
+        commands = [[CUDATRACE, "sql", "--db", path, "--format", chance.choice(("text", "csv", "json")), asked],
                     [CUDATRACE, "report", "--db", path],
                     [CUDATRACE, *chance.choice(drawn), "--db", path]]
         if seed % (VARIANTS // DAEMONS) == 0:
