@@ -44,11 +44,21 @@ enum {
     CT_FLAG_BYTES = 1, /* CT_KIND_CALL, CT_KIND_OBJECTS: value is a number of bytes */
     CT_FLAG_FREE = 2, /* CT_KIND_ALLOC: the memory was given back; value: bytes where the call says, else 0 */
     CT_FLAG_CAPTURED = 4, /* the call was captured into a graph: nothing ran on the GPU */
-    /* CT_KIND_ALLOC: how many bytes is not known. CT_KIND_GRAPH: nor how many kernels run. CT_KIND_NODES: there may be
-     * other nodes than are counted. */
+    /* CT_KIND_ALLOC: how many bytes is not known. CT_KIND_GRAPH: nor how many kernels run. CT_KIND_NODES:
+     * there may be other nodes than are counted. */
     CT_FLAG_UNKNOWN = 8,
-    CT_FLAG_SIZE = 8, /* CT_KIND_OBJECTS, besides CT_FLAG_BYTES: so many has the memory at the second object */
+    CT_FLAG_SIZE =
+        8, /* CT_KIND_OBJECTS, besides CT_FLAG_BYTES: so many has the memory at the second object */
 };
+
+/* Whether `value` of a call is a number of bytes that it moved, set, got or asked for. */
+static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
+{
+    if (kind == CT_KIND_ALLOC)
+        return !(flags & (CT_FLAG_FREE | CT_FLAG_UNKNOWN));
+    return kind == CT_KIND_TRANSFER ||
+           ((kind == CT_KIND_CALL || kind == CT_KIND_OBJECTS) && flags & CT_FLAG_BYTES);
+}
 
 struct ct_record {
     uint64_t end;      /* clock ticks at return, see proto/clock.h */
@@ -205,8 +215,8 @@ struct ct_range {
 };
 static_assert(sizeof(struct ct_range) == 32, "ct_range");
 
-/* What the program calls a thread, stream, event, context or device. The text follows with a NUL; an empty one takes the
- * name back. */
+/* What the program calls a thread, stream, event, context or device. The text follows with a NUL; an empty
+ * one takes the name back. */
 struct ct_object_name {
     uint32_t role;       /* enum ct_role of proto/role.h */
     uint32_t text_bytes; /* with its NUL */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Turns .sql files into one C header: each FILE.sql becomes the string ct_sql_FILE. In a file with
-`-- name: X` lines each part becomes ct_sql_FILE_X instead, and ct_sql_FILE is left out.
+`-- name: X` lines each part becomes ct_sql_FILE_X instead, ct_sql_FILE is left out, and CT_FILE_PARTS(ROW) has a ROW(X)
+for each, in their order.
 
 Of each view of views.sql CT_VIEWS(ROW) has a row: ROW(name, key, table), and CT_VIEWS_LISTED has all names. A line before a view
 says what it is where a trace has several files: `-- files: newest KEY of TABLE`, where the newest file that has it tells; without a
@@ -79,6 +80,9 @@ def main():
         lines += [define(name, (quoted(line)[:-1] + '\\n"' for line in sql.strip().splitlines())) for name, sql in parts]
         if source.name == "views.sql":
             lines += views_of(source.read_text())
+        if not rows and len(parts) > 1:
+            names = (sql_name.removeprefix(f"{prefix}{source.stem}_") for sql_name, _ in parts)
+            lines.append(define(f"CT_{source.stem.upper()}_PARTS(ROW)", (f"ROW({part})" for part in names)))
         if rows:
             rows[name].append(row(source, parts))
     lines += [define(f"CT_{name.upper()}(ROW)", rows[name]) for name in rows]

@@ -1,4 +1,14 @@
--- The statements of the daemon's store, each under its name. C binds their parameters by number.
+-- The statements of the daemon's store, each under its name: they are prepared in this order, and known to C as
+-- CT_SQL_name. C binds their parameters by number.
+
+-- name: begin
+BEGIN IMMEDIATE;
+
+-- name: commit
+COMMIT;
+
+-- name: count_pages
+PRAGMA page_count;
 
 -- name: insert_calls
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)

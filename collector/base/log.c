@@ -1,7 +1,7 @@
 #include "log.h"
 
 #include "clock.h"
-#include "private_file.h"
+#include "own_file.h"
 #include "utf8.h"
 
 #include <errno.h>
@@ -137,7 +137,7 @@ static void write_line(enum ct_log_level level, const char *text)
                   0600);
     char problem[TEXT_BYTES];
     if (state.path && fd >= 0 &&
-        (ct_private_own_fd(fd, state.path, NULL, problem, sizeof(problem)) != 0 || fchmod(fd, 0600) != 0)) {
+        (ct_own_file_check(fd, state.path, problem, sizeof(problem)) != 0 || fchmod(fd, 0600) != 0)) {
         close(fd);
         fd = -1;
     }

@@ -1,6 +1,5 @@
 /* Files of the daemon in folders where others may write: nobody else's file is taken for ours, no link is
- * followed that leads us elsewhere, and nobody reads who is not meant to. Called by database.c, session.c,
- * log.c and main.c. */
+ * followed that leads us elsewhere, and nobody reads who is not meant to. */
 #ifndef CT_PRIVATE_FILE_H
 #define CT_PRIVATE_FILE_H
 

@@ -1,6 +1,9 @@
 #include "detail.h"
 
+#include "deferred.h"
+#include "numbers.h"
 #include "role.h"
+#include "stored_calls.h"
 #include "text_numbers.h"
 
 #include <inttypes.h>
@@ -23,7 +26,7 @@ static const char *const alloc_names[CT_ALLOC_COUNT] = {
 
 struct context {
     struct ct_store *store;
-    const struct ct_record *record;
+    const struct ct_call *call;
     int64_t call_id, process_id, start_ns;
     uint32_t flags;
 };
@@ -34,7 +37,7 @@ static void store_launch(const struct context *c, const struct ct_launch *launch
         c->store, (const int64_t[CT_SHAPE_VALUES]){
                       c->process_id, launch->kernel, launch->grid[0], launch->grid[1], launch->grid[2],
                       launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
-                      ct_stored(c->record->value), (c->flags & CT_FLAG_CAPTURED) != 0 });
+                      ct_stored(c->call->value), (c->flags & CT_FLAG_CAPTURED) != 0 });
     ct_store_add(c->store, CT_BULK_LAUNCH, (const int64_t[]){ c->call_id, shape, c->process_id });
 }
 
@@ -58,44 +61,44 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
 static void store_held(const struct context *c, const struct ct_alloc *alloc, const char *kind)
 {
     const int64_t address = ct_stored(alloc->address);
-    const int64_t bytes = c->flags & CT_FLAG_UNKNOWN ? CT_NULL : ct_stored(c->record->value);
+    const int64_t bytes = c->flags & CT_FLAG_UNKNOWN ? CT_NULL : ct_stored(c->call->value);
     const int64_t pool = alloc->pool ? ct_stored(alloc->pool) : CT_NULL;
     if (c->flags & CT_FLAG_FREE) {
         ct_store_defer(
-            c->store, CT_FREE_ALLOCATION, CT_FREE_VALUES,
+            c->store, CT_SQL_free_allocation, CT_FREE_VALUES,
             (const int64_t[]){ c->process_id, address, c->start_ns, c->call_id, bytes, CT_FREE_SLACK_NS },
             kind);
     } else if (alloc->shared) {
-        ct_store_defer(c->store, CT_SHARE_ALLOCATION, 2, (const int64_t[]){ c->process_id, address }, kind);
-        ct_store_defer(c->store, CT_INSERT_SHARED_ALLOCATION, 5,
-                       (const int64_t[]){ c->call_id, c->process_id, address, bytes, pool }, kind);
+        ct_store_defer(c->store, CT_SQL_share_allocation, CT_VALUES(c->process_id, address), kind);
+        ct_store_defer(c->store, CT_SQL_insert_shared_allocation,
+                       CT_VALUES(c->call_id, c->process_id, address, bytes, pool), kind);
     } else {
-        ct_store_defer(c->store, CT_SUPERSEDE_ALLOCATION, 3,
-                       (const int64_t[]){ c->process_id, address, c->call_id }, kind);
-        ct_store_defer(c->store, CT_INSERT_ALLOCATION, 5,
-                       (const int64_t[]){ c->call_id, c->process_id, address, bytes, pool }, kind);
+        ct_store_defer(c->store, CT_SQL_supersede_allocation, CT_VALUES(c->process_id, address, c->call_id),
+                       kind);
+        ct_store_defer(c->store, CT_SQL_insert_allocation,
+                       CT_VALUES(c->call_id, c->process_id, address, bytes, pool), kind);
         if (ct_store_is_late(c->store))
-            ct_store_defer(c->store, CT_SETTLE_LATE_ALLOCATION, 3,
-                           (const int64_t[]){ c->process_id, address, c->call_id }, NULL);
+            ct_store_defer(c->store, CT_SQL_supersede_late_allocation,
+                           CT_VALUES(c->process_id, address, c->call_id), NULL);
     }
 }
 
 static void store_graph(const struct context *c, const struct ct_graph_launch *graph)
 {
-    ct_store_defer(c->store, CT_INSERT_GRAPH_LAUNCH, 6,
-                   (const int64_t[]){ c->call_id, c->process_id, ct_stored(graph->exec),
-                                      c->flags & CT_FLAG_UNKNOWN ? CT_NULL : graph->kernel_nodes,
-                                      ct_stored(c->record->value), (c->flags & CT_FLAG_CAPTURED) != 0 },
+    ct_store_defer(c->store, CT_SQL_insert_graph_launch,
+                   CT_VALUES(c->call_id, c->process_id, ct_stored(graph->exec),
+                             c->flags & CT_FLAG_UNKNOWN ? CT_NULL : graph->kernel_nodes,
+                             ct_stored(c->call->value), (c->flags & CT_FLAG_CAPTURED) != 0),
                    NULL);
 }
 
 static void store_graph_nodes(const struct context *c, const struct ct_graph_nodes *nodes)
 {
     int64_t value[4 + CT_NODE_KINDS] = { c->call_id, c->process_id, ct_stored(nodes->exec),
-                                         ct_stored(c->record->value) };
+                                         ct_stored(c->call->value) };
     for (int kind = 0; kind < CT_NODE_KINDS; kind++)
         value[4 + kind] = c->flags & CT_FLAG_UNKNOWN ? CT_NULL : nodes->count[kind];
-    ct_store_defer(c->store, CT_INSERT_GRAPH, 4 + CT_NODE_KINDS, value, NULL);
+    ct_store_defer(c->store, CT_SQL_insert_graph, 4 + CT_NODE_KINDS, value, NULL);
 }
 
 static void store_objects(const struct context *c, const struct ct_objects *objects)
@@ -161,16 +164,15 @@ static void print_payload(char *to, size_t bytes, uint32_t type, uint64_t value)
 static void store_range(const struct context *c, const struct ct_range *range, const char *texts, size_t left)
 {
     char payload[64];
-    print_payload(payload, sizeof(payload), range->payload_type, c->record->value);
+    print_payload(payload, sizeof(payload), range->payload_type, c->call->value);
     const int64_t message = take_text(c->store, &texts, &left, range->message_bytes);
     const int64_t domain = take_text(c->store, &texts, &left, range->domain_bytes);
     const int64_t category_name = take_text(c->store, &texts, &left, range->category_bytes);
-    ct_store_defer(c->store, CT_INSERT_RANGE, 7,
-                   (const int64_t[]){ c->call_id, message, domain, category_name,
-                                      range->category ? range->category : CT_NULL,
-                                      range->color ? range->color : CT_NULL,
-                                      range->id ? ct_stored(range->id) : CT_NULL },
-                   payload);
+    ct_store_defer(
+        c->store, CT_SQL_insert_range,
+        CT_VALUES(c->call_id, message, domain, category_name, range->category ? range->category : CT_NULL,
+                  range->color ? range->color : CT_NULL, range->id ? ct_stored(range->id) : CT_NULL),
+        payload);
 }
 
 /* What an allocation or a free says of streams and of failures stands with the objects of its call: the
@@ -179,14 +181,14 @@ static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
 {
     const uint8_t kind = alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE;
     struct ct_objects objects = { 0 };
-    if (c->record->status == 0 && alloc->address != 0 && !(c->flags & CT_FLAG_CAPTURED))
+    if (c->call->status == 0 && alloc->address != 0 && !(c->flags & CT_FLAG_CAPTURED))
         store_held(c, alloc, alloc_names[kind]);
     int count = 0;
     if (kind == CT_ALLOC_POOL) {
         objects.role[count] = CT_ROLE_stream;
         objects.handle[count++] = alloc->stream;
     }
-    if (c->record->status != 0 && c->flags & CT_FLAG_FREE) {
+    if (c->call->status != 0 && c->flags & CT_FLAG_FREE) {
         const bool is_handle = kind == CT_ALLOC_PHYSICAL || kind == CT_ALLOC_ARRAY;
         objects.role[count] = !is_handle               ? CT_ROLE_address
                               : kind == CT_ALLOC_ARRAY ? CT_ROLE_array
@@ -197,16 +199,15 @@ static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
         store_objects(c, &objects);
 }
 
-void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row)
+void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct_call *call)
 {
-    const struct ct_record *record = &source->record;
     const struct context c = {
-        .store = source->batch->store,
-        .record = record,
-        .call_id = (int64_t)ct_store_call_id(source->batch->store),
-        .process_id = source->process->process_id,
-        .start_ns = (int64_t)(row->end_ns - row->duration_ns),
-        .flags = ct_span_flags(record->span),
+        .store = store,
+        .call = call,
+        .call_id = (int64_t)ct_store_call_id(store),
+        .process_id = process_id,
+        .start_ns = (int64_t)(call->end_ns - call->duration_ns),
+        .flags = call->flags,
     };
     union {
         struct ct_launch launch;
@@ -218,9 +219,9 @@ void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row)
         struct ct_range range;
     } payload = { 0 };
     /* A record too short for its kind has a payload of zeros. */
-    const size_t bytes = (record->slots - 1U) * CT_SLOT_BYTES;
-    memcpy(&payload, ct_lane_source_payload(source), bytes < sizeof(payload) ? bytes : sizeof(payload));
-    switch (record->kind) {
+    const size_t bytes = call->payload_bytes;
+    memcpy(&payload, call->payload, bytes < sizeof(payload) ? bytes : sizeof(payload));
+    switch (call->kind) {
     case CT_KIND_LAUNCH:
         store_launch(&c, &payload.launch);
         break;
@@ -238,17 +239,48 @@ void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row)
         break;
     case CT_KIND_OBJECTS:
         store_objects(&c, &payload.objects);
-        if (c.flags & CT_FLAG_SIZE && c.flags & CT_FLAG_BYTES && record->status == 0)
-            ct_store_defer(c.store, CT_SIZE_ALLOCATION, 3,
-                           (const int64_t[]){ c.process_id, ct_stored(payload.objects.handle[1]),
-                                              ct_stored(record->value) },
-                           NULL);
+        if (c.flags & CT_FLAG_SIZE && c.flags & CT_FLAG_BYTES && call->status == 0)
+            ct_store_defer(
+                store, CT_SQL_size_allocation,
+                CT_VALUES(process_id, ct_stored(payload.objects.handle[1]), ct_stored(call->value)), NULL);
         break;
     case CT_KIND_RANGE:
-        store_range(&c, &payload.range, (const char *)ct_lane_source_payload(source) + sizeof(payload.range),
-                    record->slots > 2 ? (record->slots - 2U) * CT_SLOT_BYTES : 0);
+        store_range(&c, &payload.range, (const char *)call->payload + sizeof(payload.range),
+                    bytes > sizeof(payload.range) ? bytes - sizeof(payload.range) : 0);
         break;
     default:
         break;
     }
+}
+
+/* An object has a name from here on, or none. */
+static void name_object(struct ct_store *store, int64_t process_id, const struct ct_call *note)
+{
+    struct ct_object_name name;
+    if (note->payload_bytes <= sizeof(name))
+        return;
+    memcpy(&name, note->payload, sizeof(name));
+    const char *text = (const char *)note->payload + sizeof(name);
+    if (name.role == CT_ROLE_none || name.role >= CT_ROLE_COUNT || name.text_bytes == 0 ||
+        name.text_bytes > note->payload_bytes - sizeof(name) || text[name.text_bytes - 1] != '\0')
+        return;
+    char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
+    ct_text_clean(clean, text, strlen(text));
+    const int64_t handle = ct_stored(note->value);
+    ct_store_defer(store, CT_SQL_name_object, CT_VALUES(process_id, name.role, handle, (int64_t)note->end_ns),
+                   clean);
+    if (name.role == CT_ROLE_thread && *clean)
+        ct_store_defer(store, CT_SQL_name_thread, CT_VALUES(process_id, handle), clean);
+}
+
+void ct_detail_note(struct ct_store *store, int64_t process_id, const struct ct_call *note)
+{
+    const char *text = note->payload;
+    if (note->kind == CT_KIND_NAME)
+        name_object(store, process_id, note);
+    if (note->kind != CT_KIND_STRING || note->payload_bytes == 0 || !memchr(text, '\0', note->payload_bytes))
+        return;
+    char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
+    ct_text_clean(clean, text, strlen(text));
+    ct_store_defer(store, CT_SQL_insert_kernel, CT_VALUES(process_id, ct_stored(note->value)), clean);
 }

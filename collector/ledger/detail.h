@@ -1,10 +1,15 @@
-/* The rows beside a call's own: launches, transfers, allocations. */
+/* What a call's record says beside its time: its kind decides which rows of other tables name the call. */
 #ifndef CT_DETAIL_H
 #define CT_DETAIL_H
 
-#include "shm_lane.h"
+#include "call.h"
 
-/* Defers what the record that `source` is taking, whose times `row` has, says beyond time and status. */
-void ct_detail_store(struct ct_lane_source *source, const struct ct_row *row);
+struct ct_store;
+
+/* Stores the details of the call that was placed last. */
+void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct_call *call);
+
+/* Stores what a note says: a name of an object, or a kernel's. */
+void ct_detail_note(struct ct_store *store, int64_t process_id, const struct ct_call *note);
 
 #endif

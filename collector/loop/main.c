@@ -1,10 +1,10 @@
 /* cudatraced: options, going to the background, exit status. */
-#include "service.h"
 #include "database.h"
 #include "log.h"
 #include "private_file.h"
 #include "real_user.h"
 #include "segment.h"
+#include "service.h"
 #include "session.h"
 
 #include <errno.h>
@@ -62,14 +62,14 @@ static const char help[] =
 /* One line on standard error: what somebody gave as a path may have several. */
 static void say(const char *text)
 {
-    char line[CT_STORE_MESSAGE_BYTES * 4 + 64];
+    char line[CT_MESSAGE_BYTES * 4 + 64];
     ct_log_printable(text, line, sizeof(line));
     fprintf(stderr, "cudatraced: %s\n", line);
 }
 
 static int wrong(const char *format, const char *what)
 {
-    char text[CT_STORE_MESSAGE_BYTES];
+    char text[CT_MESSAGE_BYTES];
     int length = snprintf(text, sizeof(text), format, what);
     length = (size_t)length < sizeof(text) ? length : (int)sizeof(text) - 1;
     snprintf(text + length, sizeof(text) - (size_t)length, " (see cudatraced --help)");
@@ -168,7 +168,7 @@ static void on_ready(void *data)
 
 static int run(const struct ct_daemon_options *options, const struct readiness *readiness)
 {
-    char message[CT_STORE_MESSAGE_BYTES] = "";
+    char message[CT_MESSAGE_BYTES] = "";
     const int status = ct_daemon_run(options, on_ready, (void *)(uintptr_t)readiness, message);
     if (message[0])
         say(message);
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
         return wrong("--shm-dir %s: the path is too long", shm_dir);
     options.shm_dir = dir;
     snprintf(log_path, sizeof(log_path), "%s.log", path);
-    char message[CT_STORE_MESSAGE_BYTES];
+    char message[CT_MESSAGE_BYTES];
     if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {
         char text[sizeof(message) + 64];
         snprintf(text, sizeof(text), "the log %s: name another --db, or remove it", message);

@@ -2,11 +2,14 @@
 
 #include "clock_source.h"
 #include "command.h"
-#include "followed.h"
 #include "cut_guard.h"
+#include "followed.h"
 #include "log.h"
 #include "notify.h"
 #include "session.h"
+#include "shm_drain.h"
+#include "shm_segment.h"
+#include "shm_source.h"
 #include "shortage.h"
 #include "test_point.h"
 #include "trace_files.h"
@@ -37,7 +40,8 @@ struct daemon {
     const struct ct_daemon_options *options;
     uv_loop_t loop;
     struct ct_session session;
-    struct ct_store *store;
+    struct ct_collection collection;
+    struct ct_shm shm;
     struct ct_worker *worker;
     struct ct_watch *watch;
     struct ct_commands *commands;
@@ -109,42 +113,42 @@ static void on_end(void *data)
     batch_in(data, 0);
 }
 
-static const char *on_process(struct ct_process *process, void *data)
+static const char *on_process(struct ct_shm_process *process, void *data)
 {
     struct daemon *daemon = data;
-    if (process->seen_pid == getpid())
+    if (process->who.seen_pid == getpid())
         return "it names the daemon";
-    if (ct_followed_disproves(&daemon->followed, process))
+    if (ct_followed_disproves(&daemon->followed, &process->who))
         return "the process that it names has another one";
-    if (ct_followed_has_many(&daemon->followed, process))
+    if (ct_followed_has_many(&daemon->followed, &process->who))
         return "the process that it names has as many as one may have";
     char name[CT_LOG_NAME_BYTES];
-    ct_log(CT_LOG_process_found, "process %d is traced: %s", process->facts.pid,
+    ct_log(CT_LOG_process_found, "process %d is traced: %s", process->who.pid,
            ct_log_quote(name, process->facts.exe));
-    ct_followed_end_earlier_images(&daemon->followed, process);
-    ct_followed_add(&daemon->followed, process);
-    ct_worker_adopt(daemon->worker, process);
+    ct_followed_end_earlier_images(&daemon->followed, &process->who);
+    ct_followed_add(&daemon->followed, &process->who);
+    ct_shm_adopt(&daemon->shm, process);
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
     return NULL;
 }
 
-static void close_process(struct daemon *daemon, struct ct_process *process)
+static void close_process(struct daemon *daemon, struct ct_shm_process *process)
 {
-    ct_followed_remove(&daemon->followed, process);
+    ct_followed_remove(&daemon->followed, &process->who);
     char name[CT_LOG_NAME_BYTES];
     ct_log_quote(name, process->facts.exe);
     daemon->detached += process->broken != NULL;
-    if (process->broken && process->user)
-        ct_user_complain(process->user, process->broken, process->path);
+    if (process->broken && process->who.user)
+        ct_user_complain(process->who.user, process->broken, process->path);
     else if (process->broken)
         ct_log(CT_LOG_process_let_go, "process %d is let go, with its segment %s, since %s: %s",
-               process->facts.pid, process->path, process->broken, name);
+               process->who.pid, process->path, process->broken, name);
     else
-        ct_log(CT_LOG_process_ended, "process %d is no longer traced: %s", process->facts.pid, name);
+        ct_log(CT_LOG_process_ended, "process %d is no longer traced: %s", process->who.pid, name);
     char path[CT_NAME_BYTES];
     memcpy(path, process->path, sizeof(path));
-    struct ct_user *user = process->user;
-    ct_process_close(process, true);
+    struct ct_user *user = process->who.user;
+    ct_shm_close(process, true);
     ct_watch_forget(daemon->watch, path, user);
 }
 
@@ -155,7 +159,7 @@ static void find_segments(struct daemon *daemon)
     const uint32_t segments = atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire);
     if (!ct_watch_scan(daemon->watch))
         return; /* what may be there is not known: the next look tries again */
-    ct_worker_adopted(daemon->worker, segments, now_ns);
+    ct_shm_adopted(&daemon->shm, segments, now_ns);
     daemon->segments_seen = segments;
 }
 
@@ -255,12 +259,13 @@ static void plan_next(struct daemon *daemon, const struct ct_report *report, uin
 static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
-    for (struct ct_process *p = report->gone, *next; p; p = next) {
+    struct ct_shm_process *const gone = ct_shm_take_gone(&daemon->shm);
+    for (struct ct_shm_process *p = gone, *next; p; p = next) {
         next = p->next;
         close_process(daemon, p);
     }
     /* What a thousand processes took lies in pieces between what stays. */
-    if (report->gone && report->processes == 0)
+    if (gone && report->processes == 0)
         malloc_trim(0);
     if (daemon->rotating && !ct_worker_busy(daemon->worker)) {
         daemon->rotating = false;
@@ -275,7 +280,6 @@ static void on_batch(const struct ct_report *report, void *data)
         ct_shortage_note(report, &daemon->last, daemon->options->system);
     const bool changed = failed != (daemon->last.error[0] != 0);
     daemon->last = *report;
-    daemon->last.gone = NULL;
     if (changed)
         tell_status(daemon);
     if (report->rows > 0)
@@ -535,24 +539,27 @@ static void stop_loop(struct daemon *daemon)
                                      (uv_handle_t *)&daemon->flush_due };
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
         uv_close(handles[i], NULL);
-    struct ct_process *const left = ct_worker_destroy(daemon->worker);
+    ct_worker_destroy(daemon->worker);
+    struct ct_ledger *ledger = &daemon->collection.ledger;
+    struct ct_shm_process *const left = ct_shm_finish(&daemon->shm);
     if (!daemon->failing)
-        ct_store_end_orphans(daemon->store, ct_monotonic_ns(), ct_process_alive, left, NULL);
-    for (struct ct_process *p = left, *next; p; p = next) {
+        ct_ledger_end_orphans(ledger, ct_monotonic_ns(), ct_shm_alive, left, NULL);
+    for (struct ct_shm_process *p = left, *next; p; p = next) {
         next = p->next;
         /* The hooks have let go by then, even where no batch came to tell them. What was to be stored, and is
          * not since the database cannot be written or the segment was found behind the last batch, stays in
          * shared memory for the next daemon. */
-        ct_process_detach(p);
-        const bool was_read = p->registered && !daemon->cut_short;
-        if (daemon->failing || (!was_read && ct_process_has_backlog(p)))
+        ct_shm_detach(p);
+        const bool was_read = p->account.generation != 0 && !daemon->cut_short;
+        if (daemon->failing || (!was_read && ct_shm_has_backlog(p)))
             p->path[0] = '\0';
         close_process(daemon, p);
     }
     CT_TEST_POINT("daemon.let_go");
-    ct_store_close(daemon->store);
+    ct_ledger_finish(ledger);
+    ct_store_close(ledger->store);
     CT_TEST_POINT("daemon.store_closed");
-    daemon->store = NULL;
+    ledger->store = NULL;
     ct_session_close(&daemon->session);
     ct_watch_destroy(daemon->watch);
     ct_commands_destroy(daemon->commands, daemon->failing ? daemon->last.error : NULL);
@@ -567,12 +574,13 @@ static int start(struct daemon *daemon, char *message)
                         ct_trace_identity(options->database), options->ring_bytes, options->clock,
                         message) != 0)
         return 1;
-    if (ct_store_open(options->database, options->session, &daemon->store, message) != 0) {
+    if (ct_store_open(options->database, options->session, &daemon->collection.ledger.store, message) != 0) {
         ct_session_close(&daemon->session);
         return 1;
     }
-    snprintf(daemon->database, sizeof(daemon->database), "%s", ct_store_path(daemon->store));
-    daemon->last.file = ct_store_file(daemon->store);
+    snprintf(daemon->database, sizeof(daemon->database), "%s",
+             ct_store_path(daemon->collection.ledger.store));
+    daemon->last.file = ct_store_file(daemon->collection.ledger.store);
     if (daemon->last.file > 1)
         ct_log(CT_LOG_file_begun,
                "the trace is written to %s: %s is of an earlier boot or version, or is followed by it",
@@ -605,8 +613,11 @@ static int start(struct daemon *daemon, char *message)
                                                 .data = daemon };
     char socket_path[CT_NAME_BYTES];
     ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);
-    int error = ct_worker_create(&daemon->loop, daemon->store, options->shm_dir, daemon->session.control,
-                                 &options->bounds, on_batch, daemon, &daemon->worker);
+    ct_shm_init(&daemon->shm, options->shm_dir, daemon->session.control);
+    daemon->shm.orphans = true;
+    daemon->collection.sources = &daemon->shm.source;
+    daemon->collection.bounds = options->bounds;
+    int error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);
     if (!error)
         error = ct_watch_create(&daemon->loop, options->shm_dir, daemon->session.uid, daemon->session.name,
                                 options->system, on_process, daemon, &daemon->watch);
@@ -616,7 +627,7 @@ static int start(struct daemon *daemon, char *message)
     if (!error)
         error = ct_session_listen(&daemon->session, &daemon->loop, on_doorbell, daemon);
     if (error) {
-        snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot start: %s%s%s", what, *what ? ": " : "",
+        snprintf(message, CT_MESSAGE_BYTES, "cannot start: %s%s%s", what, *what ? ": " : "",
                  uv_strerror(error));
         return 1;
     }
@@ -632,7 +643,7 @@ static int start(struct daemon *daemon, char *message)
 }
 
 int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
-                  char message[CT_STORE_MESSAGE_BYTES])
+                  char message[CT_MESSAGE_BYTES])
 {
     /* Of a start that fails the process's end takes away what it has made. */
     static struct daemon daemon;

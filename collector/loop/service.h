@@ -25,6 +25,6 @@ struct ct_daemon_options {
 /* Runs until it is stopped. `on_ready` is called once the session is served; before that, a return of 1 comes
  * with a sentence in `message`. The exit status. */
 int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
-                  char message[CT_STORE_MESSAGE_BYTES]);
+                  char message[CT_MESSAGE_BYTES]);
 
 #endif

@@ -110,7 +110,7 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
 }
 
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
-                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_STORE_MESSAGE_BYTES])
+                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES])
 {
     const struct ct_private_readers all = { .mode = 0644, .group = (gid_t)CT_NO_GROUP };
     *session =
@@ -119,7 +119,7 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
     ct_session_control_path(session->path, dir, session->uid, name);
     if (!ct_session_socket_fits(dir, session->uid, name)) {
         snprintf(
-            message, CT_STORE_MESSAGE_BYTES,
+            message, CT_MESSAGE_BYTES,
             "the path of the directory %s is too long: with the session's name it leaves no address for a "
             "socket, which has 107 bytes at most; choose a shorter --shm-dir",
             dir);
@@ -130,17 +130,17 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
         if (session->fd < 0) {
             const int error = errno;
             const bool is_there = faccessat(AT_FDCWD, session->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-            snprintf(message, CT_STORE_MESSAGE_BYTES, "cannot make the session's control segment %s: %s%s",
+            snprintf(message, CT_MESSAGE_BYTES, "cannot make the session's control segment %s: %s%s",
                      session->path, strerror(error),
                      is_there && (error == EACCES || error == ELOOP)
                          ? ": it may be another user's: remove it, or choose another --session"
                          : "");
             goto fail;
         }
-        char reason[CT_STORE_MESSAGE_BYTES / 2];
+        char reason[CT_MESSAGE_BYTES / 2];
         if (ct_private_own_fd(session->fd, session->path, system ? &all : &CT_PRIVATE, reason,
                               sizeof(reason)) != 0) {
-            snprintf(message, CT_STORE_MESSAGE_BYTES, "%s: remove it, or choose another --session", reason);
+            snprintf(message, CT_MESSAGE_BYTES, "%s: remove it, or choose another --session", reason);
             goto fail;
         }
         const bool is_locked = lock(session->fd) == 0;
@@ -155,7 +155,7 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
             struct ct_control held = { 0 };
             if (pread(session->fd, &held, offsetof(struct ct_control, pad0), 0) < 0)
                 held.daemon_pid = 0;
-            snprintf(message, CT_STORE_MESSAGE_BYTES,
+            snprintf(message, CT_MESSAGE_BYTES,
                      "session '%s' is served by another cudatraced (process %d): stop it with `cudatrace "
                      "stop`, or choose "
                      "another --session",
@@ -172,7 +172,7 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
     if (error == 0)
         map = mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, session->fd, 0);
     if (map == MAP_FAILED) {
-        snprintf(message, CT_STORE_MESSAGE_BYTES, "no shared memory for the session in %s: %s", dir,
+        snprintf(message, CT_MESSAGE_BYTES, "no shared memory for the session in %s: %s", dir,
                  strerror(error ? error : errno));
         unlink(session->path);
         goto fail;
@@ -184,7 +184,7 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
         return 0;
     }
     ct_guard_remove(session->guard);
-    snprintf(message, CT_STORE_MESSAGE_BYTES,
+    snprintf(message, CT_MESSAGE_BYTES,
              "the processes of session '%s' have another clock or belong to another kind of daemon, one that "
              "was killed: "
              "leave --clock out, give --system as then, or choose another --session",

@@ -4,8 +4,8 @@
 
 #include "control.h"
 #include "cut_guard.h"
+#include "message.h"
 #include "session_names.h"
-#include "store.h"
 
 #include <uv.h>
 
@@ -38,7 +38,7 @@ enum { CT_CLOCK_CHOSEN = -1 };
  * was asked for. `system`: for the processes of all users. `trace`: the identity of what is written. `dir`
  * stays the caller's. 0 or -1. */
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
-                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_STORE_MESSAGE_BYTES]);
+                    uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES]);
 /* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data);

@@ -1,6 +1,7 @@
 #include "worker_thread.h"
 
 #include "checkpoint.h"
+#include "store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +21,12 @@ struct ct_worker {
     /* Under the mutex. */
     bool wanted;
     struct ct_request request;
-    struct ct_process *incoming;
-    uint32_t segments_known;
-    uint64_t looked_ns;
     struct ct_report report; /* of the last batch */
     bool reported;           /* and the loop has not heard of it yet */
     bool busy, stop;
 
     /* The thread's. */
-    struct ct_collection collection;
+    struct ct_collection *collection;
     struct ct_checkpointer *checkpointer;
 };
 
@@ -37,28 +35,21 @@ static struct ct_checkpointer *create_checkpointer(const struct ct_collection *c
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
     const uint64_t pages = share / 4 / CT_STORE_PAGE_BYTES;
-    return ct_checkpointer_create(
-        collection->store, share && pages < CT_CHECKPOINT_PAGES ? (uint32_t)pages : CT_CHECKPOINT_PAGES);
+    return ct_checkpointer_create(collection->ledger.store, share && pages < CT_CHECKPOINT_PAGES
+                                                                ? (uint32_t)pages
+                                                                : CT_CHECKPOINT_PAGES);
 }
 
 /* ---- the thread ---- */
 
-static void adopt_incoming(struct ct_worker *worker)
-{
-    worker->collection.segments_known = worker->segments_known;
-    worker->collection.looked_ns = worker->looked_ns;
-    while (worker->incoming) {
-        struct ct_process *p = worker->incoming;
-        worker->incoming = p->next;
-        p->next = worker->collection.processes;
-        worker->collection.processes = p;
-    }
-}
-
 static void thread_main(void *data)
 {
     struct ct_worker *worker = data;
-    ct_timeline_begin(&worker->collection.timeline, worker->collection.control);
+    struct ct_store *store = worker->collection->ledger.store;
+    for (struct ct_source *s = worker->collection->sources; s; s = s->next) {
+        if (s->class->start)
+            s->class->start(s);
+    }
     uv_mutex_lock(&worker->mutex);
     for (;;) {
         while (!worker->wanted && !worker->stop)
@@ -69,23 +60,22 @@ static void thread_main(void *data)
         worker->request = (struct ct_request){ 0 };
         worker->wanted = false;
         worker->busy = true;
-        adopt_incoming(worker);
         struct ct_report report = { .rows_total = worker->report.rows_total,
                                     .batches_total = worker->report.batches_total,
                                     .expired_total = worker->report.expired_total };
         uv_mutex_unlock(&worker->mutex);
 
-        ct_batch_make(&worker->collection, &request, &report);
+        ct_batch_make(worker->collection, &request, &report);
         if (report.go_on) {
             /* Closing the file drops the locks that this process has on it. */
             ct_checkpointer_destroy(worker->checkpointer);
-            ct_batch_go_on(&worker->collection, &report);
-            worker->checkpointer = create_checkpointer(&worker->collection);
+            ct_batch_go_on(worker->collection, &report);
+            worker->checkpointer = create_checkpointer(worker->collection);
         }
         ct_checkpointer_tend(worker->checkpointer);
-        report.file = ct_store_file(worker->collection.store);
-        report.log_bytes = (uint64_t)ct_store_log_pages(worker->collection.store) * CT_STORE_PAGE_BYTES;
-        const char *problem = ct_store_checkpoint_error(worker->collection.store);
+        report.file = ct_store_file(store);
+        report.log_bytes = (uint64_t)ct_store_log_pages(store) * CT_STORE_PAGE_BYTES;
+        const char *problem = ct_store_checkpoint_error(store);
         snprintf(report.checkpoint_error, sizeof(report.checkpoint_error), "%s", problem ? problem : "");
 
         uv_mutex_lock(&worker->mutex);
@@ -112,19 +102,14 @@ static void on_done(uv_async_t *async)
         worker->on_batch(&report, worker->data);
 }
 
-int ct_worker_create(uv_loop_t *loop, struct ct_store *store, const char *dir, struct ct_control *control,
-                     const struct ct_bounds *bounds, ct_worker_on_batch *on_batch, void *data,
-                     struct ct_worker **result)
+int ct_worker_create(uv_loop_t *loop, struct ct_collection *collection, ct_worker_on_batch *on_batch,
+                     void *data, struct ct_worker **result)
 {
     struct ct_worker *worker = calloc(1, sizeof(*worker));
     if (!worker)
         return UV_ENOMEM;
-    worker->collection.store = store;
-    worker->collection.dir = dir;
-    worker->collection.orphans = true;
-    worker->collection.control = control;
-    worker->collection.bounds = *bounds;
-    worker->checkpointer = create_checkpointer(&worker->collection);
+    worker->collection = collection;
+    worker->checkpointer = create_checkpointer(collection);
     worker->on_batch = on_batch;
     worker->data = data;
     uv_mutex_init(&worker->mutex);
@@ -148,7 +133,7 @@ static void free_worker(uv_handle_t *handle)
     free(worker);
 }
 
-struct ct_process *ct_worker_destroy(struct ct_worker *worker)
+void ct_worker_destroy(struct ct_worker *worker)
 {
     uv_mutex_lock(&worker->mutex);
     worker->stop = true;
@@ -156,15 +141,7 @@ struct ct_process *ct_worker_destroy(struct ct_worker *worker)
     uv_mutex_unlock(&worker->mutex);
     uv_thread_join(&worker->thread);
     ct_checkpointer_destroy(worker->checkpointer);
-    adopt_incoming(worker);
-    /* With those of a report that the loop did not hear of any more. */
-    struct ct_process *all = worker->collection.processes, **end = &all;
-    while (*end)
-        end = &(*end)->next;
-    *end = worker->reported ? worker->report.gone : NULL;
-    ct_merge_finish(&worker->collection.merge);
     uv_close((uv_handle_t *)&worker->done, free_worker);
-    return all;
 }
 
 void ct_worker_request(struct ct_worker *worker, struct ct_request request)
@@ -178,22 +155,6 @@ void ct_worker_request(struct ct_worker *worker, struct ct_request request)
     if (request.flush_ns > worker->request.flush_ns)
         worker->request.flush_ns = request.flush_ns;
     uv_cond_signal(&worker->cond);
-    uv_mutex_unlock(&worker->mutex);
-}
-
-void ct_worker_adopt(struct ct_worker *worker, struct ct_process *process)
-{
-    uv_mutex_lock(&worker->mutex);
-    process->next = worker->incoming;
-    worker->incoming = process;
-    uv_mutex_unlock(&worker->mutex);
-}
-
-void ct_worker_adopted(struct ct_worker *worker, uint32_t segments, uint64_t looked_ns)
-{
-    uv_mutex_lock(&worker->mutex);
-    worker->segments_known = segments;
-    worker->looked_ns = looked_ns;
     uv_mutex_unlock(&worker->mutex);
 }
 

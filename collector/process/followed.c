@@ -3,8 +3,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Bounds the images of one process: those that it had before it executed another program, or that an earlier daemon left, of
- * which each is about to end. */
+/* Bounds the images of one process: those that it had before it executed another program, or that an earlier
+ * daemon left, of which each is about to end. */
 enum { IMAGES_LOOKED_AT = 4, IMAGES_MAX = 64 };
 
 /* Freed by the callback of its handle's end. */
@@ -53,7 +53,7 @@ void ct_followed_add(struct ct_followed *followed, struct ct_process *process)
     follower->next = followed->first;
     followed->first = follower;
     follower->poll.data = follower;
-    process->loop_data = follower;
+    process->follower = follower;
     uv_poll_start(&follower->poll, UV_READABLE, on_poll);
 }
 
@@ -64,14 +64,14 @@ static void free_follower(uv_handle_t *handle)
 
 void ct_followed_remove(struct ct_followed *followed, struct ct_process *process)
 {
-    struct ct_follower *follower = process->loop_data;
+    struct ct_follower *follower = process->follower;
     if (!follower)
         return;
     struct ct_follower **link = &followed->first;
     while (*link != follower)
         link = &(*link)->next;
     *link = follower->next;
-    process->loop_data = NULL;
+    process->follower = NULL;
     uv_poll_stop(&follower->poll);
     uv_close((uv_handle_t *)&follower->poll, free_follower);
 }
@@ -87,14 +87,14 @@ void ct_followed_look(struct ct_followed *followed)
 
 static bool is_same_process(const struct ct_process *one, const struct ct_process *other)
 {
-    return one->seen_pid == other->seen_pid && one->facts.pid == other->facts.pid &&
-           one->facts.process_start == other->facts.process_start;
+    return one->seen_pid == other->seen_pid && one->pid == other->pid &&
+           one->start_ticks == other->start_ticks;
 }
 
 bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process)
 {
     for (const struct ct_follower *f = followed->first; f; f = f->next) {
-        if (is_same_process(f->process, process) && f->process->facts.image_ns == process->facts.image_ns)
+        if (is_same_process(f->process, process) && f->process->image_ns == process->image_ns)
             return ct_process_hold(process) == CT_HOLD_NO && ct_process_hold(f->process) == CT_HOLD_YES;
     }
     return false;
@@ -106,8 +106,7 @@ void ct_followed_end_earlier_images(struct ct_followed *followed, const struct c
 {
     int looked_at = 0;
     for (struct ct_follower *f = followed->first; f && looked_at < IMAGES_LOOKED_AT; f = f->next) {
-        if (f->ended || !is_same_process(f->process, process) ||
-            f->process->facts.image_ns >= process->facts.image_ns)
+        if (f->ended || !is_same_process(f->process, process) || f->process->image_ns >= process->image_ns)
             continue;
         looked_at++;
         if (process->user)

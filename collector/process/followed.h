@@ -2,7 +2,7 @@
 #ifndef CT_FOLLOWED_H
 #define CT_FOLLOWED_H
 
-#include "shm_process.h"
+#include "identity.h"
 
 #include <uv.h>
 
@@ -17,7 +17,7 @@ struct ct_followed {
 
 /* `on_end` is called when the loop finds that one has ended, which its `dead` says by then. */
 void ct_followed_init(struct ct_followed *followed, uv_loop_t *loop, void (*on_end)(void *data), void *data);
-/* Waits for its end from here on; where the loop cannot, the worker looks (ct_process_is_over()). */
+/* Waits for its end from here on; where the loop cannot, the worker looks. */
 void ct_followed_add(struct ct_followed *followed, struct ct_process *process);
 /* Before the process is closed. */
 void ct_followed_remove(struct ct_followed *followed, struct ct_process *process);

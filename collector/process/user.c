@@ -32,7 +32,7 @@ bool ct_user_may_start(struct ct_user *user)
 {
     if (!user || user->starts++ < CT_USER_STARTS_MAX)
         return true;
-    user->is_held = true;
+    user->budget.is_held = true;
     return false;
 }
 
@@ -40,7 +40,7 @@ bool ct_user_may_write(struct ct_user *user)
 {
     if (!user || user->writes++ < CT_USER_WRITES_MAX)
         return true;
-    user->is_held = true;
+    user->budget.is_held = true;
     return false;
 }
 
@@ -50,7 +50,7 @@ uint32_t ct_user_may_scan(struct ct_user *user, uint32_t wanted)
         return wanted;
     const uint32_t left = CT_USER_SCANS_MAX - user->scans, may = wanted < left ? wanted : left;
     user->scans += may;
-    user->is_held |= may < wanted;
+    user->budget.is_held |= may < wanted;
     return may;
 }
 

@@ -3,6 +3,7 @@
 #ifndef CT_USER_H
 #define CT_USER_H
 
+#include "merge.h"
 #include "share.h"
 
 #include <stdbool.h>
@@ -31,15 +32,14 @@ struct ct_user {
     /* The loop thread's; the entry itself is found and freed by it. */
     struct ct_holding loop_has;
     uint32_t segments_wait; /* in this look */
-    uint64_t said_ns; /* when the log named him last */
-    uint64_t unsaid;  /* what it left out since */
+    uint64_t said_ns;       /* when the log named him last */
+    uint64_t unsaid;        /* what it left out since */
     /* The worker's. */
     struct ct_holding worker_has;
-    uint64_t waiting;             /* slots published and not stored, in this batch */
-    uint64_t not_waited_until_ns; /* his threads held the others up: they are not waited for */
-    uint64_t spent, allowance;    /* in this batch, in rows of plain calls and what costs as much */
+    uint64_t waiting;               /* slots published and not stored, in this batch */
+    uint64_t not_waited_until_ns;   /* his threads held the others up: they are not waited for */
+    struct ct_budget budget;        /* in this batch */
     uint32_t starts, writes, scans; /* in this batch */
-    bool is_held;                   /* something of his is left for the next one */
     struct ct_shortage is_short;    /* as this batch found it */
     struct ct_user *next;
 };

@@ -1,9 +1,7 @@
-/* Which call gave back which allocation. Calls are stored in the order of their return, and that is not the order in
- * which the driver did what they asked for: a call that frees returns late, and the address was got again meanwhile
- * by another thread. Intervals tell: a call gives back what had been got when it began (free_allocation in
- * schema/store.sql). Records of an allocation may come behind those of the call that gives it back, too: such calls
- * are remembered here for a while. Called by store.c. */
-#include "store_private.h"
+#include "allocations.h"
+
+#include "statements.h"
+#include "store_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +15,8 @@ static void remember(struct ct_store *store, const int64_t *value, const char *k
 
 static int give_back(struct ct_store *store, const int64_t *value, const char *kind, bool *found)
 {
-    sqlite3_stmt *statement =
-        ct_store_bind(store, value[4] > 1 ? FREE_RANGE : CT_FREE_ALLOCATION, CT_FREE_VALUES, value);
+    sqlite3_stmt *statement = ct_store_bind(store, value[4] > 1 ? CT_SQL_free_range : CT_SQL_free_allocation,
+                                            CT_FREE_VALUES, value);
     ct_store_bind_text(statement, CT_FREE_VALUES + 1, kind);
     const int error = ct_store_run(store, statement, NULL);
     *found = !error && sqlite3_changes(store->database.connection) > 0;
@@ -39,8 +37,8 @@ int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value
     struct ct_unmatched_free *first = NULL;
     for (size_t i = 0; i < CT_UNMATCHED_FREES; i++) {
         struct ct_unmatched_free *free = &store->unmatched[i];
-        if (free->value[0] == value[0] && free->value[1] == value[1] && free->value[2] + CT_FREE_SLACK_NS >= value[2] &&
-            (!first || free->value[2] < first->value[2]))
+        if (free->value[0] == value[0] && free->value[1] == value[1] &&
+            free->value[2] + CT_FREE_SLACK_NS >= value[2] && (!first || free->value[2] < first->value[2]))
             first = free;
     }
     bool found = false;
@@ -50,5 +48,5 @@ int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value
         *first = (struct ct_unmatched_free){ 0 };
         return 0;
     }
-    return ct_store_run(store, ct_store_bind(store, SUPERSEDE_LATE_ALLOCATION, 3, value), NULL);
+    return ct_store_do(store, CT_SQL_supersede_late_allocation, 3, value);
 }

@@ -25,7 +25,7 @@ static int fail(char *message, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, CT_STORE_MESSAGE_BYTES, format, arguments);
+    vsnprintf(message, CT_MESSAGE_BYTES, format, arguments);
     va_end(arguments);
     return -1;
 }
@@ -96,7 +96,7 @@ static uint64_t bytes_of(const char *path)
     return bytes;
 }
 
-int ct_database_own(const char *path, char message[CT_STORE_MESSAGE_BYTES])
+int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES])
 {
     return own(path, &readers, message);
 }
@@ -427,7 +427,7 @@ static int take(struct ct_database *database, enum verdict verdict, const char *
 }
 
 int ct_database_open(struct ct_database *database, const char *path, const char *session,
-                     char message[CT_STORE_MESSAGE_BYTES])
+                     char message[CT_MESSAGE_BYTES])
 {
     *database = (struct ct_database){ .lock_fd = -1 };
     if (strlen(path) + 16 > sizeof(database->path))
@@ -465,7 +465,7 @@ void ct_database_close(struct ct_database *database)
 /* ---- the files of a series ---- */
 
 int ct_database_follow(const struct ct_database *past, struct ct_database *next,
-                       char message[CT_STORE_MESSAGE_BYTES])
+                       char message[CT_MESSAGE_BYTES])
 {
     *next = *past;
     next->connection = NULL;
@@ -490,7 +490,7 @@ void ct_database_discard(struct ct_database *next)
 sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t number, bool with_log,
                                   char path[4096])
 {
-    char reason[CT_STORE_MESSAGE_BYTES], place[PATH_MAX], log[PATH_MAX + 8], series[CT_SERIES_BYTES];
+    char reason[CT_MESSAGE_BYTES], place[PATH_MAX], log[PATH_MAX + 8], series[CT_SERIES_BYTES];
     if (!ct_trace_file(path, sizeof(database->path), database->trace, number) ||
         follow_link(path, reason) != 0 || own(path, NULL, reason) != 0 || !realpath(path, place) ||
         is_same_file(place, database->lock_fd))

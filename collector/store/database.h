@@ -1,10 +1,10 @@
 /* Finding the database file that a daemon may write: ours, of this boot, of a schema that we know, and nobody
- * else's at the moment; and the files that a trace goes on in. Called by store.c. */
+ * else's at the moment; and the files that a trace goes on in. */
 #ifndef CT_DATABASE_H
 #define CT_DATABASE_H
 
+#include "message.h"
 #include "private_file.h"
-#include "store.h"
 #include "trace_files.h"
 
 #include <sqlite3.h>
@@ -27,15 +27,15 @@ void ct_database_share(const struct ct_private_readers *readers);
 /* Makes the file at `path`, and what SQLite keeps beside it, readable for those alone; refuses what somebody
  * else put there. For each file that is written: before SQLite opens it, and once it has. 0, or -1 with a
  * sentence. */
-int ct_database_own(const char *path, char message[CT_STORE_MESSAGE_BYTES]);
+int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES]);
 /* As ct_store_open() says. */
 int ct_database_open(struct ct_database *database, const char *path, const char *session,
-                     char message[CT_STORE_MESSAGE_BYTES]);
+                     char message[CT_MESSAGE_BYTES]);
 void ct_database_close(struct ct_database *database);
 /* Makes the file that comes behind `past`, which is not in a transaction, with all that its running processes
  * are known by. `past` stays open. 0, or -1 with a sentence in `message`, and no file. */
 int ct_database_follow(const struct ct_database *past, struct ct_database *next,
-                       char message[CT_STORE_MESSAGE_BYTES]);
+                       char message[CT_MESSAGE_BYTES]);
 /* Closes and removes a file that ct_database_follow() made and that is not to be used. */
 void ct_database_discard(struct ct_database *next);
 /* Opens an earlier file of the trace, whose name goes to `path`, read-only, or to be written where `with_log`

@@ -1,8 +1,10 @@
-/* Taking rows away again that are older than what is kept, a piece at a time, in transactions of their own
- * between batches. Their pages are used again by later rows: the file stops growing without VACUUM. Sums stay
- * as they are; `total.expired` says how many of the stored rows are gone. */
-#include "store_private.h"
+#include "expire.h"
 
+#include "numbers.h"
+#include "process_rows.h"
+#include "statements.h"
+#include "store.h"
+#include "store_state.h"
 #include "test_point.h"
 
 #define SWEEP_INTERVAL_NS 1000000000
@@ -19,20 +21,33 @@ static int read_number(struct ct_store *store, sqlite3_stmt *statement, int64_t 
     return error;
 }
 
-static int run_with(struct ct_store *store, int which, int64_t value)
+static int run_with(struct ct_store *store, enum ct_statement which, int64_t value)
 {
-    return ct_store_run(store, ct_store_bind(store, which, VALUES(value)), NULL);
+    return ct_store_do(store, which, CT_VALUES(value));
 }
+
+/* What names a call by its call_id. */
+static const enum ct_statement parts[] = {
+    CT_SQL_expire_launches,   CT_SQL_expire_transfers,      CT_SQL_expire_call_subjects,
+    CT_SQL_expire_long_calls, CT_SQL_expire_late_calls,     CT_SQL_expire_ranges,
+    CT_SQL_expire_graphs,     CT_SQL_expire_graph_launches,
+};
+static const enum ct_statement expire_numbers[CT_NUMBERS] = {
+    [CT_NUMBER_SITE] = CT_SQL_expire_sites,   [CT_NUMBER_SHAPE] = CT_SQL_expire_shapes,
+    [CT_NUMBER_ROUTE] = CT_SQL_expire_routes, [CT_NUMBER_SUBJECT] = CT_SQL_expire_subjects,
+    [CT_NUMBER_TEXT] = CT_SQL_expire_texts,
+};
 
 /* The calls that returned before `bound_ns` and all that names them. */
 static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows)
 {
-    if (run_with(store, COUNT_EXPIRED, bound_ns) != 0 || run_with(store, EXPIRE_CALLS, bound_ns) != 0)
+    if (run_with(store, CT_SQL_count_expired, bound_ns) != 0 ||
+        run_with(store, CT_SQL_expire_calls, bound_ns) != 0)
         return -1;
     *rows = (uint64_t)sqlite3_changes(store->database.connection);
     CT_TEST_POINT("expire.calls");
-    for (int i = EXPIRE_CALLS + 1; i <= EXPIRE_CALLS_LAST; i++) {
-        if (run_with(store, i, bound_ns) != 0)
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (run_with(store, parts[i], bound_ns) != 0)
             return -1;
     }
     CT_TEST_POINT("expire.parts");
@@ -44,16 +59,17 @@ static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows
 static int remove_unused(struct ct_store *store, int64_t bound_ns)
 {
     for (int i = 0; i < CT_NUMBERS; i++) {
-        if (run_with(store, EXPIRE_NUMBERS + i, store->numbers_from[i]) != 0)
+        if (run_with(store, expire_numbers[i], store->numbers_from[i]) != 0)
             return -1;
     }
     CT_TEST_POINT("expire.numbers");
-    if (run_with(store, EXPIRE_OBJECT_NAMES, bound_ns) != 0 ||
-        run_with(store, EXPIRE_KERNELS, bound_ns) != 0 || run_with(store, EXPIRE_LANES, bound_ns) != 0)
+    if (run_with(store, CT_SQL_expire_object_names, bound_ns) != 0 ||
+        run_with(store, CT_SQL_expire_kernels, bound_ns) != 0 ||
+        run_with(store, CT_SQL_expire_lanes, bound_ns) != 0)
         return -1;
-    if (ct_store_run(store, store->statement[EXPIRE_NAMES], NULL) != 0)
+    if (ct_store_run(store, store->statement[CT_SQL_expire_names], NULL) != 0)
         return -1;
-    return ct_store_run(store, store->statement[EXPIRE_THREADS], NULL);
+    return ct_store_run(store, store->statement[CT_SQL_expire_threads], NULL);
 }
 
 int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns, uint64_t rows_max,
@@ -62,7 +78,7 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
     int64_t oldest_ns = 0, bound_ns = 0;
     bool any;
     *expired = (struct ct_expired){ 0 };
-    if (read_number(store, store->statement[OLDEST_CALL], &oldest_ns, &any) != 0)
+    if (read_number(store, store->statement[CT_SQL_oldest_call], &oldest_ns, &any) != 0)
         return -1;
     const bool due = any && (uint64_t)oldest_ns < before_ns;
     const bool sweep = now_ns - store->swept_ns >= SWEEP_INTERVAL_NS;
@@ -70,7 +86,8 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
         return 0;
     /* The first that is left of what is due, where that is more than a piece. */
     if (due &&
-        read_number(store, ct_store_bind(store, NTH_CALL, VALUES((int64_t)before_ns, (int64_t)rows_max)),
+        read_number(store,
+                    ct_store_bind(store, CT_SQL_nth_call, CT_VALUES((int64_t)before_ns, (int64_t)rows_max)),
                     &bound_ns, &expired->more) != 0)
         return -1;
     if (!expired->more)
@@ -79,24 +96,22 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
     if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
         return -1;
     /* Who still holds memory is looked for once in a while: held rows are met again and again. */
-    if (sweep && run_with(store, EXPIRE_ALLOCATIONS, bound_ns) != 0)
+    if (sweep && run_with(store, CT_SQL_expire_allocations, bound_ns) != 0)
         return -1;
     /* From here on every row returned at bound_ns or later. */
-    if (sweep && read_number(store, store->statement[OLDEST_CALL], &oldest_ns, &any) != 0)
+    if (sweep && read_number(store, store->statement[CT_SQL_oldest_call], &oldest_ns, &any) != 0)
         return -1;
     const bool renew =
         sweep && before_ns > store->numbered_ns && (!any || (uint64_t)oldest_ns > store->numbered_ns);
     if (renew && remove_unused(store, bound_ns) != 0)
         return -1;
     CT_TEST_POINT("expire.committing");
-    if (ct_store_run(store, store->statement[COMMIT], NULL) != 0)
+    if (ct_store_run(store, store->statement[CT_SQL_commit], NULL) != 0)
         return -1;
     CT_TEST_POINT("expire.committed");
     if (sweep)
         store->swept_ns = now_ns;
-    if (renew) {
+    if (renew)
         ct_store_renumber(store);
-        expired->renumbered = true;
-    }
     return 0;
 }

@@ -3,9 +3,11 @@
 #ifndef CT_ROW_TABLE_H
 #define CT_ROW_TABLE_H
 
-#include "store.h"
+#include "value.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 enum { CT_ROW_COLUMNS_MAX = 4 };
 

@@ -1,6 +1,9 @@
 /* A database of a wanted number of calls, made by the collector's own code from the segments of four
  * processes at a time, as four training loops would that end and start again. Prints seconds and rows. */
 #include "batch.h"
+#include "shm_segment.h"
+#include "shm_source.h"
+#include "stored_calls.h"
 #include "training.h"
 
 #include <inttypes.h>
@@ -17,19 +20,22 @@ static void stop_with(const char *what)
     exit(EXIT_FAILURE);
 }
 
-static uint64_t drain(struct ct_collection *collection)
+static struct ct_shm shm;
+
+static uint64_t drain(struct ct_collection *collection, int processes)
 {
     struct ct_report report = { 0 };
     uint64_t rows = 0;
-    while (collection->processes) {
+    while (processes > 0) {
         ct_batch_make(collection, &(struct ct_request){ 0 }, &report);
         if (report.error[0])
             stop_with(report.error);
-        for (struct ct_process *p = report.gone, *next; p; p = next) {
+        for (struct ct_shm_process *p = ct_shm_take_gone(&shm), *next; p; p = next) {
+            processes--;
             next = p->next;
             if (p->broken)
                 stop_with(p->broken);
-            ct_process_close(p, true);
+            ct_shm_close(p, true);
         }
         rows += report.rows;
         report = (struct ct_report){ 0 };
@@ -44,15 +50,15 @@ int main(int argc, char **argv)
         return 2;
     }
     const uint64_t calls = strtoull(argv[3], NULL, 10);
-    char message[CT_STORE_MESSAGE_BYTES];
+    char message[CT_MESSAGE_BYTES];
     static struct ct_control control;
     control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
-    struct ct_collection collection = { .control = &control };
+    struct ct_collection collection = { .sources = &shm.source };
+    ct_shm_init(&shm, "/nowhere", &control);
     training_read(argv[1]);
     ct_guard_install();
-    if (ct_store_open(argv[2], "bench", &collection.store, message) != 0)
+    if (ct_store_open(argv[2], "bench", &collection.ledger.store, message) != 0)
         stop_with(message);
-    ct_timeline_begin(&collection.timeline, &control);
 
     /* At the rate of CALLS_PER_S where the machine has been up for as long as that takes. */
     const uint64_t now_ns = ct_monotonic_ns();
@@ -74,22 +80,21 @@ int main(int argc, char **argv)
         };
         for (int i = 0; i < PROCESSES; i++) {
             char path[64];
-            struct ct_process *process;
+            struct ct_shm_process *process;
             const char *reason;
             snprintf(path, sizeof(path), CT_SHM_DIR "/cudatrace-bench.%d.%" PRIu64, getpid(), segments++);
             const uint64_t last_ns = training_write(path, &wanted);
-            if (ct_process_open(path, NULL, &process, &reason) != 0)
+            if (ct_shm_open(path, NULL, &process, &reason) != 0)
                 stop_with(reason);
-            atomic_store(&process->dead, true); /* it is read to the end and ended */
-            process->next = collection.processes;
-            collection.processes = process;
+            atomic_store(&process->who.dead, true); /* it is read to the end and ended */
+            ct_shm_adopt(&shm, process);
             first_ns = last_ns >= first_ns ? last_ns + 1 : first_ns;
         }
-        rows += drain(&collection);
+        rows += drain(&collection, PROCESSES);
     }
-    const uint64_t late = ct_store_late_rows(collection.store);
-    ct_store_close(collection.store);
-    ct_merge_finish(&collection.merge);
+    const uint64_t late = ct_store_late_rows(collection.ledger.store);
+    ct_store_close(collection.ledger.store);
+    ct_ledger_finish(&collection.ledger);
     printf("%.3f %" PRIu64 " %" PRIu64 "\n", (double)(ct_monotonic_ns() - now_ns) / 1e9, rows, late);
     return EXIT_SUCCESS;
 }

@@ -7,7 +7,7 @@ import sqlite3
 
 from cudatrace_test import Session, WORKLOADS, check, equal, fifo
 
-LONG_NS = 100000000  # as in collector/store/merged.c
+LONG_NS = 100000000  # as in collector/store/stored_calls.c
 VIEWS = ("calls", "launches", "copies", "memsets", "waits")
 BEGAN = ("start_ns BETWEEN :from AND :to AND (call_id BETWEEN :from AND :to + 100000000 OR "
          "call_id IN (SELECT call_id FROM long_calls WHERE start_ns BETWEEN :from AND :to))")

@@ -9,6 +9,8 @@
 #include "batch.h"
 #include "category.h"
 #include "shm_lane.h"
+#include "shm_segment.h"
+#include "shm_source.h"
 #include "test_point.h"
 
 #include <fcntl.h>
@@ -67,7 +69,8 @@ struct producer {
 static struct ct_collection collection;
 static struct ct_control control;
 static struct ct_report report;
-static struct ct_process *opened;
+static struct ct_shm shm;
+static struct ct_shm_process *opened;
 static sqlite3 *reader;
 static struct producer hostile, honest;
 static char folder[80], template[96], database[96];
@@ -377,19 +380,19 @@ static void make_batch(uint8_t flags)
     armed_count = 0;
     if (report.error[0])
         fail("a batch failed", report.error);
-    for (struct ct_process *p = report.gone, *next; p; p = next) {
+    for (struct ct_shm_process *p = ct_shm_take_gone(&shm), *next; p; p = next) {
         next = p->next;
         if (p == opened)
             opened = NULL;
-        ct_process_close(p, true);
+        ct_shm_close(p, true);
     }
     if (!opened || opened->lane_count == 0)
         return;
     for (uint32_t i = 0; i < opened->lane_count; i++) {
-        if (opened->lanes[i]->place.position > opened->lanes[i]->head)
+        if (opened->lanes[i]->read > opened->lanes[i]->head)
             fail("more is taken", "than was published");
     }
-    const uint64_t position = opened->lanes[0]->place.position;
+    const uint64_t position = opened->lanes[0]->read;
     if (told_at == 0 && flags & 2)
         told_at = position + 1;
     if (told_at > 0 && position > told_at + 3 * (RING / CT_SLOT_BYTES))
@@ -423,7 +426,7 @@ static void run_step(uint8_t number, const struct step *step, const uint8_t *dat
         break;
     case STEP_DIE:
         if (opened)
-            atomic_store(&opened->dead, true);
+            atomic_store(&opened->who.dead, true);
         break;
     case STEP_LANE:
         segment_of(&hostile)->lanes++;
@@ -489,19 +492,21 @@ static void forget_producer(struct producer *producer)
 
 static void begin(void)
 {
-    char message[CT_STORE_MESSAGE_BYTES];
+    char message[CT_MESSAGE_BYTES];
     const char *reason;
     control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
-    collection = (struct ct_collection){ .control = &control };
+    collection = (struct ct_collection){ .sources = &shm.source };
+    ct_shm_init(&shm, "/nowhere", &control);
+    struct ct_shm_process *process;
     copy_file(template, database);
-    if (ct_store_open(database, "fuzz", &collection.store, message) != 0)
+    if (ct_store_open(database, "fuzz", &collection.ledger.store, message) != 0)
         fail("the database", message);
     if (sqlite3_open_v2(database, &reader, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
         fail("the database", "no reader");
-    ct_timeline_begin(&collection.timeline, &control);
     write_honest();
-    if (ct_process_open(honest.path, NULL, &collection.processes, &reason) != 0)
+    if (ct_shm_open(honest.path, NULL, &process, &reason) != 0)
         fail("the honest segment", reason);
+    ct_shm_adopt(&shm, process);
     report = (struct ct_report){ 0 };
     make_batch(0);
     check_database();
@@ -519,17 +524,17 @@ static void end(void)
         make_batch(1);
     }
     check_database();
-    for (struct ct_process *p = collection.processes, *next; p; p = next) {
+    for (struct ct_shm_process *p = ct_shm_finish(&shm), *next; p; p = next) {
         next = p->next;
-        ct_process_close(p, true);
+        ct_shm_close(p, true);
     }
     struct stat status;
     if (replaced && (lstat(hostile.path, &status) != 0 || status.st_size != 8))
         fail("a file that was none of ours is gone", hostile.path);
     opened = NULL;
-    ct_merge_finish(&collection.merge);
+    ct_ledger_finish(&collection.ledger);
     sqlite3_close(reader);
-    ct_store_close(collection.store);
+    ct_store_close(collection.ledger.store);
     forget_producer(&honest);
     forget_producer(&hostile);
 }
@@ -543,7 +548,7 @@ static void clean_up(void)
 
 static void initialise(void)
 {
-    char message[CT_STORE_MESSAGE_BYTES];
+    char message[CT_MESSAGE_BYTES];
     struct ct_store *store;
     /* Where whoever starts us takes it away, if we cannot. */
     const char *const parent = getenv("TMPDIR");
@@ -580,12 +585,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         for (size_t i = 0; i < step.bytes; i++)
             hostile.map[(step.number + i) % sizeof(struct ct_segment)] = data[i];
     }
-    if (ct_process_open(hostile.path, NULL, &opened, &reason) == 0) {
-        opened->next = collection.processes;
-        collection.processes = opened;
-    } else {
+    if (ct_shm_open(hostile.path, NULL, &opened, &reason) == 0)
+        ct_shm_adopt(&shm, opened);
+    else
         opened = NULL;
-    }
     for (int steps = 0;
          steps < STEPS_MAX && (n = read_step(input + at, size - at, &number, &step, &data)) > 0;
          steps++, at += n) {

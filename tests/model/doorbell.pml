@@ -3,7 +3,7 @@
  *
  *   producer   ct_lane_publish(), ct_wants_doorbell() of hook/hook.h, ct_record_wake() of hook/call/record.c,
  *              ct_daemon_ring() of hook/segment/find_daemon.c
- *   collector  ct_batch_make() of collector/loop/batch.c, ct_lane_source_publish() of shm_lane.c (`wake`), on_batch() of service.c:
+ *   collector  wake() and rest() of collector/source/shm/shm_source.c, ct_lane_source_publish() of shm_lane.c (`wake`), on_batch() of service.c:
  *              a batch follows while rows came or wait, one more after an empty one, and then it sleeps
  *
  * Between two batches lies more time than a store stays unseen (CT_PUBLISH_SLACK_NS): the pause ends when what was in the

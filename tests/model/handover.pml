@@ -3,7 +3,7 @@
  *
  *   producer   take_free(), introduce() and give_back() of hook/lane/thread.c; a record that finds no room, ct_record_lose() of
  *              hook/call/record.c
- *   collector  save_losses(), absorb() of CT_KIND_THREAD and ct_lane_source_publish() of collector/source/shm/shm_lane.c; a collector that
+ *   collector  save_losses() and ct_lane_source_publish() of collector/source/shm/shm_lane.c, take_note() of ledger.c; a collector that
  *              is killed begins with a tenancy that it has to ask the database about (ct_store_find_losses())
  *
  * What holds: a lane has one owner; records and losses are stored under the tenancy in which they came to be. Twins:

@@ -6,7 +6,7 @@
  *
  *   producer   hold() and begin_record() of hook/call/hot_record.h, ct_record_room() and ct_record_write() of hook/call/record.c,
  *              ct_thread_grow() of hook/lane/thread.c
- *   collector  ct_lane_source_watermark(), fill(), peek() and take() of collector/source/shm/shm_lane.c, ct_batch_make() of batch.c,
+ *   collector  ct_lane_source_watermark(), make_readable() and fill() of collector/source/shm/shm_lane.c, ct_batch_make() of batch.c,
  *              ct_lane_source_publish(): the position is committed with the rows and only then given back
  *
  * With DEATHS the collector is killed so often at any step, and another one goes on from the committed position.

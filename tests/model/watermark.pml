@@ -3,7 +3,7 @@
  * ticks, and buffers are emptied in order; loads do not wait for that.
  *
  *   producer   begin_record() and finish_record() of hook/call/hot_record.h: ct_lane_announce(), the clock, ct_lane_publish()
- *   collector  watermark() of collector/loop/batch.c, ct_lane_source_watermark() of shm_lane.c, peek() by the watermark
+ *   collector  all_are_known_ns() of collector/source/shm/shm_source.c, ct_lane_source_watermark() of shm_lane.c, fill() by the watermark
  *
  * A batch comes every GAP ticks.
  *

@@ -1,6 +1,9 @@
-/* Which call gave back which allocation, where an address is got again at once: by when the calls began and returned,
- * in whatever order their records come. */
+/* Which call gave back which allocation, where an address is got again at once: by when the calls began and
+ * returned, in whatever order their records come. */
+#include "deferred.h"
+#include "process_rows.h"
 #include "store.h"
+#include "stored_calls.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -8,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "a10": got at 10; "f20-40": given back by a call from 20 to 40. "l": what follows comes late. Times are milliseconds. */
+/* "a10": got at 10; "f20-40": given back by a call from 20 to 40. "l": what follows comes late. Times are
+ * milliseconds. */
 static const struct {
     const char *what, *events, *wanted;
 } cases[] = {
@@ -28,18 +32,20 @@ static const struct {
 
 static struct ct_store *store;
 
-static void defer(char kind, int64_t process_id, int64_t address, int64_t from_ns, int64_t to_ns, bool is_late)
+static void defer(char kind, int64_t process_id, int64_t address, int64_t from_ns, int64_t to_ns,
+                  bool is_late)
 {
     if (kind == 'f') {
-        ct_store_defer(store, CT_FREE_ALLOCATION, CT_FREE_VALUES,
-                       (const int64_t[]){ process_id, address, from_ns, to_ns, 1, CT_FREE_SLACK_NS }, "device");
+        ct_store_defer(store, CT_SQL_free_allocation,
+                       CT_VALUES(process_id, address, from_ns, to_ns, 1, CT_FREE_SLACK_NS), "device");
         return;
     }
-    ct_store_defer(store, CT_SUPERSEDE_ALLOCATION, 3, (const int64_t[]){ process_id, address, from_ns }, "device");
-    ct_store_defer(store, CT_INSERT_ALLOCATION, 5,
-                   (const int64_t[]){ from_ns, process_id, address, 64, CT_NULL }, "device");
+    ct_store_defer(store, CT_SQL_supersede_allocation, CT_VALUES(process_id, address, from_ns), "device");
+    ct_store_defer(store, CT_SQL_insert_allocation, CT_VALUES(from_ns, process_id, address, 64, CT_NULL),
+                   "device");
     if (is_late)
-        ct_store_defer(store, CT_SETTLE_LATE_ALLOCATION, 3, (const int64_t[]){ process_id, address, from_ns }, NULL);
+        ct_store_defer(store, CT_SQL_supersede_late_allocation, CT_VALUES(process_id, address, from_ns),
+                       NULL);
 }
 
 /* One batch for each event, or one for all: a rollback forgets nothing else. */
@@ -70,7 +76,8 @@ static bool check(sqlite3 *reader, size_t i, int64_t process_id, int64_t base_ns
 {
     char seen[256] = "";
     sqlite3_stmt *statement;
-    sqlite3_prepare_v2(reader, "SELECT allocated_ns, freed_ns FROM allocations WHERE process_id = ?1 ORDER BY 1", -1,
+    sqlite3_prepare_v2(reader,
+                       "SELECT allocated_ns, freed_ns FROM allocations WHERE process_id = ?1 ORDER BY 1", -1,
                        &statement, NULL);
     sqlite3_bind_int64(statement, 1, process_id);
     while (sqlite3_step(statement) == SQLITE_ROW) {
@@ -88,7 +95,7 @@ static bool check(sqlite3 *reader, size_t i, int64_t process_id, int64_t base_ns
 
 int main(void)
 {
-    char folder[] = "/tmp/cudatrace-allocations.XXXXXX", path[64], side[80], message[CT_STORE_MESSAGE_BYTES];
+    char folder[] = "/tmp/cudatrace-allocations.XXXXXX", path[64], side[80], message[CT_MESSAGE_BYTES];
     sqlite3 *reader;
     bool fine = true;
     if (!mkdtemp(folder))

@@ -10,6 +10,8 @@
  * is mmap64(). */
 #include "both_ends.h"
 #include "batch.h"
+#include "shm_segment.h"
+#include "shm_source.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -111,14 +113,17 @@ static void *produce(void *unused)
     return unused;
 }
 
+static struct ct_shm shm;
+
 static void collect(struct ct_collection *collection, struct ct_report *report, bool flush)
 {
     *report = (struct ct_report){ .rows_total = report->rows_total };
     ct_batch_make(collection,
                   &(struct ct_request){ .snapshot_open = true, .flush_ns = flush ? ct_monotonic_ns() : 0 },
                   report);
-    if (report->error[0] || report->gone) {
-        fprintf(stderr, "%s%s\n", report->error, report->gone ? report->gone->broken : "");
+    const struct ct_shm_process *gone = ct_shm_take_gone(&shm);
+    if (report->error[0] || gone) {
+        fprintf(stderr, "%s%s\n", report->error, gone ? gone->broken : "");
         exit(EXIT_FAILURE);
     }
     atomic_store(&stored, report->rows_total);
@@ -183,20 +188,21 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: both_ends paced | full\n");
         return 2;
     }
-    char folder[] = "/tmp/both-ends.XXXXXX", path[64], name[64], message[CT_STORE_MESSAGE_BYTES];
+    char folder[] = "/tmp/both-ends.XXXXXX", path[64], name[64], message[CT_MESSAGE_BYTES];
     if (!mkdtemp(folder))
         die("mkdtemp");
     snprintf(path, sizeof(path), "%s/trace.db", folder);
     snprintf(name, sizeof(name), CT_SHM_DIR "/cudatrace-both-ends.%d", getpid());
     static struct ct_control control = { .clock = CT_CLOCK_MONOTONIC };
-    struct ct_collection collection = { .control = &control };
+    struct ct_collection collection = { .sources = &shm.source };
+    struct ct_shm_process *process;
+    ct_shm_init(&shm, "/nowhere", &control);
     struct ct_segment *segment = make_segment(name);
     const char *reason;
-    if (ct_store_open(path, "test", &collection.store, message) != 0 ||
-        ct_process_open(name, NULL, &collection.processes, &reason) != 0 ||
-        !both_ends_begin(segment, &control))
+    if (ct_store_open(path, "test", &collection.ledger.store, message) != 0 ||
+        ct_shm_open(name, NULL, &process, &reason) != 0 || !both_ends_begin(segment, &control))
         die("open");
-    ct_timeline_begin(&collection.timeline, &control);
+    ct_shm_adopt(&shm, process);
 
     pthread_t producers;
     if (pthread_create(&producers, NULL, produce, NULL) != 0)
@@ -216,9 +222,9 @@ int main(int argc, char **argv)
     printf("%llu calls, %llu stored, %llu lost, %u lanes, %llu late\n", (unsigned long long)calls,
            (unsigned long long)report.rows_total, (unsigned long long)lost, atomic_load(&segment->lanes),
            (unsigned long long)report.late_total);
-    ct_process_close(collection.processes, true);
-    ct_store_close(collection.store);
-    ct_merge_finish(&collection.merge);
+    ct_shm_close(ct_shm_finish(&shm), true);
+    ct_store_close(collection.ledger.store);
+    ct_ledger_finish(&collection.ledger);
     const uint64_t rows = check_rows(path);
     unlink(path);
     rmdir(folder);

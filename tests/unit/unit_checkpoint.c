@@ -1,6 +1,7 @@
 /* The checkpointer: under commits without a pause the log is copied and begins anew, again and again; a
  * reader that holds it lets it grow and loses nothing; when the reader is gone, it begins anew. */
 #include "checkpoint.h"
+#include "process_rows.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -73,7 +74,7 @@ static void check_rows(void)
 
 int main(void)
 {
-    char folder[] = "/tmp/cudatrace-unit-XXXXXX", path[64], message[CT_STORE_MESSAGE_BYTES];
+    char folder[] = "/tmp/cudatrace-unit-XXXXXX", path[64], message[CT_MESSAGE_BYTES];
     if (!mkdtemp(folder))
         return EXIT_FAILURE;
     snprintf(path, sizeof(path), "%s/trace.db", folder);

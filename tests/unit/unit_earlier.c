@@ -57,7 +57,7 @@ static int prune(void)
 
 static void make(void)
 {
-    char message[CT_STORE_MESSAGE_BYTES] = "";
+    char message[CT_MESSAGE_BYTES] = "";
     ct_database_open(&first, path, "test", message);
     expect(message, first.connection != NULL);
     put_call(&first);

@@ -2,6 +2,7 @@
  * and where segments may be there that nobody has looked for. */
 #include "batch.h"
 #include "clock.h"
+#include "shm_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,38 +44,41 @@ static void check_held(void)
     expect("one of those who had no room is", ct_report_holds(&report, CT_HELD_MAX + 1));
 }
 
+static struct ct_shm shm;
+
 /* A batch without a process, at once. */
 static uint64_t flushed_by(struct ct_collection *collection)
 {
     struct ct_report report = { 0 };
     ct_batch_make(collection, &(struct ct_request){ .flush_ns = 1 }, &report);
     expect(report.error, report.error[0] == '\0');
-    expect("what was there at the last look was in it", report.looked_ns == collection->looked_ns);
+    expect("what was there at the last look was in it", report.looked_ns == shm.looked_ns);
     return report.flushed_ns;
 }
 
 static void check_looked(const char *path)
 {
     static struct ct_control control = { .clock = CT_CLOCK_MONOTONIC };
-    struct ct_collection collection = { .control = &control, .dir = "/nowhere" };
-    char message[CT_STORE_MESSAGE_BYTES] = "";
-    ct_store_open(path, "test", &collection.store, message);
-    expect(message, collection.store != NULL);
-    ct_timeline_begin(&collection.timeline, &control);
+    struct ct_collection collection = { .sources = &shm.source };
+    char message[CT_MESSAGE_BYTES] = "";
+    ct_store_open(path, "test", &collection.ledger.store, message);
+    expect(message, collection.ledger.store != NULL);
+    ct_shm_init(&shm, "/nowhere", &control);
 
     uint64_t before_ns = ct_monotonic_ns();
     expect("all segments are known", flushed_by(&collection) >= before_ns);
-    before_ns = collection.looked_ns = ct_monotonic_ns();
+    before_ns = ct_monotonic_ns();
+    ct_shm_adopted(&shm, 0, before_ns);
     atomic_store(&control.segments, 1);
     expect("a segment is counted, and not known", flushed_by(&collection) < before_ns);
-    collection.segments_known = 1;
+    ct_shm_adopted(&shm, 1, before_ns);
     control.system = true;
     expect("a system's session has not looked since", flushed_by(&collection) <= before_ns);
     before_ns = ct_monotonic_ns();
-    collection.looked_ns = before_ns + 1;
+    ct_shm_adopted(&shm, 1, before_ns + 1);
     expect("it has looked", flushed_by(&collection) >= before_ns);
-    ct_store_close(collection.store);
-    ct_merge_finish(&collection.merge);
+    ct_store_close(collection.ledger.store);
+    ct_ledger_finish(&collection.ledger);
 }
 
 int main(void)

@@ -1,36 +1,33 @@
-/* The merge yields the calls of all sources in the order of their return, each once, and none behind the
- * watermark. */
+/* The merge yields the calls of all streams in the order of their return, each once, and none behind the
+ * watermark; what is no call comes before the call that it stands before; who has spent what he may is left.
+ */
 #include "merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SOURCES = 300, CALLS = 400 };
+enum { STREAMS = 300, CALLS = 400, FILLED = 7 };
 
-struct array_source {
-    struct ct_source source;
+/* Fills in a few calls at a time, and lets go of what it has filled in before. */
+struct array_stream {
+    struct ct_stream stream;
     uint64_t ends[CALLS];
-    int at;
+    struct ct_call call[FILLED];
+    int at, taken;
 };
 
-static struct array_source sources[SOURCES];
+static struct array_stream streams[STREAMS];
 
-static bool peek(struct ct_source *base, uint64_t until_ns)
+static bool fill(struct ct_stream *base, uint64_t until_ns)
 {
-    struct array_source *source = (struct array_source *)base;
-    if (source->at == CALLS)
-        return false;
-    base->end_ns = source->ends[source->at];
-    return base->end_ns <= until_ns;
+    struct array_stream *stream = (struct array_stream *)base;
+    base->next = base->end = stream->call;
+    while (stream->at < CALLS && stream->ends[stream->at] <= until_ns && base->end < stream->call + FILLED)
+        *base->end++ = (struct ct_call){ .end_ns = stream->ends[stream->at++],
+                                         .kind = CT_KIND_CALL,
+                                         .value = (uint64_t)(stream - streams) };
+    return base->next < base->end;
 }
-
-static void take(struct ct_source *base, struct ct_row *row)
-{
-    struct array_source *source = (struct array_source *)base;
-    *row = (struct ct_row){ .end_ns = source->ends[source->at++], .site_id = source - sources };
-}
-
-static const struct ct_source_class array_class = { .peek = peek, .take = take };
 
 static void fail(const char *what)
 {
@@ -38,15 +35,15 @@ static void fail(const char *what)
     exit(EXIT_FAILURE);
 }
 
-int main(void)
+static void check_order(void)
 {
     uint64_t until_ns = 0;
     srand(1);
-    for (int s = 0; s < SOURCES; s++) {
-        sources[s].source.class = &array_class;
+    for (int s = 0; s < STREAMS; s++) {
+        streams[s].stream.fill = fill;
         uint64_t end = 0;
-        for (int c = 0; c < CALLS; c++) /* ties within and between sources */
-            sources[s].ends[c] = end += (uint64_t)rand() % 4;
+        for (int c = 0; c < CALLS; c++) /* ties within and between streams */
+            streams[s].ends[c] = end += (uint64_t)rand() % 4;
         until_ns = end > until_ns ? end : until_ns;
     }
     struct ct_merge merge = { 0 };
@@ -55,26 +52,65 @@ int main(void)
     for (uint64_t step = 0; step <= 4; step++) {
         const uint64_t until = until_ns * step / 4;
         ct_merge_begin(&merge, until);
-        for (int s = 0; s < SOURCES; s++) {
-            if (ct_merge_add(&merge, &sources[s].source) != 0)
+        for (int s = 0; s < STREAMS; s++) {
+            if (ct_merge_add(&merge, &streams[s].stream) != 0)
                 fail("out of memory");
         }
-        struct ct_row row;
-        while (ct_merge_next(&merge, &row)) {
-            if (row.end_ns < before)
+        for (const struct ct_call *call; (call = ct_merge_first(&merge)) != NULL; ct_merge_take(&merge)) {
+            if (call->end_ns < before)
                 fail("a call came before an earlier one");
-            if (row.end_ns > until)
+            if (call->end_ns > until)
                 fail("a call came from behind the watermark");
-            before = row.end_ns;
+            before = call->end_ns;
+            streams[call->value].taken++;
             taken++;
         }
-        for (int s = 0; s < SOURCES; s++) {
-            if (sources[s].at < CALLS && sources[s].ends[sources[s].at] <= until)
+        for (int s = 0; s < STREAMS; s++) {
+            if (streams[s].taken < CALLS && streams[s].ends[streams[s].taken] <= until)
                 fail("a call before the watermark was left");
         }
     }
     ct_merge_finish(&merge);
-    if (taken != (uint64_t)SOURCES * CALLS)
+    if (taken != (uint64_t)STREAMS * CALLS)
         fail("calls are missing");
+}
+
+static bool no_more(struct ct_stream *stream, uint64_t until_ns)
+{
+    (void)until_ns;
+    return stream->next < stream->end;
+}
+
+/* A name stands before a call that returns late; another stream's owner may have one call, and has two. */
+static void check_notes_and_budgets(void)
+{
+    struct ct_call late[] = { { .end_ns = 9, .kind = CT_KIND_NAME }, { .end_ns = 5, .kind = CT_KIND_CALL } };
+    struct ct_call spent[] = { { .end_ns = 1, .kind = CT_KIND_CALL }, { .end_ns = 2, .kind = CT_KIND_CALL } };
+    struct ct_budget budget = { .allowance = 1 };
+    struct ct_stream first = { no_more, late, late + 2, NULL },
+                     second = { no_more, spent, spent + 2, &budget };
+    struct ct_merge merge = { 0 };
+    ct_merge_begin(&merge, 5);
+    if (ct_merge_add(&merge, &first) != 0 || ct_merge_add(&merge, &second) != 0)
+        fail("out of memory");
+    if (ct_merge_first(&merge) != &late[0])
+        fail("a note waits for its call");
+    ct_merge_take(&merge);
+    if (ct_merge_first(&merge) != &spent[0])
+        fail("the earliest call is not first");
+    budget.spent = 1;
+    ct_merge_take(&merge);
+    if (ct_merge_first(&merge) != &late[1] || !budget.is_held)
+        fail("who has spent what he may goes on");
+    ct_merge_take(&merge);
+    if (ct_merge_first(&merge) || second.next != &spent[1])
+        fail("more is taken than there is");
+    ct_merge_finish(&merge);
+}
+
+int main(void)
+{
+    check_order();
+    check_notes_and_budgets();
     return EXIT_SUCCESS;
 }

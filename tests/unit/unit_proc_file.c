@@ -3,8 +3,8 @@
 #include "proc_file.h"
 
 #include "exit_status.h"
+#include "identity.h"
 #include "namespace.h"
-#include "shm_process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,20 +21,14 @@ static void equal(const char *what, long long seen, long long wanted)
     exit(EXIT_FAILURE);
 }
 
-static bool lives(int32_t pid, uint64_t start_ticks)
-{
-    return ct_process_alive(&(struct ct_running){ .process_id = 1, .pid = pid, .start_ticks = start_ticks },
-                            NULL);
-}
-
 int main(void)
 {
     struct ct_proc_stat self, stat;
     struct ct_proc_status status;
     int32_t found;
     equal("this process", ct_proc_stat(getpid(), &self), 0);
-    equal("it lives", lives(getpid(), self.start_ticks) && !self.ended, true);
-    equal("another one of its pid", lives(getpid(), self.start_ticks + 1), false);
+    equal("it lives", ct_process_lives(getpid(), self.start_ticks) && !self.ended, true);
+    equal("another one of its pid", ct_process_lives(getpid(), self.start_ticks + 1), false);
     equal("its user", ct_proc_status(getpid(), &status), 0);
     equal("the user", status.effective, geteuid());
     equal("looking for it in its namespace", ct_namespace_find(ct_namespace_of("self"), getpid(), &found), 0);
@@ -48,7 +42,7 @@ int main(void)
     equal("a zombie", ct_proc_stat(child, &stat), 0);
     equal("has ended", stat.ended && stat.first_ended, true);
     equal("its status", WEXITSTATUS(stat.exit_code), 3);
-    equal("it does not live", lives(child, stat.start_ticks), false);
+    equal("it does not live", ct_process_lives(child, stat.start_ticks), false);
     equal("how it ended", ct_exit_status(-1, child, stat.start_ticks), CT_ENDING_EXITED);
     equal("another one of its pid", ct_exit_status(-1, child, stat.start_ticks + 1), CT_ENDING_UNKNOWN);
     waitpid(child, NULL, 0);
@@ -61,7 +55,7 @@ int main(void)
     equal("no more descriptors", setrlimit(RLIMIT_NOFILE, &none), 0);
     equal("this process, unread", ct_proc_stat(getpid(), &stat), -EMFILE);
     equal("its user, unread", ct_proc_status(getpid(), &status), -EMFILE);
-    equal("it lives, as far as can be told", lives(getpid(), self.start_ticks), true);
+    equal("it lives, as far as can be told", ct_process_lives(getpid(), self.start_ticks), true);
     equal("looking for it without a descriptor", ct_namespace_find(ct_namespace_of("self"), getpid(), &found),
           -EMFILE);
     equal("descriptors again, which a leak checker wants", setrlimit(RLIMIT_NOFILE, &limit), 0);

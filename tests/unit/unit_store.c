@@ -2,6 +2,11 @@
  * pieces, in order, with its parts, and is counted; what is held or still used stays. */
 #include "store.h"
 #include "clock.h"
+#include "deferred.h"
+#include "expire.h"
+#include "numbers.h"
+#include "process_rows.h"
+#include "stored_calls.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -11,8 +16,7 @@
 #define SECOND UINT64_C(1000000000)
 
 /* Calls in the order of their return, from an array. */
-struct array_source {
-    struct ct_source source;
+struct array {
     const uint64_t (*call)[2]; /* end_ns, duration_ns */
     size_t at, count;
     int64_t site_id;
@@ -47,47 +51,33 @@ static long long ask(const char *sql)
     return value;
 }
 
-static bool peek(struct ct_source *base, uint64_t until_ns)
+static bool next_row(void *data, struct ct_row *row)
 {
-    struct array_source *source = (struct array_source *)base;
-    if (source->at == source->count)
+    struct array *from = data;
+    if (from->at == from->count)
         return false;
-    base->end_ns = source->call[source->at][0];
-    return base->end_ns <= until_ns;
-}
-
-static void take(struct ct_source *base, struct ct_row *row)
-{
-    struct array_source *source = (struct array_source *)base;
-    *row = (struct ct_row){ .end_ns = source->call[source->at][0],
-                            .duration_ns = source->call[source->at][1],
-                            .site_id = source->site_id };
+    const uint64_t *call = from->call[from->at++];
+    *row = (struct ct_row){ .end_ns = call[0], .duration_ns = call[1], .site_id = from->site_id };
+    ct_store_place(store, row->end_ns);
     ct_store_add(store, CT_BULK_LAUNCH, (const int64_t[]){ (int64_t)ct_store_call_id(store), 1, process_id });
-    source->at++;
+    return true;
 }
-
-static const struct ct_source_class array_class = { .peek = peek, .take = take };
 
 /* One batch of these calls, with a launch for each; the number of their site. */
 static int64_t store_calls(const uint64_t call[][2], size_t count)
 {
-    struct ct_merge merge = { 0 };
     uint64_t rows = 0;
     equal("begin", ct_store_begin(store), 0);
-    struct array_source source = { .source.class = &array_class,
-                                   .call = call,
-                                   .count = count,
-                                   .site_id = ct_store_site(store, thread_id, function_id, 0, 0) };
-    ct_merge_begin(&merge, UINT64_MAX);
-    equal("a source", ct_merge_add(&merge, &source.source), 0);
-    equal("storing", ct_store_calls(store, &merge, UINT64_MAX, &rows), 0);
+    struct array from = { .call = call,
+                          .count = count,
+                          .site_id = ct_store_site(store, thread_id, function_id, 0, 0) };
+    equal("storing", ct_store_calls(store, next_row, &from, UINT64_MAX, &rows), 0);
     equal("rows", (long long)rows, (long long)count);
     const struct ct_total_facts total = { .calls = count, .min_ns = 1, .max_ns = 1 };
     equal("sums", ct_store_add_total(store, process_id, function_id, &total), 0);
     equal("commit", ct_store_commit(store), 0);
-    ct_merge_finish(&merge);
     stored += count;
-    return source.site_id;
+    return from.site_id;
 }
 
 static void check_counts(void)
@@ -167,8 +157,8 @@ static struct ct_expired expire(uint64_t before_ns, uint64_t rows_max)
 
 static void defer_allocation(int64_t call_id, int64_t process, int64_t address)
 {
-    ct_store_defer(store, CT_INSERT_ALLOCATION, 5,
-                   (const int64_t[]){ call_id, process, address, 64, CT_NULL }, "device");
+    ct_store_defer(store, CT_SQL_insert_allocation, CT_VALUES(call_id, process, address, 64, CT_NULL),
+                   "device");
 }
 
 /* Memory of three kinds: held by a process that runs, given back, of a process that ended. */
@@ -181,8 +171,8 @@ static void store_allocations(uint64_t at_ns)
     equal("a process", ct_store_process(store, &facts, &ended_id, &other_segment), 0);
     defer_allocation(at, process_id, 1000);
     defer_allocation(at + 1, process_id, 2000);
-    ct_store_defer(store, CT_FREE_ALLOCATION, CT_FREE_VALUES,
-                   (const int64_t[]){ process_id, 2000, at + 2, at + 2, 1, CT_FREE_SLACK_NS }, "device");
+    ct_store_defer(store, CT_SQL_free_allocation,
+                   CT_VALUES(process_id, 2000, at + 2, at + 2, 1, CT_FREE_SLACK_NS), "device");
     defer_allocation(at + 3, ended_id, 1000);
     equal("its end", ct_store_end_process(store, ended_id, at_ns + 4, "exited"), 0);
     equal("commit", ct_store_commit(store), 0);
@@ -191,7 +181,7 @@ static void store_allocations(uint64_t at_ns)
 
 static void open_store(const char *path)
 {
-    char message[CT_STORE_MESSAGE_BYTES];
+    char message[CT_MESSAGE_BYTES];
     const struct ct_process_facts facts = { .pid = 1, .exe = "", .cmdline = "", .segment = "first" };
     if (ct_store_open(path, "test", &store, message) != 0 || sqlite3_open(path, &reader) != SQLITE_OK) {
         fprintf(stderr, "%s\n", message);
@@ -252,7 +242,9 @@ int main(void)
     /* Numbers begin anew once no call is left from before they did, and then those from before go. The thread
      * stays, for it runs. Sweeps are a second apart, by the time that the store is told. */
     now_ns += SECOND;
-    equal("numbers are void", expire(ct_monotonic_ns(), 1 << 20).renumbered, 1);
+    const uint32_t numbering = ct_store_numbering(store);
+    expire(ct_monotonic_ns(), 1 << 20);
+    equal("numbers are void", ct_store_numbering(store), numbering + 1);
     equal("calls left", ask("SELECT count(*) FROM call"), 0);
     const uint64_t after[][2] = { { ct_monotonic_ns(), 5 } };
     equal("a number behind the others", store_calls(after, 1) > site, 1);

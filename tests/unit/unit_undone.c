@@ -2,7 +2,11 @@
  * does is what this one would have done. */
 #include "batch.h"
 #include "clock.h"
+#include "numbers.h"
+#include "shm_drain.h"
 #include "shm_lane.h"
+#include "shm_source.h"
+#include "stored_calls.h"
 
 #include <signal.h>
 #include <sqlite3.h>
@@ -55,32 +59,23 @@ static void fill_disk(bool is_full)
 
 /* ---- late rows are counted once they are stored ---- */
 
-struct one_call {
-    struct ct_source source;
-    bool taken;
-};
-static bool peek(struct ct_source *source, uint64_t until_ns)
+static bool one_row(void *data, struct ct_row *row)
 {
-    return source->end_ns <= until_ns && !((struct one_call *)source)->taken;
+    uint64_t *end_ns = data;
+    if (*end_ns == 0)
+        return false;
+    *row = (struct ct_row){ .end_ns = *end_ns, .duration_ns = 1, .site_id = 1 };
+    ct_store_place(store, *end_ns);
+    *end_ns = 0;
+    return true;
 }
-static void take(struct ct_source *source, struct ct_row *row)
-{
-    *row = (struct ct_row){ .end_ns = source->end_ns, .duration_ns = 1, .site_id = 1 };
-    ((struct one_call *)source)->taken = true;
-}
-static const struct ct_source_class one_call_class = { .peek = peek, .take = take };
 
 static void put_call(uint64_t end_ns)
 {
-    struct one_call call = { .source = { .class = &one_call_class, .end_ns = end_ns } };
-    struct ct_merge merge = { 0 };
     uint64_t rows;
     equal("begin", ct_store_begin(store), 0);
-    ct_merge_begin(&merge, UINT64_MAX);
-    equal("a source", ct_merge_add(&merge, &call.source), 0);
-    equal("storing", ct_store_calls(store, &merge, 1, &rows), 0);
+    equal("storing", ct_store_calls(store, one_row, &end_ns, 1, &rows), 0);
     equal("a row", (long long)rows, 1);
-    ct_merge_finish(&merge);
 }
 
 static void check_late_rows(void)
@@ -118,21 +113,23 @@ static void check_memory(int64_t process_id)
     equal("threads", ask("SELECT count(*) FROM thread"), 1);
 }
 
-/* A merge without memory for its sources is an error that says so. */
+static bool has_call(struct ct_stream *stream, uint64_t until_ns)
+{
+    return stream->next && stream->next->end_ns <= until_ns;
+}
+
+/* A merge without memory for its streams is an error that says so. */
 static void check_merge(void)
 {
     static struct ct_segment segment;
-    static struct ct_process_function function;
-    struct ct_lane_source lane = { .source = { .class = &one_call_class } };
+    static struct ct_call call = { .kind = CT_KIND_CALL };
+    struct ct_lane_source lane = { .stream = { .fill = has_call, .next = &call, .end = &call } };
     struct ct_lane_source *lanes[] = { &lane };
-    struct ct_process process = {
-        .shared = &segment, .functions = &function, .function_room = 1, .lanes = lanes, .lane_count = 1
-    };
-    struct ct_batch batch = { .store = store };
-    struct ct_merge merge = { 0 };
-    ct_merge_begin(&merge, UINT64_MAX);
+    struct ct_shm_process process = { .shared = &segment, .lanes = lanes, .lane_count = 1 };
+    struct ct_ledger ledger = { .store = store };
+    ct_merge_begin(&ledger.merge, UINT64_MAX);
     is_memory_short = true;
-    equal("a merge without memory", ct_process_add(&process, &batch, &merge), -1);
+    equal("a merge without memory", ct_shm_add(&process, &ledger), -1);
     is_memory_short = false;
     equal("that is the reason", strcmp(ct_store_error(store), "out of memory"), 0);
 }
@@ -148,12 +145,12 @@ static bool never(const struct ct_running *running, const void *data)
 static void check_orphans(void)
 {
     static struct ct_control control = { .clock = CT_CLOCK_MONOTONIC };
-    struct ct_collection collection = {
-        .control = &control, .store = store, .dir = "/nowhere", .orphans = true
-    };
+    static struct ct_shm shm;
+    struct ct_collection collection = { .ledger.store = store, .sources = &shm.source };
     const struct ct_request request = { .snapshot_open = true };
     struct ct_report report = { 0 };
-    ct_timeline_begin(&collection.timeline, &control);
+    ct_shm_init(&shm, "/nowhere", &control);
+    shm.orphans = true;
     fill_disk(true);
     ct_batch_make(&collection, &request, &report);
     fill_disk(false);
@@ -169,8 +166,8 @@ static void check_orphans(void)
     ct_batch_make(&collection, &request, &report);
     equal("a batch", report.error[0], 0);
     equal("running", ask("SELECT count(*) FROM process WHERE state = 'running'"), 0);
-    equal("nobody else is looked for", collection.orphans, false);
-    ct_merge_finish(&collection.merge);
+    equal("nobody else is looked for", shm.orphans, false);
+    ct_ledger_finish(&collection.ledger);
 }
 
 /* What is said of one file's log is not said of the next one's. */
@@ -198,7 +195,7 @@ static int32_t pid_of_nobody(void)
 
 int main(void)
 {
-    char folder[] = "/tmp/cudatrace-undone.XXXXXX", message[CT_STORE_MESSAGE_BYTES];
+    char folder[] = "/tmp/cudatrace-undone.XXXXXX", message[CT_MESSAGE_BYTES];
     const struct ct_process_facts facts = {
         .pid = pid_of_nobody(), .start_ticks = 1, .exe = "", .cmdline = "", .segment = "first"
     };

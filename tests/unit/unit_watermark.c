@@ -8,7 +8,8 @@
 #define MS UINT64_C(1000000)
 
 static struct ct_lane shared;
-static struct ct_process process;
+static struct ct_shm shm;
+static struct ct_shm_process process = { .shm = &shm };
 static struct ct_lane_source source = {
     .process = &process, .shared = &shared, .ring_slots = 2048, .capacity = 2048
 };
@@ -16,7 +17,8 @@ static struct ct_lane_source source = {
 /* The watermark of a batch that is made at so many milliseconds, and finds the lane like this. */
 static void expect(uint64_t at_ms, uint64_t position, bool announcing, uint64_t until_ms)
 {
-    struct ct_batch batch = { .now_ns = at_ms * MS, .until_ns = at_ms * MS, .silent_ns = at_ms * MS };
+    struct ct_batch batch = { .now_ns = at_ms * MS, .until_ns = at_ms * MS };
+    shm.silent_ns = at_ms * MS;
     shared.state = position << 1 | announcing;
     shared.capacity = 2048;
     ct_lane_source_watermark(&source, &batch);

@@ -1,9 +1,7 @@
 #include "shm_lane.h"
 
-#include "detail.h"
-#include "role.h"
+#include "shm_functions.h"
 #include "test_point.h"
-#include "text_numbers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,19 +14,13 @@ enum {
     SILENCE_PATIENCE_NS = 500000000, /* ten batches in a row that found it announcing */
 };
 
-enum { PLACE_EFFORT = 8 };                     /* to save the place of a lane, in rows of plain calls */
-enum { BUFFER_SLOTS = 256, KNOWN_SITES = 64 }; /* a buffer holds the longest record: CT_SLOTS_MAX */
-
-/* The site of calls like this one, as the store numbered it. */
-struct known_site {
-    uint64_t call;   /* function, depth and status */
-    int64_t site_id; /* 0: none known here */
-};
+enum { BUFFER_SLOTS = 256, FILLED_MAX = 64 }; /* a buffer holds the longest record: CT_SLOTS_MAX */
 
 /* What a lane needs that is not silent: of thousands of threads most are most of the time. */
 struct ct_lane_work {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots from buffer_at on */
-    struct known_site known[KNOWN_SITES];         /* of place.thread_id, by function */
+    struct ct_call call[FILLED_MAX];              /* the stream's */
+    uint64_t at[FILLED_MAX];                      /* where their records begin */
 };
 
 #define DISTRUST_NS UINT64_C(60000000000) /* how long a user's threads are not waited for */
@@ -36,9 +28,9 @@ struct ct_lane_work {
 /* A record may not claim to have returned in the future, but for the error of the anchors. */
 #define FUTURE_NS 1000000
 
-static const struct ct_source_class lane_class;
+static bool fill(struct ct_stream *stream, uint64_t until_ns);
 
-int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_lane_source **result)
+int ct_lane_source_create(struct ct_shm_process *process, uint32_t index, struct ct_lane_source **result)
 {
     struct ct_lane *shared;
     const int error = ct_segment_map_lane(&process->map, &process->facts, process->fd, index, &shared);
@@ -46,8 +38,9 @@ int ct_lane_source_create(struct ct_process *process, uint32_t index, struct ct_
     if (!source)
         return error ? error : -ENOMEM;
     *source = (struct ct_lane_source){
-        .source.class = &lane_class,
+        .stream = { .fill = fill, .budget = process->account.budget },
         .process = process,
+        .caller.account = &process->account,
         .shared = shared,
         .index = index,
         .ring_slots = process->facts.ring_bytes / CT_SLOT_BYTES,
@@ -61,15 +54,39 @@ void ct_lane_source_destroy(struct ct_lane_source *source)
 {
     if (!source)
         return;
+    ct_caller_rest(&source->caller);
     free(source->work);
     free(source);
 }
 
+static void note_committed(struct ct_lane_source *source)
+{
+    source->committed = source->read;
+    source->committed_thread_id = source->caller.thread_id;
+    source->committed_tid = source->caller.tid;
+}
+
+int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger)
+{
+    const uint64_t tail = ct_lane_tail(source->shared);
+    source->read = tail;
+    if (tail > CT_POSITION_MAX)
+        source->process->broken = "a lane's position is out of its ring";
+    else if (ct_ledger_find_lane(ledger, &source->process->account, &source->caller, source->index,
+                                 &source->read) != 0)
+        return -1;
+    if (source->read < tail)
+        source->read = tail; /* another database has the rows before it, and their slots are gone */
+    source->head = source->read;
+    note_committed(source);
+    return 0;
+}
+
+/* What was filled in before is taken; nothing is from here on. */
 static void break_rule(struct ct_lane_source *source, const char *rule)
 {
     source->process->broken = rule;
-    source->head = source->place.position;
-    source->peeked = false;
+    source->head = source->stop_at = source->read;
 }
 
 /* ---- watermark ---- */
@@ -87,13 +104,14 @@ static bool read_capacity(struct ct_lane_source *source)
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch)
 {
     const struct ct_lane_state state = ct_lane_state(source->shared);
-    const struct ct_process *process = source->process;
+    const struct ct_shm_process *process = source->process;
+    const uint64_t silent_ns = process->shm->silent_ns;
+    source->batch = batch;
     if (!read_capacity(source)) {
         break_rule(source, "a lane's ring shrinks, or grows beyond what it may have");
         return;
     }
-    if (state.position < source->place.position ||
-        state.position - source->place.position > source->capacity) {
+    if (state.position < source->read || state.position - source->read > source->capacity) {
         break_rule(source, "a lane's position is out of its ring");
         return;
     }
@@ -104,9 +122,9 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         return;
     }
     source->head = source->stop_at = state.position;
-    source->ended = process->final && process->seen_pid > 0;
+    source->ended = process->final && process->who.seen_pid > 0;
     if (!state.announcing || process->final) {
-        source->silent_ns = batch->silent_ns;
+        source->silent_ns = silent_ns;
         source->announced_since_ns = 0;
         return;
     }
@@ -119,13 +137,13 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         source->announced_at = state.position;
         source->announced_since_ns = batch->now_ns;
     }
-    source->announced_silent_ns = batch->silent_ns;
+    source->announced_silent_ns = silent_ns;
     if (batch->now_ns - source->announced_since_ns >= ANNOUNCE_PATIENCE_NS ||
         source->silent_ns >= batch->until_ns)
         return;
     /* Another user's thread that goes on publishing and is never found silent holds up all others: once is
      * enough. */
-    struct ct_user *user = process->user;
+    struct ct_user *user = process->who.user;
     if (user && batch->now_ns < user->not_waited_until_ns)
         return;
     if (user && batch->now_ns - source->silent_ns > SILENCE_PATIENCE_NS) {
@@ -139,16 +157,17 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
 
 /* Makes `slots` slots from the position on readable in the buffer; false when they are not all published, or
  * without memory: then they stay where they are. */
-static bool fill(struct ct_lane_source *source, uint64_t slots)
+static bool make_readable(struct ct_lane_source *source, uint64_t slots)
 {
-    const uint64_t position = source->place.position;
+    const uint64_t position = source->read;
     if (source->head - position < slots)
         return false;
     if (position >= source->buffer_at && position + slots <= source->buffer_at + source->buffer_slots)
         return true;
-    if (!source->work && (source->work = malloc(sizeof(*source->work))) != NULL)
-        ct_lane_source_forget_sites(source);
-    if (!source->work)
+    /* Calls that are filled in point into the buffer. */
+    if (source->work && source->stream.end > source->work->call)
+        return false;
+    if (!source->work && !(source->work = malloc(sizeof(*source->work))))
         return false;
     uint64_t wanted = source->head - position;
     if (wanted > BUFFER_SLOTS)
@@ -164,116 +183,9 @@ static bool fill(struct ct_lane_source *source, uint64_t slots)
     return true;
 }
 
-static const uint8_t *slot_at(const struct ct_lane_source *source)
+static const uint8_t *slot_at(const struct ct_lane_source *source, uint64_t position)
 {
-    return source->work->buffer + (source->place.position - source->buffer_at) * CT_SLOT_BYTES;
-}
-
-const void *ct_lane_source_payload(const struct ct_lane_source *source)
-{
-    return slot_at(source) + CT_SLOT_BYTES;
-}
-
-/* What the thread did since its sums were saved last. */
-static void sum_up(struct ct_lane_source *source)
-{
-    if (source->sums.calls > 0)
-        ct_store_defer(source->batch->store, CT_ADD_TO_THREAD, 3,
-                       (const int64_t[]){ source->place.thread_id, (int64_t)source->sums.calls,
-                                          (int64_t)source->sums.driver_ns },
-                       NULL);
-    source->sums.calls = source->sums.driver_ns = 0;
-}
-
-static void set_thread(struct ct_lane_source *source, uint32_t tid, const char *name)
-{
-    sum_up(source);
-    source->place.tid = tid;
-    source->place.thread_id = ct_store_thread(source->batch->store, source->process->process_id, tid, name);
-    ct_lane_source_forget_sites(source);
-}
-
-/* A thread does the same again and again: what it did last with a function is found without the store. */
-static int64_t site_of(struct ct_lane_source *source, const struct ct_record *record, int64_t function_id)
-{
-    const uint32_t depth = ct_span_depth(record->span);
-    const uint64_t call = (uint64_t)record->function << 40 | (uint64_t)depth << 32 | (uint32_t)record->status;
-    struct known_site *known = &source->work->known[(record->function ^ depth << 4) % KNOWN_SITES];
-    if (known->call != call || known->site_id == 0) {
-        known->call = call;
-        known->site_id =
-            ct_store_site(source->batch->store, source->place.thread_id, function_id, depth, record->status);
-    }
-    return known->site_id;
-}
-
-/* An object has a name from here on, or none. */
-static void name_object(struct ct_lane_source *source, const struct ct_record *record, const uint8_t *payload,
-                        size_t payload_bytes)
-{
-    struct ct_object_name name;
-    struct ct_store *store = source->batch->store;
-    if (payload_bytes <= sizeof(name))
-        return;
-    memcpy(&name, payload, sizeof(name));
-    const char *text = (const char *)payload + sizeof(name);
-    if (name.role == CT_ROLE_none || name.role >= CT_ROLE_COUNT || name.text_bytes == 0 ||
-        name.text_bytes > payload_bytes - sizeof(name) || text[name.text_bytes - 1] != '\0')
-        return;
-    char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
-    ct_text_clean(clean, text, strlen(text));
-    const int64_t process_id = source->process->process_id, handle = ct_stored(record->value);
-    const uint64_t named_ns =
-        ct_process_past_ns(source->process, source->batch, record->end, &source->clock_hint);
-    ct_store_defer(store, CT_NAME_OBJECT, 4,
-                   (const int64_t[]){ process_id, name.role, handle, (int64_t)named_ns }, clean);
-    if (name.role == CT_ROLE_thread && *clean)
-        ct_store_defer(store, CT_NAME_THREAD, 2, (const int64_t[]){ process_id, handle }, clean);
-}
-
-/* Whether its user has had what there is for him of this batch: what is left is the next one's. */
-static bool has_spent(const struct ct_lane_source *source)
-{
-    struct ct_user *user = source->process->user;
-    if (!user || user->spent < user->allowance)
-        return false;
-    user->is_held = true;
-    return true;
-}
-
-/* Puts on his account what a record costs. */
-static void charge(const struct ct_lane_source *source, uint64_t effort)
-{
-    if (source->process->user)
-        source->process->user->spent += 1 + effort;
-}
-
-/* A record that is no call: it takes effect where it stands. */
-static void absorb(struct ct_lane_source *source, const struct ct_record *record)
-{
-    const uint8_t *payload = slot_at(source) + CT_SLOT_BYTES;
-    const size_t payload_bytes = (size_t)(record->slots - 1) * CT_SLOT_BYTES;
-    struct ct_process *process = source->process;
-    struct ct_store *store = source->batch->store;
-    const uint64_t before = ct_store_effort(store);
-    if (record->kind == CT_KIND_THREAD && record->slots >= 2) {
-        struct ct_thread_name name;
-        memcpy(&name, payload, sizeof(name));
-        char clean[sizeof(name.name)];
-        name.name[sizeof(name.name) - 1] = '\0';
-        ct_text_clean(clean, name.name, strlen(name.name));
-        set_thread(source, (uint32_t)record->value, clean);
-    } else if (record->kind == CT_KIND_STRING && payload_bytes > 0 &&
-               memchr(payload, '\0', payload_bytes) != NULL) {
-        char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
-        ct_text_clean(clean, (const char *)payload, strlen((const char *)payload));
-        ct_store_defer(store, CT_DEFINE_KERNEL, 2,
-                       (const int64_t[]){ process->process_id, ct_stored(record->value) }, clean);
-    } else if (record->kind == CT_KIND_NAME) {
-        name_object(source, record, payload, payload_bytes);
-    }
-    source->place.position += record->slots;
-    charge(source, ct_store_effort(store) - before);
+    return source->work->buffer + (position - source->buffer_at) * CT_SLOT_BYTES;
 }
 
 static const char *check(const struct ct_lane_source *source, const struct ct_record *record)
@@ -282,128 +194,167 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
         return "a record has no length";
     if (record->kind >= CT_KIND_COUNT)
         return "a record is of no known kind";
-    if (record->slots > source->head - source->place.position)
+    if (record->slots > source->head - source->read)
         return "a record is longer than what was published";
     if (record->function >= source->process->published)
         return "a record names a function that is not in the directory";
     return NULL;
 }
 
-static bool peek(struct ct_source *base, uint64_t until_ns)
+/* The batch's time lies behind: heads are read later than it. */
+static bool is_future(const struct ct_lane_source *source, uint64_t ns)
 {
-    struct ct_lane_source *source = (struct ct_lane_source *)base;
-    while (!source->peeked) {
-        /* Threads and strings take room as calls do. This source is the first to go on in the next batch. */
-        if (ct_store_is_full(source->batch->store)) {
-            source->source.end_ns = 0;
-            return true;
-        }
-        if (source->place.position >= source->stop_at || has_spent(source) || !fill(source, 1))
+    return ns > source->batch->now_ns + FUTURE_NS && ns > ct_monotonic_ns() + FUTURE_NS;
+}
+
+/* The times of a call; false of one that has not returned yet. */
+static bool tell_times(struct ct_lane_source *source, const struct ct_record *record, struct ct_call *call)
+{
+    struct ct_shm_process *process = source->process;
+    uint64_t end_ns = ct_shm_ns(process, record->end, &source->clock_hint);
+    if (is_future(source, end_ns)) {
+        /* The counter may have stepped since the batch's anchor. */
+        ct_timeline_anchor(&process->shm->timeline);
+        end_ns = ct_shm_ns(process, record->end, &source->clock_hint);
+        if (is_future(source, end_ns))
             return false;
+    }
+    const uint64_t start = ct_record_start(record);
+    const uint32_t depth = ct_span_depth(record->span);
+    const uint64_t start_ns = source->opened[depth].ticks == start
+                                  ? source->opened[depth].ns
+                                  : ct_shm_ns(process, start, &source->clock_hint);
+    call->end_ns = end_ns;
+    call->duration_ns = start_ns < end_ns ? end_ns - start_ns : 0;
+    return true;
+}
+
+/* What became of a record. */
+enum filled { FILLED, LATER, BROKEN };
+
+static enum filled fill_in(struct ct_lane_source *source, const struct ct_record *record, uint64_t until_ns,
+                           struct ct_call *call)
+{
+    struct ct_shm_process *process = source->process;
+    *call = (struct ct_call){
+        .caller = &source->caller,
+        .value = record->value,
+        .payload = slot_at(source, source->read) + CT_SLOT_BYTES,
+        .payload_bytes = (uint16_t)((record->slots - 1) * CT_SLOT_BYTES),
+        .status = record->status,
+        .kind = record->kind,
+        .depth = (uint8_t)ct_span_depth(record->span),
+        .flags = (uint8_t)ct_span_flags(record->span),
+    };
+    if (!ct_kind_is_call(record->kind)) {
+        if (record->kind == CT_KIND_NAME)
+            call->end_ns = ct_shm_past_ns(process, record->end, &source->clock_hint);
+        return FILLED;
+    }
+    if (!tell_times(source, record, call)) {
+        break_rule(source, "a record says that it will return in the future");
+        return BROKEN;
+    }
+    if (call->end_ns > until_ns)
+        return LATER;
+    call->callee = ct_shm_function(process, source->batch->ledger, record->function);
+    return call->callee ? FILLED : LATER;
+}
+
+/* Whether its user has had what there is for him of this batch: what is left is the next one's. */
+static bool has_spent(struct ct_lane_source *source)
+{
+    struct ct_budget *budget = source->stream.budget;
+    if (!budget || budget->spent < budget->allowance)
+        return false;
+    budget->is_held = true;
+    return true;
+}
+
+/* Where the call that was taken last began. */
+static void note_taken(struct ct_lane_source *source)
+{
+    struct ct_record record;
+    const struct ct_stream *stream = &source->stream;
+    for (const struct ct_call *call = stream->next; source->work && call > source->work->call;) {
+        if (!ct_kind_is_call((--call)->kind))
+            continue;
+        memcpy(&record, (const uint8_t *)call->payload - CT_SLOT_BYTES, sizeof(record));
+        source->last_start = ct_record_start(&record);
+        return;
+    }
+}
+
+/* What was filled in and not taken is filled in again by the next batch. */
+static void settle(struct ct_lane_source *source)
+{
+    struct ct_stream *stream = &source->stream;
+    note_taken(source);
+    if (stream->next < stream->end)
+        source->read = source->work->at[stream->next - source->work->call];
+    stream->next = stream->end = NULL;
+}
+
+static bool fill(struct ct_stream *stream, uint64_t until_ns)
+{
+    struct ct_lane_source *source = (struct ct_lane_source *)stream;
+    note_taken(source);
+    stream->next = stream->end = source->work ? source->work->call : NULL;
+    while (source->read < source->stop_at && !has_spent(source) && make_readable(source, 1)) {
+        if (!stream->end)
+            stream->next = stream->end = source->work->call;
         struct ct_record record;
-        memcpy(&record, slot_at(source), sizeof(record));
+        memcpy(&record, slot_at(source, source->read), sizeof(record));
         const char *rule = check(source, &record);
         if (rule) {
             break_rule(source, rule);
-            return false;
+            break;
         }
         CT_TEST_POINT("lane.checked");
-        fill(source, record.slots); /* published, as check() found */
-        if (!ct_kind_is_call(record.kind)) {
-            absorb(source, &record);
+        if (!make_readable(source,
+                           record.slots)) /* published, as check() found, but behind what is filled in */
+            break;
+        if (record.kind == CT_KIND_PAD) {
+            source->read += record.slots;
+            if (stream->budget)
+                stream->budget->spent++;
             continue;
         }
-        uint64_t end_ns = ct_process_ns(source->process, source->batch, record.end, &source->clock_hint);
-        /* The batch's time lies behind: heads are read later than it. The counter may have stepped since the
-         * batch's anchor. */
-        if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
-            ct_timeline_anchor(source->batch->timeline);
-            end_ns = ct_process_ns(source->process, source->batch, record.end, &source->clock_hint);
-        }
-        if (end_ns > source->batch->now_ns + FUTURE_NS && end_ns > ct_monotonic_ns() + FUTURE_NS) {
-            break_rule(source, "a record says that it will return in the future");
-            return false;
-        }
-        source->record = record;
-        source->source.end_ns = end_ns;
-        source->peeked = true;
+        if (fill_in(source, &record, until_ns, stream->end) != FILLED)
+            break;
+        CT_TEST_POINT("lane.take");
+        source->work->at[stream->end - source->work->call] = source->read;
+        source->read += record.slots;
+        if (++stream->end == source->work->call + FILLED_MAX)
+            break;
     }
-    return source->source.end_ns <= until_ns;
+    /* Of one that has not said whose it is. */
+    if (source->caller.thread_id == 0)
+        source->caller.tid = atomic_load_explicit(&source->shared->tid, memory_order_relaxed);
+    return stream->next < stream->end;
 }
 
 uint64_t ct_lane_source_opened(struct ct_lane_source *source, uint32_t depth, uint64_t ticks)
 {
     if (source->opened[depth].ticks != ticks) {
         source->opened[depth].ticks = ticks;
-        source->opened[depth].ns =
-            ct_process_past_ns(source->process, source->batch, ticks, &source->clock_hint);
+        source->opened[depth].ns = ct_shm_past_ns(source->process, ticks, &source->clock_hint);
     }
     return source->opened[depth].ns;
 }
-
-static void take(struct ct_source *base, struct ct_row *row)
-{
-    struct ct_lane_source *source = (struct ct_lane_source *)base;
-    struct ct_process *process = source->process;
-    const struct ct_record *record = &source->record;
-    struct ct_process_function *function = ct_process_function(process, source->batch, record->function);
-    struct ct_total_facts *total = ct_process_total(process, source->batch, function);
-    CT_TEST_POINT("lane.take");
-    if (source->place.thread_id == 0)
-        set_thread(source, atomic_load_explicit(&source->shared->tid, memory_order_relaxed), "");
-    const uint64_t start = ct_record_start(record);
-    const uint32_t depth = ct_span_depth(record->span);
-    const uint64_t start_ns = source->opened[depth].ticks == start
-                                  ? source->opened[depth].ns
-                                  : ct_process_ns(process, source->batch, start, &source->clock_hint);
-    row->end_ns = source->source.end_ns;
-    row->duration_ns = start_ns < row->end_ns ? row->end_ns - start_ns : 0;
-    row->site_id = site_of(source, record, function->function_id);
-    const uint32_t flags = ct_span_flags(record->span);
-    const bool plain = record->kind == CT_KIND_CALL || record->kind == CT_KIND_OBJECTS;
-    row->has_bytes = record->kind == CT_KIND_TRANSFER ||
-                     (record->kind == CT_KIND_ALLOC && !(flags & (CT_FLAG_FREE | CT_FLAG_UNKNOWN))) ||
-                     (plain && flags & CT_FLAG_BYTES);
-    row->bytes = record->value < INT64_MAX ? record->value : INT64_MAX;
-    if (record->kind != CT_KIND_CALL)
-        ct_detail_store(source, row);
-
-    total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
-    total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
-    total->total_ns =
-        row->duration_ns < INT64_MAX - total->total_ns ? total->total_ns + row->duration_ns : INT64_MAX;
-    /* What was asked for and refused moved nothing. */
-    if (row->has_bytes && record->status == 0)
-        total->bytes = row->bytes < INT64_MAX - total->bytes ? total->bytes + row->bytes : INT64_MAX;
-    total->failed += ct_status_is_failure(record->status);
-    total->calls++;
-    ct_process_count(process, source->batch, record, row);
-    charge(source, ct_store_effort(source->batch->store) +
-                       (source->place.position == source->committed.position ? PLACE_EFFORT : 0));
-    source->sums.calls++;
-    if (function->is_driver && row->duration_ns < INT64_MAX - source->sums.driver_ns)
-        source->sums.driver_ns += row->duration_ns;
-
-    source->last_start = start;
-    source->place.position += record->slots;
-    source->peeked = false;
-}
-
-static const struct ct_source_class lane_class = { .peek = peek, .take = take };
 
 /* ---- saving ---- */
 
 /* Losses are counted by lane for all its owners; a lane changes hands only once its losses are saved, so what
  * was saved is what earlier owners lost. */
-static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
+static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
 {
     struct ct_lane *lane = source->shared;
-    const struct ct_process *process = source->process;
+    const struct ct_shm_process *process = source->process;
     const uint32_t tenancy = atomic_load_explicit(&lane->tenancy, memory_order_acquire);
     if (tenancy != source->tenancy) {
         memset(source->loss_base, 0, sizeof(source->loss_base));
-        if (ct_store_find_losses(batch->store, process->segment_id, source->index, tenancy,
-                                 source->loss_base) != 0)
+        if (ct_ledger_find_losses(ledger, &process->account, source->index, tenancy, source->loss_base) != 0)
             return -1;
         source->tenancy = tenancy;
     }
@@ -421,24 +372,23 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
             source->process->broken = "a lane has lost fewer calls than before, or more than there can be";
             return 0;
         }
-        if (!ct_user_may_write(process->user)) {
+        if (!ct_user_may_write(process->who.user)) {
             source->process->unfinished = true;
             return 0;
         }
         size_t hint = 0;
         const struct ct_loss_facts facts = {
-            .segment_id = process->segment_id,
             .lane = source->index,
             .tenancy = tenancy,
             .tid = atomic_load_explicit(&lane->tid, memory_order_relaxed),
             .cause = cause,
             .calls = calls - source->loss_base[cause],
-            .first_ns = ct_process_past_ns(
-                process, batch, atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
-            .last_ns = ct_process_past_ns(
-                process, batch, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
+            .first_ns = ct_shm_past_ns(
+                process, atomic_load_explicit(&lane->loss[cause].first, memory_order_relaxed), &hint),
+            .last_ns = ct_shm_past_ns(
+                process, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
         };
-        if (ct_store_save_loss(batch->store, &facts) != 0)
+        if (ct_ledger_save_loss(ledger, &process->account, &facts) != 0)
             return -1;
         CT_TEST_POINT("lane.loss_saved");
         source->loss_saved[cause] = calls;
@@ -446,15 +396,16 @@ static int save_losses(struct ct_lane_source *source, struct ct_batch *batch)
     return 0;
 }
 
-int ct_lane_source_save(struct ct_lane_source *source, struct ct_batch *batch)
+int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
 {
-    sum_up(source);
-    if (save_losses(source, batch) != 0)
+    settle(source);
+    ct_ledger_sum_up(ledger, &source->caller);
+    if (save_losses(source, ledger) != 0)
         return -1;
-    if (source->place.position == source->committed.position &&
-        source->place.thread_id == source->committed.thread_id)
+    if (source->read == source->committed && source->caller.thread_id == source->committed_thread_id)
         return 0;
-    return ct_store_save_lane(batch->store, source->process->segment_id, source->index, &source->place);
+    return ct_ledger_save_lane(ledger, &source->process->account, &source->caller, source->index,
+                               source->read);
 }
 
 /* The ring may be full, and a producer looks behind its next record: twice the ring is more than can come. */
@@ -467,15 +418,16 @@ void ct_lane_source_detach(struct ct_lane_source *source)
 uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
 {
     struct ct_lane *lane = source->shared;
-    const uint64_t used = source->head - source->committed.position;
+    const uint64_t used = source->head - source->committed;
     const uint64_t fill = used < source->capacity ? used * 1000 / source->capacity : 1000;
-    if (source->place.position == source->committed.position && !source->peeked) {
+    if (source->read == source->committed) {
+        ct_caller_rest(&source->caller);
         free(source->work);
         source->work = NULL;
         source->buffer_slots = 0;
     }
-    source->committed = source->place;
-    ct_lane_consume(lane, source->place.position);
+    note_committed(source);
+    ct_lane_consume(lane, source->read);
     CT_TEST_POINT("lane.tail");
     uint64_t seen = 0;
     for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
@@ -484,25 +436,20 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     CT_TEST_POINT("lane.loss_seen");
     /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that
      * goes to sleep wants to hear of the next record. */
-    const uint64_t wake = source->place.position + (idle ? 1 : source->capacity / 2);
+    const uint64_t wake = source->read + (idle ? 1 : source->capacity / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
     CT_TEST_POINT("lane.wake");
     return (uint32_t)fill;
 }
 
-void ct_lane_source_forget_sites(struct ct_lane_source *source)
-{
-    if (source->work)
-        memset(source->work->known, 0, sizeof(source->work->known));
-}
-
 void ct_lane_source_revert(struct ct_lane_source *source)
 {
-    source->place = source->committed;
-    source->peeked = false;
+    source->stream.next = source->stream.end = NULL;
+    source->read = source->committed;
+    source->caller.thread_id = source->committed_thread_id;
+    source->caller.tid = source->committed_tid;
+    source->caller.calls = source->caller.driver_ns = 0;
     source->buffer_slots = 0;
-    source->sums.calls = source->sums.driver_ns = 0;
-    ct_lane_source_forget_sites(source);
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }
 
@@ -514,7 +461,7 @@ uint64_t ct_lane_source_waiting(const struct ct_lane_source *source)
     uint64_t capacity = ct_lane_capacity(source->shared), calls = 0;
     if (capacity > source->ring_slots || (capacity & (capacity - 1)) != 0)
         capacity = 0;
-    for (uint64_t at = source->committed.position; at < end && end - at <= capacity;) {
+    for (uint64_t at = source->committed; at < end && end - at <= capacity;) {
         struct ct_record record;
         memcpy(&record, ring + (at & (capacity - 1)) * CT_SLOT_BYTES, sizeof(record));
         if (record.slots == 0)

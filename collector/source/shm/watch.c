@@ -2,6 +2,7 @@
 
 #include "log.h"
 #include "proc_file.h"
+#include "shm_segment.h"
 #include "test_point.h"
 
 #include <dirent.h>
@@ -20,8 +21,8 @@ struct seen {
     struct seen *next;
     uint32_t scan; /* when it was in the directory last */
     bool refused;
-    struct ct_user *user; /* whose a refused one is; NULL for the daemon's own */
-    struct ct_process *process; /* of one that is being read */
+    struct ct_user *user;           /* whose a refused one is; NULL for the daemon's own */
+    struct ct_shm_process *process; /* of one that is being read */
 };
 
 enum { SEEN_BUCKETS = 1024 };
@@ -38,9 +39,9 @@ struct ct_watch {
     struct seen *seen[SEEN_BUCKETS];
     uint32_t open_max; /* processes: as many as there are descriptors and mappings for */
     uint32_t waiting;  /* segments that were not opened for want of them, in this look */
-    bool is_short;   /* and that was said */
+    bool is_short;     /* and that was said */
     uint64_t refused;
-    const char *(*on_process)(struct ct_process *process, void *data);
+    const char *(*on_process)(struct ct_shm_process *process, void *data);
     void *data;
 };
 
@@ -172,9 +173,9 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         seen->scan = watch->scan;
     if (seen || !may_take(watch, user, path))
         return;
-    struct ct_process *process;
+    struct ct_shm_process *process;
     const char *reason;
-    const int error = ct_process_open(path, user, &process, &reason);
+    const int error = ct_shm_open(path, user, &process, &reason);
     /* Not complete yet: the hook rings when it is done. One that was killed before never will. */
     if (error == -EAGAIN && is_left_over(path, pid)) {
         CT_TEST_POINT("watch.left_over");
@@ -186,8 +187,8 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
     }
     seen = remember(watch, path);
     if (seen && !error) {
-        reason = process->facts.pid == pid ? watch->on_process(process, watch->data)
-                                           : "it names another process than its name does";
+        reason = process->who.pid == pid ? watch->on_process(process, watch->data)
+                                         : "it names another process than its name does";
         if (!reason) {
             seen->process = process;
             ct_share_take(&watch->held, user ? &user->loop_has : NULL, CT_SHARED_SEGMENTS, watch->open_max);
@@ -196,7 +197,7 @@ static void consider(struct ct_watch *watch, const char *path, int32_t pid, stru
         }
     }
     if (!error)
-        ct_process_close(process, false);
+        ct_shm_close(process, false);
     if (seen)
         refuse(watch, seen, user, reason);
 }
@@ -233,15 +234,15 @@ static void consider_name(struct ct_watch *watch, const char *name)
 /* Somebody has removed the segment of a process that goes on, whose next daemon would not find it. */
 static void note_gone(struct seen *seen)
 {
-    struct ct_process *process = seen->process;
-    if (!process || atomic_load(&process->dead) || atomic_load(&process->unnamed) ||
-        ct_process_is_at(process, seen->path))
+    struct ct_shm_process *process = seen->process;
+    if (!process || atomic_load(&process->who.dead) || atomic_load(&process->unnamed) ||
+        ct_shm_is_at(process, seen->path))
         return;
     atomic_store(&process->unnamed, true);
     ct_log(CT_LOG_segment_gone,
            "segment %s was removed: what process %d has written to it is stored, and it is told to make "
            "another one",
-           seen->path, process->facts.pid);
+           seen->path, process->who.pid);
 }
 
 /* Those that are no longer in the directory: refused ones are forgotten. */
@@ -326,7 +327,7 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
 }
 
 int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
-                    const char *(*on_process)(struct ct_process *process, void *data), void *data,
+                    const char *(*on_process)(struct ct_shm_process *process, void *data), void *data,
                     struct ct_watch **result)
 {
     struct ct_watch *watch = calloc(1, sizeof(*watch));

@@ -13,7 +13,7 @@ struct ct_watch;
  * otherwise those of `uid`. `on_process` gets each new process and owns it, unless it returns a reason to
  * refuse it. 0 or a libuv error. */
 int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
-                    const char *(*on_process)(struct ct_process *process, void *data), void *data,
+                    const char *(*on_process)(struct ct_shm_process *process, void *data), void *data,
                     struct ct_watch **watch);
 /* How many files with a segment's name were none, or not their process's. */
 uint64_t ct_watch_refused(const struct ct_watch *watch);

@@ -1,9 +1,10 @@
-/* The numbers of the store: sites, shapes, routes, subjects, texts and threads get theirs in memory, and a
- * row that explains each is deferred. After a rollback, and in the next file, they go on behind what the
- * database has. */
-#include "store_private.h"
+#include "numbers.h"
 
+#include "clock.h"
+#include "deferred.h"
 #include "schema_sql.h"
+#include "statements.h"
+#include "store_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,8 @@ static int64_t first_free(struct ct_store *store, const char *sql)
 static void mark_numbers(struct ct_store *store)
 {
     const uint64_t now_ns = ct_monotonic_ns();
-    store->numbered_ns = now_ns > store->last_id ? now_ns : store->last_id;
+    store->numbering++;
+    store->numbered_ns = now_ns > store->calls.last_id ? now_ns : store->calls.last_id;
     store->numbers_from[CT_NUMBER_SITE] = store->sites.next;
     store->numbers_from[CT_NUMBER_SHAPE] = store->shapes.next;
     store->numbers_from[CT_NUMBER_ROUTE] = store->routes.next;
@@ -71,8 +73,8 @@ void ct_store_forget_numbers(struct ct_store *store)
     ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
     store->next_thread_id = first_free(store, "SELECT max(seq) FROM sqlite_sequence WHERE name = 'thread'");
     const int64_t free_id = first_free(store, ct_sql_store_last_call);
-    store->last_id = free_id > 0 ? (uint64_t)free_id - 1 : 0;
-    store->ordered_ns = store->last_id;
+    store->calls.last_id = free_id > 0 ? (uint64_t)free_id - 1 : 0;
+    store->calls.ordered_ns = store->calls.last_id;
     const int64_t behind = first_free(store, ct_sql_store_earlier_until);
     ct_earlier_begin(&store->earlier, behind > 0 ? (uint64_t)behind - 1 : 0);
     mark_numbers(store);
@@ -103,7 +105,8 @@ int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t functio
     bool is_new;
     const int64_t site = ct_intern_get(&store->sites, key, &is_new);
     if (is_new)
-        ct_store_defer(store, CT_INSERT_SITE, VALUES(site, thread_id, function_id, depth, status), NULL);
+        ct_store_defer(store, CT_SQL_insert_site, CT_VALUES(site, thread_id, function_id, depth, status),
+                       NULL);
     store->out_of_memory |= site == 0;
     return site;
 }
@@ -111,13 +114,13 @@ int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t functio
 int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name)
 {
     const int64_t thread_id = store->next_thread_id++;
-    ct_store_defer(store, CT_INSERT_THREAD, VALUES(thread_id, process_id, tid), name);
+    ct_store_defer(store, CT_SQL_insert_thread, CT_VALUES(thread_id, process_id, tid), name);
     return thread_id;
 }
 
 /* The number of a combination whose row is the number and the values. */
 static int64_t number_of(struct ct_store *store, struct ct_intern *intern, const int64_t *value,
-                         size_t values, enum ct_deferred insert)
+                         size_t values, enum ct_statement insert)
 {
     enum { VALUES_MAX = 16 };
     bool is_new;
@@ -133,12 +136,12 @@ static int64_t number_of(struct ct_store *store, struct ct_intern *intern, const
 
 int64_t ct_store_shape(struct ct_store *store, const int64_t value[CT_SHAPE_VALUES])
 {
-    return number_of(store, &store->shapes, value, CT_SHAPE_VALUES, CT_INSERT_SHAPE);
+    return number_of(store, &store->shapes, value, CT_SHAPE_VALUES, CT_SQL_insert_shape);
 }
 
 int64_t ct_store_subject(struct ct_store *store, const int64_t value[CT_SUBJECT_VALUES])
 {
-    return number_of(store, &store->subjects, value, CT_SUBJECT_VALUES, CT_INSERT_SUBJECT);
+    return number_of(store, &store->subjects, value, CT_SUBJECT_VALUES, CT_SQL_insert_subject);
 }
 
 int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALUES], const char *kind)
@@ -146,7 +149,8 @@ int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALU
     bool is_new;
     const int64_t route = ct_intern_get(&store->routes, value, &is_new);
     if (is_new)
-        ct_store_defer(store, CT_INSERT_ROUTE, VALUES(route, value[0], value[2], value[3], value[4]), kind);
+        ct_store_defer(store, CT_SQL_insert_route, CT_VALUES(route, value[0], value[2], value[3], value[4]),
+                       kind);
     store->out_of_memory |= route == 0;
     return route;
 }
@@ -156,7 +160,12 @@ int64_t ct_store_text(struct ct_store *store, const char *text)
     bool is_new;
     const int64_t number = ct_texts_get(&store->texts, text, &is_new);
     if (is_new)
-        ct_store_defer(store, CT_INSERT_TEXT, VALUES(number), text);
+        ct_store_defer(store, CT_SQL_insert_text, CT_VALUES(number), text);
     store->out_of_memory |= number == 0;
     return number;
+}
+
+uint32_t ct_store_numbering(const struct ct_store *store)
+{
+    return store->numbering;
 }

@@ -9,9 +9,20 @@ void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns)
     merge->until_ns = until_ns;
 }
 
-int ct_merge_add(struct ct_merge *merge, struct ct_source *source)
+/* Whether the stream has a call for this merge. */
+static bool has_next(struct ct_stream *stream, uint64_t until_ns)
 {
-    if (!source->class->peek(source, merge->until_ns))
+    if (stream->budget && stream->budget->spent >= stream->budget->allowance) {
+        stream->budget->is_held |= stream->next < stream->end || stream->fill(stream, until_ns);
+        return false;
+    }
+    return (stream->next < stream->end || stream->fill(stream, until_ns)) &&
+           ct_call_due_ns(stream->next) <= until_ns;
+}
+
+int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream)
+{
+    if (!has_next(stream, merge->until_ns))
         return 0;
     if (merge->count == merge->capacity) {
         const size_t capacity = merge->capacity ? merge->capacity * 2 : 64;
@@ -21,12 +32,13 @@ int ct_merge_add(struct ct_merge *merge, struct ct_source *source)
         merge->heap = heap;
         merge->capacity = capacity;
     }
+    const uint64_t due_ns = ct_call_due_ns(stream->next);
     size_t i = merge->count++;
-    while (i > 0 && source->end_ns < merge->heap[(i - 1) / 2].end_ns) {
+    while (i > 0 && due_ns < merge->heap[(i - 1) / 2].due_ns) {
         merge->heap[i] = merge->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    merge->heap[i] = (struct ct_merge_entry){ source->end_ns, source };
+    merge->heap[i] = (struct ct_merge_entry){ due_ns, stream };
     return 0;
 }
 
@@ -38,9 +50,9 @@ static void sift_down(struct ct_merge *merge, struct ct_merge_entry entry)
         size_t child = 2 * i + 1;
         if (child >= merge->count)
             break;
-        if (child + 1 < merge->count && merge->heap[child + 1].end_ns < merge->heap[child].end_ns)
+        if (child + 1 < merge->count && merge->heap[child + 1].due_ns < merge->heap[child].due_ns)
             child++;
-        if (entry.end_ns <= merge->heap[child].end_ns)
+        if (entry.due_ns <= merge->heap[child].due_ns)
             break;
         merge->heap[i] = merge->heap[child];
         i = child;
@@ -48,18 +60,15 @@ static void sift_down(struct ct_merge *merge, struct ct_merge_entry entry)
     merge->heap[i] = entry;
 }
 
-bool ct_merge_next(struct ct_merge *merge, struct ct_row *row)
+void ct_merge_take(struct ct_merge *merge)
 {
-    if (merge->count == 0)
-        return false;
-    struct ct_source *first = merge->heap[0].source;
-    first->class->take(first, row);
-    const struct ct_merge_entry entry = first->class->peek(first, merge->until_ns)
-                                            ? (struct ct_merge_entry){ first->end_ns, first }
+    struct ct_stream *first = merge->heap[0].stream;
+    first->next++;
+    const struct ct_merge_entry entry = has_next(first, merge->until_ns)
+                                            ? (struct ct_merge_entry){ ct_call_due_ns(first->next), first }
                                             : merge->heap[--merge->count];
     if (merge->count > 0)
         sift_down(merge, entry);
-    return true;
 }
 
 void ct_merge_finish(struct ct_merge *merge)

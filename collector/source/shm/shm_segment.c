@@ -1,26 +1,22 @@
-/* The life of a traced process, apart from what it records: its segment found to be one, opened and closed;
- * the process itself followed; whether and how it has ended. */
-#include "shm_process.h"
+#include "shm_segment.h"
 
 #include "exit_status.h"
-#include "shm_lane.h"
 #include "namespace.h"
 #include "proc_file.h"
 #include "real_user.h"
+#include "shm_functions.h"
+#include "shm_lane.h"
 #include "test_point.h"
 #include "text_numbers.h"
 #include "time_namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* ---- opening ---- */
@@ -42,40 +38,10 @@ static const char *check_facts(const struct ct_segment *facts)
     return NULL;
 }
 
-/* Whether process `pid` is the one that started then, and lives. Where that cannot be told it is: who asks
- * will ask again. */
-static bool lives(int32_t pid, uint64_t start_ticks)
-{
-    struct ct_proc_stat stat;
-    const int error = ct_proc_stat(pid, &stat);
-    return error ? error != -ESRCH : !stat.ended && (start_ticks == 0 || stat.start_ticks == start_ticks);
-}
-
-bool ct_process_alive(const struct ct_running *running, const void *processes)
-{
-    for (const struct ct_process *process = processes; process; process = process->next) {
-        struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
-        if (process->process_id == running->process_id)
-            return process->pidfd < 0 ? !atomic_load(&process->dead) : poll(&ended, 1, 0) == 0;
-    }
-    return lives(running->pid, running->start_ticks);
-}
-
-/* Whether a live process is, or was when it began, that user's; root may have become anybody since it made
- * its segment. 0, -EPERM when it is not, or -errno when that cannot be told. */
-static int check_owner(uint32_t uid, int32_t pid)
-{
-    struct ct_proc_status status;
-    const int error = ct_proc_status(pid, &status);
-    if (error)
-        return error == -ESRCH ? -EPERM : error;
-    return uid == 0 || uid == status.real || uid == status.effective || uid == status.saved ? 0 : -EPERM;
-}
-
-/* Of one that was gone before /proc could be asked: its file's time of day, which is the same everywhere, against the time
- * that it says it made it at. No more than that, rounded where it can be, and only while it is young: the time of day
- * may be set. */
-static bool guess_ahead(const struct ct_process *process, struct ct_time_ahead *ahead)
+/* Of one that was gone before /proc could be asked: its file's time of day, which is the same everywhere,
+ * against the time that it says it made it at. No more than that, rounded where it can be, and only while it
+ * is young: the time of day may be set. */
+static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahead *ahead)
 {
     const int64_t second_ns = 1000000000, young_ns = 10 * second_ns, near_ns = second_ns / 10;
     if ((int64_t)ct_monotonic_ns() - process->changed_ns > young_ns)
@@ -83,18 +49,19 @@ static bool guess_ahead(const struct ct_process *process, struct ct_time_ahead *
     const int64_t ahead_ns = (int64_t)process->facts.anchor.monotonic_ns - process->changed_ns;
     const int64_t rounded_ns = (ahead_ns + (ahead_ns < 0 ? -1 : 1) * second_ns / 2) / second_ns * second_ns;
     const int64_t off_ns = ahead_ns - rounded_ns;
-    *ahead = (struct ct_time_ahead){ .monotonic_ns = off_ns < near_ns && off_ns > -near_ns ? rounded_ns : ahead_ns };
+    *ahead = (struct ct_time_ahead){ .monotonic_ns =
+                                         off_ns < near_ns && off_ns > -near_ns ? rounded_ns : ahead_ns };
     return rounded_ns > young_ns || rounded_ns < -young_ns;
 }
 
 /* Its times become ours. Field 22 of its /proc/PID/stat is cut to ticks on both sides: what we see counts. */
-static void learn_ahead(struct ct_process *process)
+static void learn_ahead(struct ct_shm_process *process)
 {
     enum { TICK_NS = 10000000 };
     struct ct_time_ahead ahead;
     struct ct_proc_stat stat;
     struct ct_segment *facts = &process->facts;
-    const bool is_told = process->seen_pid > 0 && ct_time_ahead_of(process->seen_pid, &ahead) == 0;
+    const bool is_told = process->who.seen_pid > 0 && ct_time_ahead_of(process->who.seen_pid, &ahead) == 0;
     if (!is_told && !guess_ahead(process, &ahead))
         return;
     process->is_ahead_known = true;
@@ -106,36 +73,13 @@ static void learn_ahead(struct ct_process *process)
     }
     if (ahead.boottime_ns != 0) {
         facts->process_start -= (uint64_t)(ahead.boottime_ns / TICK_NS);
-        if (ct_proc_stat(process->seen_pid, &stat) == 0 && stat.start_ticks - facts->process_start + 1 <= 2)
+        if (ct_proc_stat(process->who.seen_pid, &stat) == 0 &&
+            stat.start_ticks - facts->process_start + 1 <= 2)
             facts->process_start = stat.start_ticks;
     }
     /* One that lies about itself has no time at all. */
     if (facts->image_ns > INT64_MAX || facts->absent_ns > INT64_MAX || facts->process_start > INT64_MAX)
         facts->image_ns = facts->absent_ns = facts->process_start = 0;
-}
-
-/* Follows process `pid` by a descriptor, or by its entry in /proc where the kernel has no pidfd_open (before
- * Linux 5.3) or a filter of system calls forbids it. 0, or -errno for want of something that may be had
- * later. */
-static int follow(struct ct_process *process, int32_t pid)
-{
-    process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (process->pidfd < 0) {
-        if (ct_proc_is_short(-errno))
-            return -errno;
-        if (errno != ESRCH)
-            process->looked_up = pid;
-    } else {
-        fcntl(process->pidfd, F_SETFD, FD_CLOEXEC);
-    }
-    /* The pid may have been reused: the start time decides, read once a descriptor holds the process. */
-    if ((process->pidfd < 0 && !process->looked_up) || !lives(pid, process->facts.process_start)) {
-        atomic_store(&process->dead, true);
-        if (process->pidfd >= 0)
-            close(process->pidfd);
-        process->pidfd = -1;
-    }
-    return 0;
 }
 
 /* Ends what should be text, and takes out what readers of the database refuse. */
@@ -147,45 +91,22 @@ static void clean(char *text, size_t bytes)
     ct_text_clean(text, copy, strlen(copy));
 }
 
-bool ct_process_is_at(const struct ct_process *process, const char *path)
+bool ct_shm_is_at(const struct ct_shm_process *process, const char *path)
 {
     struct stat status;
-    return lstat(path, &status) == 0 && status.st_dev == process->device && status.st_ino == process->inode;
+    return lstat(path, &status) == 0 && status.st_dev == process->who.device &&
+           status.st_ino == process->who.inode;
 }
 
-/* Every image has its own segments mapped until its end; they stand in /proc/PID/maps with the numbers of
- * device and inode. */
-enum ct_process_hold ct_process_hold(const struct ct_process *process)
+int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **result, const char **reason)
 {
-    char path[64], line[512];
-    snprintf(path, sizeof(path), "/proc/%d/maps", process->seen_pid);
-    FILE *maps = fopen(path, "re");
-    if (!maps)
-        return CT_HOLD_UNKNOWN;
-    bool any = false, found = false, is_start = true;
-    while (!found && fgets(line, sizeof(line), maps)) {
-        unsigned long long inode;
-        unsigned int major_number, minor_number;
-        found = is_start &&
-                sscanf(line, "%*s %*s %*s %x:%x %llu", &major_number, &minor_number, &inode) == 3 &&
-                inode == process->inode && makedev(major_number, minor_number) == process->device;
-        is_start = strchr(line, '\n') != NULL;
-        any = true;
-    }
-    any &= !ferror(maps);
-    fclose(maps);
-    return found ? CT_HOLD_YES : any ? CT_HOLD_NO : CT_HOLD_UNKNOWN;
-}
-
-int ct_process_open(const char *path, struct ct_user *user, struct ct_process **result, const char **reason)
-{
-    struct ct_process *process = calloc(1, sizeof(*process));
+    struct ct_shm_process *process = calloc(1, sizeof(*process));
     if (!process)
         return -ENOMEM;
     *reason = "out of memory";
-    process->pidfd = -1;
+    process->who.pidfd = -1;
     int error = -ENOMEM;
-    process->user = user;
+    process->who.user = user;
     /* Neither a FIFO nor a lease of its owner's holds it up. */
     process->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (process->fd < 0) {
@@ -200,8 +121,8 @@ int ct_process_open(const char *path, struct ct_user *user, struct ct_process **
         *reason = "it is not a file of the user in its name, or has a second name";
         goto fail;
     }
-    process->device = status.st_dev;
-    process->inode = status.st_ino;
+    process->who.device = status.st_dev;
+    process->who.inode = status.st_ino;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t age_ns =
@@ -241,15 +162,20 @@ int ct_process_open(const char *path, struct ct_user *user, struct ct_process **
     const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
     if (user && !is_ours)
         user->loop_has.has[CT_SHARED_LOOKS] += CT_USER_LOOKS_NAMESPACE;
-    process->seen_pid = process->facts.pid;
-    error = is_ours ? 0 : ct_namespace_find(namespace, process->facts.pid, &process->seen_pid);
+    process->who.seen_pid = process->facts.pid;
+    error = is_ours ? 0 : ct_namespace_find(namespace, process->facts.pid, &process->who.seen_pid);
     *reason = "/proc does not tell whose process it names";
     learn_ahead(process);
-    if (!error && process->seen_pid > 0)
-        error = follow(process, process->seen_pid);
+    process->who.pid = process->facts.pid;
+    process->who.uid = process->facts.uid;
+    process->who.start_ticks = process->facts.process_start;
+    process->who.image_ns = process->facts.image_ns;
+    process->account.budget = user ? &user->budget : NULL;
+    if (!error && process->who.seen_pid > 0)
+        error = ct_process_follow(&process->who);
     /* Asked once a descriptor holds the process. */
-    if (!error && user && process->seen_pid > 0 && !process->dead) {
-        error = check_owner(user->uid, process->seen_pid);
+    if (!error && user && process->who.seen_pid > 0 && !process->who.dead) {
+        error = ct_process_check_owner(&process->who);
         if (error == -EPERM)
             *reason = "it names a process of another user";
     }
@@ -259,11 +185,11 @@ int ct_process_open(const char *path, struct ct_user *user, struct ct_process **
     return 0;
 
 fail:
-    ct_process_close(process, false);
+    ct_shm_close(process, false);
     return error;
 }
 
-void ct_process_close(struct ct_process *process, bool remove)
+void ct_shm_close(struct ct_shm_process *process, bool remove)
 {
     if (!process)
         return;
@@ -276,17 +202,16 @@ void ct_process_close(struct ct_process *process, bool remove)
         munmap(process->shared, CT_LANE_OFFSET);
     }
     /* What lies there by now may be another file. */
-    if (remove && ct_process_is_at(process, process->path)) {
+    if (remove && ct_shm_is_at(process, process->path)) {
         CT_TEST_POINT("process.removing");
         unlink(process->path);
         CT_TEST_POINT("process.removed");
     }
     if (process->fd >= 0)
         close(process->fd);
-    if (process->pidfd >= 0)
-        close(process->pidfd);
-    ct_tally_finish(&process->tally);
-    ct_process_forget_functions(process);
+    ct_process_let_go(&process->who);
+    ct_account_finish(&process->account);
+    ct_shm_forget_functions(process);
     free(process);
 }
 
@@ -294,42 +219,33 @@ void ct_process_close(struct ct_process *process, bool remove)
 
 /* Whether the program image has no memory any more: the process has ended, wherever it was, or goes on as
  * another program. */
-static bool has_let_go(const struct ct_process *process)
+static bool has_let_go(const struct ct_shm_process *process)
 {
     return ct_segment_hold(&process->facts, process->fd) == CT_SEGMENT_LET_GO;
 }
 
-/* Whether the process itself runs on. */
-static bool runs(const struct ct_process *process)
-{
-    struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
-    if (process->pidfd >= 0)
-        return poll(&ended, 1, 0) == 0;
-    return process->looked_up && lives(process->looked_up, process->facts.process_start);
-}
-
 /* What no descriptor tells. One that is known here and has no memory is about to end, and its descriptor
  * tells how; with other memory it is another program. */
-bool ct_process_is_over(const struct ct_process *process)
+bool ct_shm_is_over(const struct ct_shm_process *process)
 {
     char path[64], exe[8];
-    if (process->looked_up && !lives(process->looked_up, process->facts.process_start))
+    if (process->who.looked_up && !ct_process_lives(process->who.looked_up, process->who.start_ticks))
         return true;
     if (!has_let_go(process))
         return false;
-    snprintf(path, sizeof(path), "/proc/%d/exe", process->seen_pid);
-    return process->seen_pid == 0 || readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;
+    snprintf(path, sizeof(path), "/proc/%d/exe", process->who.seen_pid);
+    return process->who.seen_pid == 0 || readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;
 }
 
 /* What the kernel says counts; else whether the exit handlers have run. An image that let go of a process
  * that runs on became another program, which may make no call. */
-bool ct_process_has_exited(const struct ct_process *process)
+bool ct_shm_has_exited(const struct ct_shm_process *process)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);
     const bool exited = flags & CT_SEGMENT_EXITING;
-    if (runs(process))
+    if (ct_process_runs(&process->who))
         return exited || has_let_go(process);
     const enum ct_ending ending =
-        ct_exit_status(process->pidfd, process->seen_pid, process->facts.process_start);
+        ct_exit_status(process->who.pidfd, process->who.seen_pid, process->who.start_ticks);
     return ending == CT_ENDING_UNKNOWN ? exited : ending == CT_ENDING_EXITED;
 }

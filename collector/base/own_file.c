@@ -1,0 +1,33 @@
+#include "own_file.h"
+
+#include "real_user.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int ct_own_file_refuse(const char *path, const char *reason, char *message, size_t bytes)
+{
+    snprintf(message, bytes, "'%s' is left alone: %s", path, reason);
+    return -1;
+}
+
+int ct_own_file_check(int fd, const char *path, char *message, size_t bytes)
+{
+    struct stat status;
+    const char *reason = NULL;
+    if (ct_real_fstat(fd, &status) != 0)
+        reason = strerror(errno);
+    else if (S_ISLNK(status.st_mode))
+        reason = "it is a symbolic link";
+    else if (S_ISDIR(status.st_mode))
+        reason = "it is a directory";
+    else if (!S_ISREG(status.st_mode))
+        reason = "it is not a regular file";
+    else if (status.st_uid != ct_real_euid())
+        reason = "it belongs to another user, who could read and change it";
+    else if (status.st_nlink > 1)
+        reason = "it has a second name (a hard link), by which somebody could read and change it";
+    return reason ? ct_own_file_refuse(path, reason, message, bytes) : 0;
+}

@@ -1,0 +1,399 @@
+#include "ledger.h"
+
+#include "deferred.h"
+#include "detail.h"
+#include "numbers.h"
+#include "selection.h"
+#include "stored_calls.h"
+#include "text_numbers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PLACE_EFFORT = 8,
+    KEY_EFFORT = 8
+}; /* to save the place of a lane, or a count, in rows of plain calls */
+enum { KNOWN_SITES = 64 };
+
+/* Sums of a function's rows in this batch. */
+struct ct_account_total {
+    struct ct_total_facts facts;
+    struct ct_callee *callee;
+};
+
+/* The site of calls like this one, as the store numbered it. */
+struct ct_known_site {
+    uint64_t call;   /* function, depth and status */
+    int64_t site_id; /* 0: none known here */
+};
+
+/* ---- batches ---- */
+
+int ct_ledger_begin(struct ct_ledger *ledger)
+{
+    return ct_store_begin(ledger->store);
+}
+
+int ct_ledger_commit(struct ct_ledger *ledger)
+{
+    if (ct_store_commit(ledger->store) != 0)
+        return -1;
+    return 0;
+}
+
+void ct_ledger_rollback(struct ct_ledger *ledger)
+{
+    ct_store_rollback(ledger->store);
+}
+
+void ct_ledger_finish(struct ct_ledger *ledger)
+{
+    ct_merge_finish(&ledger->merge);
+}
+
+void ct_account_revert(struct ct_account *account)
+{
+    for (uint32_t i = 0; i < account->total_count; i++)
+        account->totals[i].callee->total = 0;
+    account->total_count = 0;
+    ct_tally_clear(&account->tally);
+}
+
+void ct_account_finish(struct ct_account *account)
+{
+    ct_tally_finish(&account->tally);
+    free(account->totals);
+    account->totals = NULL;
+}
+
+/* ---- calls ---- */
+
+static void charge(const struct ct_account *account, uint64_t effort)
+{
+    if (account->budget)
+        account->budget->spent += effort;
+}
+
+static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t tid, const char *name)
+{
+    ct_ledger_sum_up(ledger, caller);
+    caller->tid = tid;
+    caller->thread_id = ct_store_thread(ledger->store, caller->account->process_id, tid, name);
+    caller->numbering = 0; /* its sites are others */
+}
+
+/* What is no call: it takes effect where it stands. */
+static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
+{
+    struct ct_thread_name name;
+    const uint64_t before = ct_store_effort(ledger->store);
+    if (note->kind != CT_KIND_THREAD) {
+        ct_detail_note(ledger->store, note->caller->account->process_id, note);
+    } else if (note->payload_bytes >= sizeof(name)) {
+        char clean[sizeof(name.name)];
+        memcpy(&name, note->payload, sizeof(name));
+        name.name[sizeof(name.name) - 1] = '\0';
+        ct_text_clean(clean, name.name, strlen(name.name));
+        make_thread(ledger, note->caller, (uint32_t)note->value, clean);
+    }
+    charge(note->caller->account, 1 + ct_store_effort(ledger->store) - before);
+}
+
+/* A thread does the same again and again: what it did last with a function is found without the store. */
+static int64_t site_of(struct ct_ledger *ledger, const struct ct_call *call)
+{
+    struct ct_caller *caller = call->caller;
+    const int64_t function_id = call->callee->function_id;
+    if (!caller->known && !(caller->known = calloc(KNOWN_SITES, sizeof(*caller->known))))
+        return ct_store_site(ledger->store, caller->thread_id, function_id, call->depth, call->status);
+    if (caller->numbering != ct_store_numbering(ledger->store)) {
+        memset(caller->known, 0, KNOWN_SITES * sizeof(*caller->known));
+        caller->numbering = ct_store_numbering(ledger->store);
+    }
+    const uint64_t key = (uint64_t)function_id << 40 | (uint64_t)call->depth << 32 | (uint32_t)call->status;
+    struct ct_known_site *known = &caller->known[((uint64_t)function_id ^ call->depth << 4) % KNOWN_SITES];
+    if (known->call != key || known->site_id == 0) {
+        known->call = key;
+        known->site_id =
+            ct_store_site(ledger->store, caller->thread_id, function_id, call->depth, call->status);
+    }
+    return known->site_id;
+}
+
+/* The sums of a function in this batch. Never NULL: where memory is short, which the store hears of, they are
+ * nobody's. */
+static struct ct_total_facts *total_of(struct ct_ledger *ledger, struct ct_account *account,
+                                       struct ct_callee *callee)
+{
+    static struct ct_total_facts nobodys;
+    if (callee->total > 0)
+        return &account->totals[callee->total - 1].facts;
+    if (account->total_count == account->total_room) {
+        const uint32_t room = account->total_room ? account->total_room * 2 : 16;
+        struct ct_account_total *totals = realloc(account->totals, room * sizeof(*totals));
+        if (!totals) {
+            ct_store_short_of_memory(ledger->store);
+            nobodys = (struct ct_total_facts){ 0 };
+            return &nobodys;
+        }
+        account->totals = totals;
+        account->total_room = room;
+    }
+    account->totals[account->total_count] = (struct ct_account_total){ .callee = callee };
+    callee->total = ++account->total_count;
+    return &account->totals[account->total_count - 1].facts;
+}
+
+/* The key: the function, whether it is a status, and that or the duration's bucket. */
+static uint64_t tally_key(const struct ct_callee *callee, bool is_status, uint32_t value)
+{
+    return (uint64_t)callee->function_id << 33 | (uint64_t)is_status << 32 | value;
+}
+
+/* Counts a call among its function's durations, and a failed one by its status. */
+static void count(struct ct_ledger *ledger, struct ct_account *account, const struct ct_call *call)
+{
+    const size_t before = account->tally.count;
+    bool counted = ct_tally_add(
+        &account->tally, tally_key(call->callee, false, ct_duration_bucket(call->duration_ns)), call->end_ns);
+    if (ct_status_is_failure(call->status))
+        counted &= ct_tally_add(&account->tally, tally_key(call->callee, true, (uint32_t)call->status),
+                                call->end_ns);
+    charge(account, KEY_EFFORT * (account->tally.count - before));
+    if (!counted)
+        ct_store_short_of_memory(ledger->store);
+}
+
+/* As many as there may be, and no more. */
+static uint64_t add(uint64_t sum, uint64_t more)
+{
+    return more < INT64_MAX - sum ? sum + more : INT64_MAX;
+}
+
+static void sum(struct ct_ledger *ledger, const struct ct_call *call, const struct ct_row *row)
+{
+    struct ct_caller *caller = call->caller;
+    struct ct_total_facts *total = total_of(ledger, caller->account, call->callee);
+    total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
+    total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
+    total->total_ns = add(total->total_ns, row->duration_ns);
+    /* What was asked for and refused moved nothing. */
+    if (row->has_bytes && call->status == 0)
+        total->bytes = add(total->bytes, row->bytes);
+    total->failed += ct_status_is_failure(call->status);
+    total->calls++;
+    caller->calls++;
+    if (call->callee->is_driver && row->duration_ns < INT64_MAX - caller->driver_ns)
+        caller->driver_ns += row->duration_ns;
+}
+
+static void take_call(struct ct_ledger *ledger, const struct ct_call *call, struct ct_row *row)
+{
+    struct ct_caller *caller = call->caller;
+    const uint64_t before = ct_store_effort(ledger->store);
+    ct_store_place(ledger->store, call->end_ns);
+    if (caller->thread_id == 0)
+        make_thread(ledger, caller, caller->tid, "");
+    *row = (struct ct_row){
+        .end_ns = call->end_ns,
+        .duration_ns = call->duration_ns,
+        .site_id = site_of(ledger, call),
+        .has_bytes = ct_kind_has_bytes(call->kind, call->flags),
+        .bytes = call->value < INT64_MAX ? call->value : INT64_MAX,
+    };
+    if (call->kind != CT_KIND_CALL)
+        ct_detail_store(ledger->store, caller->account->process_id, call);
+    const bool is_first = caller->calls == 0;
+    sum(ledger, call, row);
+    count(ledger, caller->account, call);
+    charge(caller->account, 1 + ct_store_effort(ledger->store) - before + (is_first ? PLACE_EFFORT : 0));
+}
+
+static bool next_row(void *data, struct ct_row *row)
+{
+    struct ct_ledger *ledger = data;
+    const struct ct_call *call;
+    while ((call = ct_merge_first(&ledger->merge)) != NULL && !ct_kind_is_call(call->kind)) {
+        if (ct_store_is_full(ledger->store))
+            return false;
+        take_note(ledger, call);
+        ct_merge_take(&ledger->merge);
+    }
+    if (!call)
+        return false;
+    take_call(ledger, call, row);
+    ct_merge_take(&ledger->merge);
+    return true;
+}
+
+int ct_ledger_calls(struct ct_ledger *ledger, uint64_t rows_max, uint64_t *rows)
+{
+    *rows = 0;
+    return ledger->merge.count > 0 ? ct_store_calls(ledger->store, next_row, ledger, rows_max, rows) : 0;
+}
+
+/* ---- processes, functions and threads ---- */
+
+int ct_ledger_register(struct ct_ledger *ledger, struct ct_account *account,
+                       const struct ct_process_facts *facts)
+{
+    if (ct_store_process(ledger->store, facts, &account->process_id, &account->segment_id) != 0)
+        return -1;
+    account->generation = ct_store_generation(ledger->store);
+    return 0;
+}
+
+static void found(struct ct_ledger *ledger, struct ct_callee *callee, const struct ct_function_name *name,
+                  int error)
+{
+    callee->is_driver = strcmp(name->layer, ct_layer_names[CT_LAYER_DRIVER]) == 0;
+    if (error)
+        ct_store_break_off(ledger->store);
+}
+
+void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
+                             const struct ct_function_name *name)
+{
+    found(ledger, callee, name,
+          ct_store_find_function(ledger->store, name->layer, name->name, &callee->function_id));
+}
+
+void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
+                             const struct ct_function_name *name)
+{
+    found(ledger, callee, name,
+          ct_store_function(ledger->store, name->layer, name->name, name->category, &callee->function_id));
+}
+
+/* What the thread did since its sums were written last. */
+void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller)
+{
+    if (caller->calls > 0)
+        ct_store_defer(ledger->store, CT_SQL_add_to_thread,
+                       CT_VALUES(caller->thread_id, (int64_t)caller->calls, (int64_t)caller->driver_ns),
+                       NULL);
+    caller->calls = caller->driver_ns = 0;
+}
+
+int ct_ledger_find_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
+                        uint32_t lane, uint64_t *position)
+{
+    struct ct_lane_place place = { *position, caller->thread_id, caller->tid };
+    const int error = ct_store_find_lane(ledger->store, account->segment_id, lane, &place);
+    *position = place.position;
+    caller->thread_id = place.thread_id;
+    caller->tid = place.tid;
+    return error;
+}
+
+int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
+                        uint32_t lane, uint64_t position)
+{
+    const struct ct_lane_place place = { position, caller->thread_id, caller->tid };
+    return ct_store_save_lane(ledger->store, account->segment_id, lane, &place);
+}
+
+void ct_caller_rest(struct ct_caller *caller)
+{
+    free(caller->known);
+    caller->known = NULL;
+}
+
+/* ---- what is saved ---- */
+
+struct saving {
+    struct ct_ledger *ledger;
+    int64_t process_id;
+};
+
+static int save_count(const struct ct_tally_count *count, void *data)
+{
+    const struct saving *to = data;
+    const int64_t function_id = (int64_t)(count->key >> 33);
+    struct ct_store *store = to->ledger->store;
+    if (count->key >> 32 & 1)
+        return ct_store_add_failure(store, to->process_id, function_id, (int32_t)count->key, count);
+    return ct_store_add_duration(store, to->process_id, function_id, (uint32_t)count->key, count);
+}
+
+int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account)
+{
+    for (uint32_t i = 0; i < account->total_count; i++) {
+        const struct ct_account_total *total = &account->totals[i];
+        if (ct_store_add_total(ledger->store, account->process_id, total->callee->function_id,
+                               &total->facts) != 0)
+            return -1;
+    }
+    if (ct_tally_each(&account->tally, save_count, &(struct saving){ ledger, account->process_id }) != 0)
+        return -1;
+    if (account->total_count == 0) {
+        free(account->totals);
+        account->totals = NULL;
+        account->total_room = 0;
+    }
+    ct_account_revert(account);
+    return 0;
+}
+
+int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_account *account,
+                        const struct ct_loss_facts *facts)
+{
+    return ct_store_save_loss(ledger->store, account->segment_id, facts);
+}
+
+int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *account, uint32_t lane,
+                          uint32_t tenancy, uint64_t *lost)
+{
+    return ct_store_find_losses(ledger->store, account->segment_id, lane, tenancy, lost);
+}
+
+int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_account *account, uint32_t entry,
+                          const struct ct_callee *callee, const struct ct_unsent_facts *facts)
+{
+    return ct_store_save_unsent(ledger->store, account->segment_id, entry, callee->function_id, facts);
+}
+
+int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account)
+{
+    return ct_store_clear_open_calls(ledger->store, account->process_id);
+}
+
+int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
+                        const struct ct_callee *callee, uint64_t start_ns)
+{
+    return ct_store_open_call(ledger->store, caller->account->process_id, caller->thread_id, depth,
+                              callee->function_id, start_ns);
+}
+
+int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state)
+{
+    return ct_store_end_process(ledger->store, process_id, ended_ns, state);
+}
+
+/* Whether those who go on do is asked of the owner of the processes; that the others do not is recorded. */
+struct asking {
+    struct ct_ledger *ledger;
+    uint64_t now_ns;
+    bool (*goes_on)(const struct ct_running *running, const void *data);
+    const void *data;
+};
+
+static bool ask(const struct ct_running *running, const void *data)
+{
+    const struct asking *asking = data;
+    return asking->goes_on(running, asking->data);
+}
+
+int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
+                          bool (*goes_on)(const struct ct_running *running, const void *data),
+                          const void *data, uint64_t *going_on)
+{
+    const struct asking asking = { ledger, now_ns, goes_on, data };
+    return ct_store_end_orphans(ledger->store, now_ns, ask, &asking, going_on);
+}
+
+int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value)
+{
+    return ct_store_set_meta(ledger->store, key, value);
+}

@@ -1,0 +1,114 @@
+/* The one place behind the merge: takes calls and what sources know of processes, numbers where calls come
+ * from, keeps sums by function, status and duration, and has the store write all of it. Sources have no other
+ * way to a trace.
+ *
+ * Used by one thread. A batch: begin, then any of the rest, then commit; after an error, roll back. Functions
+ * return 0, or -1 when the store has failed and said why. */
+#ifndef CT_LEDGER_H
+#define CT_LEDGER_H
+
+#include "merge.h"
+#include "process_rows.h"
+#include "store.h"
+
+/* A process that calls. All zero but for `budget` is one that the trace does not know yet. */
+struct ct_account {
+    int64_t process_id, segment_id; /* segment_id is 0 of one that was refused */
+    struct ct_budget *budget;       /* what taking its calls costs goes there; NULL: nowhere */
+    uint32_t generation;            /* of the store's numbers */
+    struct ct_tally tally;          /* of the rows of this batch, by function: durations and failures */
+    struct ct_account_total *totals;
+    uint32_t total_count, total_room;
+};
+
+/* A function of a process. */
+struct ct_callee {
+    int64_t function_id; /* 0: to be looked up */
+    uint32_t total;      /* place of its sums in this batch, from 1; 0: it has none yet */
+    bool is_driver;      /* of that layer */
+};
+
+/* A thread. All zero but for `account` and `tid` is one that has not called yet. */
+struct ct_caller {
+    struct ct_account *account;
+    int64_t thread_id;         /* 0: to be made of `tid` at the first call */
+    uint64_t calls, driver_ns; /* in this batch */
+    struct ct_known_site *known;
+    uint32_t tid;
+    uint32_t numbering; /* of the sites that are known */
+};
+
+struct ct_ledger {
+    struct ct_store *store;
+    struct ct_merge merge; /* the owner of a batch begins it, and adds streams */
+};
+
+/* What was taken since begin is undone by ct_ledger_rollback(); accounts, callees and callers are their
+ * owners' to take back, with ct_account_revert() and by function_id = 0. */
+int ct_ledger_begin(struct ct_ledger *ledger);
+int ct_ledger_commit(struct ct_ledger *ledger);
+void ct_ledger_rollback(struct ct_ledger *ledger);
+void ct_ledger_finish(struct ct_ledger *ledger);
+
+/* Takes what the merge yields, `rows_max` calls at most; *rows says how many. */
+int ct_ledger_calls(struct ct_ledger *ledger, uint64_t rows_max, uint64_t *rows);
+
+/* Makes the rows of a process where it has none, or numbers are new. */
+int ct_ledger_register(struct ct_ledger *ledger, struct ct_account *account,
+                       const struct ct_process_facts *facts);
+/* Whether it was registered since the store's numbers began anew. */
+static inline bool ct_account_is_registered(const struct ct_ledger *ledger, const struct ct_account *account)
+{
+    return account->generation == ct_store_generation(ledger->store);
+}
+/* Sums of this batch are void. */
+void ct_account_revert(struct ct_account *account);
+void ct_account_finish(struct ct_account *account);
+
+/* What is known of a function. */
+struct ct_function_name {
+    const char *layer, *name, *category;
+};
+/* Gives the callee its function_id, 0 where the trace has none of that name; the other one makes it. A
+ * failure breaks the batch off. */
+void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
+                             const struct ct_function_name *name);
+void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
+                             const struct ct_function_name *name);
+
+/* Writes the sums of a thread, and that its records were read up to `position`; finds how far that was. */
+int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
+                        uint32_t lane, uint64_t position);
+void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller);
+int ct_ledger_find_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
+                        uint32_t lane, uint64_t *position);
+/* What was known of its sites is forgotten, with the memory for it. */
+void ct_caller_rest(struct ct_caller *caller);
+
+/* Writes the sums of a process's functions. */
+int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
+int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_account *account,
+                        const struct ct_loss_facts *facts);
+int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *account, uint32_t lane,
+                          uint32_t tenancy, uint64_t *lost);
+int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_account *account, uint32_t entry,
+                          const struct ct_callee *callee, const struct ct_unsent_facts *facts);
+/* Open calls: all that there were are closed, then each. */
+int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account);
+int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
+                        const struct ct_callee *callee, uint64_t start_ns);
+/* `state`: exited or killed. */
+int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state);
+/* As ct_store_end_orphans(), which may be outside of a batch. */
+int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
+                          bool (*goes_on)(const struct ct_running *running, const void *data),
+                          const void *data, uint64_t *going_on);
+int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value);
+
+/* Whether a status is one. "Not ready", of driver and runtime, is an answer. */
+static inline bool ct_status_is_failure(int32_t status)
+{
+    return status != 0 && status != 600;
+}
+
+#endif

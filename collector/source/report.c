@@ -1,0 +1,32 @@
+#include "report.h"
+
+void ct_report_hold(struct ct_report *report, uint32_t uid)
+{
+    if (ct_report_holds(report, uid))
+        return;
+    if (report->held_count < CT_HELD_MAX)
+        report->held[report->held_count] = uid;
+    report->held_count++;
+}
+
+bool ct_report_holds(const struct ct_report *report, uint32_t uid)
+{
+    for (uint32_t i = 0; i < report->held_count && i < CT_HELD_MAX; i++) {
+        if (report->held[i] == uid)
+            return true;
+    }
+    return report->held_count > CT_HELD_MAX;
+}
+
+/* By the later one alone, all calls of a user whom the earlier one held may be stored; he hears so with the
+ * next. */
+void ct_report_add(struct ct_report *report, const struct ct_report *earlier)
+{
+    report->rows += earlier->rows;
+    if (earlier->flushed_ns > report->flushed_ns)
+        report->flushed_ns = earlier->flushed_ns;
+    for (uint32_t i = 0; i < earlier->held_count && i < CT_HELD_MAX; i++)
+        ct_report_hold(report, earlier->held[i]);
+    if (earlier->held_count > CT_HELD_MAX)
+        report->held_count = earlier->held_count;
+}

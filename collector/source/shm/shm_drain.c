@@ -1,0 +1,322 @@
+#include "shm_drain.h"
+
+#include "shm_functions.h"
+#include "shm_lane.h"
+#include "shm_open_calls.h"
+#include "shm_segment.h"
+#include "test_point.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
+/* ---- a batch ---- */
+
+static bool make_lane_room(struct ct_shm_process *process)
+{
+    if (process->lane_count < process->lane_room)
+        return true;
+    const uint32_t room = process->lane_room ? process->lane_room * 2 : 4;
+    struct ct_lane_source **lanes = realloc(process->lanes, room * sizeof(struct ct_lane_source *));
+    if (!lanes)
+        return false;
+    process->lanes = lanes;
+    process->lane_room = room;
+    return true;
+}
+
+static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
+{
+    const uint32_t published = atomic_load_explicit(&process->shared->lanes, memory_order_acquire);
+    if (published > process->facts.lane_slots) {
+        process->broken = "it has more lanes than it has room for";
+        return 0;
+    }
+    struct ct_holding *all = &process->shm->held, *his = ct_shm_holding(process);
+    process->lanes_refused = false;
+    process->lanes_wait = 0;
+    while (process->lane_count < published) {
+        process->lanes_refused = !ct_share_has_room(all, his, CT_SHARED_LANES, 0);
+        if (process->lanes_refused) {
+            process->lanes_wait = published - process->lane_count; /* until others of his threads have gone */
+            return 0;
+        }
+        if (!ct_user_may_write(process->who.user))
+            return 0;
+        struct ct_lane_source *lane;
+        int error = make_lane_room(process) ? 0 : -ENOMEM;
+        if (!error)
+            error = ct_lane_source_create(process, process->lane_count, &lane);
+        if (error == -EPROTO)
+            process->broken = "its file ends before its lanes";
+        else if (error)
+            process->lanes_wait = published - process->lane_count; /* the next batch tries again */
+        if (error)
+            return 0;
+        error = ct_lane_source_begin(lane, ledger);
+        if (error || process->broken) {
+            ct_lane_source_destroy(lane);
+            return error;
+        }
+        if (process->detached)
+            ct_lane_source_detach(lane);
+        lane->silent_ns = process->synced_ns;
+        process->lanes[process->lane_count++] = lane;
+        ct_share_take(all, his, CT_SHARED_LANES, 0);
+        CT_TEST_POINT("process.lane");
+    }
+    return 0;
+}
+
+/* One that was gone before /proc could be asked, or whose /proc is not to be had: the counter is the same in
+ * all namespaces, and its header says what both clocks showed when it made its segment. What no step or slew
+ * of a clock explains is another origin. */
+static void learn_ahead(struct ct_shm_process *process)
+{
+    const int64_t differs_ns = 1000000000;
+    struct ct_segment *facts = &process->facts;
+    if (process->is_ahead_known || facts->clock != CT_CLOCK_COUNTER)
+        return;
+    size_t hint = 0;
+    const uint64_t made_ns = ct_timeline_ns(&process->shm->timeline, facts->anchor.ticks, &hint);
+    const int64_t ahead_ns = (int64_t)(facts->anchor.monotonic_ns - made_ns);
+    if (ahead_ns < differs_ns && ahead_ns > -differs_ns)
+        return;
+    process->who.image_ns = process->who.image_ns - (uint64_t)ahead_ns;
+    facts->absent_ns -= facts->absent_ns ? (uint64_t)ahead_ns : 0;
+    if (process->who.image_ns > INT64_MAX || facts->absent_ns > INT64_MAX)
+        process->who.image_ns = facts->absent_ns = 0;
+    process->is_ahead_known = true;
+}
+
+/* 0 or -1; the process is broken where the trace refuses it. */
+static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
+{
+    size_t hint = 0;
+    learn_ahead(process);
+    const struct ct_segment *segment = &process->facts;
+    const uint64_t created_ns = segment->clock == CT_CLOCK_MONOTONIC
+                                    ? segment->anchor.monotonic_ns
+                                    : ct_timeline_ns(&process->shm->timeline, segment->anchor.ticks, &hint);
+    const uint64_t started_ns = at_most(created_ns, batch->now_ns);
+    const struct ct_process_facts facts = {
+        .pid = process->who.pid,
+        .uid = process->who.uid,
+        .start_ticks = process->who.start_ticks,
+        .image_ns = process->who.image_ns,
+        .started_ns = started_ns,
+        .absent_ns = at_most(segment->absent_ns, started_ns),
+        .exe = segment->exe,
+        .cmdline = segment->cmdline,
+        .segment = strrchr(process->path, '/') + 1,
+        .changed_ns = process->changed_ns,
+    };
+    if (ct_ledger_register(batch->ledger, &process->account, &facts) != 0)
+        return -1;
+    CT_TEST_POINT("process.registered");
+    ct_shm_revert_functions(process);
+    if (process->account.segment_id == 0)
+        process->broken = "it has the name of another process's segment, or names a process that had ended";
+    return 0;
+}
+
+int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
+{
+    if (batch->snapshot_open && ct_shm_is_over(process))
+        atomic_store(&process->who.dead, true);
+    process->final = atomic_load_explicit(&process->who.dead, memory_order_acquire);
+    process->unfinished = false;
+    if (process->account.generation == 0 && !ct_user_may_start(process->who.user)) {
+        process->unfinished = true;
+        return 0;
+    }
+    if (!ct_account_is_registered(batch->ledger, &process->account)) {
+        if (make_rows(process, batch) != 0)
+            return -1;
+        if (process->broken)
+            return 0;
+    }
+    /* What a lane published that was not there at the last batch returned since. At a user's first batch
+     * nothing is waited for that he could make up. */
+    if (process->who.user && process->synced_ns == 0)
+        process->synced_ns = process->shm->silent_ns;
+    const int error = sync_lanes(process, batch->ledger);
+    process->synced_ns = process->shm->silent_ns;
+    return error;
+}
+
+void ct_shm_watermark(struct ct_shm_process *process, struct ct_batch *batch)
+{
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        ct_lane_source_watermark(process->lanes[i], batch);
+}
+
+uint64_t ct_shm_slots(const struct ct_shm_process *process)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        slots += ct_lane_source_slots(process->lanes[i]);
+    return slots;
+}
+
+void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t of)
+{
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        struct ct_lane_source *lane = process->lanes[i];
+        const uint64_t slots = ct_lane_source_slots(lane);
+        lane->stop_at = lane->read + slots * share / of + (slots > 0); /* each lane goes on */
+    }
+}
+
+int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger)
+{
+    /* Behind the positions: the directory then holds every function that a published record names. Also
+     * without a lane, since calls are counted by function where there is no memory for one. */
+    ct_shm_read_directory(process);
+    for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
+        if (ct_merge_add(&ledger->merge, &process->lanes[i]->stream) != 0) {
+            ct_store_short_of_memory(ledger->store);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Losses of threads without a lane, as those of lane UINT32_MAX and thread 0. */
+static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger)
+{
+    struct ct_loss *loss = &process->shared->unlaned;
+    const uint64_t calls = atomic_load_explicit(&loss->calls, memory_order_acquire);
+    if (calls == process->unlaned_saved)
+        return 0;
+    if (calls < process->unlaned_saved || calls > CT_UNSENT_CALLS_MAX) {
+        process->broken = "its threads have lost fewer calls than before, or more than there can be";
+        return 0;
+    }
+    size_t hint = 0;
+    const struct ct_loss_facts facts = {
+        .lane = UINT32_MAX,
+        .cause = CT_LOSS_MEMORY,
+        .calls = calls,
+        .first_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
+        .last_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
+    };
+    if (ct_ledger_save_loss(ledger, &process->account, &facts) != 0)
+        return -1;
+    process->unlaned_saved = calls;
+    return 0;
+}
+
+int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
+{
+    struct ct_ledger *ledger = batch->ledger;
+    /* It has not so much as a segment to its name. */
+    if (process->account.segment_id == 0)
+        return 0;
+    if (ct_ledger_save_sums(ledger, &process->account) != 0 || ct_shm_save_functions(process, ledger) != 0)
+        return -1;
+    CT_TEST_POINT("process.counted");
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        if (ct_lane_source_save(process->lanes[i], ledger) != 0)
+            return -1;
+    }
+    if (save_unlaned(process, ledger) != 0)
+        return -1;
+    return batch->snapshot_open || process->final ? ct_shm_save_open_calls(process, ledger) : 0;
+}
+
+uint32_t ct_shm_publish(struct ct_shm_process *process, bool idle, uint32_t selections)
+{
+    uint32_t fill = 0;
+    process->call_soon = process->detached || atomic_load_explicit(&process->shared->selections,
+                                                                   memory_order_acquire) != selections;
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        const uint32_t of_lane = ct_lane_source_publish(process->lanes[i], idle);
+        fill = of_lane > fill ? of_lane : fill;
+        CT_TEST_POINT("process.lane_published");
+    }
+    if (atomic_load(&process->guard->poisoned) || ct_segment_map_is_poisoned(&process->map, &process->facts))
+        process->broken = "its file was cut short";
+    return fill;
+}
+
+void ct_shm_revert(struct ct_shm_process *process)
+{
+    ct_account_revert(&process->account);
+    ct_shm_revert_functions(process);
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        ct_lane_source_revert(process->lanes[i]);
+    process->open_saved = false;
+    process->unlaned_saved = 0;
+}
+
+static bool has_unread_lanes(const struct ct_shm_process *process)
+{
+    return atomic_load_explicit(&process->shared->lanes, memory_order_acquire) > process->lane_count;
+}
+
+bool ct_shm_has_backlog(const struct ct_shm_process *process)
+{
+    for (uint32_t i = 0; i < process->lane_count && !process->broken; i++) {
+        if (ct_lane_state(process->lanes[i]->shared).position != process->lanes[i]->read)
+            return true;
+    }
+    return !process->broken &&
+           (process->unfinished || (has_unread_lanes(process) && !process->lanes_refused));
+}
+
+/* Of a lane that no batch has taken on, for the database could not say where it stands. */
+static uint64_t waiting_unread(struct ct_shm_process *process, uint32_t index)
+{
+    struct ct_lane_source *lane;
+    if (ct_lane_source_create(process, index, &lane) != 0)
+        return 0;
+    lane->committed = ct_lane_tail(lane->shared);
+    const uint64_t calls = ct_lane_source_waiting(lane);
+    ct_lane_source_destroy(lane);
+    return calls;
+}
+
+uint64_t ct_shm_waiting(struct ct_shm_process *process)
+{
+    const uint32_t lanes = atomic_load_explicit(&process->shared->lanes, memory_order_acquire);
+    uint64_t calls = 0;
+    if (process->broken || lanes > process->facts.lane_slots)
+        return 0;
+    for (uint32_t i = 0; i < lanes; i++)
+        calls +=
+            i < process->lane_count ? ct_lane_source_waiting(process->lanes[i]) : waiting_unread(process, i);
+    return calls;
+}
+
+int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
+{
+    const bool exited = ct_shm_has_exited(process);
+    CT_TEST_POINT("process.ending");
+    /* Waiting for them would leave all of his that have ended with a part of his share each. */
+    if (!process->broken && has_unread_lanes(process))
+        process->broken = "it had more threads than are read of one user at once";
+    /* Behind all that it did: it may have ended since the batch began. */
+    return ct_ledger_end_process(ledger, process->account.process_id, ct_monotonic_ns(),
+                                 exited ? "exited" : "killed");
+}
+
+void ct_shm_detach(struct ct_shm_process *process)
+{
+    if (process->detached)
+        return;
+    process->detached = true;
+    atomic_fetch_or_explicit(&process->shared->flags, CT_SEGMENT_DETACHED, memory_order_release);
+    CT_TEST_POINT("process.detaching");
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        ct_lane_source_detach(process->lanes[i]);
+    CT_TEST_POINT("process.detached");
+}

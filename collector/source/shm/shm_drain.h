@@ -1,0 +1,34 @@
+/* What a batch does with one process. Functions that return int return 0, or -1 for the store's error. */
+#ifndef CT_SHM_DRAIN_H
+#define CT_SHM_DRAIN_H
+
+#include "shm_process.h"
+
+/* Makes the rows of the process, and finds lanes that are new. */
+int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch);
+/* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions.
+ */
+void ct_shm_watermark(struct ct_shm_process *process, struct ct_batch *batch);
+/* Slots that are published and not stored, behind ct_shm_watermark(). */
+uint64_t ct_shm_slots(const struct ct_shm_process *process);
+/* Leaves all but `share` of `of` parts of them for the next batch. */
+void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t of);
+/* Adds the lanes to the merge. */
+int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger);
+/* Saves positions, sums, losses and open calls. */
+int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch);
+/* Saves how the process went. */
+int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger);
+/* After commit: gives the producers their room back. `selections` are the session's wishes, which the hook is
+ * to follow. How full the fullest ring was when the batch began, in thousandths. */
+uint32_t ct_shm_publish(struct ct_shm_process *process, bool idle, uint32_t selections);
+/* After rollback: positions as they were. */
+void ct_shm_revert(struct ct_shm_process *process);
+/* True while published calls wait to be stored. */
+bool ct_shm_has_backlog(const struct ct_shm_process *process);
+/* Calls published and not stored. */
+uint64_t ct_shm_waiting(struct ct_shm_process *process);
+/* Tells the hook to let go. */
+void ct_shm_detach(struct ct_shm_process *process);
+
+#endif

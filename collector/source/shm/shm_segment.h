@@ -1,0 +1,21 @@
+/* The segment of a process, opened and closed; and what it tells of the process's end. */
+#ifndef CT_SHM_SEGMENT_H
+#define CT_SHM_SEGMENT_H
+
+#include "shm_process.h"
+
+/* Opens the segment file at `path`, which must be that of `user`, and so must be the process behind it; NULL
+ * for this process's own user, who deceives nobody but himself. 0 and a process that the caller owns; -EAGAIN
+ * when its header is not complete yet; -EPERM, -ELOOP, -EPROTO and the like when it is none, with *reason a
+ * short text. Loop thread. */
+int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **result, const char **reason);
+/* Whether the file at `path` is the one that was opened. */
+bool ct_shm_is_at(const struct ct_shm_process *process, const char *path);
+/* Unmaps and frees; `remove` takes the file away too, if it is still there. NULL is fine. Loop thread. */
+void ct_shm_close(struct ct_shm_process *process, bool remove);
+/* Whether it has ended, or become another program, where no descriptor tells. */
+bool ct_shm_is_over(const struct ct_shm_process *process);
+/* Whether it ended by itself, once it has; false for one that was killed. */
+bool ct_shm_has_exited(const struct ct_shm_process *process);
+
+#endif

@@ -1,0 +1,390 @@
+#include "shm_source.h"
+
+#include "shm_drain.h"
+#include "test_point.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { META_INTERVAL_NS = 1000000000 };
+
+#define EACH_PROCESS(p) for (struct ct_shm_process *p = shm->processes; p; p = p->next)
+
+static struct ct_shm *shm_of(struct ct_source *source)
+{
+    return (struct ct_shm *)source;
+}
+
+/* ---- processes come and go ---- */
+
+void ct_shm_adopt(struct ct_shm *shm, struct ct_shm_process *process)
+{
+    pthread_mutex_lock(&shm->handed.mutex);
+    process->next = shm->handed.incoming;
+    shm->handed.incoming = process;
+    pthread_mutex_unlock(&shm->handed.mutex);
+}
+
+void ct_shm_adopted(struct ct_shm *shm, uint32_t segments, uint64_t looked_ns)
+{
+    pthread_mutex_lock(&shm->handed.mutex);
+    shm->handed.segments = segments;
+    shm->handed.looked_ns = looked_ns;
+    pthread_mutex_unlock(&shm->handed.mutex);
+}
+
+struct ct_shm_process *ct_shm_take_gone(struct ct_shm *shm)
+{
+    pthread_mutex_lock(&shm->handed.mutex);
+    struct ct_shm_process *gone = shm->handed.gone;
+    shm->handed.gone = NULL;
+    pthread_mutex_unlock(&shm->handed.mutex);
+    return gone;
+}
+
+static void take_incoming(struct ct_shm *shm)
+{
+    pthread_mutex_lock(&shm->handed.mutex);
+    struct ct_shm_process *incoming = shm->handed.incoming;
+    shm->handed.incoming = NULL;
+    shm->segments_known = shm->handed.segments;
+    shm->looked_ns = shm->handed.looked_ns;
+    pthread_mutex_unlock(&shm->handed.mutex);
+    for (struct ct_shm_process *next; incoming; incoming = next) {
+        next = incoming->next;
+        incoming->shm = shm;
+        incoming->next = shm->processes;
+        shm->processes = incoming;
+    }
+}
+
+static void give_back(struct ct_shm *shm, const struct ct_shm_process *p)
+{
+    ct_share_give(&shm->held, ct_shm_holding(p), CT_SHARED_LANES, p->lane_count);
+    if (p->function_count > 0)
+        ct_share_give(&shm->held, ct_shm_holding(p), CT_SHARED_FUNCTIONS, p->function_count - 1);
+}
+
+/* Takes the processes out that are at their end, or broke a rule. */
+static void sort_out(struct ct_shm *shm)
+{
+    for (struct ct_shm_process **link = &shm->processes; *link;) {
+        struct ct_shm_process *p = *link;
+        if (p->broken) {
+            ct_shm_detach(p);
+            shm->orphans = true; /* nobody follows it now: its end is looked for */
+        }
+        if (!p->broken && !(p->final && !ct_shm_has_backlog(p))) {
+            link = &p->next;
+            continue;
+        }
+        give_back(shm, p);
+        *link = p->next;
+        pthread_mutex_lock(&shm->handed.mutex);
+        p->next = shm->handed.gone;
+        shm->handed.gone = p;
+        pthread_mutex_unlock(&shm->handed.mutex);
+    }
+}
+
+bool ct_shm_alive(const struct ct_running *running, const void *processes)
+{
+    for (const struct ct_shm_process *p = processes; p; p = p->next) {
+        struct pollfd ended = { .fd = p->who.pidfd, .events = POLLIN };
+        if (p->account.process_id == running->process_id)
+            return p->who.pidfd < 0 ? !atomic_load(&p->who.dead) : poll(&ended, 1, 0) == 0;
+    }
+    return ct_process_lives(running->pid, running->start_ticks);
+}
+
+/* What is here, or has a segment that will be, is at its end when that has been read. */
+static bool goes_on(const struct ct_running *running, const void *data)
+{
+    char path[CT_NAME_BYTES];
+    const struct ct_shm *shm = data;
+    EACH_PROCESS(p)
+    {
+        if (p->account.process_id == running->process_id)
+            return true;
+    }
+    if (running->segment &&
+        (size_t)snprintf(path, sizeof(path), "%s/%s", shm->dir, running->segment) < sizeof(path) &&
+        access(path, F_OK) == 0)
+        return true;
+    return ct_shm_alive(running, NULL);
+}
+
+static int end_orphans(struct ct_shm *shm, const struct ct_batch *batch)
+{
+    uint64_t running;
+    if (ct_ledger_end_orphans(batch->ledger, batch->now_ns, goes_on, shm, &running) != 0)
+        return -1;
+    shm->orphans = running > 0;
+    return 0;
+}
+
+/* ---- users ---- */
+
+/* Counts anew what each user spends of the batch, and lacks. */
+static void begin_accounts(struct ct_shm *shm)
+{
+    EACH_PROCESS(p)
+    {
+        struct ct_user *user = p->who.user;
+        if (!user)
+            continue;
+        user->waiting = user->budget.spent = 0;
+        user->starts = user->writes = user->scans = 0;
+        user->budget.is_held = false;
+        user->is_short = (struct ct_shortage){ 0 };
+    }
+}
+
+/* A user's share of a batch is what one may cost, in rows of plain calls, divided by the users who have any
+ * waiting: what is beyond stays for the next one, and comes late if others' calls were stored meanwhile. So a
+ * user who publishes without end, claims times long past, or makes up names, delays himself. */
+static void share_out(struct ct_shm *shm, uint64_t rows_max)
+{
+    uint64_t users = 0;
+    EACH_PROCESS(p)
+    {
+        struct ct_user *user = p->who.user;
+        const uint64_t waiting = user ? ct_shm_slots(p) : 0;
+        users += waiting > 0 && user->waiting == 0;
+        if (user)
+            user->waiting += waiting;
+    }
+    const uint64_t share = rows_max / (users > 0 ? users : 1);
+    EACH_PROCESS(p)
+    {
+        struct ct_user *user = p->who.user;
+        if (!user)
+            continue;
+        user->budget.allowance = share;
+        if (users < 2 || user->waiting <= share)
+            continue;
+        ct_shm_hold_back(p, share, user->waiting);
+        user->budget.is_held = true;
+    }
+}
+
+static void add_shortage(struct ct_shortage *to, const struct ct_shm_process *p)
+{
+    to->lanes += p->lanes_wait;
+    to->functions += p->merged;
+}
+
+/* Who is held, and who lacks what. */
+static void close_accounts(struct ct_shm *shm, struct ct_report *report)
+{
+    EACH_PROCESS(p)
+    {
+        struct ct_user *user = p->who.user;
+        add_shortage(&report->is_short, p);
+        if (!user)
+            continue;
+        add_shortage(&user->is_short, p);
+        if (user->budget.is_held)
+            ct_report_hold(report, user->uid);
+    }
+    EACH_PROCESS(p)
+    {
+        struct ct_user *user = p->who.user;
+        if (!user || (user->is_short.lanes | user->is_short.functions) == 0)
+            continue;
+        if (report->short_count < CT_HELD_MAX) {
+            report->short_users[report->short_count].uid = user->uid;
+            report->short_users[report->short_count].is_short = user->is_short;
+        }
+        report->short_count++;
+        user->is_short = (struct ct_shortage){ 0 }; /* once for each */
+    }
+}
+
+/* ---- a batch ---- */
+
+static void start(struct ct_source *source)
+{
+    struct ct_shm *shm = shm_of(source);
+    if (!shm->timeline.control)
+        ct_timeline_begin(&shm->timeline, shm->control);
+}
+
+static void wake(struct ct_source *source, const struct ct_request *request, struct ct_report *report)
+{
+    struct ct_shm *shm = shm_of(source);
+    take_incoming(shm);
+    report->looked_ns = shm->looked_ns;
+    if (!shm->quiet)
+        atomic_store_explicit(&shm->control->sleeping, 0, memory_order_relaxed);
+    /* Those too that were found since it was asked for. */
+    shm->detaching |= request->detach;
+    EACH_PROCESS(p)
+    {
+        if (shm->detaching || request->let_go || atomic_load(&p->unnamed))
+            ct_shm_detach(p);
+    }
+    start(source);
+    if (request->flush_ns)
+        /* The watermark lies a slack in the past, and has to reach the moment that was asked for. */
+        nanosleep(&(struct timespec){ .tv_nsec = 2 * CT_PUBLISH_SLACK_NS }, NULL);
+    ct_timeline_anchor(&shm->timeline);
+}
+
+/* Calls of segments that are not yet read may be as old as the last moment at which all were known: a hook
+ * counts its segment before its first call, and makes it before that. Whoever counts without end holds up
+ * nobody: the last look found all that there were.
+ *
+ * In the system's session no hook can count: a counter that users can write is one by which each can hold up
+ * the rows of all. There the event of a new file brings its segment in within a batch or two; a call that
+ * returned before the watermark of a batch that did not know its segment comes late, is marked and counted.
+ */
+static uint64_t all_are_known_ns(struct ct_shm *shm, uint64_t now_ns)
+{
+    const uint32_t segments = atomic_load_explicit(&shm->control->segments, memory_order_acquire);
+    if (segments == shm->segments_known)
+        shm->all_known_ns = now_ns;
+    else if (shm->looked_ns > shm->all_known_ns)
+        shm->all_known_ns = shm->looked_ns;
+    return shm->all_known_ns > CT_PUBLISH_SLACK_NS ? shm->all_known_ns - CT_PUBLISH_SLACK_NS : 0;
+}
+
+static int begin(struct ct_source *source, struct ct_batch *batch)
+{
+    struct ct_shm *shm = shm_of(source);
+    shm->silent_ns = all_are_known_ns(shm, batch->now_ns);
+    begin_accounts(shm);
+    EACH_PROCESS(p)
+    {
+        if (ct_shm_sync(p, batch) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void watermark(struct ct_source *source, struct ct_batch *batch)
+{
+    struct ct_shm *shm = shm_of(source);
+    if (shm->silent_ns < batch->until_ns)
+        batch->until_ns = shm->silent_ns;
+    EACH_PROCESS(p) ct_shm_watermark(p, batch);
+}
+
+static int streams(struct ct_source *source, struct ct_batch *batch)
+{
+    struct ct_shm *shm = shm_of(source);
+    share_out(shm, batch->rows_max);
+    EACH_PROCESS(p)
+    {
+        if (ct_shm_add(p, batch->ledger) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
+{
+    if (batch->now_ns - shm->meta_written_ns < META_INTERVAL_NS)
+        return 0;
+    shm->meta_written_ns = batch->now_ns;
+    struct timespec real;
+    clock_gettime(CLOCK_REALTIME, &real);
+    const int64_t now = (int64_t)ct_monotonic_ns();
+    return ct_ledger_set_meta(batch->ledger, "realtime_offset_ns",
+                              (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
+}
+
+static int save(struct ct_source *source, struct ct_batch *batch)
+{
+    struct ct_shm *shm = shm_of(source);
+    /* Nobody counts the segments of the system's session: of those made since the last look nothing is known.
+     */
+    if (shm->control->system && shm->looked_ns < batch->report->flushed_ns)
+        batch->report->flushed_ns = shm->looked_ns;
+    EACH_PROCESS(p)
+    {
+        if (ct_shm_save(p, batch) != 0)
+            return -1;
+        if (p->final && !ct_shm_has_backlog(p) && ct_shm_end(p, batch->ledger) != 0)
+            return -1;
+    }
+    close_accounts(shm, batch->report);
+    CT_TEST_POINT("batch.saved");
+    if (batch->snapshot_open && shm->orphans && end_orphans(shm, batch) != 0)
+        return -1;
+    return batch->report->rows > 0 ? write_meta(shm, batch) : 0;
+}
+
+static void publish(struct ct_source *source, struct ct_batch *batch)
+{
+    struct ct_shm *shm = shm_of(source);
+    struct ct_report *report = batch->report;
+    const uint32_t selections = atomic_load_explicit(&shm->control->selections, memory_order_acquire);
+    shm->quiet = report->rows == 0;
+    EACH_PROCESS(p)
+    {
+        const uint32_t fill = ct_shm_publish(p, shm->quiet, selections);
+        report->fill = fill > report->fill ? fill : report->fill;
+    }
+    CT_TEST_POINT("batch.published");
+    sort_out(shm);
+}
+
+/* What memory says of rows that are gone again goes too. */
+static void revert(struct ct_source *source)
+{
+    struct ct_shm *shm = shm_of(source);
+    EACH_PROCESS(p) ct_shm_revert(p);
+    shm->orphans = true; /* whose end may have been in it */
+    shm->meta_written_ns = 0;
+    shm->quiet = false;
+}
+
+static void rest(struct ct_source *source, struct ct_report *report)
+{
+    struct ct_shm *shm = shm_of(source);
+    /* From here on a lane that passes its mark rings; what it passed before is seen as backlog. The number is
+     * odd, and so never 0; begun anywhere, since a process may remember the numbers of an earlier daemon. */
+    shm->sleeps = (shm->sleeps ? shm->sleeps : (uint32_t)ct_monotonic_ns()) + 2;
+    atomic_store_explicit(&shm->control->sleeping, shm->control->system ? shm->sleeps | 1 : 1,
+                          memory_order_seq_cst);
+    EACH_PROCESS(p)
+    {
+        report->backlog |= ct_shm_has_backlog(p);
+        report->waiting += report->error[0] ? ct_shm_waiting(p) : 0;
+        report->processes++;
+        report->lanes += p->lane_count;
+    }
+}
+
+static const struct ct_source_class shm_class = {
+    .start = start,
+    .wake = wake,
+    .begin = begin,
+    .watermark = watermark,
+    .streams = streams,
+    .save = save,
+    .publish = publish,
+    .revert = revert,
+    .rest = rest,
+};
+
+void ct_shm_init(struct ct_shm *shm, const char *dir, struct ct_control *control)
+{
+    *shm = (struct ct_shm){ .source.class = &shm_class, .dir = dir, .control = control };
+    pthread_mutex_init(&shm->handed.mutex, NULL);
+}
+
+struct ct_shm_process *ct_shm_finish(struct ct_shm *shm)
+{
+    take_incoming(shm);
+    struct ct_shm_process *all = shm->processes, **end = &all;
+    while (*end)
+        end = &(*end)->next;
+    *end = ct_shm_take_gone(shm);
+    shm->processes = NULL;
+    pthread_mutex_destroy(&shm->handed.mutex);
+    return all;
+}

@@ -1,0 +1,56 @@
+/* A source: whatever yields calls. The life of one, batch after batch; a batch knows no other way to it. */
+#ifndef CT_SOURCE_H
+#define CT_SOURCE_H
+
+#include "ledger.h"
+#include "report.h"
+
+/* What a batch is asked for; several requests for one batch are one. */
+struct ct_request {
+    bool snapshot_open; /* open calls are to be saved */
+    bool next_file;     /* the trace is to go on in its next file */
+    bool detach;        /* who records is to let go of what it records to */
+    bool let_go;        /* and of what there is now, to make others */
+    uint64_t flush_ns;  /* what returned up to then must be in it; 0 for no matter */
+};
+
+struct ct_batch {
+    struct ct_ledger *ledger;
+    struct ct_report *report;
+    uint64_t now_ns;
+    uint64_t until_ns;  /* calls that returned at or before it are taken */
+    uint64_t rows_max;  /* calls that it may have */
+    bool snapshot_open; /* open calls are to be saved */
+};
+
+struct ct_source {
+    const struct ct_source_class *class;
+    struct ct_source *next;
+};
+
+/* What is called in each batch, in this order; `start`, NULL for nothing, before the first one, since it may
+ * take its time. Functions that return int return 0, or -1 when the store has failed and said why: then the
+ * batch is undone. */
+struct ct_source_class {
+    void (*start)(struct ct_source *source);
+    /* A batch is about to begin: it may have to wait for the database yet. */
+    void (*wake)(struct ct_source *source, const struct ct_request *request, struct ct_report *report);
+    /* It has begun: the ledger is told of processes that are new. */
+    int (*begin)(struct ct_source *source, struct ct_batch *batch);
+    /* Lowers batch->until_ns to what no call of the source that is still to come returned before. Waits are
+     * bounded. */
+    void (*watermark)(struct ct_source *source, struct ct_batch *batch);
+    /* Adds what yields calls to the ledger's merge. */
+    int (*streams)(struct ct_source *source, struct ct_batch *batch);
+    /* The calls are taken: how far they were, and what else there is to know. */
+    int (*save)(struct ct_source *source, struct ct_batch *batch);
+    /* It is committed: what was taken need not be kept. */
+    void (*publish)(struct ct_source *source, struct ct_batch *batch);
+    /* Instead: it was taken back, or numbers of the store are void; calls begin again behind the last commit.
+     */
+    void (*revert)(struct ct_source *source);
+    /* Until the next one: adds to the report what waits, and who there is. */
+    void (*rest)(struct ct_source *source, struct ct_report *report);
+};
+
+#endif

@@ -1,0 +1,159 @@
+#include "deferred.h"
+
+#include "allocations.h"
+#include "demangle.h"
+#include "statements.h"
+#include "store_state.h"
+#include "test_point.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* At which a batch ends: some hundred thousand rows' details, and the texts of a few thousand. */
+enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
+/* What a statement costs, in rows of plain calls: some 0.3 us here. Of texts no user fills a batch alone. */
+enum { DEFERRED_EFFORT = 8, KERNEL_EFFORT = 32, TEXT_BYTES_EACH = 32 };
+
+struct deferred {
+    uint16_t statement;
+    uint16_t values;
+    uint32_t text_bytes; /* with its NUL, padded to 8; 0 for none */
+};
+
+void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,
+                    const char *text)
+{
+    const size_t text_bytes = text ? (strlen(text) + 8) & ~(size_t)7 : 0;
+    store->effort +=
+        (statement == CT_SQL_insert_kernel ? KERNEL_EFFORT : DEFERRED_EFFORT) + text_bytes / TEXT_BYTES_EACH;
+    const size_t wanted = sizeof(struct deferred) + values * sizeof(*value) + text_bytes;
+    if (store->deferred_bytes + wanted > store->deferred_capacity) {
+        const size_t capacity = store->deferred_capacity * 2 + wanted + 65536;
+        uint8_t *deferred = realloc(store->deferred, capacity);
+        if (!deferred) {
+            store->out_of_memory = true;
+            return;
+        }
+        store->deferred = deferred;
+        store->deferred_capacity = capacity;
+    }
+    uint8_t *place = store->deferred + store->deferred_bytes;
+    const struct deferred head = { (uint16_t)statement, (uint16_t)values, (uint32_t)text_bytes };
+    memcpy(place, &head, sizeof(head));
+    memcpy(place + sizeof(head), value, values * sizeof(*value));
+    if (text) {
+        memset(place + wanted - text_bytes, 0, text_bytes);
+        memcpy(place + wanted - text_bytes, text, strlen(text));
+    }
+    store->deferred_bytes += wanted;
+}
+
+static int define_kernel(struct ct_store *store, int64_t process_id, int64_t number, const char *mangled)
+{
+    sqlite3_stmt *statement = store->statement[CT_SQL_insert_name];
+    int64_t name_id = 0;
+    ct_store_bind_text(statement, 1, mangled);
+    ct_store_bind_text(statement, 2, ct_demangle(mangled, store->demangled));
+    const int error = ct_store_run(store, statement, &name_id);
+    return error ? error : ct_store_do(store, CT_SQL_insert_kernel, CT_VALUES(process_id, number, name_id));
+}
+
+static int run_deferred(struct ct_store *store)
+{
+    size_t at = 0;
+    while (at < store->deferred_bytes) {
+        struct deferred head;
+        memcpy(&head, store->deferred + at, sizeof(head));
+        const int64_t *value = (const int64_t *)(const void *)(store->deferred + at + sizeof(head));
+        const char *text = (const char *)(value + head.values);
+        int error;
+        if (head.statement == CT_SQL_insert_kernel) {
+            error = define_kernel(store, value[0], value[1], text);
+        } else if (head.statement == CT_SQL_free_allocation) {
+            error = ct_store_free_allocation(store, value, text);
+        } else if (head.statement == CT_SQL_supersede_late_allocation) {
+            error = ct_store_settle_late_allocation(store, value);
+        } else {
+            sqlite3_stmt *statement = ct_store_bind(store, head.statement, head.values, value);
+            if (head.text_bytes)
+                ct_store_bind_text(statement, head.values + 1U, text);
+            error = ct_store_run(store, statement, NULL);
+        }
+        if (error)
+            return error;
+        at += sizeof(head) + head.values * sizeof(*value) + head.text_bytes;
+    }
+    store->deferred_bytes = 0;
+    return 0;
+}
+
+/* ---- bulk rows ---- */
+
+static const struct {
+    const char *name;
+    unsigned columns;
+    enum ct_statement insert;
+} bulk_tables[CT_BULK_COUNT] = {
+    [CT_BULK_LAUNCH] = { "new_launches", 3, CT_SQL_insert_launches },
+    [CT_BULK_TRANSFER] = { "new_transfers", 4, CT_SQL_insert_transfers },
+    [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2, CT_SQL_insert_call_subjects },
+    [CT_BULK_LONG_CALL] = { "new_long_calls", 2, CT_SQL_insert_long_calls },
+};
+
+void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
+{
+    store->effort++;
+    store->out_of_memory |= !ct_row_buffer_add(&store->bulk[table], value);
+}
+
+static int store_bulk(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++) {
+        if (store->bulk[i].values > 0 &&
+            ct_store_run(store, store->statement[bulk_tables[i].insert], NULL) != 0)
+            return -1;
+        ct_row_buffer_clear(&store->bulk[i]);
+    }
+    return 0;
+}
+
+bool ct_store_is_full(const struct ct_store *store)
+{
+    return store->deferred_bytes > DEFERRED_MAX_BYTES;
+}
+
+int ct_deferred_register(struct ct_store *store, sqlite3 *connection)
+{
+    int rc = SQLITE_OK;
+    for (int i = 0; rc == SQLITE_OK && i < CT_BULK_COUNT; i++)
+        rc = ct_row_table_register(connection, bulk_tables[i].name, &store->bulk[i].table);
+    return rc;
+}
+
+int ct_deferred_run(struct ct_store *store)
+{
+    if (run_deferred(store) != 0)
+        return -1;
+    CT_TEST_POINT("store.deferred");
+    return store_bulk(store);
+}
+
+void ct_deferred_clear(struct ct_store *store)
+{
+    store->deferred_bytes = 0;
+    for (int i = 0; i < CT_BULK_COUNT; i++)
+        ct_row_buffer_clear(&store->bulk[i]);
+}
+
+void ct_deferred_init(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++)
+        ct_row_buffer_init(&store->bulk[i], bulk_tables[i].columns);
+}
+
+void ct_deferred_finish(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++)
+        ct_row_buffer_finish(&store->bulk[i]);
+    free(store->deferred);
+}

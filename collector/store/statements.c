@@ -1,0 +1,87 @@
+#include "statements.h"
+
+#include "schema_sql.h"
+#include "store_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const char *const statement_sql[CT_SQL_COUNT] = {
+#define ROW(name) ct_sql_store_##name,
+    CT_STORE_PARTS(ROW)
+#undef ROW
+};
+
+void ct_statements_finalize(sqlite3_stmt *statement[CT_SQL_COUNT])
+{
+    for (int i = 0; i < CT_SQL_COUNT; i++) {
+        sqlite3_finalize(statement[i]);
+        statement[i] = NULL;
+    }
+}
+
+int ct_statements_prepare(sqlite3 *connection, sqlite3_stmt *statement[CT_SQL_COUNT])
+{
+    int rc = SQLITE_OK;
+    for (int i = 0; i < CT_SQL_COUNT; i++) {
+        statement[i] = NULL;
+        if (rc == SQLITE_OK)
+            rc = sqlite3_prepare_v3(connection, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                    &statement[i], NULL);
+    }
+    if (rc != SQLITE_OK)
+        ct_statements_finalize(statement);
+    return rc;
+}
+
+int ct_store_failed(struct ct_store *store)
+{
+    /* The statement within which another one failed is about that: SQLite says no more of it than that it was
+     * rolled back. */
+    if (store->broken_off)
+        return -1;
+    snprintf(store->error, sizeof(store->error), "cannot write database '%s': %s", store->database.path,
+             ct_database_problem(store->database.connection));
+    return -1;
+}
+
+sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
+                            const int64_t *value)
+{
+    sqlite3_stmt *statement = store->statement[which];
+    for (size_t i = 0; i < values; i++) {
+        if (value[i] == CT_NULL)
+            sqlite3_bind_null(statement, (int)i + 1);
+        else
+            sqlite3_bind_int64(statement, (int)i + 1, value[i]);
+    }
+    return statement;
+}
+
+void ct_store_bind_text(sqlite3_stmt *statement, size_t place, const char *text)
+{
+    sqlite3_bind_text(statement, (int)place, text ? text : "", -1, SQLITE_STATIC);
+}
+
+int ct_store_step(sqlite3_stmt *statement)
+{
+    errno = 0;
+    return sqlite3_step(statement);
+}
+
+int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
+{
+    int rc = ct_store_step(statement);
+    if (rc == SQLITE_ROW && result)
+        *result = sqlite3_column_int64(statement, 0);
+    while (rc == SQLITE_ROW)
+        rc = sqlite3_step(statement);
+    const int error = rc == SQLITE_DONE ? 0 : ct_store_failed(store);
+    sqlite3_reset(statement);
+    return error;
+}
+
+int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value)
+{
+    return ct_store_run(store, ct_store_bind(store, which, values, value), NULL);
+}

@@ -1,0 +1,33 @@
+/* The statements of schema/store.sql, by name: prepared, bound and run. SQLite's codes end here. */
+#ifndef CT_STATEMENTS_H
+#define CT_STATEMENTS_H
+
+#include "store_names.h"
+#include "value.h"
+
+#include <stddef.h>
+
+struct ct_store;
+struct sqlite3;
+struct sqlite3_stmt;
+
+/* Prepares all of them; an SQLite code, with nothing prepared unless it is SQLITE_OK. */
+int ct_statements_prepare(struct sqlite3 *connection, struct sqlite3_stmt *statement[CT_SQL_COUNT]);
+void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
+
+/* Notes what SQLite says is wrong; -1. */
+int ct_store_failed(struct ct_store *store);
+/* Binds integers to a statement, CT_NULL as NULL, and returns it. */
+struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
+                                   const int64_t *value);
+/* Binds text that stays until the statement has run; NULL as the empty text. */
+void ct_store_bind_text(struct sqlite3_stmt *statement, size_t place, const char *text);
+/* As sqlite3_step(), for ct_store_failed() to tell the system's reason. */
+int ct_store_step(struct sqlite3_stmt *statement);
+/* Runs a statement; its first row's first column, if it returns one, goes to *result, which may be NULL. 0 or
+ * -1. */
+int ct_store_run(struct ct_store *store, struct sqlite3_stmt *statement, int64_t *result);
+/* The same of one that has only integers. */
+int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value);
+
+#endif

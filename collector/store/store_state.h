@@ -1,0 +1,82 @@
+/* The store's state, which its files share and nobody else sees. */
+#ifndef CT_STORE_STATE_H
+#define CT_STORE_STATE_H
+
+#include "database.h"
+#include "earlier.h"
+#include "intern.h"
+#include "message.h"
+#include "row.h"
+#include "row_table.h"
+#include "store_names.h"
+#include "text_numbers.h"
+
+/* What is numbered in memory and has a row for each number. */
+enum ct_number {
+    CT_NUMBER_SITE,
+    CT_NUMBER_SHAPE,
+    CT_NUMBER_ROUTE,
+    CT_NUMBER_SUBJECT,
+    CT_NUMBER_TEXT,
+    CT_NUMBERS
+};
+
+/* A call that gave back what no allocation is known for: the values of CT_FREE_ALLOCATION. */
+struct ct_unmatched_free {
+    int64_t value[CT_FREE_VALUES];
+    char kind[16];
+};
+enum { CT_UNMATCHED_FREES = 256 };
+
+/* The rows being stored: stored_calls.c. */
+struct ct_stored_calls {
+    struct ct_row_table table; /* first */
+    struct ct_store *store;
+    bool (*next)(void *data, struct ct_row *row);
+    void *data;
+    uint64_t rows, rows_max;
+    uint64_t ordered_ns; /* rows return from here on, or are late */
+    uint64_t last_id;    /* call_id of the last row in order */
+    uint64_t call_id;    /* of the row being taken */
+    bool in_order;       /* it is */
+    struct ct_row row;
+    struct ct_intern late; /* call_ids of the late rows of this batch */
+    uint64_t late_tries;   /* to find ids for them, in this batch */
+    uint64_t late_rows;
+};
+
+struct ct_store {
+    struct ct_row_buffer bulk[CT_BULK_COUNT];
+    struct ct_database database;
+    struct ct_earlier earlier;
+    uint32_t log_pages; /* of the write-ahead log, where checkpoints are left to the caller */
+    bool log_is_held;
+    bool checkpoint_failed;
+    char checkpoint_error[512];
+    sqlite3_stmt *statement[CT_SQL_COUNT];
+    uint32_t generation;
+
+    struct ct_intern sites, shapes, routes, subjects;
+    struct ct_texts texts;
+    int64_t next_thread_id;
+    int64_t numbers_from[CT_NUMBERS]; /* given since `numbered_ns`; calls stored later name no lower ones */
+    uint64_t numbered_ns, swept_ns;
+    uint32_t numbering;   /* counts how often numbers that were given became void */
+    bool numbers_unknown; /* what the database has could not be read: no batch until it can */
+
+    /* Deferred statements, packed one behind the other: struct deferred, its values, its text. */
+    uint8_t *deferred;
+    size_t deferred_bytes, deferred_capacity;
+    bool out_of_memory;
+    bool broken_off;
+    uint64_t effort; /* spent since the store was opened, in rows of plain calls */
+
+    struct ct_stored_calls calls;
+    struct ct_unmatched_free unmatched[CT_UNMATCHED_FREES]; /* the last ones; a process_id of 0: none */
+    uint64_t unmatched_count;
+
+    struct ct_demangled *demangled;
+    char error[CT_MESSAGE_BYTES];
+};
+
+#endif

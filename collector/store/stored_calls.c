@@ -1,0 +1,163 @@
+#include "stored_calls.h"
+
+#include "deferred.h"
+#include "statements.h"
+#include "store_state.h"
+#include "test_point.h"
+
+#include <stddef.h>
+
+/* Longer calls are in the table long_call, and queries for windows of starts rely on it: docs/sql.md. */
+#define LONG_CALL_NS 100000000
+
+/* A batch that has looked for the ids of late rows so often is at its end: each look costs as much as a row.
+ */
+enum { LATE_TRIES_MAX = 50000 };
+/* In rows of plain calls: what a late one costs, and each look. So no user reaches that end alone.
+ */
+enum { LATE_EFFORT = 16, TRY_EFFORT = 8 };
+
+/* A free call_id at or before `wanted` for a late row: neither stored nor given to another of this batch. Not
+ * after it, where rows that are still to come may want it, unless there are no more before it, and never
+ * after the rows in order, whose next one would be refused. Goes further the more are taken, since a process
+ * may say of all its calls that they returned at one time. */
+static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
+{
+    enum { NEIGHBOURS = 16 };
+    const uint64_t from = wanted;
+    for (uint64_t tries = 1, window = NEIGHBOURS;; tries++) {
+        store->calls.late_tries++;
+        store->effort += TRY_EFFORT;
+        sqlite3_stmt *statement = ct_store_bind(store, CT_SQL_find_call, CT_VALUES((int64_t)wanted));
+        bool stored = sqlite3_step(statement) == SQLITE_ROW;
+        sqlite3_reset(statement);
+        stored |= ct_earlier_has(&store->earlier, &store->database, wanted);
+        bool is_new = false;
+        if (!stored && ct_intern_get(&store->calls.late, &wanted, &is_new) == 0)
+            store->out_of_memory = true;
+        if (is_new || store->out_of_memory)
+            return wanted;
+        uint64_t back = tries;
+        if (tries >= NEIGHBOURS) {
+            if (window < store->calls.ordered_ns / 2)
+                window += window / 2;
+            back = (store->calls.late_tries * UINT64_C(0x9e3779b97f4a7c15) >> 16) % window;
+        }
+        wanted = back < from ? from - back : 1 + back - from;
+    }
+}
+
+static void defer_late(struct ct_store *store)
+{
+    const struct ct_row *row = &store->calls.row;
+    ct_store_defer(store, CT_SQL_insert_late_call,
+                   CT_VALUES((int64_t)store->calls.call_id, (int64_t)row->duration_ns, row->site_id,
+                             row->has_bytes ? (int64_t)row->bytes : CT_NULL),
+                   NULL);
+    ct_store_defer(store, CT_SQL_mark_late_call,
+                   CT_VALUES((int64_t)store->calls.call_id, (int64_t)(store->calls.ordered_ns - row->end_ns)),
+                   NULL);
+}
+
+void ct_store_place(struct ct_store *store, uint64_t end_ns)
+{
+    struct ct_stored_calls *calls = &store->calls;
+    calls->in_order = end_ns >= calls->ordered_ns;
+    if (!calls->in_order) {
+        store->effort += LATE_EFFORT; /* defer_late() */
+        calls->call_id = free_call_id(store, end_ns > 0 ? end_ns : 1);
+        return;
+    }
+    calls->ordered_ns = end_ns;
+    calls->call_id = end_ns > calls->last_id ? end_ns : calls->last_id + 1;
+    calls->last_id = calls->call_id;
+}
+
+static bool next_call(struct ct_row_table *table)
+{
+    struct ct_stored_calls *calls = (struct ct_stored_calls *)table;
+    struct ct_store *store = calls->store;
+    struct ct_row *row = &calls->row;
+    while (calls->rows < calls->rows_max && !store->out_of_memory && !store->broken_off &&
+           calls->late_tries < LATE_TRIES_MAX && !ct_store_is_full(store) && calls->next(calls->data, row)) {
+        CT_TEST_POINT("merged.taken");
+        calls->rows++;
+        /* Moved to another time than its own, it may have begun before there was any. */
+        if (row->duration_ns > calls->call_id)
+            row->duration_ns = calls->call_id;
+        if (row->duration_ns > LONG_CALL_NS)
+            ct_store_add(
+                store, CT_BULK_LONG_CALL,
+                (const int64_t[]){ (int64_t)calls->call_id, (int64_t)(calls->call_id - row->duration_ns) });
+        if (calls->in_order) {
+            table->value[0] = (int64_t)calls->call_id;
+            table->value[1] = (int64_t)row->duration_ns;
+            table->value[2] = row->site_id;
+            table->value[3] = row->has_bytes ? (int64_t)row->bytes : CT_NULL;
+            return true;
+        }
+        defer_late(store);
+    }
+    return false;
+}
+
+int ct_store_calls(struct ct_store *store, bool (*next)(void *data, struct ct_row *row), void *data,
+                   uint64_t rows_max, uint64_t *rows)
+{
+    struct ct_stored_calls *calls = &store->calls;
+    calls->next = next;
+    calls->data = data;
+    calls->rows = 0;
+    calls->rows_max = rows_max;
+    const int error = ct_store_run(store, store->statement[CT_SQL_insert_calls], NULL);
+    *rows = calls->rows;
+    return store->broken_off ? -1 : error;
+}
+
+uint64_t ct_store_call_id(const struct ct_store *store)
+{
+    return store->calls.call_id;
+}
+bool ct_store_is_late(const struct ct_store *store)
+{
+    return store->calls.call_id < store->calls.last_id;
+}
+uint64_t ct_store_effort(const struct ct_store *store)
+{
+    return store->effort;
+}
+uint64_t ct_store_late_rows(const struct ct_store *store)
+{
+    return store->calls.late_rows;
+}
+
+void ct_stored_calls_init(struct ct_store *store)
+{
+    store->calls.store = store;
+    store->calls.table.next = next_call;
+    ct_intern_init(&store->calls.late, sizeof(uint64_t), SIZE_MAX, 1);
+}
+
+int ct_stored_calls_register(struct ct_store *store, sqlite3 *connection)
+{
+    return ct_row_table_register(connection, "merged_calls", &store->calls.table);
+}
+
+void ct_stored_calls_committed(struct ct_store *store)
+{
+    if (store->calls.late.count == 0)
+        return;
+    store->calls.late_rows += store->calls.late.count;
+    ct_stored_calls_clear(store);
+}
+
+void ct_stored_calls_clear(struct ct_store *store)
+{
+    ct_intern_reset(&store->calls.late, 1);
+    store->calls.late_tries = 0;
+}
+
+void ct_stored_calls_finish(struct ct_store *store)
+{
+    ct_intern_finish(&store->calls.late);
+}
