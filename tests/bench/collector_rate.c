@@ -3,6 +3,8 @@
  * INSERT … SELECT of the same rows from arrays, and of the rows of `call` alone. Prints `variant round
  * value`: rows a second, and the bytes a call takes in the collector's database. */
 #include "batch.h"
+#include "shm_segment.h"
+#include "shm_source.h"
 #include "training.h"
 
 #include <sqlite3.h>
@@ -27,7 +29,7 @@ static double seconds_since(uint64_t start_ns)
 
 static void run_collector(const char *folder, int round)
 {
-    char path[4096], segment[64], message[CT_STORE_MESSAGE_BYTES];
+    char path[4096], segment[64], message[CT_MESSAGE_BYTES];
     snprintf(path, sizeof(path), "%s/collector.%d.db", folder, round);
     snprintf(segment, sizeof(segment), CT_SHM_DIR "/cudatrace-bench.%d", getpid());
     /* Old enough to lie behind the watermark when the batches begin. */
@@ -38,12 +40,15 @@ static void run_collector(const char *folder, int round)
 
     static struct ct_control control;
     control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
-    struct ct_collection collection = { .control = &control };
+    static struct ct_shm shm;
+    struct ct_collection collection = { .sources = &shm.source };
+    struct ct_shm_process *process;
     const char *reason;
-    if (ct_store_open(path, "bench", &collection.store, message) != 0 ||
-        ct_process_open(segment, NULL, &collection.processes, &reason) != 0)
+    ct_shm_init(&shm, "/nowhere", &control);
+    if (ct_store_open(path, "bench", &collection.ledger.store, message) != 0 ||
+        ct_shm_open(segment, NULL, &process, &reason) != 0)
         die("open");
-    ct_timeline_begin(&collection.timeline, &control);
+    ct_shm_adopt(&shm, process);
 
     struct ct_report report = { 0 };
     const uint64_t start_ns = ct_monotonic_ns();
@@ -56,9 +61,9 @@ static void run_collector(const char *folder, int round)
         fprintf(stderr, "%s: %llu rows of %d\n", report.error, (unsigned long long)report.rows_total, CALLS);
         exit(EXIT_FAILURE);
     }
-    ct_process_close(report.gone ? report.gone : collection.processes, true);
-    ct_store_close(collection.store);
-    ct_merge_finish(&collection.merge);
+    ct_shm_close(ct_shm_finish(&shm), true);
+    ct_store_close(collection.ledger.store);
+    ct_ledger_finish(&collection.ledger);
     struct stat status;
     if (stat(path, &status) != 0)
         die(path);
@@ -80,9 +85,9 @@ static struct plain {
       .read = "SELECT end_ns, duration_ns, site_id, coalesce(bytes, -1) FROM call ORDER BY end_ns",
       .column_count = 4 },
     { .name = "launch",
-      .columns = "call_id, shape_id",
-      .read = "SELECT call_id, shape_id FROM launch ORDER BY call_id",
-      .column_count = 2 },
+      .columns = "call_id, shape_id, process_id",
+      .read = "SELECT call_id, shape_id, process_id FROM launch ORDER BY call_id",
+      .column_count = 3 },
     { .name = "transfer",
       .columns = "call_id, route_id, source, destination",
       .read = "SELECT call_id, route_id, coalesce(source, -1), coalesce(destination, -1) FROM transfer"
@@ -210,7 +215,7 @@ static void load_plains(const char *folder)
 static void run_bare(const char *folder, int round, int tables, const char *variant)
 {
     enum { BATCH = 250000 };
-    char path[4096], message[CT_STORE_MESSAGE_BYTES], sql[256];
+    char path[4096], message[CT_MESSAGE_BYTES], sql[256];
     snprintf(path, sizeof(path), "%s/%s.%d.db", folder, variant, round);
     /* The same tables and settings: made by the store, then used by a connection that is set alike. */
     struct ct_store *store;
