@@ -46,7 +46,8 @@ def check_jumps(s, rounds_made, missed):
 
 with cudatrace_test.Session() as s:  # the hook without test points, whose instructions would be interrupted, too
     program = s.dir / "signals"
-    subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-I", SOURCE / "tests/simcuda", "-o", program,
+    subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-I", SOURCE / "tests/simcuda",
+                    "-I", SOURCE / "tests/workloads", "-o", program,
                     SOURCE / "tests/traps/signals.c", "-L" + str(SIMCUDA), "-l:libcuda.so.1", "-ldl"], check=True)
     s.start_daemon("--clock", "counter")
     ran = s.run(program, trap, status=None,

@@ -18,6 +18,7 @@
  *   cloned       the child of a bare clone()
  *   landlock     no filter: no file may be opened any more */
 #include "cuda_min.h"
+#include "nvtx_client.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -44,44 +45,19 @@
 enum { LOOPS = 600, ALLOCATIONS = 50 };
 static int count, version;
 
-/* NVTX, as far as it is used here: nvtxRangePushA and nvtxRangePop by their numbers in its table. */
-enum { PUSH = 9, POP = 11, TABLE_SIZE = 16 };
-typedef void function(void);
-static function *nvtx[TABLE_SIZE], **nvtx_table[TABLE_SIZE + 1];
-
-static int get_module(uint32_t module, function ****table, unsigned *entries)
-{
-    *table = nvtx_table;
-    *entries = TABLE_SIZE;
-    return module == 1;
-}
-
-static const void *get_table(uint32_t table)
-{
-    static const struct {
-        size_t bytes;
-        int (*get_module)(uint32_t, function ****, unsigned *);
-    } callbacks = { sizeof(callbacks), get_module };
-    return table == 1 ? &callbacks : NULL;
-}
-
 /* Without the hook there is nobody to load. */
 static void load_nvtx(void)
 {
-    for (int i = 1; i < TABLE_SIZE; i++)
-        nvtx_table[i] = &nvtx[i];
-    int (*start)(const void *(*)(uint32_t)) =
-        (int (*)(const void *(*)(uint32_t)))(uintptr_t)dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2");
-    if (start && start(get_table) != 1)
+    if (dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2") && !nvtx_load(RTLD_DEFAULT))
         exit(3);
 }
 
 static void open_ranges(void)
 {
-    for (int i = 0; nvtx[PUSH] && i < 3; i++)
-        ((int (*)(const char *))nvtx[PUSH])("a range");
-    for (int i = 0; nvtx[POP] && i < 3; i++)
-        ((int (*)(void))nvtx[POP])();
+    for (int i = 0; nvtx.RangePushA && i < 3; i++)
+        nvtx.RangePushA("a range");
+    for (int i = 0; nvtx.RangePop && i < 3; i++)
+        nvtx.RangePop();
 }
 
 static void step(const char *name)

@@ -13,6 +13,7 @@
  *   jump_decoded  a call whose arguments are read
  *   jump_range    a range */
 #include "cuda_min.h"
+#include "nvtx_client.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -75,40 +76,6 @@ static struct {
     long rounds;
 } * shared;
 
-/* NVTX, as far as it is used here: nvtxMarkA, nvtxRangePushA and nvtxRangePop by their numbers in its table.
- */
-enum { MARK = 2, PUSH = 9, POP = 11, TABLE_SIZE = 16 };
-typedef void function(void);
-static function *nvtx[TABLE_SIZE], **nvtx_table[TABLE_SIZE + 1];
-
-static int get_module(uint32_t module, function ****table, unsigned *entries)
-{
-    *table = nvtx_table;
-    *entries = TABLE_SIZE;
-    return module == 1;
-}
-
-static const void *get_table(uint32_t table)
-{
-    static const struct {
-        size_t bytes;
-        int (*get_module)(uint32_t, function ****, unsigned *);
-    } callbacks = { sizeof(callbacks), get_module };
-    return table == 1 ? &callbacks : NULL;
-}
-
-static bool load_nvtx(void)
-{
-    for (int i = 1; i < TABLE_SIZE; i++)
-        nvtx_table[i] = &nvtx[i];
-    int (*start)(const void *(*)(uint32_t)) =
-        (int (*)(const void *(*)(uint32_t)))(uintptr_t)dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2");
-    return start && start(get_table) == 1;
-}
-#define MARK_A(text) (((void (*)(const char *))nvtx[MARK])(text))
-#define PUSH_A(text) (((int (*)(const char *))nvtx[PUSH])(text))
-#define POP_ONE()    (((int (*)(void))nvtx[POP])())
-
 /* What is left by a jump. */
 static void interrupted_plain(void)
 {
@@ -125,9 +92,9 @@ static void interrupted_decoded(void)
 }
 static void interrupted_range(void)
 {
-    MARK_A("interrupted");
-    PUSH_A("interrupted");
-    POP_ONE();
+    nvtx.MarkA("interrupted");
+    nvtx.RangePushA("interrupted");
+    nvtx.RangePop();
 }
 static void (*interrupted)(void); /* NULL: the handler returns */
 static sigjmp_buf before;
@@ -138,10 +105,10 @@ static inline __attribute__((always_inline)) void call_behind_a_jump(void)
     cuCtxGetCurrent(&current);
     if (interrupted != interrupted_range)
         return;
-    while (POP_ONE() >= 0)
+    while (nvtx.RangePop() >= 0)
         ;
-    MARK_A("behind");
-    if (PUSH_A("behind") != 0 || POP_ONE() != 0)
+    nvtx.MarkA("behind");
+    if (nvtx.RangePushA("behind") != 0 || nvtx.RangePop() != 0)
         exit(8);
 }
 
@@ -351,7 +318,7 @@ static bool choose_what_is_left(const char *what)
                   : strstr(what, "decoded") ? interrupted_decoded
                   : strstr(what, "range")   ? interrupted_range
                                             : interrupted_plain;
-    return interrupted != interrupted_range || load_nvtx();
+    return interrupted != interrupted_range || nvtx_load(RTLD_DEFAULT);
 }
 
 int main(int argc, char **argv)

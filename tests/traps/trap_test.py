@@ -22,7 +22,7 @@ def compiled(s, source, *flags, output=None, compiler=None):
         path = HERE / source
     made = s.dir / (output or path.stem)
     subprocess.run([compiler or os.environ.get("CC", "cc"), "-O1", "-g", "-D_GNU_SOURCE", "-I", str(SOURCE / "tests/simcuda"),
-                    "-o", str(made), str(path), *map(str, flags)], check=True)
+                    "-I", str(SOURCE / "tests/workloads"), "-o", str(made), str(path), *map(str, flags)], check=True)
     return made
 
 

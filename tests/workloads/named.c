@@ -1,13 +1,7 @@
-/*
- * named.c: names threads and objects of the driver through NVTX, and makes calls with them.
- *
- * A client of NVTX without its header: the tables and the order of loading are those of NVTX 3 (nvToolsExt.h,
- * nvToolsExtCuda.h, nvToolsExtCudaRt.h, nvtxDetail/nvtxInit.h and nvtxTypes.h; Apache-2.0 with LLVM
- * exception).
- */
+/* named.c: names threads and objects of the driver through NVTX, and makes calls with them. */
+#include "nvtx_client.h"
 #include "workload.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,103 +9,14 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <wchar.h>
-
-/* ---- the client ---- */
-
-typedef void function(void);
-typedef void by_number_a(uint32_t, const char *);
-typedef void by_number_w(uint32_t, const wchar_t *);
-typedef void by_handle_a(void *, const char *);
-typedef void by_handle_w(void *, const wchar_t *);
-
-static struct {
-    function *none, *events[13];
-    by_number_a *NameOsThreadA;
-    by_number_w *NameOsThreadW;
-} core;
-static struct {
-    function *none;
-    by_number_a *NameDeviceA;
-    by_number_w *NameDeviceW;
-    by_handle_a *NameContextA;
-    by_handle_w *NameContextW;
-    by_handle_a *NameStreamA;
-    by_handle_w *NameStreamW;
-    by_handle_a *NameEventA;
-    by_handle_w *NameEventW;
-} cuda;
-static struct {
-    function *none;
-    by_number_a *NameDeviceA;
-    by_number_w *NameDeviceW;
-    by_handle_a *NameStreamA;
-    by_handle_w *NameStreamW;
-    by_handle_a *NameEventA;
-    by_handle_w *NameEventW;
-} cudart;
-
-struct resource {
-    uint16_t version, size;
-    int32_t type;
-    uint64_t identifier;
-    int32_t message_type;
-    const void *message;
-};
-static struct {
-    function *none, *ranges[5];
-    void *(*ResourceCreate)(void *, const struct resource *);
-    void (*ResourceDestroy)(void *);
-    function *categories[2];
-    void *(*RegisterStringA)(void *, const char *);
-    function *rest[5];
-} core2;
-
-enum { MODULES = 4, TABLE_MAX = 20 };
-static const struct {
-    uint32_t module;
-    function **functions;
-    unsigned entries;
-} modules[MODULES] = { { 1, (function **)&core, sizeof(core) / sizeof(function *) },
-                       { 2, (function **)&cuda, sizeof(cuda) / sizeof(function *) },
-                       { 4, (function **)&cudart, sizeof(cudart) / sizeof(function *) },
-                       { 5, (function **)&core2, sizeof(core2) / sizeof(function *) } };
-
-static int get_module(uint32_t module, function ****table, unsigned *entries)
-{
-    static function **tables[MODULES][TABLE_MAX];
-    for (int m = 0; m < MODULES; m++) {
-        if (modules[m].module != module)
-            continue;
-        for (unsigned i = 1; i < modules[m].entries; i++)
-            tables[m][i] = modules[m].functions + i;
-        *table = tables[m];
-        *entries = modules[m].entries;
-        return 1;
-    }
-    return 0;
-}
-
-static const void *get_table(uint32_t table)
-{
-    static const struct {
-        size_t bytes;
-        int (*get_module)(uint32_t, function ****, unsigned *);
-    } callbacks = { sizeof(callbacks), get_module };
-    return table == 1 ? &callbacks : NULL;
-}
 
 static void load_tool(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");
     void *library = path ? dlopen(path, RTLD_LAZY) : NULL;
-    ENSURE(library);
-    int (*initialize)(const void *(*)(uint32_t)) =
-        (int (*)(const void *(*)(uint32_t)))(uintptr_t)dlsym(library, "InitializeInjectionNvtx2");
-    ENSURE(initialize && initialize(get_table) == 1);
+    nvtx_is_old = true;
+    ENSURE(library && nvtx_load(library));
 }
-
-/* ---- what it does ---- */
 
 static uint32_t own_tid(void)
 {
@@ -159,8 +64,8 @@ static void *work(void *argument)
     sem_wait(&worker->go);
     call_driver();
     if (worker->name) {
-        core.NameOsThreadA(worker->tid, "not yet");
-        core.NameOsThreadA(worker->tid, worker->name);
+        nvtx.NameOsThreadA(worker->tid, "not yet");
+        nvtx.NameOsThreadA(worker->tid, worker->name);
         call_driver();
     }
     return NULL;
@@ -189,10 +94,10 @@ static void name_threads(void)
     start(&by_another);
     start(&by_itself);
     start(&nameless);
-    core.NameOsThreadW(by_another.tid, L"w\u00f6rker");
-    core.NameOsThreadA(nameless.tid, NULL);
-    core.NameOsThreadA(nameless.tid, "taken back");
-    core.NameOsThreadA(nameless.tid, "");
+    nvtx.NameOsThreadW(by_another.tid, L"w\u00f6rker");
+    nvtx.NameOsThreadA(nameless.tid, NULL);
+    nvtx.NameOsThreadA(nameless.tid, "taken back");
+    nvtx.NameOsThreadA(nameless.tid, "");
     finish(&by_another);
     finish(&by_itself);
     finish(&nameless);
@@ -218,26 +123,26 @@ static void name_objects(void)
     OK(cu.EventCreate(&event, 0));
     OK(cu.CtxGetCurrent(&context));
     launch(kernel, stream);
-    cuda.NameStreamA(stream, "first");
+    nvtx_cuda.NameStreamA(stream, "first");
     launch(kernel, stream);
-    cudart.NameStreamW(stream, L"s\u00e9cond");
+    nvtx_cudart.NameStreamW(stream, L"s\u00e9cond");
     launch(kernel, stream);
-    const struct resource resource = { .version = 3,
-                                       .size = sizeof(resource),
-                                       .type = 4 << 16 | 3,
-                                       .identifier = (uintptr_t)other,
-                                       .message_type = 3,
-                                       .message = core2.RegisterStringA(NULL, "by resource") };
-    ENSURE(core2.ResourceCreate(NULL, &resource));
-    const struct resource unknown = { .version = 3, .size = sizeof(unknown), .type = 6 << 16 | 1 };
-    ENSURE(core2.ResourceCreate(NULL, &unknown) && core2.ResourceCreate(NULL, NULL));
-    cuda.NameEventA(event, "event");
-    cudart.NameEventA(event, "event, again");
-    cuda.NameContextW(context, L"context");
-    cuda.NameDeviceA(0, "device");
-    cudart.NameDeviceA(0, "device 0");
+    const struct nvtx_resource resource = { .version = 3,
+                                            .size = sizeof(resource),
+                                            .type = 4 << 16 | 3,
+                                            .identifier = (uintptr_t)other,
+                                            .message_type = 3,
+                                            .message = nvtx_domain.RegisterStringA(NULL, "by resource") };
+    ENSURE(nvtx_domain.ResourceCreate(NULL, &resource));
+    const struct nvtx_resource unknown = { .version = 3, .size = sizeof(unknown), .type = 6 << 16 | 1 };
+    ENSURE(nvtx_domain.ResourceCreate(NULL, &unknown) && nvtx_domain.ResourceCreate(NULL, NULL));
+    nvtx_cuda.NameEventA(event, "event");
+    nvtx_cudart.NameEventA(event, "event, again");
+    nvtx_cuda.NameContextW(context, L"context");
+    nvtx_cuda.NameDeviceA(0, "device");
+    nvtx_cudart.NameDeviceA(0, "device 0");
     launch(kernel, NULL);
-    cudart.NameStreamA(NULL, "default");
+    nvtx_cudart.NameStreamA(NULL, "default");
     launch(kernel, NULL);
     wait_for_test();
     launch(kernel, other);
@@ -259,7 +164,7 @@ static void name_many(void)
     for (long long i = 0; i < many; i++) {
         OK(cu.EventCreate(&events[i], 0));
         snprintf(name, sizeof name, "event %lld", i);
-        cuda.NameEventA(events[i], name);
+        nvtx_cuda.NameEventA(events[i], name);
     }
     for (long long i = 0; i < many; i++)
         OK(cu.EventDestroy(events[i]));
@@ -276,7 +181,7 @@ int main(int argc, char **argv)
     };
     options_read(argc, argv, "Name threads and objects of the driver through NVTX.", options);
     load_tool();
-    core.NameOsThreadA(own_tid(), "main thread"); /* before any call */
+    nvtx.NameOsThreadA(own_tid(), "main thread"); /* before any call */
     driver_open(VIA_LINKED);
     driver_start();
     if (many) {

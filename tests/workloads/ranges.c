@@ -1,13 +1,10 @@
 /*
- * ranges.c: names ranges of its time through NVTX, with driver calls inside.
- *
- * It is a client of NVTX without its header: the declarations and the order of loading are those of NVTX 3
- * (nvToolsExt.h, nvtxDetail/nvtxInit.h and nvtxTypes.h; Apache-2.0 with LLVM exception). What the functions
- * return is checked here, what they record by the tests that run this.
+ * ranges.c: names ranges of its time through NVTX, with driver calls inside. What the functions return is
+ * checked here, what they record by the tests that run this.
  */
+#include "nvtx_client.h"
 #include "workload.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,127 +12,26 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <wchar.h>
 
-/* ---- the client ---- */
-
-struct attributes {
-    uint16_t version, size;
-    uint32_t category;
-    int32_t color_type;
-    uint32_t color;
-    int32_t payload_type, reserved;
-    union {
-        uint64_t u64;
-        int64_t i64;
-        double d;
-        uint32_t u32;
-        int32_t i32;
-        float f;
-    } payload;
-    int32_t message_type;
-    union {
-        const char *ascii;
-        const wchar_t *unicode;
-        void *registered;
-    } message;
-};
 enum { ASCII = 1, UNICODE = 2, REGISTERED = 3, ARGB = 1, NO_TRACKING = -2 };
 enum { U64 = 1, I64, DOUBLE, U32, I32, FLOAT };
 
-static struct core {
-    void (*none)(void);
-    void (*MarkEx)(const struct attributes *);
-    void (*MarkA)(const char *);
-    void (*MarkW)(const wchar_t *);
-    uint64_t (*RangeStartEx)(const struct attributes *);
-    uint64_t (*RangeStartA)(const char *);
-    uint64_t (*RangeStartW)(const wchar_t *);
-    void (*RangeEnd)(uint64_t);
-    int (*RangePushEx)(const struct attributes *);
-    int (*RangePushA)(const char *);
-    int (*RangePushW)(const wchar_t *);
-    int (*RangePop)(void);
-    void (*NameCategoryA)(uint32_t, const char *);
-    void (*NameCategoryW)(uint32_t, const wchar_t *);
-    void (*NameOsThreadA)(uint32_t, const char *);
-    void (*NameOsThreadW)(uint32_t, const wchar_t *);
-} nvtx;
-
-static struct core2 {
-    void (*none)(void);
-    void (*MarkEx)(void *, const struct attributes *);
-    uint64_t (*RangeStartEx)(void *, const struct attributes *);
-    void (*RangeEnd)(void *, uint64_t);
-    int (*RangePushEx)(void *, const struct attributes *);
-    int (*RangePop)(void *);
-    void *(*ResourceCreate)(void *, const void *);
-    void (*ResourceDestroy)(void *);
-    void (*NameCategoryA)(void *, uint32_t, const char *);
-    void (*NameCategoryW)(void *, uint32_t, const wchar_t *);
-    void *(*RegisterStringA)(void *, const char *);
-    void *(*RegisterStringW)(void *, const wchar_t *);
-    void *(*CreateA)(const char *);
-    void *(*CreateW)(const wchar_t *);
-    void (*Destroy)(void *);
-    void (*Initialize)(const void *);
-} domain;
-
-typedef void function(void);
-enum { CORE_SIZE = sizeof(nvtx) / sizeof(function *), CORE2_SIZE = sizeof(domain) / sizeof(function *) };
-static function **core_table[CORE_SIZE + 1], **core2_table[CORE2_SIZE + 1];
-static uint32_t injection_version;
-
-static int get_module(uint32_t module, function ****table, unsigned *entries)
-{
-    if (module != 1 && module != 5)
-        return 0;
-    *table = module == 1 ? core_table : core2_table;
-    *entries = module == 1 ? CORE_SIZE : CORE2_SIZE;
-    return 1;
-}
-
-static void set_injection_version(uint32_t version)
-{
-    injection_version = version;
-}
-
-static const void *get_table(uint32_t table)
-{
-    static const struct {
-        size_t bytes;
-        int (*get_module)(uint32_t, function ****, unsigned *);
-    } callbacks = { sizeof(callbacks), get_module };
-    static const struct {
-        size_t bytes;
-        uint32_t version, reserved;
-        void (*set_injection_version)(uint32_t);
-    } version = { sizeof(version), 3, 0, set_injection_version };
-    return table == 1 ? (const void *)&callbacks : table == 3 ? (const void *)&version : NULL;
-}
-
-/* The order of loading of nvtxInit.h; false when there is no tool. */
+/* False when there is no tool. */
 static bool load_tool(void)
 {
-    for (size_t i = 1; i < CORE_SIZE; i++)
-        core_table[i] = (function **)&nvtx + i;
-    for (size_t i = 1; i < CORE2_SIZE; i++)
-        core2_table[i] = (function **)&domain + i;
     const char *path = getenv("NVTX_INJECTION64_PATH");
     void *library = path ? dlopen(path, RTLD_LAZY) : NULL;
     if (!library)
         return false;
-    int (*initialize)(const void *(*)(uint32_t)) =
-        (int (*)(const void *(*)(uint32_t)))(uintptr_t)dlsym(library, "InitializeInjectionNvtx2");
-    ENSURE(initialize && initialize(get_table) == 1);
-    ENSURE(injection_version == 3);
+    ENSURE(nvtx_load(library));
+    ENSURE(nvtx_injection_version == 3);
     return true;
 }
 
-static struct attributes say(const char *message)
+static struct nvtx_attributes say(const char *message)
 {
-    return (struct attributes){
-        .version = 3, .size = sizeof(struct attributes), .message_type = ASCII, .message.ascii = message
+    return (struct nvtx_attributes){
+        .version = 3, .size = sizeof(struct nvtx_attributes), .message_type = ASCII, .message.ascii = message
     };
 }
 
@@ -144,8 +40,6 @@ static void call_driver(void)
     CUcontext current;
     OK(cu.CtxGetCurrent(&current));
 }
-
-/* ---- what it does ---- */
 
 static long long count = 1000;
 
@@ -180,58 +74,21 @@ static void nest(void)
     free(page);
 }
 
-static void domains(void)
+/* Of all kinds of messages and payloads. */
+static void mark(void *wide, struct nvtx_attributes a, struct nvtx_attributes r, void *wide_message)
 {
-    void *library = domain.CreateA("library");
-    void *wide = domain.CreateW(L"d\u00f6main");
-    ENSURE(library && wide && library != wide);
-    ENSURE(domain.CreateA("library") == library);
-    domain.Initialize(NULL);
-    void *message = domain.RegisterStringA(library, "registered");
-    void *wide_message = domain.RegisterStringW(wide, L"w\u00efde");
-    ENSURE(message && wide_message && domain.RegisterStringA(library, "registered") == message);
-    domain.NameCategoryA(library, 7, "io");
-    domain.NameCategoryW(wide, 7, L"\u00e9tude");
-    nvtx.NameCategoryA(7, "default seven");
-    nvtx.NameCategoryW(8, L"eight");
-
-    struct attributes a = say("full");
-    a.category = 7;
-    a.color_type = ARGB;
-    a.color = 0xff102030;
-    a.payload_type = I64;
-    a.payload.i64 = -5;
-    struct attributes r = a;
-    r.message_type = REGISTERED;
-    r.message.registered = message;
-    r.category = 9; /* without a name */
-    r.payload_type = DOUBLE;
-    r.payload.d = 0.1;
-
-    /* Each domain has levels of its own, and their ranges may overlap. */
-    EXPECT(0, nvtx.RangePushEx(&a));
-    EXPECT(0, domain.RangePushEx(library, &r));
-    EXPECT(1, nvtx.RangePushA("inner"));
-    call_driver();
-    EXPECT(0, domain.RangePop(library));
-    EXPECT(NO_TRACKING, domain.RangePop(library));
-    call_driver();
-    EXPECT(1, nvtx.RangePop());
-    EXPECT(0, nvtx.RangePop());
-    call_driver();
-
-    struct attributes w = say(NULL);
+    struct nvtx_attributes w = say(NULL);
     w.message_type = UNICODE;
     w.message.unicode = L"\u03b1";
     w.category = 7;
     w.color = 0xffffffff; /* without a type it is none */
     w.payload_type = U64;
     w.payload.u64 = UINT64_MAX;
-    domain.MarkEx(wide, &w);
+    nvtx_domain.MarkEx(wide, &w);
     r.message.registered = wide_message;
     r.payload_type = FLOAT;
     r.payload.f = 1.5f;
-    domain.MarkEx(wide, &r);
+    nvtx_domain.MarkEx(wide, &r);
     a.payload_type = U32;
     a.payload.u64 = 0xffffffff80000000;
     nvtx.MarkEx(&a);
@@ -247,10 +104,53 @@ static void domains(void)
     a.size = 8;
     nvtx.MarkEx(&a);
     nvtx.MarkEx(NULL);
-    ENSURE(domain.ResourceCreate(library, NULL));
-    domain.ResourceDestroy(domain.ResourceCreate(library, NULL));
-    domain.Destroy(library);
-    domain.Destroy(wide);
+}
+
+static void domains(void)
+{
+    void *library = nvtx_domain.CreateA("library");
+    void *wide = nvtx_domain.CreateW(L"d\u00f6main");
+    ENSURE(library && wide && library != wide);
+    ENSURE(nvtx_domain.CreateA("library") == library);
+    nvtx_domain.Initialize(NULL);
+    void *message = nvtx_domain.RegisterStringA(library, "registered");
+    void *wide_message = nvtx_domain.RegisterStringW(wide, L"w\u00efde");
+    ENSURE(message && wide_message && nvtx_domain.RegisterStringA(library, "registered") == message);
+    nvtx_domain.NameCategoryA(library, 7, "io");
+    nvtx_domain.NameCategoryW(wide, 7, L"\u00e9tude");
+    nvtx.NameCategoryA(7, "default seven");
+    nvtx.NameCategoryW(8, L"eight");
+
+    struct nvtx_attributes a = say("full");
+    a.category = 7;
+    a.color_type = ARGB;
+    a.color = 0xff102030;
+    a.payload_type = I64;
+    a.payload.i64 = -5;
+    struct nvtx_attributes r = a;
+    r.message_type = REGISTERED;
+    r.message.registered = message;
+    r.category = 9; /* without a name */
+    r.payload_type = DOUBLE;
+    r.payload.d = 0.1;
+
+    /* Each domain has levels of its own, and their ranges may overlap. */
+    EXPECT(0, nvtx.RangePushEx(&a));
+    EXPECT(0, nvtx_domain.RangePushEx(library, &r));
+    EXPECT(1, nvtx.RangePushA("inner"));
+    call_driver();
+    EXPECT(0, nvtx_domain.RangePop(library));
+    EXPECT(NO_TRACKING, nvtx_domain.RangePop(library));
+    call_driver();
+    EXPECT(1, nvtx.RangePop());
+    EXPECT(0, nvtx.RangePop());
+    call_driver();
+
+    mark(wide, a, r, wide_message);
+    ENSURE(nvtx_domain.ResourceCreate(library, NULL));
+    nvtx_domain.ResourceDestroy(nvtx_domain.ResourceCreate(library, NULL));
+    nvtx_domain.Destroy(library);
+    nvtx_domain.Destroy(wide);
 }
 
 /* A training loop that names its steps. */
@@ -294,13 +194,13 @@ static void *end_there(void *unused)
 static void processes(void)
 {
     pthread_t thread;
-    void *library = domain.CreateA("library");
-    struct attributes a = say("b");
-    const uint64_t first = nvtx.RangeStartA("a"), second = domain.RangeStartEx(library, &a),
+    void *library = nvtx_domain.CreateA("library");
+    struct nvtx_attributes a = say("b");
+    const uint64_t first = nvtx.RangeStartA("a"), second = nvtx_domain.RangeStartEx(library, &a),
                    third = nvtx.RangeStartW(L"c");
     ENSURE(first && second && third && first != second && second != third && first != third);
     nvtx.RangeEnd(first); /* overlaps the second */
-    domain.RangeEnd(library, second);
+    nvtx_domain.RangeEnd(library, second);
     nvtx.RangeEnd(second); /* has ended */
     nvtx.RangeEnd(12345678);
     nvtx.RangeEnd(0);
@@ -393,19 +293,19 @@ static void limits(void)
     uint64_t last = 0;
     for (int i = 0; i < 2000; i++) {
         snprintf(message, sizeof message, "domain %d", i);
-        void *handle = domain.CreateA(message);
-        struct attributes a = say(message);
+        void *handle = nvtx_domain.CreateA(message);
+        struct nvtx_attributes a = say(message);
         ENSURE(handle);
-        EXPECT(0, domain.RangePushEx(handle, &a));
-        EXPECT(0, domain.RangePop(handle));
-        domain.NameCategoryA(handle, (uint32_t)i, message);
+        EXPECT(0, nvtx_domain.RangePushEx(handle, &a));
+        EXPECT(0, nvtx_domain.RangePop(handle));
+        nvtx_domain.NameCategoryA(handle, (uint32_t)i, message);
     }
     for (int i = 0; i < 70000; i++) {
         snprintf(message, sizeof message, "string %d", i);
-        struct attributes a = { .version = 3,
-                                .size = sizeof a,
-                                .message_type = REGISTERED,
-                                .message.registered = domain.RegisterStringA(NULL, message) };
+        struct nvtx_attributes a = { .version = 3,
+                                     .size = sizeof a,
+                                     .message_type = REGISTERED,
+                                     .message.registered = nvtx_domain.RegisterStringA(NULL, message) };
         ENSURE(a.message.registered);
         if (i % 1000 == 999)
             nvtx.MarkEx(&a);
@@ -471,14 +371,14 @@ static void cross(void)
     OK(cu.CtxSynchronize());
     call_driver();
     /* Ranges of another domain take the places that the call and its range had. */
-    void *library = domain.CreateA("library");
-    const struct attributes a = say("after");
+    void *library = nvtx_domain.CreateA("library");
+    const struct nvtx_attributes a = say("after");
     for (int i = 0; i < 3; i++)
-        EXPECT(i, domain.RangePushEx(library, &a));
+        EXPECT(i, nvtx_domain.RangePushEx(library, &a));
     EXPECT(0, nvtx.RangePop());
     call_driver();
     for (int i = 2; i >= 0; i--)
-        EXPECT(i, domain.RangePop(library));
+        EXPECT(i, nvtx_domain.RangePop(library));
     call_driver();
 }
 
@@ -550,8 +450,8 @@ static void wait_inside(void)
 
 static void push_in(void *library, const char *message)
 {
-    const struct attributes a = say(message);
-    ENSURE(domain.RangePushEx(library, &a) >= 0);
+    const struct nvtx_attributes a = say(message);
+    ENSURE(nvtx_domain.RangePushEx(library, &a) >= 0);
 }
 
 static void *synchronize(void *unused)
@@ -566,24 +466,24 @@ static void rank(void)
 {
     char message[32], byte;
     pthread_t thread;
-    void *const nccl = domain.CreateA("NCCL"), *const mine = domain.CreateA("mine");
+    void *const nccl = nvtx_domain.CreateA("NCCL"), *const mine = nvtx_domain.CreateA("mine");
     push_in(nccl, "ncclCommInitRank");
     call_driver();
-    domain.RangePop(nccl);
+    nvtx_domain.RangePop(nccl);
     for (int step = 0; step < count; step++) {
         if (step == 0) {
             push_in(mine, "setup");
             call_driver();
-            domain.RangePop(mine);
+            nvtx_domain.RangePop(mine);
         }
         push_in(nccl, "ncclGroup");
         snprintf(message, sizeof message, "step %d", step);
         nvtx.RangePushA(message);
         push_in(nccl, "ncclAllReduce");
         call_driver();
-        domain.RangePop(nccl);
+        nvtx_domain.RangePop(nccl);
         nvtx.RangePop();
-        domain.RangePop(nccl);
+        nvtx_domain.RangePop(nccl);
     }
     push_in(nccl, "ncclGroup");
     push_in(nccl, "ncclAllReduce");
