@@ -3,9 +3,11 @@ nobody else may read what is new, and no link of another user is followed.
 
 No path here is one of the machine's own devices: a tool that replaced it would take it away from everybody."""
 import contextlib
+import ctypes
 import os
 import pathlib
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -13,7 +15,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import time
 
 from cudatrace_test import CUDATRACE, DEADLINE_S, Session, WORKLOADS, can, check, equal, mount_namespace
 
@@ -266,13 +267,15 @@ def broken_off(p):
 
 def stop_while_writing(p, kept, output, number):
     """Signals it as soon as its temporary file is there, until that came in time: then the kept file is what it was."""
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
+    created, libc = 0x100, ctypes.CDLL(None)  # IN_CREATE: who sleeps until then is run at once, and who looks again and again is not
+    for _ in range(100):
         before = seen(kept)
+        watch = libc.inotify_init1(os.O_CLOEXEC)
+        libc.inotify_add_watch(watch, os.fsencode(p.folder), created)
         child = p.start(output, "chrome")
-        while child.poll() is None and not any(name.startswith(".") for name in os.listdir(p.folder)):
-            pass
+        check(select.select([watch], [], [], DEADLINE_S)[0], "no file was made")
         child.send_signal(number)
+        os.close(watch)
         child.communicate(timeout=DEADLINE_S)
         if child.returncode == -number:
             equal(seen(kept), before, kept)
