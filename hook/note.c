@@ -1,7 +1,6 @@
 /* The note by which the hook's file tells what it is (proto/hook_note.h); nothing reads it at run time. */
-#include "hook.h"
-
 #include "hook_note.h"
+#include "rows.h"
 
 #include <elf.h>
 

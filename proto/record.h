@@ -215,6 +215,17 @@ struct ct_range {
 };
 static_assert(sizeof(struct ct_range) == 32, "ct_range");
 
+/* The payload of a call's record, by its kind; of a range the part before its texts. */
+union ct_payload {
+    struct ct_launch launch;
+    struct ct_transfer transfer;
+    struct ct_alloc alloc;
+    struct ct_graph_launch graph;
+    struct ct_graph_nodes nodes;
+    struct ct_objects objects;
+    struct ct_range range;
+};
+
 /* What the program calls a thread, stream, event, context or device. The text follows with a NUL; an empty
  * one takes the name back. */
 struct ct_object_name {

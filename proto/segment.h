@@ -115,6 +115,12 @@ static inline uint64_t ct_segment_leaves(uint64_t bytes)
     return bytes / 2 < enough ? bytes / 2 : enough;
 }
 
+/* The entries of the functions, of which `functions` are in use. */
+static inline struct ct_function *ct_segment_directory(struct ct_segment *segment)
+{
+    return (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
+}
+
 static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry, uint32_t lane)
 {
     return geometry->lane_offset + (uint64_t)lane * geometry->lane_stride;

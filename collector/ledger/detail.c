@@ -209,15 +209,7 @@ void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct
         .start_ns = (int64_t)(call->end_ns - call->duration_ns),
         .flags = call->flags,
     };
-    union {
-        struct ct_launch launch;
-        struct ct_transfer transfer;
-        struct ct_alloc alloc;
-        struct ct_graph_launch graph;
-        struct ct_graph_nodes nodes;
-        struct ct_objects objects;
-        struct ct_range range;
-    } payload = { 0 };
+    union ct_payload payload = { 0 };
     /* A record too short for its kind has a payload of zeros. */
     const size_t bytes = call->payload_bytes;
     memcpy(&payload, call->payload, bytes < sizeof(payload) ? bytes : sizeof(payload));

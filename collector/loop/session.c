@@ -459,7 +459,7 @@ bool ct_session_select(struct ct_session *session, const char *wishes, char *pro
             return false;
         }
     }
-    /* Odd while it is written. Pairs with the acquires of read_wishes() in hook/function/selection.c. */
+    /* Odd while it is written. Pairs with the acquires of read_wishes() in hook/function/row_selection.c. */
     const uint32_t selections = atomic_load_explicit(&control->selections, memory_order_relaxed) & ~1U;
     atomic_store_explicit(&control->selections, selections + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);

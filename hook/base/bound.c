@@ -2,6 +2,7 @@
 
 #include "descriptor.h"
 #include "segment.h"
+#include "system.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -80,6 +81,25 @@ void ct_bound_unmap(void *memory, size_t bytes)
     if (munmap(memory, bytes) == 0)
         atomic_fetch_sub_explicit(&mapped, bytes, memory_order_relaxed);
     errno = saved_errno;
+}
+
+void *ct_pages_map(size_t bytes)
+{
+    if (!ct_system_begin())
+        return ct_system_reserve(bytes);
+    const int saved_errno = errno;
+    void *memory = ct_bound_map(NULL, bytes, PROT_READ | PROT_WRITE, -1, 0);
+    errno = saved_errno;
+    ct_system_end();
+    return memory;
+}
+
+void ct_pages_unmap(void *pages, size_t bytes)
+{
+    if (!ct_system_begin())
+        return;
+    ct_bound_unmap(pages, bytes);
+    ct_system_end();
 }
 
 /* ---- shared memory ---- */

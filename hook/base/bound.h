@@ -1,5 +1,5 @@
 /* What the hook may take of what the program lives on: addresses and shared memory. SECURITY.md has the table
- * of all that it takes. Called by whatever maps memory. */
+ * of all that it takes. */
 #ifndef CT_BOUND_H
 #define CT_BOUND_H
 
@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#pragma GCC visibility push(hidden)
 
 /* mmap(), at `at` if that is not NULL, in place of whatever is there: of a file, shared, or of
  * zeroed private pages where `fd` is -1. NULL with errno where there is none, or when the hook would have
@@ -21,11 +19,15 @@ bool ct_bound_move(void *memory, size_t bytes, void *to);
 /* Of something that ct_bound_map() placed by itself. */
 void ct_bound_unmap(void *memory, size_t bytes);
 
+/* Zeroed pages, for what the hook remembers of a program; NULL when there are none. Where no system call may
+ * be made, they come from the reserve. */
+void *ct_pages_map(size_t bytes);
+/* Gives such pages back that nobody else has seen. */
+void ct_pages_unmap(void *pages, size_t bytes);
+
 /* What is to be had of a file system: what tracing cannot do without, or more of what it has already. */
 enum ct_bound_need { CT_BOUND_FIRST, CT_BOUND_MORE };
 /* Whether so many bytes may be taken of the file system that `fd` is on. */
 bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need);
-
-#pragma GCC visibility pop
 
 #endif

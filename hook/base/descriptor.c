@@ -1,6 +1,6 @@
 #include "descriptor.h"
 
-#include "file_status.h"
+#include "real_user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static bool is_ours(int number)
 {
     struct stat status;
     const int flags = fcntl(number, F_GETFL);
-    return flags >= 0 && flags & O_PATH && ct_file_status(number, &status) == 0 &&
+    return flags >= 0 && flags & O_PATH && ct_real_fstat(number, &status) == 0 &&
            status.st_ino == filled.inode && status.st_dev == filled.device;
 }
 
@@ -57,7 +57,7 @@ static bool fill(void)
     struct stat status;
     int fd;
     while ((fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) >= 0 && fd < STANDARD) {
-        if (ct_file_status(fd, &status) == 0) {
+        if (ct_real_fstat(fd, &status) == 0) {
             filled.inode = status.st_ino;
             filled.device = status.st_dev;
         }

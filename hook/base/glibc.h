@@ -5,11 +5,7 @@
 #if !defined(CT_HOOK_GLIBC_H) && !defined(__ASSEMBLER__)
 #define CT_HOOK_GLIBC_H
 
-#if defined(__x86_64__)
-#define CT_GLIBC_BASE "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define CT_GLIBC_BASE "GLIBC_2.17"
-#endif
+#include "machine.h"
 
 #define CT_GLIBC_PIN(name) __asm__(".symver " #name "," #name "@" CT_GLIBC_BASE)
 

@@ -1,9 +1,9 @@
-/* The lock of lock.h: a word that the kernel knows, too. */
 #include "lock.h"
 
-#include "hook.h"
+#include "compiler.h"
+#include "fork.h"
+#include "stack.h"
 #include "system.h"
-#include "table.h"
 #include "test_point.h"
 
 #include <linux/futex.h>
@@ -41,7 +41,7 @@ static uint32_t number_by_mutex(void)
 
 uint32_t ct_thread_number(void)
 {
-    const bool kept = ct_process_memory() == CT_MEMORY_OWN;
+    const bool kept = ct_fork_memory() == CT_MEMORY_OWN;
     if (CT_LIKELY(own_number && kept))
         return own_number;
     uint32_t number;
@@ -106,7 +106,8 @@ static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
             error = sleep_for(lock, found);
             found = 0;
         } else if (futex(lock, FUTEX_LOCK_PI, 0, &until) == 0) {
-            /* Pairs with the release in give_to_next(): the kernel handed the word over, which no tool sees. */
+            /* Pairs with the release in give_to_next(): the kernel handed the word over, which no tool sees.
+             */
             atomic_load_explicit(&lock->word, memory_order_acquire);
             return true;
         } else {
@@ -138,7 +139,7 @@ static bool take(struct ct_lock *lock, uint32_t number)
     /* A handler's jump may have left it held: then what it protects was left in the middle, too, which
      * those who read it survive. */
     if (holder == number)
-        return lock->place && ct_record_left(lock->place, (uintptr_t)__builtin_frame_address(0));
+        return lock->frame && ct_stack_left(lock->frame, (uintptr_t)__builtin_frame_address(0));
     if (holder == atomic_load_explicit(&lock->stuck, memory_order_relaxed) || !ct_system_begin())
         return false;
     const bool taken = wait_for(lock, number, found);
@@ -164,7 +165,7 @@ bool ct_lock_take(struct ct_lock *lock)
     lock->masked = masked;
     lock->signals = signals;
     lock->quiet = quiet;
-    lock->place = (uintptr_t)__builtin_frame_address(0);
+    lock->frame = (uintptr_t)__builtin_frame_address(0);
     return true;
 }
 
@@ -191,7 +192,7 @@ void ct_lock_give(struct ct_lock *lock)
     const bool masked = lock->masked;
     const uint64_t signals = lock->signals;
     const struct quiet quiet = lock->quiet;
-    lock->place = 0;
+    lock->frame = 0;
     uint32_t held = atomic_load_explicit(&lock->word, memory_order_relaxed) & FUTEX_TID_MASK;
     if (CT_UNLIKELY(!atomic_compare_exchange_strong_explicit(&lock->word, &held, 0, memory_order_release,
                                                              memory_order_relaxed)))
@@ -205,29 +206,8 @@ void ct_lock_give(struct ct_lock *lock)
 
 void ct_lock_forget(struct ct_lock *lock)
 {
-    lock->place = 0;
+    lock->frame = 0;
     lock->masked = false;
     atomic_store(&lock->stuck, 0);
     atomic_store(&lock->word, 0);
-}
-
-/* ---- that of the tables ---- */
-
-/* Signals do not wait: this lock is taken in the middle of many a call. A handler's call that is refused
- * learns nothing, and loses a name or the size of a range. */
-static struct ct_lock tables;
-
-bool ct_table_lock(void)
-{
-    return ct_lock_take(&tables);
-}
-
-void ct_table_unlock(void)
-{
-    ct_lock_give(&tables);
-}
-
-void ct_table_lock_forget(void)
-{
-    ct_lock_forget(&tables);
 }

@@ -3,19 +3,18 @@
  * not get the lock does without what it protects, as it does where its own thread holds the lock already and
  * was interrupted by a signal.
  *
- * Two instances: the process's (process.c), under which signals wait, and that of what is remembered about
- * the program's objects (ct_table_lock()), where they do not. The second may be held when the first is taken.
- */
+ * Two instances: the process's (ct_process_lock()), under which signals wait, and that of what is remembered
+ * about the program's objects (ct_table_lock()), where they do not. The second may be held when the first is
+ * taken. */
 #ifndef CT_LOCK_H
 #define CT_LOCK_H
 
+#include "compiler.h"
 #include "quiet.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#pragma GCC visibility push(hidden)
 
 struct ct_lock {
     _Atomic uint32_t word; /* as the kernel has it: the holder's thread number and FUTEX_WAITERS; 0 is free */
@@ -24,7 +23,7 @@ struct ct_lock {
      * was put on (system.h). */
     const bool signals_wait;
     bool masked;      /* by the holder */
-    uintptr_t place;  /* of the holder on its stack */
+    uintptr_t frame;  /* of the holder, on its stack */
     uint64_t signals; /* the holder's mask without the lock */
     struct quiet quiet;
 };
@@ -36,13 +35,11 @@ void ct_lock_give(struct ct_lock *lock);
 /* In a fork's child, whose holder may have stayed behind. */
 void ct_lock_forget(struct ct_lock *lock);
 
-extern uint32_t ct_lock_patience_ms; /* for tests */
+extern CT_LOCAL uint32_t ct_lock_patience_ms; /* for tests */
 
 /* The calling thread's number: asked for once. */
 uint32_t ct_thread_number(void);
 /* In a fork's child, whose thread has another one. */
 void ct_thread_number_forget(void);
-
-#pragma GCC visibility pop
 
 #endif

@@ -1,8 +1,8 @@
 /* Numbers that come back are given out again first, so that what comes and goes by the thousand takes the
- * memory of what is there at once. Called by graphs.c, kernel_names.c and texts.c. */
+ * memory of what is there at once. */
 #include "pool.h"
 
-#include "table.h"
+#include "bound.h"
 
 uint32_t ct_pool_take(struct ct_pool *pool)
 {
@@ -17,7 +17,7 @@ uint32_t ct_pool_take(struct ct_pool *pool)
         return 0;
     uint8_t *_Atomic *block = &pool->blocks[number / CT_POOL_BLOCK];
     if (!atomic_load_explicit(block, memory_order_relaxed)) {
-        uint8_t *memory = ct_map_pages(CT_POOL_BLOCK * pool->object_bytes);
+        uint8_t *memory = ct_pages_map(CT_POOL_BLOCK * pool->object_bytes);
         if (!memory)
             return 0;
         atomic_store_explicit(block, memory, memory_order_release);

@@ -3,9 +3,10 @@
 #ifndef CT_POOL_H
 #define CT_POOL_H
 
-#include "hook.h"
-
-#pragma GCC visibility push(hidden)
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum { CT_POOL_BLOCK = 1024, CT_POOL_BLOCKS = 4096 };
 
@@ -42,7 +43,5 @@ static inline void *ct_pool_at(struct ct_pool *pool, uint32_t number)
     uint8_t *block = atomic_load_explicit(&pool->blocks[number / CT_POOL_BLOCK], memory_order_acquire);
     return block + number % CT_POOL_BLOCK * pool->object_bytes;
 }
-
-#pragma GCC visibility pop
 
 #endif

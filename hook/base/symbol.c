@@ -3,10 +3,8 @@
  * the loader's own, in dl_iterate_phdr(); no memory, no system call. */
 #include "symbol.h"
 
-#include "hook.h"
-
-#include <dlfcn.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <string.h>
 
 extern const char __ehdr_start[]; /* where the hook itself is loaded; the linker defines it */
@@ -99,7 +97,7 @@ __attribute__((constructor)) static void count_start(void)
 }
 
 struct wanted {
-    const char *name, *version;
+    const char *name;
     const void *address;
     struct ct_object object, before; /* what was found; the one that begins highest below `address` */
     void *symbol;
@@ -147,7 +145,7 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object)
 enum { VERSION_HIDDEN = 0x8000, VERSION_BASE = 1 };
 
 /* The version of that name; NULL when the object defines none, or the file's own name alone. */
-static const ElfW(Verdef) *find_version(const struct ct_object *object, const char *version)
+static const ElfW(Verdef) * find_version(const struct ct_object *object, const char *version)
 {
     const char *at = object->definitions;
     for (uint64_t i = 0; at && i < object->definition_count; i++) {
@@ -247,15 +245,15 @@ static bool defines_behind(const struct ct_object *object, void *data)
         wanted->behind = object->is_hook;
         return false;
     }
-    wanted->symbol = ct_symbol_in(object, wanted->name, wanted->version);
+    wanted->symbol = ct_symbol_in(object, wanted->name, NULL);
     if (wanted->symbol)
         wanted->object = *object;
     return wanted->symbol != NULL;
 }
 
-void *ct_symbol_next(const char *name, const char *version, struct ct_object *object)
+void *ct_symbol_next(const char *name, struct ct_object *object)
 {
-    struct wanted wanted = { .name = name, .version = version };
+    struct wanted wanted = { .name = name };
     if (!ct_symbol_each(defines_behind, &wanted))
         return NULL;
     if (object)
@@ -273,7 +271,7 @@ static bool defines_beside(const struct ct_object *object, void *data)
 
 void *ct_symbol_of_library(const char *name)
 {
-    void *symbol = ct_symbol_next(name, NULL, NULL);
+    void *symbol = ct_symbol_next(name, NULL);
     struct wanted wanted = { .name = name };
     if (!symbol)
         ct_symbol_each(defines_beside, &wanted);

@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#pragma GCC visibility push(hidden)
-
 /* A loaded object, and where its symbols are. */
 struct ct_object {
     uintptr_t base;
@@ -35,13 +33,9 @@ bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), v
 bool ct_symbol_object(const char *soname, struct ct_object *object);
 bool ct_symbol_object_at(const void *address, struct ct_object *object);
 /* The first object behind the hook that defines the name. `object` may be NULL. */
-void *ct_symbol_next(const char *name, const char *version, struct ct_object *object);
+void *ct_symbol_next(const char *name, struct ct_object *object);
 /* The same for what the C library has: of any object, where the hook was loaded late and stands behind. */
 void *ct_symbol_of_library(const char *name);
-
-/* Sees to it that the object stays loaded, in lookup.c: one that came after the program's start is opened once
- * more, which ends a pending dlerror(). False when it is not there any more. */
-bool ct_symbol_pin(const struct ct_object *object);
 
 /* An object and what it needs, breadth first, as dlsym() with its handle looks. */
 enum { CT_SCOPE_MAX = 48 };
@@ -52,7 +46,5 @@ struct ct_scope {
 void ct_scope_collect(const struct ct_object *object, struct ct_scope *scope);
 void *ct_scope_find(const struct ct_scope *scope, const char *name, const char *version,
                     struct ct_object *object);
-
-#pragma GCC visibility pop
 
 #endif

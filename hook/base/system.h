@@ -11,14 +11,14 @@
 #ifndef CT_SYSTEM_H
 #define CT_SYSTEM_H
 
+#include "compiler.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Filters that are on, or about to be: 0 while system calls may be made. */
-extern _Atomic uint32_t ct_system_silenced;
+extern CT_LOCAL _Atomic uint32_t ct_system_silenced;
 
 /* Whether system calls may be made. It may end at any moment, but not between begin and end. */
 static inline bool ct_system_allowed(void)
@@ -51,11 +51,5 @@ void ct_system_confined(void);
 void *ct_system_reserve(uint64_t bytes);
 enum { CT_RESERVE_BYTES = 4 << 20 };
 void ct_system_set_reserve(void *memory);
-
-/* filter.c, for sandbox.c: whether the filter lets pass every row of system.def. `program` is a struct
- * sock_fprog. */
-bool ct_filter_passes(const void *program);
-
-#pragma GCC visibility pop
 
 #endif

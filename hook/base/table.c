@@ -5,10 +5,8 @@
 #include "table.h"
 
 #include "bound.h"
-#include "system.h"
-
-#include <errno.h>
-#include <sys/mman.h>
+#include "compiler.h"
+#include "lock.h"
 
 struct slot {
     _Atomic uint64_t key;
@@ -26,23 +24,23 @@ struct ct_table_slots {
 
 enum { SLOTS_FIRST = 256 };
 
-void *ct_map_pages(size_t bytes)
+/* Signals do not wait: this lock is taken in the middle of many a call. A handler's call that is refused
+ * learns nothing, and loses a name or the size of a range. */
+static struct ct_lock lock;
+
+bool ct_table_lock(void)
 {
-    if (!ct_system_begin())
-        return ct_system_reserve(bytes);
-    const int saved_errno = errno;
-    void *memory = ct_bound_map(NULL, bytes, PROT_READ | PROT_WRITE, -1, 0);
-    errno = saved_errno;
-    ct_system_end();
-    return memory;
+    return ct_lock_take(&lock);
 }
 
-void ct_unmap_pages(void *pages, size_t bytes)
+void ct_table_unlock(void)
 {
-    if (!ct_system_begin())
-        return;
-    ct_bound_unmap(pages, bytes);
-    ct_system_end();
+    ct_lock_give(&lock);
+}
+
+void ct_table_lock_forget(void)
+{
+    ct_lock_forget(&lock);
 }
 
 static uint64_t hash(uint64_t key)
@@ -109,7 +107,7 @@ static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
         slots->used = slots->live = 0;
         return slots;
     }
-    slots = ct_map_pages(bytes_of(count));
+    slots = ct_pages_map(bytes_of(count));
     if (slots)
         slots->mask = count - 1;
     return slots;

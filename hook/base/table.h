@@ -3,9 +3,9 @@
 #ifndef CT_TABLE_H
 #define CT_TABLE_H
 
-#include "hook.h"
-
-#pragma GCC visibility push(hidden)
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 struct ct_table_slots;
 
@@ -26,16 +26,9 @@ void ct_table_forget(struct ct_table *table);
 void ct_table_each(struct ct_table *table, void (*visit)(uint64_t key, uint32_t value, void *data),
                    void *data);
 
-/* The lock of what is remembered in tables (lock.h). */
+/* The lock of what is remembered in tables (lock.h): false when the caller goes without. */
 bool ct_table_lock(void);
 void ct_table_unlock(void);
 void ct_table_lock_forget(void);
-
-/* Zeroed pages, for good; NULL when there are none. */
-void *ct_map_pages(size_t bytes);
-/* Gives such pages back that nobody has seen. */
-void ct_unmap_pages(void *pages, size_t bytes);
-
-#pragma GCC visibility pop
 
 #endif

@@ -15,7 +15,7 @@ struct ct_target ct_enter(struct ct_frame *frame)
         return (struct ct_target){ NULL, CT_MODE_SLOW };
 
     CT_TEST_POINT("entry.begun");
-    const uint32_t depth = ct_depth_enter(self, ct_frame_place(frame));
+    const uint32_t depth = ct_depth_enter(self, ct_frame_address(frame));
     frame->depth = depth;
     frame->producer = self;
 

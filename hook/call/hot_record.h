@@ -4,7 +4,8 @@
 #ifndef CT_HOT_RECORD_H
 #define CT_HOT_RECORD_H
 
-#include "hook.h"
+#include "attach.h"
+#include "call.h"
 #include "test_point.h"
 
 #include <string.h>
@@ -71,7 +72,7 @@ static inline __attribute__((always_inline)) void finish_record(struct ct_produc
     self->idle = 1;
     CT_TEST_POINT("hot_record.released");
     if (CT_UNLIKELY(ct_wants_doorbell(self, lane, position)))
-        ct_record_wake(self);
+        ct_attach_heed(self);
 }
 
 /* The whole record of a call without a decoder. False: nothing is written. */

@@ -1,7 +1,8 @@
-/* Calls of functions that the table lacks, which come by spare stubs: nobody told how many words they take from
- * the caller's stack. Called by the trampoline in place of entry.c. */
-#include "hook.h"
-
+/* Calls of functions that the table lacks, which come by spare stubs: nobody told how many words they take
+ * from the caller's stack. */
+#include "call.h"
+#include "current.h"
+#include "loss.h"
 #include "system.h"
 
 /* How many of the words above a call's frame can hold arguments: those behind which the caller's stack may

@@ -10,6 +10,7 @@
  * The rules are entry.c's: no vector register, lock, system call or allocation. */
 #include "graphs.h"
 #include "hot_record.h"
+#include "kernel_names.h"
 
 /* Where the trampoline leaves what it found; no argument travels there, and what a compiler puts before the
  * first statement of such a function does not use it. */

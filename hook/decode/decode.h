@@ -1,11 +1,13 @@
-/* What the files of decoders share: decode.c, decode_copy.c, decode_memory.c and decode_objects.c. */
+/* What decoders share. A decoder runs after the real call, on the application's thread: what the driver wrote
+ * is read when the call succeeded, what it read when it came to read it. Structures of the driver are
+ * declared as far as they are read, from cuda.h 13.0. */
 #ifndef CT_DECODE_H
 #define CT_DECODE_H
 
-#include "decoders.h"
+#include "decoded.h"
 #include "role.h"
 
-#include "role.h"
+#include <string.h>
 
 static inline bool succeeded(const struct ct_frame *frame)
 {
@@ -22,6 +24,22 @@ static inline bool inspected(const struct ct_frame *frame)
            status != CONTEXT_IS_DESTROYED;
 }
 
+/* What the driver wrote behind an argument, 0 when the call failed. */
+static inline uint64_t out(const struct ct_frame *frame, unsigned argument)
+{
+    uint64_t handle = 0;
+    const uint64_t pointer = ct_argument(frame, argument);
+    if (succeeded(frame) && pointer)
+        memcpy(&handle, (const void *)pointer, sizeof(handle));
+    return handle;
+}
+
+/* When the call began, for what its end takes back. Nothing that was learned since is its own. */
+static inline uint64_t began(const struct ct_frame *frame)
+{
+    return frame->producer ? frame->start : UINT64_MAX;
+}
+
 /* The null stream means the legacy one, or the thread's own in the _ptsz forms: CU_STREAM_PER_THREAD. */
 static inline uint64_t stream_of(const struct ct_frame *frame, uint64_t stream)
 {
@@ -34,16 +52,28 @@ uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream);
 uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enum ct_node_kind kind,
                               uint32_t count);
 
-/* Adds what the call was about, as long as there is a place for it. decode_objects.c. */
+/* Adds what the call was about, as long as there is a place for it. */
 void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle);
 
-/* Memory got or given back; address 0 for none, as after a failure. decode.c. */
+/* Memory got or given back; address 0 for none, as after a failure. */
 void ct_decode_allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address,
                          uint64_t bytes);
 void ct_decode_freed(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_alloc_kind kind,
                      uint64_t address, uint64_t bytes);
 
-/* Bytes of an element of an array that was created here, 0 when they cannot be told. decode_memory.c. */
+/* Decoders that do no more. */
+#define ALLOCATED(name, kind, address, bytes)                                                                \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        ct_decode_allocated(decoded, kind, address, bytes);                                                  \
+    }
+#define FREED(name, kind, address, bytes)                                                                    \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        ct_decode_freed(frame, decoded, kind, address, bytes);                                               \
+    }
+
+/* Bytes of an element of an array that was created here, 0 when they cannot be told. In decode_memory.c. */
 uint64_t ct_array_element_bytes(uint64_t array);
 
 #endif

@@ -1,6 +1,6 @@
 /* Copies and sets of memory: direction, bytes, addresses and stream, from each shape of argument list. */
-#include "decode.h"
 #include "addresses.h"
+#include "decode.h"
 
 /* ---- copies ---- */
 
@@ -45,7 +45,7 @@ static enum ct_transfer_kind kind_of(enum side source, enum side destination)
 /* By what was allocated: memory that is not the device's is the host's. */
 static enum side side_of(uint64_t address)
 {
-    return !address ? SIDE_UNKNOWN : ct_memory_is_device(address) ? SIDE_DEVICE : SIDE_HOST;
+    return !address ? SIDE_UNKNOWN : ct_addresses_are_device(address) ? SIDE_DEVICE : SIDE_HOST;
 }
 
 /* CUmemorytype of a copy's descriptor: 1 host, 2 device, 3 array, 4 unified. */
@@ -137,56 +137,31 @@ static void copied_block(const struct ct_frame *frame, struct ct_decoded *decode
                                    .async = async });
 }
 
-/* CUDA_MEMCPY2D_v2 and CUDA_MEMCPY3D_v2; a 3D_PEER has a context in the place of each `reserved`. */
-struct memcpy_2d {
-    uint64_t source_x, source_y;
-    uint32_t source_type;
-    uint64_t source_host, source_device, source_array, source_pitch;
-    uint64_t destination_x, destination_y;
-    uint32_t destination_type;
-    uint64_t destination_host, destination_device, destination_array, destination_pitch;
-    uint64_t width, height;
-};
-static_assert(sizeof(struct memcpy_2d) == 128, "CUDA_MEMCPY2D_v2");
-
-struct memcpy_2d_v1 {
-    uint32_t source_x, source_y, source_type;
-    uint64_t source_host;
-    uint32_t source_device;
-    uint64_t source_array;
-    uint32_t source_pitch, destination_x, destination_y, destination_type;
-    uint64_t destination_host;
-    uint32_t destination_device;
-    uint64_t destination_array;
-    uint32_t destination_pitch, width, height;
-};
-static_assert(sizeof(struct memcpy_2d_v1) == 96, "CUDA_MEMCPY2D_v1");
-
-struct memcpy_3d {
-    uint64_t source_x, source_y, source_z, source_lod;
-    uint32_t source_type;
-    uint64_t source_host, source_device, source_array, source_reserved, source_pitch, source_height;
-    uint64_t destination_x, destination_y, destination_z, destination_lod;
-    uint32_t destination_type;
-    uint64_t destination_host, destination_device, destination_array, destination_reserved, destination_pitch,
-        destination_height;
-    uint64_t width, height, depth;
-};
-static_assert(sizeof(struct memcpy_3d) == 200, "CUDA_MEMCPY3D_v2");
-
-struct memcpy_3d_v1 {
-    uint32_t source_x, source_y, source_z, source_lod, source_type;
-    uint64_t source_host;
-    uint32_t source_device;
-    uint64_t source_array, source_reserved;
-    uint32_t source_pitch, source_height, destination_x, destination_y, destination_z, destination_lod,
-        destination_type;
-    uint64_t destination_host;
-    uint32_t destination_device;
-    uint64_t destination_array, destination_reserved;
-    uint32_t destination_pitch, destination_height, width, height, depth;
-};
-static_assert(sizeof(struct memcpy_3d_v1) == 144, "CUDA_MEMCPY3D_v1");
+/* CUDA_MEMCPY2D and CUDA_MEMCPY3D, whose words have 64 bits, and 32 in the first versions; a 3D_PEER has a
+ * context in the place of each `reserved`. */
+#define SIDE_2D(side, word)                                                                                  \
+    word side##_x, side##_y;                                                                                 \
+    uint32_t side##_type;                                                                                    \
+    uint64_t side##_host;                                                                                    \
+    word side##_device;                                                                                      \
+    uint64_t side##_array;                                                                                   \
+    word side##_pitch;
+#define SIDE_3D(side, word)                                                                                  \
+    word side##_x, side##_y, side##_z, side##_lod;                                                           \
+    uint32_t side##_type;                                                                                    \
+    uint64_t side##_host;                                                                                    \
+    word side##_device;                                                                                      \
+    uint64_t side##_array, side##_reserved;                                                                  \
+    word side##_pitch, side##_height;
+#define MEMCPY(name, bytes, side, word, ...)                                                                 \
+    struct name {                                                                                            \
+        side(source, word) side(destination, word) word __VA_ARGS__;                                         \
+    };                                                                                                       \
+    static_assert(sizeof(struct name) == (bytes), #name)
+MEMCPY(memcpy_2d, 128, SIDE_2D, uint64_t, width, height);
+MEMCPY(memcpy_2d_v1, 96, SIDE_2D, uint32_t, width, height);
+MEMCPY(memcpy_3d, 200, SIDE_3D, uint64_t, width, height, depth);
+MEMCPY(memcpy_3d_v1, 144, SIDE_3D, uint32_t, width, height, depth);
 
 #define SIDE(copy, side)                                                                                     \
     {                                                                                                        \

@@ -14,20 +14,6 @@ static void about(struct ct_decoded *decoded, enum ct_role first_role, uint64_t 
 
 /* ---- capture ---- */
 
-uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream)
-{
-    return CT_UNLIKELY(ct_capturing()) && ct_capture_active(stream_of(frame, stream)) ? CT_FLAG_CAPTURED : 0;
-}
-
-uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enum ct_node_kind kind,
-                              uint32_t count)
-{
-    const uint8_t captured = ct_decode_captured(frame, stream);
-    if (captured && succeeded(frame))
-        ct_capture_add(stream_of(frame, stream), kind, count);
-    return captured;
-}
-
 void ct_decode_capture_begin(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     if (succeeded(frame))
@@ -106,12 +92,6 @@ void ct_decode_wait_event(const struct ct_frame *frame, struct ct_decoded *decod
 
 /* ---- graphs by hand ---- */
 
-static uint64_t out(const struct ct_frame *frame, int argument)
-{
-    const uint64_t *pointer = (const uint64_t *)frame->args[argument];
-    return succeeded(frame) && pointer ? *pointer : 0;
-}
-
 static void added(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_node_kind kind,
                   uint64_t child)
 {
@@ -188,19 +168,15 @@ void ct_decode_graph_clone(const struct ct_frame *frame, struct ct_decoded *deco
     about(decoded, CT_ROLE_graph, frame->args[1], clone ? CT_ROLE_graph : CT_ROLE_none, clone);
 }
 
-void ct_decode_graph_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    if (succeeded(frame))
-        ct_graphs_destroy(frame->args[0], frame->producer ? frame->start : UINT64_MAX);
-    about(decoded, CT_ROLE_graph, frame->args[0], CT_ROLE_none, 0);
-}
-
-void ct_decode_graph_exec_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    if (succeeded(frame))
-        ct_graphs_destroy(frame->args[0], frame->producer ? frame->start : UINT64_MAX);
-    about(decoded, CT_ROLE_graph_exec, frame->args[0], CT_ROLE_none, 0);
-}
+#define DESTROY(name)                                                                                        \
+    void ct_decode_##name##_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)                \
+    {                                                                                                        \
+        if (succeeded(frame))                                                                                \
+            ct_graphs_destroy(frame->args[0], began(frame));                                                 \
+        ct_decode_add_object(decoded, CT_ROLE_##name, frame->args[0]);                                       \
+    }
+DESTROY(graph)
+DESTROY(graph_exec)
 
 void ct_decode_graph_node_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)
 {

@@ -1,12 +1,12 @@
 /* An image of code does not come with its length: it says itself how long it is, each kind in its own way;
  * and some say which kernels are in it. Parts that are compressed are not opened: the hook has no code for
  * that. */
-#include "hook.h"
-
 #include "decode_image.h"
+
 #include "quiet.h"
 #include "system.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>

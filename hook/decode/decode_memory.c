@@ -1,26 +1,17 @@
 /* Memory that is got and given back by other ways than cuMemAlloc and its kin: physical memory and addresses,
  * which are got apart and mapped, arrays, and what other processes and other interfaces share. */
+#include "compiler.h"
 #include "decode.h"
 #include "table.h"
 
-#include <string.h>
-
-/* What the driver wrote behind an argument, 0 when the call failed. */
-static uint64_t handed_out(const struct ct_frame *frame, unsigned argument)
-{
-    uint64_t handle = 0;
-    const uint64_t pointer = ct_argument(frame, argument);
-    if (succeeded(frame) && pointer)
-        memcpy(&handle, (const void *)pointer, sizeof(handle));
-    return handle;
-}
-
 /* ---- virtual memory ---- */
 
-void ct_decode_physical(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_allocated(decoded, CT_ALLOC_PHYSICAL, handed_out(frame, 0), ct_argument(frame, 1));
-}
+ALLOCATED(physical, CT_ALLOC_PHYSICAL, out(frame, 0), ct_argument(frame, 1))
+FREED(physical_free, CT_ALLOC_PHYSICAL, ct_argument(frame, 0), 0)
+ALLOCATED(reserve, CT_ALLOC_RESERVED, out(frame, 0), ct_argument(frame, 1))
+FREED(reserve_free, CT_ALLOC_RESERVED, ct_argument(frame, 0), ct_argument(frame, 1))
+FREED(unmap, CT_ALLOC_MAPPED, ct_argument(frame, 0), ct_argument(frame, 1))
+FREED(ipc_close, CT_ALLOC_IPC, ct_argument(frame, 0), 0)
 
 /* Memory of others: the driver does not tell how much it is. */
 static void shared_by_others(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address)
@@ -32,23 +23,8 @@ static void shared_by_others(struct ct_decoded *decoded, enum ct_alloc_kind kind
 /* The handle is the one that the process may hold already: it then wants to be released once more. */
 void ct_decode_physical_shared(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    shared_by_others(decoded, CT_ALLOC_PHYSICAL, handed_out(frame, 0));
+    shared_by_others(decoded, CT_ALLOC_PHYSICAL, out(frame, 0));
     decoded->payload.alloc.shared = 1;
-}
-
-void ct_decode_physical_free(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_freed(frame, decoded, CT_ALLOC_PHYSICAL, ct_argument(frame, 0), 0);
-}
-
-void ct_decode_reserve(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_allocated(decoded, CT_ALLOC_RESERVED, handed_out(frame, 0), ct_argument(frame, 1));
-}
-
-void ct_decode_reserve_free(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_freed(frame, decoded, CT_ALLOC_RESERVED, ct_argument(frame, 0), ct_argument(frame, 1));
 }
 
 void ct_decode_map(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -57,30 +33,20 @@ void ct_decode_map(const struct ct_frame *frame, struct ct_decoded *decoded)
     decoded->payload.alloc.pool = ct_argument(frame, 3);
 }
 
-void ct_decode_unmap(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_freed(frame, decoded, CT_ALLOC_MAPPED, ct_argument(frame, 0), ct_argument(frame, 1));
-}
-
 /* ---- what others share ---- */
 
 /* Of another process's pool, and in no stream's order. */
 void ct_decode_pool_import(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    shared_by_others(decoded, CT_ALLOC_IPC, handed_out(frame, 0));
+    shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
 
 /* A handle that is open already gives the same address, to be closed once more. */
 void ct_decode_ipc_open(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    shared_by_others(decoded, CT_ALLOC_IPC, handed_out(frame, 0));
+    shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
     decoded->payload.alloc.shared = 1;
-}
-
-void ct_decode_ipc_close(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    ct_decode_freed(frame, decoded, CT_ALLOC_IPC, ct_argument(frame, 0), 0);
 }
 
 /* (pointer *, CUexternalMemory, CUDA_EXTERNAL_MEMORY_BUFFER_DESC *); given back by cuMemFree. */
@@ -88,7 +54,7 @@ void ct_decode_external_map(const struct ct_frame *frame, struct ct_decoded *dec
 {
     const uint64_t *offset_and_bytes = (const uint64_t *)ct_argument(frame, 2);
     const bool readable = succeeded(frame) && offset_and_bytes;
-    ct_decode_allocated(decoded, CT_ALLOC_EXTERNAL, handed_out(frame, 0), readable ? offset_and_bytes[1] : 0);
+    ct_decode_allocated(decoded, CT_ALLOC_EXTERNAL, out(frame, 0), readable ? offset_and_bytes[1] : 0);
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
 
@@ -182,7 +148,7 @@ static struct ct_table element_bytes;
 
 static void array_got(const struct ct_frame *frame, struct ct_decoded *decoded, const struct extent *extent)
 {
-    const uint64_t array = handed_out(frame, 0);
+    const uint64_t array = out(frame, 0);
     const struct extent element = { .width = 1, .format = extent->format, .channels = extent->channels };
     array_allocated(decoded, array, extent_bytes(extent));
     if (array && ct_table_lock()) {
@@ -236,7 +202,7 @@ void ct_decode_array_create_mipmapped(const struct ct_frame *frame, struct ct_de
         if (!(array->flags & (LAYERED | CUBEMAP)))
             level.depth = halved(level.depth);
     }
-    array_allocated(decoded, handed_out(frame, 0), bytes);
+    array_allocated(decoded, out(frame, 0), bytes);
 }
 
 void ct_decode_array_destroy(const struct ct_frame *frame, struct ct_decoded *decoded)

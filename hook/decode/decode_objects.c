@@ -1,15 +1,13 @@
-/* What calls are about: the decoders that hook/decode/objects.def lists, one row each. A row is a list of places,
+/* Calls by what they are about: the decoders that objects.def lists, one row each. A row is a list of places,
  * each of which says where in the arguments something stands; one function reads them all.
  *
  * Arguments themselves are recorded whatever the call returned. Behind a pointer is looked only after
  * success: then the driver has read or written there itself, and its counts are true. */
-#include "decode.h"
-
-#include "decode_image.h"
 #include "addresses.h"
+#include "decode.h"
+#include "decode_image.h"
+#include "kernel_names.h"
 #include "object_names.h"
-
-#include <string.h>
 
 enum how {
     ARGUMENT_WORD,
@@ -21,6 +19,7 @@ enum how {
     BEHIND_INT,
     FIRST_OF,
     SUM_OF,
+    PRODUCT_OF,
     STREAM_NAMED,
     STREAM_QUEUED,
     STREAM_NODE,
@@ -180,6 +179,9 @@ static bool read_place(const struct ct_frame *frame, const struct place *place, 
     case STREAM_NODE:
         *value = stream_of(frame, argument);
         return true;
+    case PRODUCT_OF:
+        *value = argument * ct_argument(frame, place->argument + 1U);
+        return true;
     case LOCATION_VALUE:
         *value = device_of_location(argument);
         return true;
@@ -188,25 +190,11 @@ static bool read_place(const struct ct_frame *frame, const struct place *place, 
     }
 }
 
-void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle)
-{
-    struct ct_objects *objects = &decoded->payload.objects;
-    decoded->kind = CT_KIND_OBJECTS;
-    decoded->payload_slots = 1;
-    for (int i = 0; i < CT_OBJECTS_MAX; i++) {
-        if (objects->role[i] == CT_ROLE_none) {
-            objects->role[i] = (uint8_t)role;
-            objects->handle[i] = handle;
-            return;
-        }
-    }
-}
-
 static void loaded(const struct ct_frame *frame, uint64_t handle, uint64_t image)
 {
     size_t name_bytes = 0;
     const char *name = image ? ct_image_only_kernel(image, &name_bytes) : NULL;
-    ct_names_load(handle, frame->producer ? frame->start : UINT64_MAX, name, name_bytes, frame->producer);
+    ct_names_load(handle, began(frame), name, name_bytes, frame->producer);
 }
 
 static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, const struct place *places,
@@ -238,7 +226,7 @@ static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, con
             loaded(frame, value, place->count ? ct_argument(frame, place->count) : 0);
     }
     if (address)
-        ct_memory_learn(address, decoded->value);
+        ct_addresses_learn(address, decoded->value);
 }
 
 /* clang-format off */
@@ -264,6 +252,7 @@ static void decode(const struct ct_frame *frame, struct ct_decoded *decoded, con
 #define POOL_VALUE(i)             PLACE(POOL_VALUE_BEHIND, CT_ROLE_value, .argument = (i))
 #define BYTES(i)                  PLACE(ARGUMENT_WORD, CT_ROLE_none, .argument = (i))
 #define BYTES32(i)                PLACE(ARGUMENT_UINT, CT_ROLE_none, .argument = (i))
+#define BYTES_PRODUCT(i)          PLACE(PRODUCT_OF, CT_ROLE_none, .argument = (i))
 #define BYTES_AT(i, o)            PLACE(BEHIND_WORD, CT_ROLE_none, .argument = (i), .offset = (o))
 #define BYTES_AT32(i)             PLACE(BEHIND_UINT, CT_ROLE_none, .argument = (i))
 #define SIZE_AT(i)                PLACE(BEHIND_WORD, CT_ROLE_none, .argument = (i), .flags = CT_FLAG_SIZE)

@@ -10,9 +10,14 @@
  * the number until the collector translates it.
  *
  * For tests without a GPU, $CUDATRACE_DEVICES names another directory than /dev. */
-#include "file_status.h"
+#include "call.h"
+#include "category.h"
+#include "compiler.h"
+#include "current.h"
 #include "ioctl_layout.h"
+#include "process.h"
 #include "quiet.h"
+#include "real_user.h"
 #include "symbol.h"
 #include "system.h"
 #include "table.h"
@@ -90,7 +95,7 @@ static bool is_file(uint64_t device, const struct file *file, uint64_t known)
 static bool is_driver_file(int fd, enum language language)
 {
     struct stat status;
-    if (ct_file_status(fd, &status) != 0 || !S_ISCHR(status.st_mode))
+    if (ct_real_fstat(fd, &status) != 0 || !S_ISCHR(status.st_mode))
         return false;
     const uint64_t device = status.st_rdev;
     for (size_t i = 0; i < CT_ARRAY_LENGTH(files); i++) {
@@ -128,7 +133,7 @@ static bool is_driver(int fd, enum language language)
 
 /* ---- which row ---- */
 
-/* A call in flight. Rows with this decoder have no other frames. */
+/* A call in flight. */
 struct traced {
     struct ct_frame frame; /* first */
     struct ct_ioctl ioctl;
@@ -148,7 +153,7 @@ static uint32_t row_for_others(enum language language)
     _Atomic uint32_t *other = &other_rows[language];
     uint32_t row = atomic_load_explicit(other, memory_order_relaxed);
     if (!row) {
-        row = ct_functions_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, other_names[language], decode_ioctl);
+        row = ct_row_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, other_names[language]);
         if (row != CT_ROWS_ALL)
             atomic_store_explicit(other, row, memory_order_relaxed);
     }
@@ -166,7 +171,7 @@ static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
         return row_for_others(language);
     char name[CT_IOCTL_NAME_BYTES];
     ct_ioctl_name(ioctl, name);
-    row = ct_functions_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, name, decode_ioctl);
+    row = ct_row_extra(CT_LAYER_IOCTL, CT_CATEGORY_control, name);
     if (row == CT_ROWS_ALL)
         return row_for_others(language);
     if (ct_table_lock()) {
@@ -218,7 +223,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
     const struct quiet quiet = quiet_begin();
     const bool driver = is_driver(fd, language);
     struct traced traced = { .frame.row = CT_ROWS_ALL };
-    if (driver && (ct_thread_attach(0) || ct_process_current())) {
+    if (driver && (ct_process_attach(0) || ct_process_current())) {
         const uint32_t release = atomic_load_explicit(&driver_release, memory_order_relaxed);
         traced.ioctl = parse[language]((uint32_t)request, (uintptr_t)argument, release);
         traced.frame.row = row_of(&traced.ioctl, language);
@@ -232,7 +237,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
     if (recorded) {
         traced.frame.result = (uint64_t)(int64_t)result;
         traced.error = errno;
-        ct_call_end(&traced.frame);
+        ct_call_end(&traced.frame, decode_ioctl);
     }
     if (driver && language == ESCAPES && result >= 0 && (request & 0xff) == CT_ESCAPE_CHECK_VERSION)
         learn_release((uintptr_t)argument);

@@ -7,7 +7,8 @@
 
 #include "system.h"
 
-#include <stddef.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The parts that are read of NVOS54_PARAMETERS, NVOS21_PARAMETERS (and NVOS64, which begins alike),
@@ -166,37 +167,21 @@ uint32_t ct_ioctl_release(const char *version, uint32_t bytes)
     return which == 1 && digits > 0 && number[1] < 1000 ? number[0] * 1000 + number[1] : 0;
 }
 
-static char *put_number(char *to, uint32_t number, uint32_t base, int digits_min)
-{
-    char digits[10];
-    int count = 0;
-    do
-        digits[count++] = "0123456789abcdef"[number % base];
-    while ((number /= base) != 0 || count < digits_min);
-    while (count > 0)
-        *to++ = digits[--count];
-    return to;
-}
-
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name)
 {
     static const struct {
         const char *prefix;
         int digits;
     } spaces[] = {
-        [CT_IOCTL_ESCAPE] = { "ESC 0x", 2 },
-        [CT_IOCTL_CONTROL] = { "RM_CONTROL 0x", 8 },
-        [CT_IOCTL_CLASS] = { "RM_ALLOC 0x", 4 },
-        [CT_IOCTL_UVM] = { "UVM 0x", 8 },
-        [CT_IOCTL_MODESET] = { "NVKMS 0x", 8 },
+        [CT_IOCTL_ESCAPE] = { "ESC", 2 },     [CT_IOCTL_CONTROL] = { "RM_CONTROL", 8 },
+        [CT_IOCTL_CLASS] = { "RM_ALLOC", 4 }, [CT_IOCTL_UVM] = { "UVM", 8 },
+        [CT_IOCTL_MODESET] = { "NVKMS", 8 },
     };
     const bool small = ioctl->code <= CT_IOCTL_UVM_MAX;
-    const bool decimal = small && (ioctl->space == CT_IOCTL_UVM || ioctl->space == CT_IOCTL_MODESET);
-    const char *prefix =
-        decimal ? (ioctl->space == CT_IOCTL_UVM ? "UVM " : "NVKMS ") : spaces[ioctl->space].prefix;
-    const size_t length = strlen(prefix);
-    memcpy(name, prefix, length);
-    char *end =
-        put_number(name + length, ioctl->code, decimal ? 10 : 16, decimal ? 1 : spaces[ioctl->space].digits);
-    *end = '\0';
+    const char *prefix = spaces[ioctl->space].prefix;
+    if (small && (ioctl->space == CT_IOCTL_UVM || ioctl->space == CT_IOCTL_MODESET))
+        snprintf(name, CT_IOCTL_NAME_BYTES, "%s %" PRIu32, prefix, ioctl->code);
+    else
+        snprintf(name, CT_IOCTL_NAME_BYTES, "%s 0x%0*" PRIx32, prefix, spaces[ioctl->space].digits,
+                 ioctl->code);
 }

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#pragma GCC visibility push(hidden)
-
 /* What a number is the number of. */
 enum ct_ioctl_space {
     CT_IOCTL_ESCAPE = 1, /* _IOC_NR of a request on /dev/nvidiactl or /dev/nvidiaN */
@@ -79,7 +77,5 @@ uint32_t ct_ioctl_release(const char *version, uint32_t bytes);
  * has room for CT_IOCTL_NAME_BYTES. */
 enum { CT_IOCTL_NAME_BYTES = 32 };
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name);
-
-#pragma GCC visibility pop
 
 #endif

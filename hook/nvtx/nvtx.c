@@ -5,10 +5,17 @@
  *
  * Handles are numbers, checked at each use. What is not filled in here (names of OpenCL objects,
  * user-defined synchronisation) the client turns into calls that do nothing. */
-#include "nvtx.h"
-
+#include "attach.h"
+#include "compiler.h"
+#include "kernel_names.h"
+#include "nvtx_abi.h"
 #include "object_names.h"
+#include "process.h"
+#include "quiet.h"
 #include "range.h"
+#include "range_process.h"
+#include "ring.h"
+#include "thread.h"
 
 /* ---- what the arguments say ---- */
 
@@ -19,11 +26,6 @@ static uint32_t domain_of(const void *handle)
 }
 
 #define HERE ((const char *)__builtin_dwarf_cfa() - 8)
-
-static struct ct_said plain(const char *message, const wchar_t *wide, const void *frame)
-{
-    return (struct ct_said){ .message = message, .wide = wide, .frame = frame };
-}
 
 /* Older attributes have the same fields; newer ones may have more behind them. */
 static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_attributes *attributes,
@@ -49,84 +51,43 @@ static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_a
     return said;
 }
 
-/* ---- the default domain ---- */
+/* ---- ranges and marks, of the default domain and of others ---- */
 
-static void mark_ex(const struct ct_nvtx_attributes *attributes)
-{
-    const struct ct_said said = read_attributes(NULL, attributes, HERE);
-    ct_range_mark(&said);
-}
+/* In the forms that a name, a string or a message is given in: UTF-8, or wide characters. */
+#define IN_BOTH_FORMS(type, function, parameters, act)                                                       \
+    static type function##_a(parameters const char *text)                                                    \
+    {                                                                                                        \
+        const wchar_t *const wide = NULL;                                                                    \
+        act;                                                                                                 \
+    }                                                                                                        \
+    static type function##_w(parameters const wchar_t *wide)                                                 \
+    {                                                                                                        \
+        const char *const text = NULL;                                                                       \
+        act;                                                                                                 \
+    }
+#define AND ,
 
-static void mark_a(const char *message)
-{
-    const struct ct_said said = plain(message, NULL, HERE);
-    ct_range_mark(&said);
-}
-
-static void mark_w(const wchar_t *message)
-{
-    const struct ct_said said = plain(NULL, message, HERE);
-    ct_range_mark(&said);
-}
-
-static uint64_t range_start_ex(const struct ct_nvtx_attributes *attributes)
-{
-    const struct ct_said said = read_attributes(NULL, attributes, HERE);
-    return ct_range_start(&said);
-}
-
-static uint64_t range_start_a(const char *message)
-{
-    const struct ct_said said = plain(message, NULL, HERE);
-    return ct_range_start(&said);
-}
-
-static uint64_t range_start_w(const wchar_t *message)
-{
-    const struct ct_said said = plain(NULL, message, HERE);
-    return ct_range_start(&said);
-}
+/* `act` takes what is said, and begins with return where there is a result. */
+#define SAYS(type, name, act)                                                                                \
+    static type name##_ex(const struct ct_nvtx_attributes *attributes)                                       \
+    {                                                                                                        \
+        const struct ct_said said = read_attributes(NULL, attributes, HERE);                                 \
+        act(&said);                                                                                          \
+    }                                                                                                        \
+    IN_BOTH_FORMS(type, name, ,                                                                              \
+                  act((&(const struct ct_said){ .message = text, .wide = wide, .frame = HERE })))            \
+    static type domain_##name##_ex(const void *domain, const struct ct_nvtx_attributes *attributes)          \
+    {                                                                                                        \
+        const struct ct_said said = read_attributes(domain, attributes, HERE);                               \
+        act(&said);                                                                                          \
+    }
+SAYS(void, mark, ct_range_mark)
+SAYS(uint64_t, range_start, return ct_range_start)
+SAYS(int, range_push, return ct_range_push)
 
 static void range_end(uint64_t id)
 {
     ct_range_end(id, HERE);
-}
-
-static int range_push_ex(const struct ct_nvtx_attributes *attributes)
-{
-    const struct ct_said said = read_attributes(NULL, attributes, HERE);
-    return ct_range_push(&said);
-}
-
-static int range_push_a(const char *message)
-{
-    const struct ct_said said = plain(message, NULL, HERE);
-    return ct_range_push(&said);
-}
-
-static int range_push_w(const wchar_t *message)
-{
-    const struct ct_said said = plain(NULL, message, HERE);
-    return ct_range_push(&said);
-}
-
-static int range_pop(void)
-{
-    return ct_range_pop(0, HERE);
-}
-
-/* ---- other domains ---- */
-
-static void domain_mark_ex(const void *domain, const struct ct_nvtx_attributes *attributes)
-{
-    const struct ct_said said = read_attributes(domain, attributes, HERE);
-    ct_range_mark(&said);
-}
-
-static uint64_t domain_range_start_ex(const void *domain, const struct ct_nvtx_attributes *attributes)
-{
-    const struct ct_said said = read_attributes(domain, attributes, HERE);
-    return ct_range_start(&said);
 }
 
 static void domain_range_end(const void *domain, uint64_t id)
@@ -135,10 +96,9 @@ static void domain_range_end(const void *domain, uint64_t id)
     ct_range_end(id, HERE);
 }
 
-static int domain_range_push_ex(const void *domain, const struct ct_nvtx_attributes *attributes)
+static int range_pop(void)
 {
-    const struct ct_said said = read_attributes(domain, attributes, HERE);
-    return ct_range_push(&said);
+    return ct_range_pop(0, HERE);
 }
 
 static int domain_range_pop(const void *domain)
@@ -146,82 +106,121 @@ static int domain_range_pop(const void *domain)
     return ct_range_pop(domain_of(domain), HERE);
 }
 
-static void *domain_create_a(const char *name)
+/* The client's beginning, and the ends of domains and resources. A domain that is created again has the same
+ * number, and a name stays with its object when the resource goes: nothing is given back. */
+static void nothing(const void *object)
 {
-    return (void *)(uintptr_t)ct_range_domain(name ? name : "");
+    (void)object;
 }
 
-static void *domain_create_w(const wchar_t *name)
-{
-    char narrow[CT_RANGE_NAME_BYTES];
-    ct_range_narrow(narrow, sizeof(narrow), name ? name : L"");
-    return (void *)(uintptr_t)ct_range_domain(narrow);
-}
+/* ---- names of domains and categories, and strings ---- */
 
-/* A domain that is created again has the same number, so nothing is given back. */
-static void domain_destroy(const void *domain)
+static void *create_domain(const char *text, const wchar_t *wide)
 {
-    (void)domain;
+    char name[CT_RANGE_NAME_BYTES];
+    ct_range_text(name, sizeof(name), text, wide);
+    return (void *)(uintptr_t)ct_range_domain(name);
 }
+IN_BOTH_FORMS(void *, domain_create, , return create_domain(text, wide))
 
-static void initialize(const void *reserved)
+static void name_a_category(const void *domain, uint32_t category, const char *text, const wchar_t *wide)
 {
-    (void)reserved;
+    char name[CT_RANGE_NAME_BYTES];
+    if (!text && !wide)
+        return;
+    ct_range_text(name, sizeof(name), text, wide);
+    ct_range_name_category(domain_of(domain), category, name);
 }
+IN_BOTH_FORMS(void, name_category, uint32_t category AND, name_a_category(NULL, category, text, wide))
+IN_BOTH_FORMS(void, domain_name_category, const void *domain AND uint32_t category AND,
+              name_a_category(domain, category, text, wide))
+
+/* The numbers are the process's: a string serves in every domain. */
+static void *register_text(const char *text, const wchar_t *wide, const void *frame)
+{
+    enum ct_loss_cause cause;
+    struct ct_range_thread *thread = ct_range_hold(frame, &cause);
+    if (!thread)
+        return NULL;
+    char *room = ct_range_room(thread);
+    ct_range_text(room, CT_RANGE_MESSAGE_BYTES, text, wide);
+    void *handle = (void *)(uintptr_t)ct_names_string(room);
+    ct_range_release(thread);
+    return handle;
+}
+IN_BOTH_FORMS(void *, domain_register_string, const void *domain AND,
+              return ((void)domain, register_text(text, wide, HERE)))
 
 /* ---- names of threads and of CUDA's objects: the runtime's are the driver's ---- */
 
 static_assert((int)CT_NAMED_TEXT_BYTES == (int)CT_RANGE_NAME_BYTES, "one length of names");
 
-static void name_object(enum ct_role role, uint64_t handle, const char *name, const wchar_t *wide)
+static void end_thread(void)
 {
-    char text[CT_NAMED_TEXT_BYTES];
-    if (!name && !wide)
-        return;
-    if (wide)
-        ct_range_narrow(text, sizeof(text), wide);
-    else
-        ct_range_copy(text, sizeof(text), name);
-    ct_named_set(role, handle, text);
+    ct_named_end_thread();
+    if (ct_self->lane && ct_wants_doorbell(ct_self, ct_self->lane, ct_self->position))
+        ct_attach_heed(ct_self);
 }
 
-#define NAMES(function, role, type)                                                                          \
-    static void function##_a(type object, const char *name)                                                  \
-    {                                                                                                        \
-        name_object(CT_ROLE_##role, (uint64_t)object, name, NULL);                                           \
-    }                                                                                                        \
-    static void function##_w(type object, const wchar_t *name)                                               \
-    {                                                                                                        \
-        name_object(CT_ROLE_##role, (uint64_t)object, NULL, name);                                           \
+/* Sent at once if there is a daemon; in a signal handler that interrupted a record with the next lane that is
+ * taken. */
+static void set_name(enum ct_role role, uint64_t handle, const char *name)
+{
+    const struct quiet quiet = quiet_begin();
+    const bool kept = ct_named_keep(role, handle, name);
+    if (role == CT_ROLE_thread)
+        ct_thread_watch_end(CT_THREAD_NAME, end_thread);
+    struct ct_producer *self = ct_process_attach(0) ? ct_self : NULL;
+    if (self && self->lane && self->idle) {
+        ct_record_hold(self, (uintptr_t)__builtin_frame_address(0));
+        ct_named_tell(self, role, handle, name, kept);
+        ct_record_release(self);
+        if (ct_wants_doorbell(self, self->lane, self->position))
+            ct_attach_heed(self);
     }
-NAMES(name_thread, thread, uint32_t)
-NAMES(name_device, device, int32_t)
-NAMES(name_context, context, uintptr_t)
-NAMES(name_stream, stream, uintptr_t)
-NAMES(name_event, event, uintptr_t)
+    quiet_end(quiet);
+}
+
+static void name_object(enum ct_role role, uint64_t handle, const char *text, const wchar_t *wide)
+{
+    char name[CT_NAMED_TEXT_BYTES];
+    if (!text && !wide)
+        return;
+    ct_range_text(name, sizeof(name), text, wide);
+    set_name(role, handle, name);
+}
+
+#define NAMES(role, type)                                                                                    \
+    IN_BOTH_FORMS(void, name_##role, type object AND,                                                        \
+                  name_object(CT_ROLE_##role, (uint64_t)object, text, wide))
+NAMES(thread, uint32_t)
+NAMES(device, int32_t)
+NAMES(context, uintptr_t)
+NAMES(stream, uintptr_t)
+NAMES(event, uintptr_t)
 
 static enum ct_role role_of_resource(int32_t type)
 {
-    switch (type) {
-    case CT_NVTX_RESOURCE_THREAD_NATIVE:
-        return CT_ROLE_thread;
-    case CT_NVTX_RESOURCE_CUDA_DEVICE:
-    case CT_NVTX_RESOURCE_CUDART_DEVICE:
-        return CT_ROLE_device;
-    case CT_NVTX_RESOURCE_CUDA_CONTEXT:
-        return CT_ROLE_context;
-    case CT_NVTX_RESOURCE_CUDA_STREAM:
-    case CT_NVTX_RESOURCE_CUDART_STREAM:
-        return CT_ROLE_stream;
-    case CT_NVTX_RESOURCE_CUDA_EVENT:
-    case CT_NVTX_RESOURCE_CUDART_EVENT:
-        return CT_ROLE_event;
-    default:
-        return CT_ROLE_none;
+    static const struct {
+        int32_t type, role;
+    } roles[] = {
+        { CT_NVTX_RESOURCE_THREAD_NATIVE, CT_ROLE_thread },
+        { CT_NVTX_RESOURCE_CUDA_DEVICE, CT_ROLE_device },
+        { CT_NVTX_RESOURCE_CUDART_DEVICE, CT_ROLE_device },
+        { CT_NVTX_RESOURCE_CUDA_CONTEXT, CT_ROLE_context },
+        { CT_NVTX_RESOURCE_CUDA_STREAM, CT_ROLE_stream },
+        { CT_NVTX_RESOURCE_CUDART_STREAM, CT_ROLE_stream },
+        { CT_NVTX_RESOURCE_CUDA_EVENT, CT_ROLE_event },
+        { CT_NVTX_RESOURCE_CUDART_EVENT, CT_ROLE_event },
+    };
+    for (size_t i = 0; i < CT_ARRAY_LENGTH(roles); i++) {
+        if (roles[i].type == type)
+            return (enum ct_role)roles[i].role;
     }
+    return CT_ROLE_none;
 }
 
-/* A client may take a handle of NULL for failure. The name stays with the object when the resource goes. */
+/* A client may take a handle of NULL for failure. */
 static void *resource_create(const void *domain, const struct ct_nvtx_resource *resource)
 {
     static char handle;
@@ -243,131 +242,21 @@ static void *resource_create(const void *domain, const struct ct_nvtx_resource *
     return &handle;
 }
 
-static void resource_destroy(const void *resource)
-{
-    (void)resource;
-}
-
-/* ---- names and strings ---- */
-
-static void domain_name_category_a(const void *domain, uint32_t category, const char *name)
-{
-    if (name)
-        ct_range_name_category(domain_of(domain), category, name);
-}
-
-static void domain_name_category_w(const void *domain, uint32_t category, const wchar_t *name)
-{
-    char narrow[CT_RANGE_NAME_BYTES];
-    if (!name)
-        return;
-    ct_range_narrow(narrow, sizeof(narrow), name);
-    ct_range_name_category(domain_of(domain), category, narrow);
-}
-
-static void name_category_a(uint32_t category, const char *name)
-{
-    domain_name_category_a(NULL, category, name);
-}
-
-static void name_category_w(uint32_t category, const wchar_t *name)
-{
-    domain_name_category_w(NULL, category, name);
-}
-
-/* The numbers are the process's: a string serves in every domain. */
-static void *register_text(const char *text, const wchar_t *wide, const void *frame)
-{
-    enum ct_loss_cause cause;
-    struct ct_range_thread *thread = ct_range_hold(frame, &cause);
-    if (!thread)
-        return NULL;
-    char *room = ct_range_room(thread);
-    if (wide)
-        ct_range_narrow(room, CT_RANGE_MESSAGE_BYTES, wide);
-    else
-        ct_range_copy(room, CT_RANGE_MESSAGE_BYTES, text ? text : "");
-    void *handle = (void *)(uintptr_t)ct_names_string(room);
-    ct_range_release(thread);
-    return handle;
-}
-
-static void *domain_register_string_a(const void *domain, const char *text)
-{
-    (void)domain;
-    return register_text(text, NULL, HERE);
-}
-
-static void *domain_register_string_w(const void *domain, const wchar_t *text)
-{
-    (void)domain;
-    return register_text(NULL, text, HERE);
-}
-
 /* ---- a client's tables ---- */
 
-#define FUNCTION(name) (ct_nvtx_function *)(name)
-
+#define TABLE(name, ...) static const void *const name[] = { NULL, __VA_ARGS__ }
 /* In the order of NvtxCallbackIdCore, NvtxCallbackIdCore2, NvtxCallbackIdCuda and NvtxCallbackIdCudaRt. */
-static ct_nvtx_function *const core[] = {
-    NULL,
-    FUNCTION(mark_ex),
-    FUNCTION(mark_a),
-    FUNCTION(mark_w),
-    FUNCTION(range_start_ex),
-    FUNCTION(range_start_a),
-    FUNCTION(range_start_w),
-    FUNCTION(range_end),
-    FUNCTION(range_push_ex),
-    FUNCTION(range_push_a),
-    FUNCTION(range_push_w),
-    FUNCTION(range_pop),
-    FUNCTION(name_category_a),
-    FUNCTION(name_category_w),
-    FUNCTION(name_thread_a),
-    FUNCTION(name_thread_w),
-};
-static ct_nvtx_function *const core2[] = {
-    NULL,
-    FUNCTION(domain_mark_ex),
-    FUNCTION(domain_range_start_ex),
-    FUNCTION(domain_range_end),
-    FUNCTION(domain_range_push_ex),
-    FUNCTION(domain_range_pop),
-    FUNCTION(resource_create),
-    FUNCTION(resource_destroy),
-    FUNCTION(domain_name_category_a),
-    FUNCTION(domain_name_category_w),
-    FUNCTION(domain_register_string_a),
-    FUNCTION(domain_register_string_w),
-    FUNCTION(domain_create_a),
-    FUNCTION(domain_create_w),
-    FUNCTION(domain_destroy),
-    FUNCTION(initialize),
-};
-static ct_nvtx_function *const cuda[] = {
-    NULL,
-    FUNCTION(name_device_a),
-    FUNCTION(name_device_w),
-    FUNCTION(name_context_a),
-    FUNCTION(name_context_w),
-    FUNCTION(name_stream_a),
-    FUNCTION(name_stream_w),
-    FUNCTION(name_event_a),
-    FUNCTION(name_event_w),
-};
-static ct_nvtx_function *const cudart[] = {
-    NULL,
-    FUNCTION(name_device_a),
-    FUNCTION(name_device_w),
-    FUNCTION(name_stream_a),
-    FUNCTION(name_stream_w),
-    FUNCTION(name_event_a),
-    FUNCTION(name_event_w),
-};
+TABLE(core, mark_ex, mark_a, mark_w, range_start_ex, range_start_a, range_start_w, range_end, range_push_ex,
+      range_push_a, range_push_w, range_pop, name_category_a, name_category_w, name_thread_a, name_thread_w);
+TABLE(core2, domain_mark_ex, domain_range_start_ex, domain_range_end, domain_range_push_ex, domain_range_pop,
+      resource_create, nothing, domain_name_category_a, domain_name_category_w, domain_register_string_a,
+      domain_register_string_w, domain_create_a, domain_create_w, nothing, nothing);
+TABLE(cuda, name_device_a, name_device_w, name_context_a, name_context_w, name_stream_a, name_stream_w,
+      name_event_a, name_event_w);
+TABLE(cudart, name_device_a, name_device_w, name_stream_a, name_stream_w, name_event_a, name_event_w);
 
 /* Fills in what both sides know: the client's table may be that of an older or a newer version. */
-static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, ct_nvtx_function *const *ours,
+static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, const void *const *ours,
                     size_t count)
 {
     ct_nvtx_function ***table = NULL;
@@ -376,18 +265,9 @@ static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, 
         return false;
     for (size_t i = 1; i < count && i < entries; i++) {
         if (table[i])
-            *table[i] = ours[i];
+            *table[i] = (ct_nvtx_function *)ours[i];
     }
     return true;
-}
-
-static bool find_rows(void)
-{
-    ct_range_row_push = ct_functions_extra(CT_LAYER_NVTX, CT_CATEGORY_range, "nvtxRangePush", NULL);
-    ct_range_row_start = ct_functions_extra(CT_LAYER_NVTX, CT_CATEGORY_range, "nvtxRangeStart", NULL);
-    ct_range_row_mark = ct_functions_extra(CT_LAYER_NVTX, CT_CATEGORY_range, "nvtxMark", NULL);
-    return ct_range_row_push != CT_ROWS_ALL && ct_range_row_start != CT_ROWS_ALL &&
-           ct_range_row_mark != CT_ROWS_ALL;
 }
 
 /* The client holds its own lock and waits; it finds the functions in its tables when this returns 1. After a
@@ -397,7 +277,8 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(ct_nvtx_get_
 int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)
 {
     const struct ct_nvtx_callbacks *callbacks = get_table(CT_NVTX_TABLE_CALLBACKS);
-    if (!callbacks || callbacks->struct_bytes < sizeof(*callbacks) || !find_rows())
+    if (!callbacks || callbacks->struct_bytes < sizeof(*callbacks) || !ct_range_begin() ||
+        !ct_range_process_begin())
         return 0;
     const struct ct_nvtx_version *version = get_table(CT_NVTX_TABLE_VERSION);
     if (version && version->struct_bytes >= sizeof(*version) && version->set_injection_version)

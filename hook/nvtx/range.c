@@ -16,9 +16,16 @@
  *    in which it was pushed or, like a call, not at all: in a fork's child it is the parent's. */
 #include "range.h"
 
-#include "nvtx.h"
-#include "table.h"
+#include "act.h"
+#include "bound.h"
+#include "category.h"
+#include "compiler.h"
+#include "current.h"
+#include "nvtx_abi.h"
+#include "rows.h"
+#include "stack.h"
 #include "test_point.h"
+#include "thread.h"
 
 #include <string.h>
 
@@ -56,25 +63,33 @@ struct ct_range_thread {
     char text[TEXT_BYTES + CT_RANGE_MESSAGE_BYTES]; /* behind what is used there is room for a message */
 };
 
-uint32_t ct_range_row_push = CT_ROWS_ALL, ct_range_row_start = CT_ROWS_ALL, ct_range_row_mark = CT_ROWS_ALL;
+static uint32_t row_push = CT_ROWS_ALL, row_mark = CT_ROWS_ALL;
+
+bool ct_range_begin(void)
+{
+    row_push = ct_row_extra(CT_LAYER_NVTX, CT_CATEGORY_range, "nvtxRangePush");
+    row_mark = ct_row_extra(CT_LAYER_NVTX, CT_CATEGORY_range, "nvtxMark");
+    return row_push != CT_ROWS_ALL && row_mark != CT_ROWS_ALL;
+}
 
 static __thread struct ct_range_thread *mine;
 
-static struct ct_range_thread *map_thread(void)
-{
-    void *memory = ct_map_pages(sizeof(struct ct_range_thread));
-    if (!memory)
-        return NULL;
-    ct_thread_watch_exit();
-    return mine = memory;
-}
-
-void ct_range_thread_exit(void)
+/* Forgets the ranges that the ending thread left open. */
+static void end_thread(void)
 {
     struct ct_range_thread *thread = mine;
     mine = NULL;
     if (thread)
-        ct_unmap_pages(thread, sizeof(*thread));
+        ct_pages_unmap(thread, sizeof(*thread));
+}
+
+static struct ct_range_thread *map_thread(void)
+{
+    void *memory = ct_pages_map(sizeof(struct ct_range_thread));
+    if (!memory)
+        return NULL;
+    ct_thread_watch_end(CT_THREAD_RANGES, end_thread);
+    return mine = memory;
 }
 
 static bool is_open(const struct ct_range_thread *thread, uint64_t token)
@@ -125,7 +140,7 @@ struct ct_range_thread *ct_range_hold(const void *frame, enum ct_loss_cause *cau
     if (!thread)
         return NULL;
     if (thread->holder) {
-        if (!ct_record_left(thread->holder, (uintptr_t)frame))
+        if (!ct_stack_left(thread->holder, (uintptr_t)frame))
             return NULL;
         set_right(thread);
     }
@@ -146,28 +161,20 @@ char *ct_range_room(struct ct_range_thread *thread)
     return thread->text + thread->text_used;
 }
 
-uint64_t *ct_range_scratch(struct ct_range_thread *thread)
+void ct_range_record(struct ct_range_thread *thread, struct ct_producer *producer, uint32_t row,
+                     const struct ct_range_kept *kept, uint32_t depth, uint64_t id)
 {
-    return thread->scratch;
+    ct_range_write(producer, row, kept, depth, id, thread->holder, thread->scratch);
 }
 
-uintptr_t ct_range_place(const struct ct_range_thread *thread)
+uint32_t ct_range_epoch(const struct ct_producer *producer)
 {
-    return thread->holder;
+    return producer == &ct_unlaned ? ct_process_epoch() : producer->epoch;
 }
 
-void ct_range_lose(uint32_t row, enum ct_loss_cause cause)
+bool ct_range_lasts(const struct ct_range_kept *kept, const struct ct_producer *producer)
 {
-    uint16_t function;
-    struct ct_producer *producer = ct_record_begin(row, &function);
-    struct ct_segment *segment = ct_process_current();
-    if (!producer || !segment)
-        return;
-    const uint64_t now = ct_now();
-    if (producer == &ct_unlaned)
-        ct_record_lose_unlaned(segment, function, now, now);
-    else
-        ct_record_lose(producer, cause, function, now, now, 0);
+    return producer && kept->epoch == ct_range_epoch(producer);
 }
 
 /* ---- places among the open calls ---- */
@@ -229,11 +236,11 @@ static bool keep(struct ct_range_thread *thread, struct level *level, const stru
     CT_TEST_POINT("range.kept");
 
     uint16_t function;
-    struct ct_producer *producer = ct_record_begin(ct_range_row_push, &function);
+    struct ct_producer *producer = ct_act_begin(row_push, &function);
     if (!producer)
         return true;
     range->kept.start = ct_now();
-    range->kept.epoch = producer == &ct_unlaned ? ct_process_epoch() : producer->epoch;
+    range->kept.epoch = ct_range_epoch(producer);
     if (producer != &ct_unlaned)
         take_place(producer, range, function, said->frame);
     return true;
@@ -244,14 +251,14 @@ int ct_range_push(const struct ct_said *said)
     enum ct_loss_cause cause;
     struct ct_range_thread *thread = ct_range_hold(said->frame, &cause);
     if (!thread) {
-        ct_range_lose(ct_range_row_push, cause);
+        ct_act_lose(row_push, cause);
         return CT_NVTX_NO_PUSH_POP_TRACKING;
     }
     struct level *level = &thread->levels[said->domain];
     const uint32_t number = level->kept + level->unkept;
     if (!keep(thread, level, said)) {
         level->unkept++;
-        ct_range_lose(ct_range_row_push, CT_LOSS_MEMORY);
+        ct_act_lose(row_push, CT_LOSS_MEMORY);
     }
     ct_range_release(thread);
     return (int)number;
@@ -260,10 +267,10 @@ int ct_range_push(const struct ct_said *said)
 static void record_pushed(struct ct_range_thread *thread, const struct pushed *range, const void *frame)
 {
     uint16_t function;
-    struct ct_producer *producer = range->kept.epoch ? ct_record_begin(ct_range_row_push, &function) : NULL;
+    struct ct_producer *producer = range->kept.epoch ? ct_act_begin(row_push, &function) : NULL;
     if (!ct_range_lasts(&range->kept, producer))
         return;
-    ct_range_record(producer, ct_range_row_push, &range->kept, range->depth, 0, thread);
+    ct_range_record(thread, producer, row_push, &range->kept, range->depth, 0);
     if (producer != &ct_unlaned)
         leave_place(producer, range, frame);
 }
@@ -299,15 +306,15 @@ void ct_range_mark(const struct ct_said *said)
     enum ct_loss_cause cause;
     struct ct_range_thread *thread = ct_range_hold(said->frame, &cause);
     if (!thread) {
-        ct_range_lose(ct_range_row_mark, cause);
+        ct_act_lose(row_mark, cause);
         return;
     }
     uint16_t function;
-    struct ct_producer *producer = ct_record_begin(ct_range_row_mark, &function);
+    struct ct_producer *producer = ct_act_begin(row_mark, &function);
     if (producer) {
         struct ct_range_kept mark;
         ct_range_keep(&mark, said, ct_range_room(thread));
-        ct_range_record(producer, ct_range_row_mark, &mark, ct_range_depth(producer, said->frame), 0, thread);
+        ct_range_record(thread, producer, row_mark, &mark, ct_range_depth(producer, said->frame), 0);
     }
     ct_range_release(thread);
 }

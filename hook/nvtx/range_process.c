@@ -1,8 +1,15 @@
-/* Ranges of the process: any thread may end them, and they overlap as they like. Those that run stand in
+/* They overlap as they like. Those that run stand in
  * cells, small ones or, where the message is long, big ones. A range's identifier names its cell and is never
  * given twice, so one that is ended twice, or was never started, harms nobody. No lock: a free cell is taken
  * from a list by compare-and-swap, and whoever takes the identifier out of a cell has the cell. */
+#include "range_process.h"
+
+#include "act.h"
+#include "bound.h"
+#include "category.h"
+#include "current.h"
 #include "range.h"
+#include "rows.h"
 #include "table.h"
 #include "test_point.h"
 
@@ -37,6 +44,13 @@ static struct pool {
   big = { .cells = BIG_CELLS, .cell_bytes = BIG_BYTES, .first = 1 + SMALL_CELLS };
 
 static _Atomic uint64_t serials;
+static uint32_t row_start = CT_ROWS_ALL;
+
+bool ct_range_process_begin(void)
+{
+    row_start = ct_row_extra(CT_LAYER_NVTX, CT_CATEGORY_range, "nvtxRangeStart");
+    return row_start != CT_ROWS_ALL;
+}
 
 static struct cell *cell_at(struct pool *pool, uint32_t index)
 {
@@ -52,7 +66,7 @@ static bool map_pool(struct pool *pool)
         return false;
     uint8_t *memory = atomic_load_explicit(&pool->memory, memory_order_relaxed);
     if (!memory) {
-        memory = ct_map_pages((size_t)pool->cells * pool->cell_bytes);
+        memory = ct_pages_map((size_t)pool->cells * pool->cell_bytes);
         atomic_store_explicit(&pool->memory, memory, memory_order_release);
     }
     ct_table_unlock();
@@ -126,18 +140,18 @@ uint64_t ct_range_start(const struct ct_said *said)
     uint32_t number = 0;
     if (thread) {
         uint16_t function;
-        struct ct_producer *producer = ct_record_begin(ct_range_row_start, &function);
+        struct ct_producer *producer = ct_act_begin(row_start, &function);
         if (producer) {
             struct ct_range_kept kept;
             const uint32_t own_bytes = ct_range_keep(&kept, said, ct_range_room(thread));
-            kept.epoch = producer == &ct_unlaned ? ct_process_epoch() : producer->epoch;
+            kept.epoch = ct_range_epoch(producer);
             number = store(&kept, own_bytes, serial);
             if (!number)
-                ct_range_lose(ct_range_row_start, CT_LOSS_MEMORY);
+                ct_act_lose(row_start, CT_LOSS_MEMORY);
         }
         ct_range_release(thread);
     } else {
-        ct_range_lose(ct_range_row_start, cause);
+        ct_act_lose(row_start, cause);
     }
     return serial << CELL_BITS | number;
 }
@@ -145,16 +159,16 @@ uint64_t ct_range_start(const struct ct_said *said)
 static void record(const struct cell *cell, uint64_t id, const void *frame)
 {
     uint16_t function;
-    struct ct_producer *producer = ct_record_begin(ct_range_row_start, &function);
+    struct ct_producer *producer = ct_act_begin(row_start, &function);
     if (!ct_range_lasts(&cell->kept, producer))
         return;
     enum ct_loss_cause cause;
     struct ct_range_thread *thread = ct_range_hold(frame, &cause);
     if (!thread) {
-        ct_range_lose(ct_range_row_start, cause);
+        ct_act_lose(row_start, cause);
         return;
     }
-    ct_range_record(producer, ct_range_row_start, &cell->kept, ct_range_depth(producer, frame), id, thread);
+    ct_range_record(thread, producer, row_start, &cell->kept, ct_range_depth(producer, frame), id);
     ct_range_release(thread);
 }
 

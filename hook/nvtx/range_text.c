@@ -1,9 +1,10 @@
-/* What ranges say: messages, and the names of domains and categories; and their records, which carry these
- * texts themselves.
- *
- * Names of domains, names of categories and registered strings are few and kept for good (kernel_names.c). Messages
- * are without end ("step 123456"): they are copied when the range starts and are gone when it has ended. */
-#include "range.h"
+/* Names of domains, names of categories and registered strings are few and kept for good (kernel_names.c).
+ * Messages are without end ("step 123456"): they are copied when the range starts and are gone when it has
+ * ended. */
+#include "range_text.h"
+
+#include "act.h"
+#include "kernel_names.h"
 #include "table.h"
 
 #include <string.h>
@@ -12,7 +13,8 @@ static uint32_t domain_names[CT_DOMAINS_MAX]; /* string numbers; entry 0 is the 
 static _Atomic uint32_t domain_count = 1;
 static struct ct_table category_names; /* domain + 1 and category to string number */
 
-size_t ct_range_copy(char *to, size_t room, const char *from)
+/* Cut at a character to fit. */
+static size_t copy(char *to, size_t room, const char *from)
 {
     size_t bytes = strnlen(from, room);
     if (bytes == room) {
@@ -26,7 +28,7 @@ size_t ct_range_copy(char *to, size_t room, const char *from)
     return bytes + 1;
 }
 
-size_t ct_range_narrow(char *to, size_t room, const wchar_t *from)
+static size_t narrow(char *to, size_t room, const wchar_t *from)
 {
     static const uint8_t first_bits[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
     size_t bytes = 0;
@@ -46,6 +48,11 @@ size_t ct_range_narrow(char *to, size_t room, const wchar_t *from)
     return bytes + 1;
 }
 
+size_t ct_range_text(char *to, size_t room, const char *text, const wchar_t *wide)
+{
+    return wide ? narrow(to, room, wide) : copy(to, room, text ? text : "");
+}
+
 /* ---- domains and categories ---- */
 
 static uint32_t find_domain(uint32_t name)
@@ -62,7 +69,7 @@ static uint32_t find_domain(uint32_t name)
 uint32_t ct_range_domain(const char *name)
 {
     char cut[CT_RANGE_NAME_BYTES];
-    ct_range_copy(cut, sizeof(cut), name);
+    copy(cut, sizeof(cut), name);
     uint32_t number = ct_names_string(cut);
     uint32_t domain = find_domain(number);
     if (domain || !ct_table_lock())
@@ -92,7 +99,7 @@ void ct_range_name_category(uint32_t domain, uint32_t category, const char *name
     enum { CATEGORIES_MAX = 1 << 16 };
     static uint32_t named;
     char cut[CT_RANGE_NAME_BYTES];
-    ct_range_copy(cut, sizeof(cut), name);
+    copy(cut, sizeof(cut), name);
     const uint32_t number = ct_names_string(cut);
     const uint64_t key = category_key(domain, category);
     if (!ct_table_lock())
@@ -124,10 +131,8 @@ uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, c
             kept->text_bytes = (uint32_t)bytes + 1;
         return 0;
     }
-    if (said->message)
-        bytes = ct_range_copy(room, CT_RANGE_MESSAGE_BYTES, said->message);
-    else if (said->wide)
-        bytes = ct_range_narrow(room, CT_RANGE_MESSAGE_BYTES, said->wide);
+    if (said->message || said->wide)
+        bytes = ct_range_text(room, CT_RANGE_MESSAGE_BYTES, said->message, said->wide);
     kept->text = room;
     kept->text_bytes = (uint32_t)bytes;
     return (uint32_t)bytes;
@@ -145,10 +150,9 @@ static uint32_t append_name(char **end, uint32_t number)
     return (uint32_t)bytes + 1;
 }
 
-void ct_range_record(struct ct_producer *producer, uint32_t row, const struct ct_range_kept *kept,
-                     uint32_t depth, uint64_t id, struct ct_range_thread *thread)
+void ct_range_write(struct ct_producer *producer, uint32_t row, const struct ct_range_kept *kept,
+                    uint32_t depth, uint64_t id, uintptr_t frame, uint64_t *scratch)
 {
-    uint64_t *const scratch = ct_range_scratch(thread);
     struct ct_range *range = (struct ct_range *)(void *)scratch;
     char *const texts = (char *)(range + 1);
     char *end = texts;
@@ -165,8 +169,8 @@ void ct_range_record(struct ct_producer *producer, uint32_t row, const struct ct
         .payload_type = kept->payload_type,
         .id = id,
     };
-    ct_record_act(producer, &(struct ct_act){
-                                .place = ct_range_place(thread),
+    ct_act_record(producer, &(struct ct_act){
+                                .frame = frame,
                                 .start = kept->start,
                                 .row = row,
                                 .depth = depth,

@@ -1,10 +1,10 @@
-/* Whether a filter of system calls lets pass what the hook does: its program (classic BPF, as seccomp takes
- * it) is run here for each row of system.def. Called by system.c for a filter that is on, so that the kernel
- * has checked the program: it ends, reads no word that is not there, and jumps forward alone. What it does
- * that is not known here counts as a refusal. */
-#include "hook.h"
+/* A filter's program (classic BPF, as seccomp takes it) is run here for each row of system.def. The kernel
+ * has checked it: it ends, reads no word that is not there, and jumps forward alone. What it does that is not
+ * known here counts as a refusal. */
+#include "filter.h"
 
-#include "system.h"
+#include "compiler.h"
+#include "machine.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -12,6 +12,8 @@
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -19,12 +21,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
-
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#endif
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -36,7 +32,7 @@
 
 /* `number` is an int, and arguments are compared by halves. */
 #define ROW(name, number, a, b, c)                                                                           \
-    { number, ARCHITECTURE, 0, { (uint64_t)(a), (uint64_t)(b), (uint64_t)(c) } },
+    { number, CT_AUDIT_ARCH, 0, { (uint64_t)(a), (uint64_t)(b), (uint64_t)(c) } },
 static const struct seccomp_data own_calls[] = {
 #include "system.def"
 };

@@ -1,11 +1,13 @@
 /* What programs put filters of system calls on with: the C library's prctl() and syscall(). Before one is on,
  * the hook is ready to do without system calls (system.h); afterwards it has a look whether it must. A filter
  * that inline assembly puts on is not seen. */
-#include "hook.h"
-
 #include "bound.h"
+#include "current.h"
+#include "filter.h"
+#include "fork.h"
 #include "quiet.h"
-#include "segment_file.h"
+#include "row_selection.h"
+#include "rows.h"
 #include "symbol.h"
 #include "system.h"
 
@@ -36,7 +38,7 @@ static void prepare(void)
         return;
     for (uint32_t row = 0; row < CT_NAMED_COUNT; row++) {
         if (ct_rows[row].real)
-            ct_segment_define(row);
+            ct_row_define(row);
     }
     if (!reserve && ct_system_begin()) { /* addresses, and no memory yet */
         reserve = ct_bound_map(NULL, CT_RESERVE_BYTES, PROT_READ | PROT_WRITE, -1, 0);
@@ -59,13 +61,13 @@ static bool hush(void)
     const struct quiet quiet = quiet_begin();
     bool hushed = true, first = false;
     if (ct_system_begin()) {
-        first = hushed = !ct_process_is_borrower();
+        first = hushed = !ct_fork_is_borrower();
         ct_system_end();
         if (!hushed)
             ct_vforked = CT_VFORK_FILTERED;
     }
     /* Not in the child of a bare clone(), whose segment is its parent's. */
-    if (first && ct_process_memory() == CT_MEMORY_OWN)
+    if (first && ct_fork_memory() == CT_MEMORY_OWN)
         prepare();
     if (hushed)
         atomic_fetch_add(&ct_system_silenced, 1);

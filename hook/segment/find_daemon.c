@@ -1,10 +1,10 @@
-/* The session's daemon: found by its control segment, and rung for. Called by process.c; the ring by record.c
- * too. */
+#include "find_daemon.h"
+
 #include "bound.h"
 #include "descriptor.h"
-#include "file_status.h"
-#include "hook.h"
 #include "quiet.h"
+#include "segment.h"
+#include "session_names.h"
 #include "system.h"
 #include "test_point.h"
 
@@ -28,18 +28,19 @@ static struct {
 } bell;                         /* of the system's daemon */
 
 /* A relative directory would be another after chdir(). */
-bool ct_daemon_place(struct ct_place *place)
+bool ct_daemon_session(struct ct_session *session)
 {
-    place->session = getenv(CT_SESSION_ENV);
-    if (!place->session || !*place->session)
-        place->session = CT_SESSION_DEFAULT;
-    place->dir = getenv(CT_SHM_DIR_ENV);
-    if (!place->dir || !*place->dir)
-        place->dir = CT_SHM_DIR;
+    session->name = getenv(CT_SESSION_ENV);
+    if (!session->name || !*session->name)
+        session->name = CT_SESSION_DEFAULT;
+    session->dir = getenv(CT_SHM_DIR_ENV);
+    if (!session->dir || !*session->dir)
+        session->dir = CT_SHM_DIR;
     char map[1024];
     ct_descriptor_read("/proc/self/uid_map", map, sizeof(map));
-    place->uid = ct_session_uid_in(map, ct_real_euid());
-    return ct_session_valid(place->session) && place->dir[0] == '/' && strlen(place->dir) < CT_SHM_DIR_BYTES;
+    session->uid = ct_session_uid_in(map, ct_real_euid());
+    return ct_session_valid(session->name) && session->dir[0] == '/' &&
+           strlen(session->dir) < CT_SHM_DIR_BYTES;
 }
 
 /* What it says is read once, and checked; false when it is none that hooks of this version go by. */
@@ -57,12 +58,12 @@ static bool read_wishes(const struct ct_control *control, bool own, struct ct_wi
 /* Maps a control segment if a daemon holds its lock: our own, or the system's, which is root's and can be
  * read only. `named` is the user in its name, `owner` whose it must be. A lock that shows its process is a
  * tool's. */
-static struct ct_control *map_control(const struct ct_place *place, uint32_t named, uint32_t owner,
+static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
                                       struct ct_wishes *wishes)
 {
     const bool own = owner == ct_real_euid();
     char path[CT_NAME_BYTES];
-    ct_session_control_path(path, place->dir, named, place->session);
+    ct_session_control_path(path, session->dir, named, session->name);
     const int fd = ct_descriptor_open(path, (own ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return NULL;
@@ -70,7 +71,7 @@ static struct ct_control *map_control(const struct ct_place *place, uint32_t nam
     struct stat status;
     /* A daemon's lock is one for writing, which nobody can take who may only read. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    if (ct_file_status(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
+    if (ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
         fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid <= 0)
         control = ct_bound_map(NULL, sizeof(*control), own ? PROT_READ | PROT_WRITE : PROT_READ, fd, 0);
@@ -84,22 +85,22 @@ static struct ct_control *map_control(const struct ct_place *place, uint32_t nam
 
 /* The daemon knew the directory by a name that fits. Here it may have a longer one: a container's, a link's.
  */
-static void find_bell(const struct ct_place *place)
+static void find_bell(const struct ct_session *session)
 {
     char path[CT_NAME_BYTES];
-    ct_session_bell_path(path, place->dir, 0, place->session);
+    ct_session_bell_path(path, session->dir, 0, session->name);
     bell.address = (struct sockaddr_un){ .sun_family = AF_UNIX };
     if (strlen(path) < sizeof(bell.address.sun_path))
         strcpy(bell.address.sun_path, path);
 }
 
-struct ct_control *ct_daemon_find(const struct ct_place *place, struct ct_wishes *wishes)
+struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_wishes *wishes)
 {
-    struct ct_control *control = map_control(place, place->uid, ct_real_euid(), wishes);
+    struct ct_control *control = map_control(session, session->uid, ct_real_euid(), wishes);
     if (!control && ct_real_euid() != 0)
-        control = map_control(place, 0, 0, wishes);
+        control = map_control(session, 0, 0, wishes);
     if (control && wishes->system)
-        find_bell(place);
+        find_bell(session);
     return control;
 }
 
@@ -150,9 +151,9 @@ static bool ring(struct ct_control *control)
         !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
         return false;
     const struct quiet quiet = quiet_begin();
-    CT_TEST_POINT("daemon.ringing");
+    CT_TEST_POINT("find_daemon.ringing");
     ct_doorbell_ring(&control->doorbell);
-    CT_TEST_POINT("daemon.rung");
+    CT_TEST_POINT("find_daemon.rung");
     quiet_end(quiet);
     return true;
 }

@@ -1,7 +1,6 @@
-/* What a segment says of its process: the program, when it started, in which pid namespace. Called by
- * process.c. */
+#include "program.h"
+
 #include "descriptor.h"
-#include "hook.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,10 +3,12 @@
  * it has to grow, and is checked to be the same file. */
 #include "segment_file.h"
 
-#include "bound.h"
+#include "category.h"
+#include "current.h"
 #include "descriptor.h"
-#include "file_status.h"
+#include "program.h"
 #include "real_user.h"
+#include "session_names.h"
 #include "system.h"
 #include "test_point.h"
 
@@ -80,18 +82,18 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     segment->pid = plan->pid;
     segment->uid = ct_real_euid();
     segment->image_ns = plan->image_ns;
-    segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
-    CT_TEST_POINT("segment.half_described");
+    segment->clock = plan->wishes->clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+    CT_TEST_POINT("segment_file.half_described");
     segment->held = held;
     ct_program_describe(segment, plan->pid);
     segment->anchor = ct_anchor_read(3);
     segment->absent_ns = plan->absent_ns;
 
-    struct ct_function *unknown = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
+    struct ct_function *unknown = ct_segment_directory(segment);
     strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);
     unknown->category = CT_CATEGORY_other;
     atomic_store_explicit(&segment->functions, 1, memory_order_relaxed);
-    CT_TEST_POINT("segment.described");
+    CT_TEST_POINT("segment_file.described");
     /* Pairs with the collector's acquire: the header is complete. */
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
 }
@@ -165,29 +167,29 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
     const int fd = create_file(dir);
     if (fd < 0)
         return NULL;
-    CT_TEST_POINT("segment.file_made");
+    CT_TEST_POINT("segment_file.file_made");
     struct stat status;
     void *map = NULL;
     /* The header and the directory's first page; first, since it knows about limits. A umask may have taken
      * the owner's own rights, and the daemon's with them. */
-    if (ct_file_status(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
+    if (ct_real_fstat(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
         allocate(fd, CT_LANE_OFFSET - 4096, 4096, CT_BOUND_FIRST) == 0 &&
         allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096, CT_BOUND_FIRST) == 0) {
-        CT_TEST_POINT("segment.allocated");
+        CT_TEST_POINT("segment_file.allocated");
         map = ct_bound_map(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, fd, 0);
     }
     struct ct_segment *segment = NULL;
     if (map) {
-        CT_TEST_POINT("segment.mapped");
+        CT_TEST_POINT("segment_file.mapped");
         own.inode = status.st_ino;
         own.device = status.st_dev;
         describe(map, plan, hold_segment(fd));
-        CT_TEST_POINT("segment.ready");
+        CT_TEST_POINT("segment_file.ready");
         if (!dir) /* an event, now that it is complete */
             utimensat(AT_FDCWD, own.path, NULL, AT_SYMLINK_NOFOLLOW);
         if (!dir || give_name(fd))
             segment = put_in_place(map);
-        CT_TEST_POINT("segment.named");
+        CT_TEST_POINT("segment_file.named");
     }
     close(fd);
     if (segment)
@@ -200,13 +202,13 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
 
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan)
 {
-    const struct ct_place *place = plan->place;
-    ct_session_segment_path(own.path, place->dir, place->uid, place->session, plan->wishes->system, plan->pid,
-                            ct_monotonic_ns());
+    const struct ct_session *session = plan->session;
+    ct_session_segment_path(own.path, session->dir, session->uid, session->name, plan->wishes->system,
+                            plan->pid, ct_monotonic_ns());
     own.ring_bytes = plan->wishes->ring_bytes;
     own.functions = 1;
     own.lanes = 0;
-    struct ct_segment *segment = make(plan, place->dir);
+    struct ct_segment *segment = make(plan, session->dir);
     if (!segment && ct_segment_may_allocate(CT_BOUND_FIRST))
         segment = make(plan, NULL);
     return segment;
@@ -229,7 +231,7 @@ static int reopen(enum ct_bound_need need)
     if (fd < 0)
         return refuse(errno, need);
     struct stat status;
-    if (ct_file_status(fd, &status) == 0 && status.st_ino == own.inode && status.st_dev == own.device)
+    if (ct_real_fstat(fd, &status) == 0 && status.st_ino == own.inode && status.st_dev == own.device)
         return fd;
     close(fd);
     return refuse(ESTALE, need);
@@ -258,7 +260,7 @@ struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring)
     const int fd = reopen(CT_BOUND_FIRST);
     if (fd < 0)
         return NULL;
-    CT_TEST_POINT("segment.lane_opened");
+    CT_TEST_POINT("segment_file.lane_opened");
     void *map = NULL;
     *ring = NULL;
     if (allocate(fd, offset, CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES, CT_BOUND_FIRST) == 0)
@@ -304,9 +306,7 @@ static uint64_t entry_place(uint32_t id)
     return CT_DIRECTORY_OFFSET + (uint64_t)id * sizeof(struct ct_function);
 }
 
-/* Whether the directory may have another entry: on a page that it has already, or while memory may be asked
- * for. */
-static bool has_room(void)
+bool ct_segment_may_define(void)
 {
     return own.functions < CT_FUNCTIONS_MAX &&
            (entry_place(own.functions) % 4096 != 0 || ct_segment_may_allocate(CT_BOUND_FIRST));
@@ -324,34 +324,23 @@ static bool add_page(uint64_t place)
     return added;
 }
 
-uint16_t ct_segment_define(uint32_t row_index)
+uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct_layer layer,
+                           uint32_t category)
 {
-    struct ct_row *row = &ct_rows[row_index];
-    struct ct_segment *segment = ct_process_current();
-    if (!segment || !has_room() || !ct_process_lock())
-        return atomic_load_explicit(&row->id, memory_order_relaxed);
-    if (row->id || segment != ct_process_current() || !has_room()) {
-        ct_process_unlock();
-        return row->id;
-    }
     const uint32_t id = own.functions;
     const uint64_t place = entry_place(id);
-    if (place % 4096 != 0 || add_page(place)) {
-        CT_TEST_POINT("segment.entry_allocated");
-        struct ct_function *entry = (struct ct_function *)(void *)((uint8_t *)segment + place);
-        strncpy(entry->name, ct_functions_name(row_index), CT_FUNCTION_NAME_MAX);
-        entry->layer = row->layer;
-        entry->category = row->category;
-        CT_TEST_POINT("segment.entry_written");
-        /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function
-         * in a record has seen its entry. */
-        own.functions = id + 1;
-        atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
-        CT_TEST_POINT("segment.entry_published");
-        atomic_store_explicit(&row->id, (uint16_t)id, memory_order_release);
-        ct_selection_apply(row_index);
-        CT_TEST_POINT("segment.function_applied");
-    }
-    ct_process_unlock();
-    return row->id;
+    if (!ct_segment_may_define() || (place % 4096 == 0 && !add_page(place)))
+        return 0;
+    CT_TEST_POINT("segment_file.entry_allocated");
+    struct ct_function *entry = &ct_segment_directory(segment)[id];
+    strncpy(entry->name, name, CT_FUNCTION_NAME_MAX);
+    entry->layer = (uint8_t)layer;
+    entry->category = category;
+    CT_TEST_POINT("segment_file.entry_written");
+    /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function
+     * in a record has seen its entry. */
+    own.functions = id + 1;
+    atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
+    CT_TEST_POINT("segment_file.entry_published");
+    return (uint16_t)id;
 }

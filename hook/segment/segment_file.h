@@ -1,5 +1,4 @@
-/* The process's segment as the hook keeps it: its file, its directory, the memory of its lanes. Called by
- * process.c and thread.c, and for functions' numbers by record.c; never on the hot path.
+/* The process's segment as the hook keeps it: its file, its directory, the memory of its lanes.
  *
  * What stands in the segment is for the collector. Others can write there, so that nothing is read back from
  * it that anything is decided by: geometry and counts are kept here. */
@@ -7,20 +6,19 @@
 #define CT_SEGMENT_FILE_H
 
 #include "bound.h"
-#include "hook.h"
-
-#pragma GCC visibility push(hidden)
+#include "find_daemon.h"
+#include "segment.h"
 
 /* What a segment is made with. */
 struct ct_segment_plan {
-    const struct ct_place *place;
+    const struct ct_session *session;
     const struct ct_wishes *wishes;
     int32_t pid;
     uint64_t image_ns, absent_ns;
 };
 
 /* A segment in the place of the last one, which nobody has any more; NULL when that cannot be had. The
- * process lock is held in all of these but the last two, and system calls may be made (system.h). */
+ * process lock is held in all of these but those that only ask, and system calls may be made (system.h). */
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
 /* In a fork's child: it is its parent's. */
 void ct_segment_forget(void);
@@ -35,11 +33,13 @@ uint64_t ct_segment_ring_slots(void);
  * memory is refused. */
 uint8_t *ct_segment_ring(uint32_t index, uint64_t bytes);
 
-/* The number of `row` in the directory; 0 when the directory is full or cannot grow. */
-uint16_t ct_segment_define(uint32_t row);
+/* Whether the directory may have another entry: on a page that it has already, or while memory may be asked
+ * for. */
+bool ct_segment_may_define(void);
+/* The number of a new function in the directory, 0 where that cannot grow. The process lock is held. */
+uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct_layer layer,
+                           uint32_t category);
 /* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
 bool ct_segment_may_allocate(enum ct_bound_need need);
-
-#pragma GCC visibility pop
 
 #endif

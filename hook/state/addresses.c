@@ -3,14 +3,16 @@
  * both host and device memory, and a range of any length touches some hundreds of blocks at most. */
 #include "addresses.h"
 
+#include "compiler.h"
+#include "current.h"
 #include "table.h"
 
 static const unsigned shifts[] = { 39, 30, 21 }; /* 512 GiB, 1 GiB, 2 MiB */
 enum { SMALLEST = 21 };
 #define ADDRESSES_END (UINT64_C(1) << 57)
 
-static struct ct_table ranges; /* address to length in the smallest blocks */
-static struct ct_table held;   /* block to number of ranges */
+static struct ct_table ranges;     /* address to length in the smallest blocks */
+static struct ct_table held;       /* block to number of ranges */
 static struct ct_table learned[2]; /* address to ct_now() when its range was learned, low and high half */
 
 static uint64_t key_of(uint64_t address, unsigned level)
@@ -47,7 +49,7 @@ static void forget(uint64_t address)
     }
 }
 
-void ct_memory_learn(uint64_t address, uint64_t bytes)
+void ct_addresses_learn(uint64_t address, uint64_t bytes)
 {
     if (address == 0 || address >= ADDRESSES_END || bytes > ADDRESSES_END - address || !ct_table_lock())
         return;
@@ -62,7 +64,7 @@ void ct_memory_learn(uint64_t address, uint64_t bytes)
     ct_table_unlock();
 }
 
-void ct_memory_forget(uint64_t address, uint64_t began)
+void ct_addresses_forget(uint64_t address, uint64_t began)
 {
     if (!ct_table_get(&ranges, address) || !ct_table_lock())
         return;
@@ -73,7 +75,7 @@ void ct_memory_forget(uint64_t address, uint64_t began)
     ct_table_unlock();
 }
 
-bool ct_memory_is_device(uint64_t address)
+bool ct_addresses_are_device(uint64_t address)
 {
     for (unsigned level = 0; level < CT_ARRAY_LENGTH(shifts); level++) {
         if (ct_table_get(&held, key_of(address, level)))

@@ -1,20 +1,17 @@
-/* Which addresses are the device's, by bookkeeping: copies by unified addresses do not say their direction, and
- * asking the driver would be a call that the program never made. Called by the decoders of memory and copies. */
-#ifndef CT_MEMORY_H
-#define CT_MEMORY_H
+/* Which addresses are the device's, by bookkeeping: copies by unified addresses do not say their direction,
+ * and asking the driver would be a call that the program never made. */
+#ifndef CT_ADDRESSES_H
+#define CT_ADDRESSES_H
 
-#include "hook.h"
-
-#pragma GCC visibility push(hidden)
+#include <stdbool.h>
+#include <stdint.h>
 
 /* `bytes` from `address` on are memory of a device, or addresses kept for it. */
-void ct_memory_learn(uint64_t address, uint64_t bytes);
+void ct_addresses_learn(uint64_t address, uint64_t bytes);
 /* The same range is so no more, by a call that began at `began` (ct_now()). Nothing happens for an address
  * that no range begins at, or one that was learned since: the driver has handed it out again before that call
  * returned. */
-void ct_memory_forget(uint64_t address, uint64_t began);
-bool ct_memory_is_device(uint64_t address);
-
-#pragma GCC visibility pop
+void ct_addresses_forget(uint64_t address, uint64_t began);
+bool ct_addresses_are_device(uint64_t address);
 
 #endif

@@ -1,6 +1,8 @@
 #include "graphs.h"
 
+#include "current.h"
 #include "pool.h"
+#include "producer.h"
 #include "table.h"
 
 /* Numbers of nodes by kind: of a graph, of an executable graph, of a capture that goes on. Known by their

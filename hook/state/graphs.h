@@ -1,13 +1,14 @@
 /* What graphs consist of, by bookkeeping: the driver could be asked, but its answers would be calls that the
- * program never made, and during a capture they are not allowed. Called by decode_graph.c and the decoders of
- * what is captured. All functions may be called from any thread; a signal handler that interrupted one of
- * them on its own thread learns nothing. */
+ * program never made, and during a capture they are not allowed. All functions may be called from any thread;
+ * a signal handler that interrupted one of them on its own thread learns nothing. */
 #ifndef CT_GRAPHS_H
 #define CT_GRAPHS_H
 
-#include "hook.h"
+#include "compiler.h"
+#include "record.h"
 
-#pragma GCC visibility push(hidden)
+#include <stdatomic.h>
+#include <stdbool.h>
 
 /* ---- graphs and executable graphs, by handle ---- */
 
@@ -24,14 +25,15 @@ void ct_graphs_node_is(uint64_t node, enum ct_node_kind kind);
 void ct_graphs_remove(uint64_t node);
 /* A node that is switched off does not run in this executable graph. */
 void ct_graphs_enable(uint64_t exec, uint64_t node, bool enabled);
-/* Zeros for a handle that is not known. *all: whether these are all that it has, a conditional node being one. */
+/* Zeros for a handle that is not known. *all: whether these are all that it has, a conditional node being
+ * one. */
 struct ct_graph_nodes ct_graphs_nodes(uint64_t handle, bool *all);
 
 /* ---- stream capture ---- */
 
 /* Streams are named by `stream`, and the legacy and per-thread ones by their special handles 1 and 2. */
-extern _Atomic int32_t
-    ct_captures; /* captures that go on: while it is 0, as nearly always, nothing is looked up */
+/* Captures that go on: while it is 0, as nearly always, nothing is looked up. */
+extern CT_LOCAL _Atomic int32_t ct_captures;
 
 static inline bool ct_capturing(void)
 {
@@ -50,7 +52,5 @@ void ct_capture_add(uint64_t stream, enum ct_node_kind kind, uint32_t count);
 /* An event recorded on a captured stream takes the capture along to the streams that wait for it. */
 void ct_capture_record(uint64_t stream, uint64_t event);
 void ct_capture_wait(uint64_t stream, uint64_t event);
-
-#pragma GCC visibility pop
 
 #endif

@@ -1,6 +1,4 @@
-/* Kernels' names, by handle. Called by decode.c.
- *
- * The driver is never asked: its answer would be a call that the program did not make. Names come from the
+/* The driver is never asked: its answer would be a call that the program did not make. Names come from the
  * calls that hand the handles out, from images that have one kernel alone, and from what the driver answers
  * when the program asks. A handle that came by none of these (cuFFT 12 gets its functions through a table of
  * cuGetExportTable) has no name.
@@ -12,6 +10,9 @@
  *
  * Readers take no lock (table.h, pool.h). Writers hold the table lock; a signal handler that finds its own
  * thread holding it learns nothing and loses only a name. */
+#include "kernel_names.h"
+
+#include "current.h"
 #include "pool.h"
 #include "table.h"
 #include "test_point.h"
@@ -67,7 +68,7 @@ static bool write_begin(void)
         forgotten++;
     }
     atomic_store_explicit(&writing, true, memory_order_relaxed);
-    CT_TEST_POINT("names.writing");
+    CT_TEST_POINT("kernel_names.writing");
     atomic_thread_fence(memory_order_seq_cst); /* before what is written: that may be all that a child gets */
     return true;
 }
@@ -80,7 +81,7 @@ static void count_change(void)
 
 static void write_end(void)
 {
-    CT_TEST_POINT("names.written");
+    CT_TEST_POINT("kernel_names.written");
     count_change();
     atomic_store_explicit(&writing, false, memory_order_release);
     ct_table_unlock();

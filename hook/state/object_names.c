@@ -3,9 +3,12 @@
  * first name. */
 #include "object_names.h"
 
-#include "quiet.h"
+#include "bound.h"
+#include "current.h"
+#include "ring.h"
 #include "table.h"
 #include "test_point.h"
+#include "thread.h"
 
 #include <string.h>
 
@@ -21,7 +24,8 @@ struct named {
 static struct named *all;
 static uint32_t used; /* places that were ever taken */
 
-_Atomic uint32_t ct_named_count;
+/* How many have a name: while it is 0, as mostly, no end of an object is looked at. */
+static _Atomic uint32_t count;
 static bool overflowed;           /* some have a name that is not kept */
 static __thread uint64_t own_tid; /* of a thread that has a name */
 
@@ -38,13 +42,13 @@ static struct named *take(enum ct_role role, uint64_t handle)
 {
     struct named *named = find(CT_ROLE_none, 0);
     if (!all)
-        all = ct_map_pages(CT_NAMED_MAX * sizeof(*all));
+        all = ct_pages_map(CT_NAMED_MAX * sizeof(*all));
     if (!named && all && used < CT_NAMED_MAX)
         named = &all[used++];
     if (named) {
         named->handle = handle;
         named->role = (uint32_t)role;
-        atomic_fetch_add_explicit(&ct_named_count, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
     }
     return named;
 }
@@ -52,7 +56,7 @@ static struct named *take(enum ct_role role, uint64_t handle)
 static void give(struct named *named)
 {
     memset(named, 0, sizeof(*named));
-    atomic_fetch_sub_explicit(&ct_named_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
 }
 
 /* False without room. */
@@ -71,16 +75,18 @@ static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t han
     const struct ct_record record = {
         .end = ct_now(), .kind = CT_KIND_NAME, .slots = (uint8_t)slots, .value = handle
     };
-    CT_TEST_POINT("named.sending");
+    CT_TEST_POINT("object_names.sending");
     ct_record_write(producer, &record, &payload, bytes);
     ct_lane_announce(producer->lane, producer->position);
-    CT_TEST_POINT("named.sent");
+    CT_TEST_POINT("object_names.sent");
     return true;
 }
 
-void ct_named_send(struct ct_producer *producer)
+/* Sends what the segment of `producer` has not got, as far as there is room. The lane is held and announced.
+ */
+static void send_all(struct ct_producer *producer)
 {
-    if (!atomic_load_explicit(&ct_named_count, memory_order_relaxed) || !ct_table_lock())
+    if (!atomic_load_explicit(&count, memory_order_relaxed) || !ct_table_lock())
         return;
     for (uint32_t i = 0; i < used; i++) {
         struct named *named = &all[i];
@@ -95,36 +101,10 @@ void ct_named_send(struct ct_producer *producer)
     ct_table_unlock();
 }
 
-/* The thread's lane, held for records that are no call's; NULL when there is none, and in a signal handler
- * that interrupted a record. */
-static struct ct_producer *hold_lane(void)
+bool ct_named_keep(enum ct_role role, uint64_t handle, const char *name)
 {
-    struct ct_producer *self = ct_thread_attach(0) ? ct_self : NULL;
-    if (!self || !self->lane || !self->idle)
-        return NULL;
-    self->act = (uintptr_t)__builtin_frame_address(0);
-    atomic_signal_fence(memory_order_seq_cst);
-    self->idle = 0;
-    atomic_signal_fence(memory_order_seq_cst);
-    ct_lane_announce(self->lane, self->position);
-    return self;
-}
-
-static void release_lane(struct ct_producer *self)
-{
-    ct_lane_publish(self->lane, self->position);
-    atomic_signal_fence(memory_order_seq_cst);
-    self->idle = 1;
-    atomic_signal_fence(memory_order_seq_cst);
-    self->act = 0;
-    if (ct_wants_doorbell(self, self->lane, self->position))
-        ct_record_wake(self);
-}
-
-void ct_named_set(enum ct_role role, uint64_t handle, const char *name)
-{
-    const struct quiet quiet = quiet_begin();
     bool kept = false;
+    ct_thread_on_take(send_all);
     if (ct_table_lock()) {
         struct named *named = find(role, handle);
         if (!named && *name)
@@ -139,24 +119,23 @@ void ct_named_set(enum ct_role role, uint64_t handle, const char *name)
         overflowed |= *name && !kept;
         ct_table_unlock();
     }
-    if (role == CT_ROLE_thread)
-        ct_thread_watch_exit();
-    struct ct_producer *self = hold_lane();
-    if (self) {
-        if (role == CT_ROLE_thread && handle == atomic_load_explicit(&self->lane->tid, memory_order_relaxed))
-            own_tid = handle;
-        if (kept)
-            ct_named_send(self); /* unless attaching has */
-        else
-            write_name(self, role, handle, name);
-        release_lane(self);
-    }
-    quiet_end(quiet);
+    return kept;
+}
+
+void ct_named_tell(struct ct_producer *producer, enum ct_role role, uint64_t handle, const char *name,
+                   bool kept)
+{
+    if (role == CT_ROLE_thread && handle == atomic_load_explicit(&producer->lane->tid, memory_order_relaxed))
+        own_tid = handle;
+    if (kept)
+        send_all(producer);
+    else
+        write_name(producer, role, handle, name);
 }
 
 void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *producer)
 {
-    if (!atomic_load_explicit(&ct_named_count, memory_order_relaxed) || !ct_table_lock())
+    if (!atomic_load_explicit(&count, memory_order_relaxed) || !ct_table_lock())
         return;
     struct named *named = find(role, handle);
     const bool lane = producer && producer->lane;
@@ -171,20 +150,23 @@ void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *produc
 }
 
 /* Its number may be the next thread's. */
-void ct_named_thread_exit(void)
+void ct_named_end_thread(void)
 {
     const uint64_t tid = own_tid;
     own_tid = 0;
-    struct ct_producer *self = tid && ct_self->lane && ct_self->idle ? hold_lane() : NULL;
-    if (tid)
-        ct_named_end(CT_ROLE_thread, tid, self);
+    if (!tid)
+        return;
+    struct ct_producer *self = ct_self->lane && ct_self->idle ? ct_self : NULL;
     if (self)
-        release_lane(self);
+        ct_record_hold(self, (uintptr_t)__builtin_frame_address(0));
+    ct_named_end(CT_ROLE_thread, tid, self);
+    if (self)
+        ct_record_release(self);
 }
 
 void ct_named_forget(void)
 {
-    atomic_store_explicit(&ct_named_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&count, 0, memory_order_relaxed);
     used = 0;
     own_tid = 0;
 }

@@ -1,5 +1,4 @@
-/* Texts that records name by number: each is sent once, ahead of the first record of a segment that names it.
- * Called by kernel_names.c.
+/* Each text is sent once, ahead of the first record of a segment that names it.
  *
  * A text that nobody holds any more stays for a while, since a module that is unloaded is often loaded again;
  * of those, the oldest go when there is more than IDLE_BYTES_MAX. So memory is bounded by what is held at
@@ -7,7 +6,10 @@
  * a process's texts by them. */
 #include "texts.h"
 
+#include "bound.h"
+#include "current.h"
 #include "pool.h"
+#include "ring.h"
 #include "table.h"
 #include "test_point.h"
 
@@ -63,7 +65,7 @@ static char *piece_take(uint32_t size)
     }
     const size_t bytes = (size_t)SMALLEST_BYTES << size;
     if (bytes > arena_left) {
-        char *memory = ct_map_pages(ARENA_BYTES);
+        char *memory = ct_pages_map(ARENA_BYTES);
         if (!memory)
             return NULL;
         arena = memory;

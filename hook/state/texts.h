@@ -2,9 +2,7 @@
 #ifndef CT_TEXTS_H
 #define CT_TEXTS_H
 
-#include "hook.h"
-
-#pragma GCC visibility push(hidden)
+#include "producer.h"
 
 /* A string that holds a copy of `text`, of which `room` bytes at most are looked at, with one holder more; 0
  * without memory. Equal texts are one string. */
@@ -25,7 +23,5 @@ void ct_texts_forget(void);
 uint32_t ct_texts_number(uint32_t string, struct ct_producer *producer);
 /* Whether the definition of that string, 0 for none, went into a lane of the producer's segment. */
 bool ct_texts_sent(uint32_t string, const struct ct_producer *producer);
-
-#pragma GCC visibility pop
 
 #endif

@@ -3,8 +3,9 @@
 #ifndef CT_HOOK_PARTS_H
 #define CT_HOOK_PARTS_H
 
-#include "hook.h"
 #include "lane.h"
+#include "producer.h"
+#include "rows.h"
 
 /* What wrap.c does. */
 enum part {

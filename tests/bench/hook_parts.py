@@ -28,7 +28,7 @@ def build_programs(folder):
     """Builds hook_parts, hook_cost and its driver in a folder, for a host that has a compiler and no build of them."""
     folder = pathlib.Path(folder)
     compiler = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-fno-strict-aliasing",
-                *(f"-I{header}" for header in (ROOT / "hook", *sorted((ROOT / "hook").glob("*/")), ROOT / "proto"))]
+                *(f"-I{header}" for header in (*sorted((ROOT / "hook").glob("*/")), ROOT / "proto"))]
     commands = [
         [*compiler, "-fPIE", *PATH_FLAGS, "-c", "-o", folder / "paths.o", HERE / "hook_parts_paths.c"],
         [*compiler, "-fPIE", "-o", folder / "hook_parts", HERE / "hook_parts.c", folder / "paths.o", "-lpthread"],

@@ -52,54 +52,54 @@ FAMILIES = [
         "hot_record.held": RETURNED, "hot_record.announced": RETURNED, "hot_record.clock_read": RETURNED,
         "hot_record.half_written": RETURNED, "hot_record.written": RETURNED, "hot_record.published": KEPT,
         "hot_record.left": KEPT, "hot_record.released": KEPT,
-        "record.defined": OUT, "record.entering": OUT, "record.entered": ENTERED, "record.returned": RETURNED,
-        "record.announced": RETURNED, "record.decoded": RETURNED, "record.leaving": KEPT, "record.left": KEPT,
-        "record.waking": KEPT, "record.woken": KEPT,
+        "slow.defined": OUT, "slow.entering": OUT, "slow.entered": ENTERED, "slow.returned": RETURNED,
+        "slow.announced": RETURNED, "slow.decoded": RETURNED, "slow.leaving": KEPT, "slow.left": KEPT,
+        "attach.waking": KEPT, "attach.woken": KEPT,
         # First in the record that introduces the thread.
-        "record.half_written": (OUT, RETURNED), "record.written": (OUT, RETURNED),
-        "record.published": (OUT, KEPT_OR_NAMED),
+        "ring.half_written": (OUT, RETURNED), "ring.written": (OUT, RETURNED),
+        "ring.published": (OUT, KEPT_OR_NAMED),
     }),
     ("call", "plain", LAUNCHES, {
         "wrap.launch_returned": RETURNED, "wrap.slow": RETURNED, "wrap.remembered": RETURNED, "wrap.half_written": RETURNED,
     }),
-    ("call", "stopped", MANY, {"thread.growing": RETURNED, "thread.grown": RETURNED, "record.grown": RETURNED}),
-    ("call", "paced", STEPS, {"record.padded": OUT}),
+    ("call", "stopped", MANY, {"slot.growing": RETURNED, "slot.grown": RETURNED, "ring.grown": RETURNED}),
+    ("call", "paced", STEPS, {"ring.padded": OUT}),
     ("loss", "stopped", MANY, {
-        "record.lost_ticks": RETURNED, "record.lost_bytes": RETURNED, "record.lost_calls": COUNTED, "record.loss_noted": COUNTED,
-        "record.loss_first": COUNTED, "record.loss_last": COUNTED, "record.loss_calls": COUNTED, "record.lost": COUNTED,
+        "loss.function_ticks": RETURNED, "loss.function_bytes": RETURNED, "loss.function_calls": COUNTED, "loss.noted": COUNTED,
+        "loss.first": COUNTED, "loss.last": COUNTED, "loss.calls": COUNTED, "ring.lost": COUNTED,
     }),
-    ("loss", "refused", CALLS, {"record.unlaned": OUT}),
+    ("loss", "refused", CALLS, {"slow.unlaned": OUT}),
     ("loss", "selected", CALLS, {
-        "record.skipping": RETURNED, "selection.ticks": RETURNED, "selection.counted": COUNTED, "selection.noted": COUNTED,
-        "record.skipped": KEPT,
-        "selection.read": OUT, "selection.applied": OUT, "selection.followed": OUT,
+        "slow.skipping": RETURNED, "loss.skipped_ticks": RETURNED, "loss.skipped_calls": COUNTED, "loss.skipped_noted": COUNTED,
+        "slow.skipped": KEPT,
+        "row_selection.read": OUT, "row_selection.applied": OUT, "row_selection.followed": OUT,
     }),
-    ("loss", "selected", COPIES, {"selection.bytes": RETURNED}),
+    ("loss", "selected", COPIES, {"loss.skipped_bytes": RETURNED}),
     ("lane", "plain", THREADS, {
-        "thread.block_made": OUT, "thread.mapped": OUT, "thread.owned": OUT, "thread.lane_published": OUT,
+        "slot.block_made": OUT, "slot.mapped": OUT, "slot.owned": OUT, "slot.lane_published": OUT,
         "thread.tenancy_counted": OUT, "thread.announced": OUT, "thread.introduced": OUT, "thread.attached": OUT,
-        "thread.leaving": KEPT, "thread.emptied": KEPT, "thread.given_back": KEPT, "thread.found_free": OUT,
-        "thread.retaken": OUT, "segment.lane_opened": OUT,
+        "thread.leaving": KEPT, "thread.emptied": KEPT, "thread.given_back": KEPT, "slot.found_free": OUT,
+        "slot.retaken": OUT, "segment_file.lane_opened": OUT,
     }),
-    ("lane", "stopped", LONG_THREADS, {"thread.refused": OUT}),
+    ("lane", "stopped", LONG_THREADS, {"slot.refused": OUT}),
     ("segment", "plain", CALLS, {
-        "process.looked": UNSEEN, "segment.file_made": UNSEEN, "segment.allocated": UNSEEN, "segment.mapped": UNSEEN,
-        "segment.half_described": UNSEEN, "segment.described": UNSEEN, "segment.ready": UNSEEN,
-        "segment.named": OUT, "process.created": OUT, "process.selected": OUT, "process.current": OUT,
-        "process.counted": OUT, "daemon.ringing": OUT, "daemon.rung": OUT,
+        "attach.looked": UNSEEN, "segment_file.file_made": UNSEEN, "segment_file.allocated": UNSEEN, "segment_file.mapped": UNSEEN,
+        "segment_file.half_described": UNSEEN, "segment_file.described": UNSEEN, "segment_file.ready": UNSEEN,
+        "segment_file.named": OUT, "attach.created": OUT, "attach.selected": OUT, "attach.current": OUT,
+        "attach.counted": OUT, "find_daemon.ringing": OUT, "find_daemon.rung": OUT,
         "process.exiting": KEPT, "process.marked": KEPT,
     }),
     ("directory", "plain", CALLS, {
-        "segment.entry_allocated": OUT, "segment.entry_written": OUT, "segment.entry_published": OUT,
-        "segment.function_applied": OUT,
+        "segment_file.entry_allocated": OUT, "segment_file.entry_written": OUT, "segment_file.entry_published": OUT,
+        "row_selection.defined": OUT,
     }),
     ("string", "plain", LAUNCHES, {
-        "names.writing": RETURNED, "names.written": RETURNED,
+        "kernel_names.writing": RETURNED, "kernel_names.written": RETURNED,
         "texts.defining": RETURNED, "texts.sent": RETURNED, "texts.defined": RETURNED,
     }),
-    ("string", "plain", NAMED, {"named.sending": OUT, "named.sent": OUT}),
+    ("string", "plain", NAMED, {"object_names.sending": OUT, "object_names.sent": OUT}),
     ("range", "plain", RANGES, {
-        "range.held": OUT, "range.kept": OUT, "range.placed": OUT, "record.act_begun": OUT, "record.act_written": OUT,
+        "range.held": OUT, "range.kept": OUT, "range.placed": OUT, "act.begun": OUT, "act.written": OUT,
         "range.leaving": OUT, "range.left": OUT, "range.recorded": OUT,
     }),
     ("range", "plain", DOMAINS, {"range.hidden": OUT}),
@@ -109,11 +109,11 @@ FAMILIES = [
         "process.child_ready": UNSEEN,
     }),
     ("detach", "leaving", ENDLESS, {
-        "process.detaching": None, "thread.abandoned": None, "process.detached": None,
+        "attach.detaching": None, "slot.abandoned": None, "attach.detached": None,
     }),
 ]
 # Passed where the daemon sleeps, which it need not where others keep it awake.
-SLEEPERS = {"daemon.ringing", "daemon.rung"}
+SLEEPERS = {"find_daemon.ringing", "find_daemon.rung"}
 LATER = [random.randrange(2, 200) for _ in range(10)] if LONG else [3]
 
 
@@ -192,7 +192,7 @@ def check_session(s, victims, bystanders):
     s.flush()
     equal(s.daemon.poll(), None, "the daemon's status")
     equal(segments(s), [], "segments left")
-    s.check_identity(lost=None, killed=sum(v.point in ("record.lost_calls", "record.loss_noted", "record.loss_first", "record.loss_last")
+    s.check_identity(lost=None, killed=sum(v.point in ("loss.function_calls", "loss.noted", "loss.first", "loss.last")
                                            for v in victims))
     equal(s.rows("SELECT * FROM (SELECT pid, tid, start_ns, lag(end_ns) OVER (PARTITION BY process_id, tid ORDER BY call_id) AS "
                  "before FROM calls WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 1000"), [],
@@ -325,7 +325,7 @@ def with_a_name_from_the_start():
         s.run(*CALLS, preexec_fn=refuse_names)
         s.flush()
         s.check_truth()
-        s.run(*CALLS, env=at_point("segment.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
+        s.run(*CALLS, env=at_point("segment_file.file_made", 2), status=-signal.SIGKILL, preexec_fn=refuse_names)
         s.flush()
         # Its maker may be of another pid namespace, and at work.
         (left,) = segments(s)

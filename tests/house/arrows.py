@@ -25,11 +25,13 @@ PICTURE = SOURCE / "docs/pictures/house.svg"
 FLOORS = {
     "proto": ([], ["proto"]),
     "schema": ([], ["schema"]),
-    "hook": (["proto"], ["hook/base", "hook/segment", "hook/lane", "hook/function", "hook/state", "hook/decode", "hook/process", "hook/call",
+    "hook": (["proto"], ["hook/arch", "hook/base", "hook/segment", "hook/lane", "hook/function", "hook/state", "hook/decode", "hook/process", "hook/call",
                          "hook/nvtx", "hook/ioctl", "hook/arch/x86_64", "hook/arch/aarch64", "hook"]),
     "collector": (["proto", "schema"], ["collector"]),
     "tools": (["proto", "schema"], ["tools"]),
 }
+# The C library's names, which the hook has, too: whoever wants one of them does not mean the hook's file.
+INTERPOSED = {"_Exit", "_Fork", "_exit", "dlsym", "ioctl", "prctl", "syscall", "vfork"}
 # Modules that are one object in two files, each of which says so at its top.
 ONE_OBJECT = []
 
@@ -80,7 +82,7 @@ def symbol_arrows(build):
             elif kind in "TDBRVWC":
                 defined[path.parts[0], name] = path
     for path, name in wanted:
-        meant = defined.get((path.parts[0], name))
+        meant = defined.get((path.parts[0], name)) if name not in INTERPOSED else None
         if meant and module(meant) != module(path):
             yield module(path), module(meant)
 

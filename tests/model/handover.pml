@@ -1,8 +1,8 @@
 /* A lane changes hands: threads take a free lane, write and lose calls, and give it back; what the collector reads goes to
  * the thread that it is of.
  *
- *   producer   take_free(), introduce() and give_back() of hook/lane/thread.c; a record that finds no room, ct_record_lose() of
- *              hook/call/record.c
+ *   producer   ct_slot_take_free() of hook/lane/slot.c, introduce() and give_back() of hook/lane/thread.c; a record that finds no room, ct_record_lose() of
+ *              hook/lane/loss.c
  *   collector  save_losses() and ct_lane_source_publish() of collector/source/shm/shm_lane.c, take_note() of ledger.c; a collector that
  *              is killed begins with a tenancy that it has to ask the database about (ct_store_find_losses())
  *

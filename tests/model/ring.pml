@@ -4,8 +4,8 @@
  * in any order, but for those that a release holds back: the slots of a record are written one at a time, in an order that
  * is open, and `state` behind them.
  *
- *   producer   hold() and begin_record() of hook/call/hot_record.h, ct_record_room() and ct_record_write() of hook/call/record.c,
- *              ct_thread_grow() of hook/lane/thread.c
+ *   producer   hold() and begin_record() of hook/call/hot_record.h, ct_record_room() and ct_record_write() of hook/lane/ring.c,
+ *              ct_slot_grow() of hook/lane/slot.c
  *   collector  ct_lane_source_watermark(), make_readable() and fill() of collector/source/shm/shm_lane.c, ct_batch_make() of batch.c,
  *              ct_lane_source_publish(): the position is committed with the rows and only then given back
  *

@@ -1,23 +1,30 @@
-/* The producers' side of both_ends.c: record.c and thread.c of the hook, and for the rest of it as little as
- * they need. */
+/* The producers' side of both_ends.c: the lanes of the hook and the slow way of a call, and for the rest of
+ * it as little as they need. */
+#include "attach.h"
 #include "both_ends.h"
 #include "bound.h"
-#include "graphs.h"
+#include "call.h"
+#include "current.h"
+#include "decoded.h"
+#include "driver_functions.h"
+#include "lock.h"
+#include "process.h"
+#include "row_selection.h"
+#include "runtime_functions.h"
 #include "segment_file.h"
+#include "thread.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-_Atomic int32_t ct_captures;
 static struct ct_segment *segment;
-struct ct_control *ct_control;
 bool ct_clock_is_counter;
 struct ct_row ct_rows[CT_ROWS_ALL];
 
-struct ct_segment *ct_process_segment(void)
+bool ct_process_attach(uintptr_t frame)
 {
-    return segment;
+    return ct_self->lane || ct_thread_take(segment, frame);
 }
 struct ct_segment *ct_process_current(void)
 {
@@ -81,40 +88,29 @@ void ct_process_unlock(void)
 {
     pthread_mutex_unlock(&lock);
 }
-uint16_t ct_segment_define(uint32_t row)
+uint16_t ct_row_define(uint32_t row)
 {
     (void)row;
     return 1;
 }
-bool ct_daemon_ring(void)
+void ct_attach_heed(struct ct_producer *producer)
 {
-    return false;
+    (void)producer;
 }
-void ct_process_detach(void) {}
 void ct_selection_follow(struct ct_segment *of)
 {
     (void)of;
 }
-bool ct_selection_leaves_out(const struct ct_producer *producer, const struct ct_frame *frame)
+bool ct_selection_leaves_out(const struct ct_producer *producer, uint32_t row)
 {
-    (void)producer, (void)frame;
+    (void)producer, (void)row;
     return false;
 }
-void ct_selection_count(struct ct_segment *of, uint16_t function, uint64_t ticks, uint64_t bytes)
-{
-    (void)of, (void)function, (void)ticks, (void)bytes;
-}
-void ct_range_thread_exit(void) {}
-void ct_named_thread_exit(void) {}
-void ct_named_send(struct ct_producer *producer)
-{
-    (void)producer;
-}
-bool ct_functions_resolve(void)
+bool ct_driver_resolve(void)
 {
     return true;
 }
-void *ct_functions_fallback(uint32_t row)
+void *ct_driver_fallback(uint32_t row)
 {
     (void)row;
     return NULL;
@@ -124,30 +120,32 @@ void *ct_runtime_real(uint32_t row, const void *caller)
     (void)row, (void)caller;
     return NULL;
 }
-void ct_decode_no_status(const struct ct_frame *frame, struct ct_decoded *decoded)
+bool ct_decode_always(uint32_t row)
 {
-    (void)frame, (void)decoded;
+    (void)row;
+    return false;
 }
 
 /* Records of one to three slots, all of which say which one it is. */
-static void decode(const struct ct_frame *frame, struct ct_decoded *decoded)
+struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
-    decoded->payload_slots = (uint8_t)(frame->result % 3);
-    decoded->kind = decoded->payload_slots == 0 ? CT_KIND_CALL : CT_KIND_TRANSFER;
-    decoded->flags = CT_FLAG_BYTES;
-    decoded->value = frame->args[0];
-    decoded->payload.transfer = (struct ct_transfer){
-        .source = frame->args[0] + BOTH_ENDS_SOURCE,
-        .destination = frame->args[0] + BOTH_ENDS_DESTINATION,
+    const uint8_t slots = (uint8_t)(frame->result % 3);
+    return (struct ct_decoded){
+        .payload_slots = slots,
+        .kind = slots == 0 ? CT_KIND_CALL : CT_KIND_TRANSFER,
+        .flags = CT_FLAG_BYTES,
+        .value = frame->args[0],
+        .payload.transfer = {
+            .source = frame->args[0] + BOTH_ENDS_SOURCE,
+            .destination = frame->args[0] + BOTH_ENDS_DESTINATION,
+        },
     };
-    decoded->status = 0;
 }
 
 bool both_ends_begin(struct ct_segment *of, struct ct_control *control)
 {
     segment = of;
-    ct_control = control;
-    ct_rows[0].decode = decode;
+    (void)control;
     ct_rows[0].real = (void *)of; /* never called */
     ct_rows[0].id = 1;
     return true;
@@ -158,5 +156,5 @@ void both_ends_call(uint64_t number)
     struct ct_frame frame = { .result = number, .args = { number } };
     ct_call_begin(&frame);
     frame.result = number;
-    ct_call_end(&frame);
+    ct_call_end(&frame, NULL);
 }

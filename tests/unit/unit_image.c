@@ -1,7 +1,6 @@
-/* decode_image.c of the hook: the only kernel of an image, which is told when it is certain. Images are put together
- * here: cubins, fat binaries with parts for several devices, compressed parts, PTX, and ends that are missing. */
-#include "hook.h"
-
+/* decode_image.c of the hook: the only kernel of an image, which is told when it is certain. Images are put
+ * together here: cubins, fat binaries with parts for several devices, compressed parts, PTX, and ends that
+ * are missing. */
 #include "decode_image.h"
 
 #include <elf.h>
@@ -149,8 +148,9 @@ static void fat_binaries(void)
 
 static void texts(void)
 {
-    static const char one[] = "// .globl one\n.version 8.0\n/* .entry not_this */ .visible .entry\n\t_Z3onePf(.param .u64 x)\n"
-                              "{ // .entry nor this\n}";
+    static const char one[] =
+        "// .globl one\n.version 8.0\n/* .entry not_this */ .visible .entry\n\t_Z3onePf(.param .u64 x)\n"
+        "{ // .entry nor this\n}";
     static const char two[] = ".entry one() {} .entry two() {}", none[] = ".func one() {} .entryless";
     ensure(only_kernel_is(one, sizeof(one), "_Z3onePf"), "the only kernel of PTX");
     ensure(only_kernel_is(two, sizeof(two), NULL), "none of two in PTX");

@@ -1,7 +1,9 @@
 /* The hook's lock (hook/base/lock.c): who gets it, who is refused, and that nobody spins for it. */
 #include "lock.h"
 
-#include "hook.h"
+#include "compiler.h"
+#include "fork.h"
+#include "stack.h"
 #include "system.h"
 
 #include <errno.h>
@@ -22,15 +24,15 @@
 
 /* ---- what lock.c needs of the rest of the hook ---- */
 
-enum ct_memory ct_process_memory(void)
+enum ct_fork_memory ct_fork_memory(void)
 {
     return CT_MEMORY_OWN;
 }
 
 static bool is_left;
-bool ct_record_left(uintptr_t holder, uintptr_t place)
+bool ct_stack_left(uintptr_t holder, uintptr_t frame)
 {
-    (void)holder, (void)place;
+    (void)holder, (void)frame;
     return is_left;
 }
 

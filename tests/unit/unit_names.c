@@ -1,7 +1,10 @@
-/* kernel_names.c and texts.c of the hook: handles that come again, lists and answers that the program got, unloads of what goes with what, memory that stays
- * where it is however many modules come and go, a lock
- * that the own thread holds, and a child forked in the middle of a write. */
-#include "hook.h"
+/* kernel_names.c and texts.c of the hook: handles that come again, lists and answers that the program got,
+ * unloads of what goes with what, memory that stays where it is however many modules come and go, a lock that
+ * the own thread holds, and a child forked in the middle of a write. */
+#include "current.h"
+#include "kernel_names.h"
+#include "ring.h"
+#include "table.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -10,27 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- what kernel_names.c needs of the rest of the hook ---- */
+/* ---- what they need of the rest of the hook ---- */
 
-struct ct_row ct_rows[CT_ROWS_ALL];
 bool ct_clock_is_counter;
-
-static _Atomic int32_t lock_owner;
-bool ct_table_lock(void)
-{
-    int32_t owner = 0;
-    while (!atomic_compare_exchange_weak(&lock_owner, &owner, (int32_t)gettid())) {
-        if (owner == (int32_t)gettid())
-            return false;
-        owner = 0;
-    }
-    return true;
-}
-
-void ct_table_unlock(void)
-{
-    atomic_store(&lock_owner, 0);
-}
 
 static struct {
     uint32_t number;
@@ -150,14 +135,16 @@ static void told(void)
     ct_names_learn(0x91, 0x90, "asked for", &producer);
     ct_names_listed(0x91, 0x90, &producer);
     ct_names_listed(0x92, 0x90, &producer);
-    ensure(is_named(0x91, "asked for") && is_named(0x92, NULL), "a list takes no name away and makes up none");
+    ensure(is_named(0x91, "asked for") && is_named(0x92, NULL),
+           "a list takes no name away and makes up none");
     ct_names_told(0x92, "told", &producer);
     ct_names_told(0x91, "another", &producer);
     ensure(is_named(0x92, "told") && is_named(0x91, "asked for"), "a name that the program was told");
     ct_names_told(0x1a0, "hidden", &producer);
     ensure(is_named(0x1a0, "hidden"), "a name of a handle from nowhere");
     ct_names_unload(0x90, UINT64_MAX);
-    ensure(is_named(0x92, NULL) && is_named(0x1a0, NULL), "nothing after an unload, also of what may have gone with it");
+    ensure(is_named(0x92, NULL) && is_named(0x1a0, NULL),
+           "nothing after an unload, also of what may have gone with it");
     /* The module's handle comes again: the context of the first one must have ended. */
     ct_names_load(0x80, UINT64_MAX, NULL, 0, &producer);
     ensure(is_named(0x81, NULL), "nothing of a module whose handle is another's");
@@ -166,7 +153,8 @@ static void told(void)
     ct_names_unload(0x80, UINT64_MAX);
 }
 
-/* Who gets functions past the hook may be given those of a context that ended. Must be last: it is not forgotten. */
+/* Who gets functions past the hook may be given those of a context that ended. Must be last: it is not
+ * forgotten. */
 static void doubted(void)
 {
     ct_names_learn(0xb1, 0xb0, "before", &producer);
@@ -217,12 +205,12 @@ static void churn(void)
 static void reentered(void)
 {
     ct_names_learn(0x4000, 1, "interrupted", &producer);
-    atomic_store(&lock_owner, (int32_t)gettid());
+    ct_table_lock();
     const uint64_t before = definitions;
     ensure(ct_names_kernel(0x4000, &producer, false) != 0 && definitions == before,
            "no definition under the lock");
     ct_names_learn(0x4000, 1, "never", &producer);
-    atomic_store(&lock_owner, 0);
+    ct_table_unlock();
     ensure(is_named(0x4000, "interrupted") && definitions == before + 1, "the definition later");
 }
 
@@ -244,7 +232,7 @@ static void *write_on(void *unused)
 static void child(void)
 {
     alarm(60);
-    atomic_store(&lock_owner, 0); /* as the hook's atfork handler does */
+    ct_table_lock_forget(); /* as the hook's atfork handler does */
     for (uint64_t round = 0; round < 20; round++) {
         for (uint64_t handle = 0; handle < 350; handle++)
             ct_names_learn(0x5000 + handle, 0x500 + handle % 7, handle % 3 ? "child" : "born", &producer);

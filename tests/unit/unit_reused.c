@@ -1,7 +1,9 @@
-/* graphs.c and memory.c of the hook: a handle or an address that is handed out again before the call that
+/* graphs.c and addresses.c of the hook: a handle or an address that is handed out again before the call that
  * gave it back has returned is the new owner's, and one that was not is gone. */
-#include "graphs.h"
 #include "addresses.h"
+#include "current.h"
+#include "graphs.h"
+#include "producer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +16,6 @@ struct ct_segment *ct_process_current(void)
 {
     return &segment;
 }
-bool ct_table_lock(void)
-{
-    return true;
-}
-void ct_table_unlock(void) {}
 _Thread_local struct ct_producer *ct_self;
 
 static void expect(const char *what, uint64_t seen, uint64_t wanted)
@@ -43,14 +40,14 @@ int main(void)
     ct_graphs_add(graph, 0x3000, CT_NODE_KERNEL, 0);
     const uint64_t began = ct_now();
     ct_graphs_copy(exec, graph);
-    ct_memory_learn(address, 4096);
+    ct_addresses_learn(address, 4096);
     ct_graphs_destroy(exec, began);
-    ct_memory_forget(address, began);
+    ct_addresses_forget(address, began);
     expect("kernels of a graph that was made since", nodes_of(exec).count[CT_NODE_KERNEL], 1);
-    expect("memory that was got since", ct_memory_is_device(address), true);
+    expect("memory that was got since", ct_addresses_are_device(address), true);
     ct_graphs_destroy(exec, ct_now() + 1);
-    ct_memory_forget(address, ct_now() + 1);
+    ct_addresses_forget(address, ct_now() + 1);
     expect("kernels of a graph that is gone", nodes_of(exec).count[CT_NODE_KERNEL], 0);
-    expect("memory that is gone", ct_memory_is_device(address), false);
+    expect("memory that is gone", ct_addresses_are_device(address), false);
     return EXIT_SUCCESS;
 }

@@ -417,7 +417,7 @@ def stack_words(signature):
 
 def stack_column(api, name, signature):
     """Returns the stack column. The driver's table serves every architecture: its large structs by value stand there as
-    what hook/hook.h makes words of. The runtime's stubs are for x86-64 alone."""
+    what hook/arch/machine.h makes words of. The runtime's stubs are for x86-64 alone."""
     if signature is None:
         return str(UNKNOWN_STACK_WORDS)
     if api.layer == "runtime":

@@ -1,6 +1,6 @@
 /* aarch64, AAPCS64: the stubs, the trampoline they enter, and dlsym.
  *
- * A stub names its row in w17 and jumps here. The trampoline lays a struct ct_frame (hook.h) on the stack,
+ * A stub names its row in w17 and jumps here. The trampoline lays a struct ct_frame (frame.h) on the stack,
  * asks ct_enter() where to go, passes on the register arguments, x8 among them, and as many stack words as the
  * function takes, and hands the result to ct_leave(). sp is 16-aligned throughout. ct_enter() is compiled for
  * general registers alone, so v0-7 arrive untouched; around the slow way they are saved, as far as the base
@@ -20,6 +20,19 @@
 #define BTI_C hint #34
 
         .text
+
+        /* A function of that name, which others see if it is made .globl. */
+        .macro FUNCTION name, align
+        .p2align \align
+        .type   \name, %function
+\name:
+        .cfi_startproc
+        .endm
+
+        .macro END name
+        .cfi_endproc
+        .size   \name, .-\name
+        .endm
 
         .macro LOAD_ARGUMENTS base, offset
         ldp     x6, x7, [\base, #\offset+48]
@@ -74,12 +87,7 @@
         mov     x0, sp
         .endm
 
-        .p2align 6
-        .globl  ct_trampoline
-        .hidden ct_trampoline
-        .type   ct_trampoline, %function
-ct_trampoline:
-        .cfi_startproc
+        FUNCTION ct_trampoline, 6
         ENTER
         bl      ct_enter
         cbnz    x1, .Lspecial
@@ -126,24 +134,19 @@ ct_trampoline:
         LOAD_ARGUMENTS x29, -FRAME_BYTES
         LEAVE
         br      x16
-        .cfi_endproc
-        .size   ct_trampoline, .-ct_trampoline
+        END     ct_trampoline
 
 /* What a spare stub enters: how many stack words the function takes, nobody told us. */
-        .p2align 6
-        .type   ct_trampoline_spare, %function
-ct_trampoline_spare:
-        .cfi_startproc
+        FUNCTION ct_trampoline_spare, 6
         ENTER
         SAVE_VECTORS
         sub     x0, x29, #FRAME_BYTES
         bl      ct_enter_spare
         RESTORE_VECTORS
         b       .Lchosen
-        .cfi_endproc
-        .size   ct_trampoline_spare, .-ct_trampoline_spare
+        END     ct_trampoline_spare
 
-/* The stubs, three instructions each, and the table of their addresses in the order of the rows. */
+/* The stubs, three instructions each, and where they are, in the order of the rows (ct_row_stub()). */
         .set    ct_stub_row, 0
         .macro STUB label, trampoline=ct_trampoline
 \label:
@@ -152,8 +155,8 @@ ct_trampoline_spare:
         movz    w17, #ct_stub_row
         b       \trampoline
         .cfi_endproc
-        .pushsection .data.rel.ro.ct_stubs, "aw"
-        .xword  \label
+        .pushsection ct_stubs, "a"
+        .word   \label - .
         .popsection
         .set    ct_stub_row, ct_stub_row + 1
         .endm
@@ -167,12 +170,8 @@ ct_trampoline_spare:
         .size   \name, .-\name
         .endm
 
-        .pushsection .data.rel.ro.ct_stubs, "aw"
-        .p2align 3
-        .globl  ct_stubs
-        .hidden ct_stubs
-        .type   ct_stubs, %object
-ct_stubs:
+        .pushsection ct_stubs, "a"
+        .p2align 2
         .popsection
 
 #define ROW(name, category, stack_words, decoder) DRIVER_STUB name
@@ -181,7 +180,7 @@ ct_stubs:
 
 /* The runtime's rows: nothing is exported for them here, and no look-up hands a stub out. */
 #define ROW(name, category, stack_words, decoder) \
-        .pushsection .data.rel.ro.ct_stubs, "aw"; .xword 0, 0, 0; .popsection; .set ct_stub_row, ct_stub_row + 3
+        .pushsection ct_stubs, "a"; .word 0, 0, 0; .popsection; .set ct_stub_row, ct_stub_row + 3
 #include "runtime_api.def"
 #undef ROW
 
@@ -196,10 +195,6 @@ ct_stubs:
         .set    ct_spare, ct_spare + 1
         .endr
         .noaltmacro
-
-        .pushsection .data.rel.ro.ct_stubs, "aw"
-        .size   ct_stubs, .-ct_stubs
-        .popsection
 
 /* void *dlsym(void *handle, const char *name): names of the driver go to ct_dlsym(); every other name is a
  * tail jump to the real one, which looks at the return address in x30 to know its caller. It may run before
@@ -222,11 +217,8 @@ ct_stubs:
         .cfi_restore x30
         .endm
 
-        .p2align 4
         .globl  dlsym
-        .type   dlsym, %function
-dlsym:
-        .cfi_startproc
+        FUNCTION dlsym, 4
         BTI_C
         cbz     x1, 3f
         ldrb    w9, [x1]
@@ -258,16 +250,12 @@ dlsym:
         ldp     x0, x1, [sp, #16]
         DROP_ARGUMENTS
         br      x16
-        .cfi_endproc
-        .size   dlsym, .-dlsym
+        END     dlsym
 
 /* long syscall(long number, ...): those that may put a filter on go to ct_syscall() (sandbox.c), by
  * SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. Every other one is a jump that touches nothing. */
-        .p2align 4
         .globl  syscall
-        .type   syscall, %function
-syscall:
-        .cfi_startproc
+        FUNCTION syscall, 4
         BTI_C
         cmp     x0, #277
         b.eq    2f
@@ -299,16 +287,12 @@ syscall:
         .cfi_restore x30
         br      x16
 2:      b       ct_syscall
-        .cfi_endproc
-        .size   syscall, .-syscall
+        END     syscall
 
 /* pid_t vfork(void): the child has this thread's memory until it is done, and marks that here. A jump, since
  * it returns twice. */
-        .p2align 4
         .globl  vfork
-        .type   vfork, %function
-vfork:
-        .cfi_startproc
+        FUNCTION vfork, 4
         BTI_C
         adrp    x16, :gottprel:ct_vforked
         ldr     x16, [x16, #:gottprel_lo12:ct_vforked]
@@ -330,8 +314,7 @@ vfork:
         .cfi_restore x29
         .cfi_restore x30
         br      x16
-        .cfi_endproc
-        .size   vfork, .-vfork
+        END     vfork
 
 /* Says that all code here has landing pads, when the compiler was told to give them to the rest. The linker
  * keeps it only if every object says so. */

@@ -1,7 +1,7 @@
 /* x86-64, System V ABI: the stubs, the trampoline they enter, and dlsym.
  *
  * A stub puts the address of its row into r11 and jumps to a trampoline: that of a wrapper (wrap.c) where the
- * function has one, else the general one. This lays a struct ct_frame (hook.h) on the stack, asks ct_enter() where to go, passes on the register arguments and as many stack words as the function
+ * function has one, else the general one. This lays a struct ct_frame (frame.h) on the stack, asks ct_enter() where to go, passes on the register arguments and as many stack words as the function
  * takes, and hands the result to ct_leave(). rsp is 16-aligned at every call. ct_enter() is compiled for
  * general registers alone, so xmm0-7 arrive untouched; around the slow way they are saved. The return
  * address stays where the caller put it, and CFI lets exceptions and cancellation unwind through. */
@@ -18,6 +18,19 @@
 
         .text
 
+        /* A function of that name, which others see if it is made .globl. */
+        .macro FUNCTION name, align
+        .p2align \align
+        .type   \name, @function
+\name:
+        .cfi_startproc
+        .endm
+
+        .macro END name
+        .cfi_endproc
+        .size   \name, .-\name
+        .endm
+
         .macro LOAD_ARGUMENTS base, offset
         movq    \offset+0(\base), %rdi
         movq    \offset+8(\base), %rsi
@@ -29,25 +42,15 @@
 
         .macro SAVE_VECTORS
         subq    $128, %rsp
-        movups  %xmm0, (%rsp)
-        movups  %xmm1, 16(%rsp)
-        movups  %xmm2, 32(%rsp)
-        movups  %xmm3, 48(%rsp)
-        movups  %xmm4, 64(%rsp)
-        movups  %xmm5, 80(%rsp)
-        movups  %xmm6, 96(%rsp)
-        movups  %xmm7, 112(%rsp)
+        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+        movups  %xmm\n, \n*16(%rsp)
+        .endr
         .endm
 
         .macro RESTORE_VECTORS
-        movups  (%rsp), %xmm0
-        movups  16(%rsp), %xmm1
-        movups  32(%rsp), %xmm2
-        movups  48(%rsp), %xmm3
-        movups  64(%rsp), %xmm4
-        movups  80(%rsp), %xmm5
-        movups  96(%rsp), %xmm6
-        movups  112(%rsp), %xmm7
+        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+        movups  \n*16(%rsp), %xmm\n
+        .endr
         addq    $128, %rsp
         .endm
 
@@ -73,12 +76,7 @@
         movq    %rsp, %rdi
         .endm
 
-        .p2align 6
-        .globl  ct_trampoline
-        .hidden ct_trampoline
-        .type   ct_trampoline, @function
-ct_trampoline:
-        .cfi_startproc
+        FUNCTION ct_trampoline, 6
         ENTER
         call    ct_enter
         testq   %rdx, %rdx
@@ -127,16 +125,12 @@ ct_trampoline:
         leave
         .cfi_def_cfa %rsp, 8
         jmp     *%r11
-        .cfi_endproc
-        .size   ct_trampoline, .-ct_trampoline
+        END     ct_trampoline
 
 /* In front of the wrappers: they are in C, and begin with a lane and a number. r10 becomes the thread's
- * producer, and rax the place of the call (ct_frame_place()). */
+ * producer, and rax the place of the call (ct_frame_address()). */
         .macro WRAPPER name
-        .p2align 5
-        .type   ct_trampoline_\name, @function
-ct_trampoline_\name:
-        .cfi_startproc
+        FUNCTION ct_trampoline_\name, 5
         movq    ct_self@gottpoff(%rip), %r10
         movq    %fs:(%r10), %r10
         cmpq    $0, PRODUCER_LANE(%r10)
@@ -145,8 +139,7 @@ ct_trampoline_\name:
         je      ct_trampoline
         movq    %rsp, %rax
         jmp     ct_wrap_\name
-        .cfi_endproc
-        .size   ct_trampoline_\name, .-ct_trampoline_\name
+        END     ct_trampoline_\name
         .endm
         WRAPPER plain
         WRAPPER plain_2
@@ -154,41 +147,30 @@ ct_trampoline_\name:
         WRAPPER launch_ex
         .set    ct_trampoline_general, ct_trampoline
 
-/* What a versioned stub enters: a runtime function called from a page of ct_runtime_callers (hook.h) is a
+/* What a versioned stub enters: a runtime function called from a page of ct_runtime_callers is a
  * call like any other; from elsewhere it is for ct_enter_careful() to say which library it is for. */
 #define RUNTIME_CALLERS 1024
 
-        .p2align 6
-        .type   ct_trampoline_careful, @function
-ct_trampoline_careful:
-        .cfi_startproc
+        FUNCTION ct_trampoline_careful, 6
         ENTER
         SAVE_VECTORS
         movq    8(%rbp), %rsi
         call    ct_enter_careful
         RESTORE_VECTORS
         jmp     .Lchosen
-        .cfi_endproc
-        .size   ct_trampoline_careful, .-ct_trampoline_careful
+        END     ct_trampoline_careful
 
 /* What a spare stub enters: how many stack words the function takes, nobody told us. */
-        .p2align 6
-        .type   ct_trampoline_spare, @function
-ct_trampoline_spare:
-        .cfi_startproc
+        FUNCTION ct_trampoline_spare, 6
         ENTER
         SAVE_VECTORS
         call    ct_enter_spare
         RESTORE_VECTORS
         jmp     .Lchosen
-        .cfi_endproc
-        .size   ct_trampoline_spare, .-ct_trampoline_spare
+        END     ct_trampoline_spare
 
         .macro RUNTIME_TRAMPOLINE version, wrapper
-        .p2align 6
-        .type   ct_runtime_\version\()_\wrapper, @function
-ct_runtime_\version\()_\wrapper:
-        .cfi_startproc
+        FUNCTION ct_runtime_\version\()_\wrapper, 6
         movq    (%rsp), %rax
         shrq    $12, %rax
         andl    $(RUNTIME_CALLERS - 1), %eax
@@ -199,8 +181,7 @@ ct_runtime_\version\()_\wrapper:
         cmpq    %rax, (%r10)
         je      ct_trampoline_\wrapper
         jmp     ct_trampoline_careful
-        .cfi_endproc
-        .size   ct_runtime_\version\()_\wrapper, .-ct_runtime_\version\()_\wrapper
+        END     ct_runtime_\version\()_\wrapper
         .endm
         .irp    version, 0, 1, 2
         RUNTIME_TRAMPOLINE \version, general
@@ -229,7 +210,7 @@ ct_runtime_\version\()_\wrapper:
         \macro general, \rest
         .endm
 
-/* The stubs, two instructions each, and the table of their addresses in the order of the rows. */
+/* The stubs, two instructions each, and where they are, in the order of the rows (ct_row_stub()). */
         .set    ct_stub_row, 0
         .macro STUB label, wrapper
 \label:
@@ -237,8 +218,8 @@ ct_runtime_\version\()_\wrapper:
         leaq    ct_rows + (ct_stub_row << ROWS_SHIFT)(%rip), %r11
         jmp     ct_trampoline_\wrapper
         .cfi_endproc
-        .pushsection .data.rel.ro.ct_stubs, "aw"
-        .quad   \label
+        .pushsection ct_stubs, "a"
+        .long   \label - .
         .popsection
         .set    ct_stub_row, ct_stub_row + 1
         .endm
@@ -252,7 +233,7 @@ ct_runtime_\version\()_\wrapper:
         .size   \name, .-\name
         .endm
 
-        /* Two entries: the one that is exported, and the one in ct_stubs, which takes the caller as it is. */
+        /* Two entries: the one that is exported, and the one of ct_row_stub(), which takes the caller as it is. */
         .macro RUNTIME_STUB wrapper, name, version, soname
         .globl  ct_runtime_\version\()_\name
         .type   ct_runtime_\version\()_\name, @function
@@ -262,18 +243,13 @@ ct_runtime_\version\()_\name:
         .cfi_startproc
         leaq    ct_rows + (ct_stub_row << ROWS_SHIFT)(%rip), %r11
         jmp     ct_runtime_\version\()_\wrapper
-        .cfi_endproc
-        .size   ct_runtime_\version\()_\name, .-ct_runtime_\version\()_\name
+        END     ct_runtime_\version\()_\name
         .p2align 4
         STUB    .Lstub_\version\()_\name, \wrapper
         .endm
 
-        .pushsection .data.rel.ro.ct_stubs, "aw"
-        .p2align 3
-        .globl  ct_stubs
-        .hidden ct_stubs
-        .type   ct_stubs, @object
-ct_stubs:
+        .pushsection ct_stubs, "a"
+        .p2align 2
         .popsection
 
 /* Structs by value: on the stack, whatever their size. */
@@ -283,7 +259,7 @@ ct_stubs:
 #include "driver_api.def"
 #undef ROW
 
-/* The versions in the order of runtime.c. */
+/* The versions in the order of runtime_functions.c. */
 #define ROW(name, category, stack_words, decoder) CHOOSE RUNTIME_STUB, stack_words, decoder, name, 0, libcudart.so.11.0
 #include "runtime_api.def"
 #undef ROW
@@ -306,18 +282,30 @@ ct_stubs:
         .endr
         .noaltmacro
 
-        .pushsection .data.rel.ro.ct_stubs, "aw"
-        .size   ct_stubs, .-ct_stubs
-        .popsection
+        /* Argument registers, an even number of them, around a call. */
+        .macro KEEP registers:vararg
+        .irp    register, \registers
+        pushq   \register
+        .cfi_adjust_cfa_offset 8
+        .endr
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        .endm
+
+        .macro BACK registers:vararg
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        .irp    register, \registers
+        popq    \register
+        .cfi_adjust_cfa_offset -8
+        .endr
+        .endm
 
 /* void *dlsym(void *handle, const char *name): names of the driver and of the runtime go to ct_dlsym(); every other name is a
  * tail jump to the real one, which looks at the return address to know its caller. It may run before any
  * constructor, inside malloc's own initialisation. */
-        .p2align 4
         .globl  dlsym
-        .type   dlsym, @function
-dlsym:
-        .cfi_startproc
+        FUNCTION dlsym, 4
         testq   %rsi, %rsi
         jz      3f
         cmpb    $'c', (%rsi)
@@ -333,19 +321,9 @@ dlsym:
 1:      subl    $'A', %eax
         cmpl    $26, %eax
         jae     3f
-        pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
-        subq    $8, %rsp
-        .cfi_adjust_cfa_offset 8
+        KEEP    %rdi, %rsi
         call    ct_dlsym
-        addq    $8, %rsp
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        BACK    %rsi, %rdi
         testl   %edx, %edx
         jnz     3f
         ret
@@ -353,30 +331,16 @@ dlsym:
         testq   %rax, %rax
         jz      4f
         jmp     *%rax
-4:      pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
-        subq    $8, %rsp
-        .cfi_adjust_cfa_offset 8
+4:      KEEP    %rdi, %rsi
         call    ct_dlsym_find
-        addq    $8, %rsp
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        BACK    %rsi, %rdi
         jmp     *%rax
-        .cfi_endproc
-        .size   dlsym, .-dlsym
+        END     dlsym
 
 /* long syscall(long number, ...): those that may put a filter on go to ct_syscall() (sandbox.c), by
  * SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. Every other one is a jump that touches nothing. */
-        .p2align 4
         .globl  syscall
-        .type   syscall, @function
-syscall:
-        .cfi_startproc
+        FUNCTION syscall, 4
         cmpq    $317, %rdi
         je      2f
         cmpq    $157, %rdi
@@ -387,31 +351,17 @@ syscall:
         testq   %rax, %rax
         jz      1f
         jmp     *%rax
-1:      .irp    register, %rdi, %rsi, %rdx, %rcx, %r8, %r9
-        pushq   \register
-        .cfi_adjust_cfa_offset 8
-        .endr
-        subq    $8, %rsp
-        .cfi_adjust_cfa_offset 8
+1:      KEEP    %rdi, %rsi, %rdx, %rcx, %r8, %r9
         call    ct_find_syscall
-        addq    $8, %rsp
-        .cfi_adjust_cfa_offset -8
-        .irp    register, %r9, %r8, %rcx, %rdx, %rsi, %rdi
-        popq    \register
-        .cfi_adjust_cfa_offset -8
-        .endr
+        BACK    %r9, %r8, %rcx, %rdx, %rsi, %rdi
         jmp     *%rax
 2:      jmp     ct_syscall
-        .cfi_endproc
-        .size   syscall, .-syscall
+        END     syscall
 
 /* pid_t vfork(void): the child has this thread's memory until it is done, and marks that here. A jump, since
  * it returns twice. */
-        .p2align 4
         .globl  vfork
-        .type   vfork, @function
-vfork:
-        .cfi_startproc
+        FUNCTION vfork, 4
         movq    ct_vforked@gottpoff(%rip), %rax
         movl    $1, %fs:(%rax)
         movq    ct_next_vfork(%rip), %rax
@@ -424,7 +374,6 @@ vfork:
         addq    $8, %rsp
         .cfi_adjust_cfa_offset -8
         jmp     *%rax
-        .cfi_endproc
-        .size   vfork, .-vfork
+        END     vfork
 
         .section .note.GNU-stack, "", @progbits

@@ -1,7 +1,4 @@
-/* The runtime's functions: which libcudart a call goes to. Called by the slow way of a call from a runtime
- * stub, and by lookup.c.
- *
- * A process may hold more than one libcudart, and a kernel is known to that one alone with which its library
+/* A process may hold more than one libcudart, and a kernel is known to that one alone with which its library
  * registered it. libcudart gives its symbols a version, its soname; the hook exports each function once for
  * each version, so the dynamic linker has told the versions apart before a stub is entered. Two libraries can
  * still have one version: wheels carry copies that were renamed (libcudart-d0da41ae.so.11.0) beside one that
@@ -10,14 +7,16 @@
  * comes here, once, or each time where it is bound to another library.
  *
  * Whatever dlsym found has an address, and a stub is given for the first library's alone; that stub's other
- * entry, in ct_stubs, does not look at the caller. */
-#include "decoders.h"
-#include "symbol.h"
+ * entry (ct_row_stub()) does not look at the caller. */
+#include "runtime_functions.h"
+
+#include "bound.h"
+#include "current.h"
+#include "loader.h"
 #include "table.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 
 #pragma weak dlvsym
@@ -27,12 +26,6 @@ static const char *const versions[CT_RUNTIME_VERSIONS] = {
     "libcudart.so.11.0",
     "libcudart.so.12",
     "libcudart.so.13",
-};
-
-static const char *const names[CT_RUNTIME_FUNCTIONS] = {
-#define ROW(function, group, words, decoder) #function,
-#include "runtime_api.def"
-#undef ROW
 };
 
 /* A libcudart. Once listed it is constant, and it stays loaded: its handle is kept. */
@@ -137,7 +130,7 @@ static struct library *find_library(uint32_t version, uintptr_t base)
  * process's lock is taken: its own lock may be held by a thread that waits for ours. */
 static struct library *read_library(uint32_t version, const struct ct_object *object)
 {
-    struct library *library = ct_symbol_pin(object) ? ct_map_pages(sizeof(*library)) : NULL;
+    struct library *library = ct_loader_pin(object) ? ct_pages_map(sizeof(*library)) : NULL;
     if (!library)
         return NULL;
     struct ct_scope scope;
@@ -145,7 +138,7 @@ static struct library *read_library(uint32_t version, const struct ct_object *ob
     library->version = version;
     library->base = object->base;
     for (uint32_t i = 0; i < CT_RUNTIME_FUNCTIONS; i++)
-        library->real[i] = ct_scope_find(&scope, names[i], NULL, NULL);
+        library->real[i] = ct_scope_find(&scope, ct_row_symbol(CT_ROW_COUNT + i), NULL, NULL);
     return library;
 }
 
@@ -166,14 +159,14 @@ static struct library *list_library(struct library *library)
         for (uint32_t i = 0; i < CT_RUNTIME_FUNCTIONS; i++) {
             struct ct_row *row = &ct_rows[CT_RUNTIME_ROW(library->version, i)];
             row->real = listed->real[i];
-            row->flags |= ct_functions_form(names[i]);
+            row->flags |= ct_row_form(ct_row_symbol(CT_ROW_COUNT + i));
         }
         /* Pairs with the acquire in find_first(). */
         atomic_store_explicit(&first[library->version], listed, memory_order_release);
     }
     ct_process_unlock();
     if (listed != library)
-        ct_unmap_pages(library, sizeof(*library));
+        ct_pages_unmap(library, sizeof(*library));
     return listed;
 }
 
@@ -196,13 +189,13 @@ static struct library *bound_library(uint32_t version, uint32_t function, const 
     struct library *fallback = find_first(version);
     struct ct_object object;
     /* Asked of the dynamic linker, which alone knows what was loaded for all; musl knows no versions. */
-    void *real = dlvsym ? dlvsym(RTLD_NEXT, names[function], versions[version]) : NULL;
+    void *real = dlvsym ? dlvsym(RTLD_NEXT, ct_row_symbol(CT_ROW_COUNT + function), versions[version]) : NULL;
     if (real)
         ct_symbol_object_at(real, &object);
     struct ct_scope scope;
     if (!real && ct_symbol_object_at(caller, &object)) {
         ct_scope_collect(&object, &scope);
-        real = ct_scope_find(&scope, names[function], versions[version], &object);
+        real = ct_scope_find(&scope, ct_row_symbol(CT_ROW_COUNT + function), versions[version], &object);
     }
     struct library *library = NULL;
     if (real) {
@@ -212,7 +205,7 @@ static struct library *bound_library(uint32_t version, uint32_t function, const 
             library = read ? list_library(read) : NULL;
         }
     }
-    ct_library_symbol(RTLD_DEFAULT, "dlsym"); /* takes away the dlerror() of what failed above */
+    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* takes away the dlerror() of what failed above */
     return library ? library : fallback;
 }
 
@@ -264,37 +257,13 @@ void *ct_runtime_real(uint32_t row, const void *caller)
     return library ? library->real[function] : NULL;
 }
 
-/* What the compiler calls is recorded as what the program wrote. */
-const char *ct_runtime_name(uint32_t row)
+void *ct_runtime_stub(const void *real, uint32_t row)
 {
-    const char *name = names[(row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS];
-    return name + strspn(name, "_");
-}
-
-static int compare_names(const void *name, const void *place)
-{
-    return strcmp(name, *(const char *const *)place);
-}
-
-/* The table is sorted as strcmp sorts. */
-static const char *const *find_name(const char *name)
-{
-    return bsearch(name, names, CT_RUNTIME_FUNCTIONS, sizeof(*names), compare_names);
-}
-
-bool ct_runtime_known(const char *name)
-{
-    return find_name(name) != NULL;
-}
-
-void *ct_runtime_stub(const void *real, const char *name)
-{
-    const char *const *place = find_name(name);
-    for (uint32_t version = 0; place && version < CT_RUNTIME_VERSIONS; version++) {
+    const uint32_t function = (row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS;
+    for (uint32_t version = 0; version < CT_RUNTIME_VERSIONS; version++) {
         const struct library *library = find_first(version);
-        const uint32_t function = (uint32_t)(place - names);
         if (library && library->real[function] == real)
-            return ct_stubs[CT_RUNTIME_ROW(version, function)];
+            return ct_row_stub(CT_RUNTIME_ROW(version, function));
     }
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* NVTX as an injection library sees it. The facts are those of nvToolsExt.h, nvToolsExtCuda.h,
  * nvToolsExtCudaRt.h and nvtxDetail/nvtxTypes.h of NVTX 3 as CUDA 13.0 has it (Apache-2.0 with LLVM
  * exception), which keeps them compatible with version 2: numbers and layouts alone. */
-#ifndef CT_NVTX_H
-#define CT_NVTX_H
+#ifndef CT_NVTX_ABI_H
+#define CT_NVTX_ABI_H
 
 #include <assert.h>
 #include <stddef.h>

@@ -1,29 +1,36 @@
-/* Which calls are recorded: `cudatrace run --layers --calls --sample`, and `cudatrace set` while the process
- * runs. Called by process.c when functions are numbered, and by record.c for calls that do not take the short
- * way.
- *
- * A function that is left out keeps its short way in, so that its calls nest and are seen while they are
+/* A function that is left out keeps its short way in, so that its calls nest and are seen while they are
  * open; on the way out it is counted in the directory. The daemon makes running processes look at its wishes
  * by asking for the doorbell at the next record (`wake` of a lane); a call that is left out looks by itself.
  */
-#include "hook.h"
+#include "row_selection.h"
+
+#include "current.h"
+#include "find_daemon.h"
+#include "rows.h"
+#include "segment_file.h"
+#include "selection.h"
 #include "test_point.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* Written with the process lock held. */
 static struct ct_selection selection;
 static _Atomic uint32_t followed; /* ct_control.selections that it is from, 0: the environment's */
 static _Atomic uint32_t sample = 1;
 
-void ct_selection_apply(uint32_t index)
+/* What a row that has just got a number is to do; the process lock is held. */
+static void apply(uint32_t index)
 {
     struct ct_row *row = &ct_rows[index];
-    const bool takes = ct_selection_takes(&selection, (enum ct_layer)row->layer, ct_functions_name(index));
+    const bool takes = ct_selection_takes(&selection, (enum ct_layer)row->layer, ct_row_name(index));
     const uint16_t id = atomic_load_explicit(&row->id, memory_order_relaxed);
     atomic_store_explicit(&row->left_out, !takes, memory_order_relaxed);
     if (id == 0 || !ct_clock_is_counter)
         return;
     const bool every = takes && atomic_load_explicit(&sample, memory_order_relaxed) == 1;
-    atomic_store_explicit(&row->leave_id, every && !row->decode ? id : 0, memory_order_release);
+    atomic_store_explicit(&row->leave_id, every && !(row->flags & CT_ROW_DECODED) ? id : 0,
+                          memory_order_release);
     atomic_store_explicit(&row->wrap_id, every ? id : 0, memory_order_release);
     atomic_store_explicit(&row->enter_id, id, memory_order_release);
 }
@@ -33,7 +40,7 @@ static void apply_to_all(void)
     atomic_store_explicit(&sample, selection.sample, memory_order_relaxed);
     for (uint32_t row = 0; row < CT_ROWS_ALL; row++) {
         if (atomic_load_explicit(&ct_rows[row].id, memory_order_relaxed))
-            ct_selection_apply(row);
+            apply(row);
     }
 }
 
@@ -52,12 +59,12 @@ static void read_wishes(struct ct_segment *segment)
     if (copy.sample == 0)
         copy.sample = 1;
     selection = copy;
-    CT_TEST_POINT("selection.read");
+    CT_TEST_POINT("row_selection.read");
     apply_to_all();
-    CT_TEST_POINT("selection.applied");
+    CT_TEST_POINT("row_selection.applied");
     atomic_store_explicit(&followed, wished, memory_order_relaxed);
     atomic_store_explicit(&segment->selections, wished, memory_order_release);
-    CT_TEST_POINT("selection.followed");
+    CT_TEST_POINT("row_selection.followed");
 }
 
 void ct_selection_begin(struct ct_segment *segment)
@@ -95,26 +102,41 @@ static bool in_sample(const struct ct_producer *self, uint32_t one_of)
     return ((mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 32) * one_of >> 32 == 0;
 }
 
-bool ct_selection_leaves_out(const struct ct_producer *self, const struct ct_frame *frame)
+bool ct_selection_leaves_out(const struct ct_producer *self, uint32_t row)
 {
-    const struct ct_row *row = &ct_rows[frame->row];
-    if (atomic_load_explicit(&row->left_out, memory_order_relaxed))
+    if (atomic_load_explicit(&ct_rows[row].left_out, memory_order_relaxed))
         return true;
     const uint32_t one_of = atomic_load_explicit(&sample, memory_order_relaxed);
     return CT_UNLIKELY(one_of > 1) && !in_sample(self, one_of);
 }
 
-void ct_selection_count(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes)
+/* ---- numbers ---- */
+
+uint16_t ct_row_define(uint32_t index)
 {
-    struct ct_function *directory = (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
-    struct ct_function *entry = &directory[function];
-    atomic_fetch_add_explicit(&entry->skipped_ticks, ticks, memory_order_relaxed);
-    CT_TEST_POINT("selection.ticks");
-    if (bytes)
-        atomic_fetch_add_explicit(&entry->skipped_bytes, bytes, memory_order_relaxed);
-    CT_TEST_POINT("selection.bytes");
-    atomic_fetch_add_explicit(&entry->skipped_calls, 1, memory_order_release);
-    CT_TEST_POINT("selection.counted");
-    ct_segment_note_unsent(segment);
-    CT_TEST_POINT("selection.noted");
+    struct ct_row *row = &ct_rows[index];
+    struct ct_segment *segment = ct_process_current();
+    if (!segment || !ct_segment_may_define() || !ct_process_lock())
+        return atomic_load_explicit(&row->id, memory_order_relaxed);
+    const uint16_t id =
+        row->id || segment != ct_process_current()
+            ? 0
+            : ct_segment_define(segment, ct_row_name(index), (enum ct_layer)row->layer, row->category);
+    if (id) {
+        atomic_store_explicit(&row->id, id, memory_order_release);
+        apply(index);
+        CT_TEST_POINT("row_selection.defined");
+    }
+    ct_process_unlock();
+    return row->id;
+}
+
+void ct_rows_forget_numbers(void)
+{
+    for (uint32_t row = 0; row < CT_ROWS_ALL; row++) {
+        atomic_store_explicit(&ct_rows[row].enter_id, 0, memory_order_relaxed);
+        atomic_store_explicit(&ct_rows[row].leave_id, 0, memory_order_relaxed);
+        atomic_store_explicit(&ct_rows[row].wrap_id, 0, memory_order_relaxed);
+        atomic_store_explicit(&ct_rows[row].id, 0, memory_order_relaxed);
+    }
 }

@@ -1,0 +1,13 @@
+/* What the compiler is told besides C.
+ *
+ * All of the hook is compiled with -fvisibility=hidden, which is about definitions. A declaration of data
+ * says it by itself: known to be local, it needs no look-up through the global offset table. */
+#ifndef CT_COMPILER_H
+#define CT_COMPILER_H
+
+#define CT_LOCAL           __attribute__((visibility("hidden")))
+#define CT_LIKELY(x)       __builtin_expect(!!(x), 1)
+#define CT_UNLIKELY(x)     __builtin_expect(!!(x), 0)
+#define CT_ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+#endif

@@ -1,0 +1,16 @@
+#include "stack.h"
+
+#include "system.h"
+
+#include <signal.h>
+
+/* A handler's calls stand below what it interrupted, unless it runs on a stack of its own. */
+bool ct_stack_left(uintptr_t holder, uintptr_t frame)
+{
+    stack_t stack;
+    if (frame < holder || !ct_system_begin())
+        return false;
+    const bool left = sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK);
+    ct_system_end();
+    return left;
+}

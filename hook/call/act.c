@@ -1,0 +1,88 @@
+#include "act.h"
+
+#include "attach.h"
+#include "current.h"
+#include "loss.h"
+#include "process.h"
+#include "quiet.h"
+#include "ring.h"
+#include "row_selection.h"
+#include "rows.h"
+#include "test_point.h"
+
+struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function)
+{
+    *function = atomic_load_explicit(&ct_rows[row].id, memory_order_acquire);
+    if (CT_LIKELY(ct_self->lane && *function))
+        return ct_self;
+    const struct quiet quiet = quiet_begin();
+    struct ct_producer *producer = NULL;
+    if (ct_process_attach(0))
+        producer = ct_self;
+    else if (ct_process_current())
+        producer = &ct_unlaned;
+    /* Attaching may have begun a segment, which numbers anew. */
+    *function = producer ? atomic_load_explicit(&ct_rows[row].id, memory_order_acquire) : 0;
+    if (producer && !*function)
+        *function = ct_row_define(row);
+    quiet_end(quiet);
+    return producer;
+}
+
+/* Counts an act that cannot be recorded, or is not to be. */
+static void count(struct ct_producer *self, const struct ct_act *act, uint16_t function, bool left_out)
+{
+    struct ct_segment *segment = self == &ct_unlaned ? ct_process_current() : self->segment;
+    const uint64_t end = ct_now(), start = act->start ? act->start : end;
+    if (segment && function && left_out) {
+        ct_record_skip(segment, function, end - start, 0);
+        ct_selection_follow(segment);
+    } else if (segment && self == &ct_unlaned) {
+        ct_record_lose_unlaned(segment, function, start, end);
+    } else if (segment) {
+        ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, function, start, end, 0);
+    }
+}
+
+void ct_act_record(struct ct_producer *self, const struct ct_act *act)
+{
+    const uint16_t function = atomic_load_explicit(&ct_rows[act->row].id, memory_order_relaxed);
+    const bool left_out = atomic_load_explicit(&ct_rows[act->row].left_out, memory_order_relaxed);
+    const bool idle =
+        self != &ct_unlaned && ct_record_recover(self, ct_depth_around(self, act->frame), act->frame);
+    if (left_out || !idle || !function) {
+        count(self, act, function, left_out);
+        return;
+    }
+    ct_record_hold(self, act->frame);
+    const uint64_t end = ct_now();
+    CT_TEST_POINT("act.begun");
+    const uint64_t ticks = act->start ? end - act->start : 0;
+    const struct ct_record record = {
+        .end = end,
+        .span = ct_span(ticks, act->depth, 0),
+        .function = function,
+        .kind = act->kind,
+        .slots = (uint8_t)(1 + (act->payload_bytes + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES),
+        .value = act->value,
+    };
+    const bool room = ct_record_write_or_lose(self, &record, act->payload, act->payload_bytes, 0);
+    CT_TEST_POINT("act.written");
+    ct_record_release(self);
+    if (!room || ct_wants_doorbell(self, self->lane, self->position))
+        ct_attach_heed(self);
+}
+
+void ct_act_lose(uint32_t row, enum ct_loss_cause cause)
+{
+    uint16_t function;
+    struct ct_producer *producer = ct_act_begin(row, &function);
+    struct ct_segment *segment = ct_process_current();
+    if (!producer || !segment)
+        return;
+    const uint64_t now = ct_now();
+    if (producer == &ct_unlaned)
+        ct_record_lose_unlaned(segment, function, now, now);
+    else
+        ct_record_lose(producer, cause, function, now, now, 0);
+}

@@ -1,0 +1,25 @@
+/* Acts: what is recorded without a trampoline, as ranges are. */
+#ifndef CT_ACT_H
+#define CT_ACT_H
+
+#include "producer.h"
+
+struct ct_act {
+    uintptr_t frame; /* where the function that the application called stands on the stack */
+    uint64_t start;  /* ticks; 0: now */
+    uint32_t row;    /* which ct_act_begin() has given a number */
+    uint32_t depth;
+    uint8_t kind; /* enum ct_kind */
+    uint64_t value;
+    const void *payload;
+    size_t payload_bytes;
+};
+/* Where an act of the calling thread goes: its lane, which is taken if need be; &ct_unlaned when it can only
+ * be counted; NULL while nothing is recorded. *function is the row's number. */
+struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function);
+/* Writes the record of an act that ends now, or counts it. */
+void ct_act_record(struct ct_producer *producer, const struct ct_act *act);
+/* Counts one that cannot be kept. */
+void ct_act_lose(uint32_t row, enum ct_loss_cause cause);
+
+#endif

@@ -1,0 +1,235 @@
+/* The slow ways of a call: a thread's first one, functions that are not there, calls with decoded arguments,
+ * clocks that are a function, full rings, loss. */
+#include "attach.h"
+#include "call.h"
+#include "current.h"
+#include "decoded.h"
+#include "driver_functions.h"
+#include "loss.h"
+#include "process.h"
+#include "quiet.h"
+#include "ring.h"
+#include "row_selection.h"
+#include "runtime_functions.h"
+#include "test_point.h"
+
+/* ---- in ---- */
+
+/* What a stub answers when there is no such function: with the hook away, the program would not have been
+ * linked at all. CUDA_ERROR_NOT_FOUND, cudaErrorSharedObjectSymbolNotFound, and no text. */
+static ct_status missing_driver_function(void)
+{
+    return 500;
+}
+static ct_status missing_runtime_function(void)
+{
+    return 302;
+}
+static const char *missing_text(void)
+{
+    return NULL;
+}
+
+static void *missing_function(const struct ct_row *row)
+{
+    if (row->flags & CT_ROW_NO_STATUS)
+        return (void *)(uintptr_t)missing_text;
+    return row->layer == CT_LAYER_RUNTIME ? (void *)(uintptr_t)missing_runtime_function
+                                          : (void *)(uintptr_t)missing_driver_function;
+}
+
+/* Begins the record of a call, if there is somewhere to write it. */
+static void begin(struct ct_frame *frame, const struct ct_row *row)
+{
+    const bool attached = ct_process_attach(ct_frame_address(frame));
+    if (!attached && !ct_process_current())
+        return;
+    uint16_t id = atomic_load_explicit(&row->id, memory_order_acquire);
+    if (!id)
+        id = ct_row_define(frame->row);
+    CT_TEST_POINT("slow.defined");
+    if (attached) {
+        frame->producer = ct_self;
+        frame->depth = ct_depth_enter(ct_self, ct_frame_address(frame));
+        frame->start = ct_now();
+        CT_TEST_POINT("slow.entering");
+        ct_lane_enter(ct_self->lane, frame->depth, id, frame->start);
+        CT_TEST_POINT("slow.entered");
+    } else {
+        frame->producer = &ct_unlaned;
+        frame->start = ct_now();
+        CT_TEST_POINT("slow.unlaned");
+    }
+}
+
+/* `real` is NULL when there is no such function. */
+static struct ct_target enter(struct ct_frame *frame, const struct ct_row *row, void *real)
+{
+    struct ct_target target = { real, CT_MODE_STRAIGHT };
+    frame->producer = NULL;
+    if (!real) {
+        target.function = ct_driver_fallback(frame->row);
+        if (!target.function)
+            target.function = missing_function(row);
+        return target;
+    }
+    begin(frame, row);
+    if (frame->producer || ct_decode_always(frame->row))
+        target.mode = row->stack_words;
+    return target;
+}
+
+struct ct_target ct_enter_slow(struct ct_frame *frame)
+{
+    const struct quiet quiet = quiet_begin();
+    const struct ct_row *row = &ct_rows[frame->row];
+    if (!row->real)
+        ct_driver_resolve();
+    const struct ct_target target = enter(frame, row, row->real);
+    quiet_end(quiet);
+    return target;
+}
+
+struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller)
+{
+    const struct quiet quiet = quiet_begin();
+    const struct ct_target target = enter(frame, &ct_rows[frame->row], ct_runtime_real(frame->row, caller));
+    quiet_end(quiet);
+    return target;
+}
+
+/* ---- out ---- */
+
+/* What the call was: as `decode` says where it is not NULL, else as its row's decoder does. */
+static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *decode)
+{
+    if (!decode)
+        return ct_decode(frame);
+    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
+    decode(frame, &decoded);
+    return decoded;
+}
+
+/* As `totals` counts them: of calls that succeeded. */
+static uint64_t bytes_of(const struct ct_decoded *decoded)
+{
+    return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
+}
+
+/* The call's end without a record: nothing recorded, or a lane that is gone. */
+static void leave_unrecorded(const struct ct_frame *frame)
+{
+    if (ct_decode_always(frame->row))
+        ct_decode(frame);
+}
+
+/* Of a thread without a lane, in a process that records. */
+static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
+{
+    struct ct_segment *segment = ct_process_current();
+    if (segment && atomic_load_explicit(&ct_rows[frame->row].left_out, memory_order_relaxed))
+        ct_record_skip(segment, id, ct_now() - frame->start, 0);
+    else if (segment)
+        ct_record_lose_unlaned(segment, id, frame->start, ct_now());
+}
+
+/* A call to be counted and not recorded. Its lane is not written but for the open calls, so that this may
+ * happen in a signal handler that interrupted a record. */
+static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *decode)
+{
+    struct ct_producer *self = frame->producer;
+    if (!id || !ct_selection_leaves_out(self, frame->row))
+        return false;
+    const uint64_t end = ct_now();
+    frame->producer = NULL; /* names are not sent for it */
+    CT_TEST_POINT("slow.skipping");
+    const struct ct_decoded decoded = decoded_call(frame, decode);
+    ct_record_skip(self->segment, id, end - frame->start, bytes_of(&decoded));
+    ct_lane_leave(self->lane, frame->depth);
+    CT_TEST_POINT("slow.skipped");
+    self->depth = frame->depth;
+    self->trees += ct_outermost(self, frame->depth);
+    ct_selection_follow(self->segment);
+    return true;
+}
+
+/* A signal handler's call, made while its thread was writing a record; or no room in the directory. */
+static void leave_lost(struct ct_frame *frame, uint16_t id)
+{
+    struct ct_producer *self = frame->producer;
+    ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, id, frame->start, ct_now(), 0);
+    frame->producer = NULL; /* names are not sent in the middle of that record */
+    leave_unrecorded(frame);
+    self->depth = frame->depth;
+    ct_lane_leave(self->lane, frame->depth);
+}
+
+static void leave(struct ct_frame *frame, ct_decoder *decode)
+{
+    const uint16_t id = atomic_load_explicit(&ct_rows[frame->row].id, memory_order_relaxed);
+    struct ct_producer *self = frame->producer;
+    CT_TEST_POINT("slow.returned");
+    if (self == &ct_unlaned)
+        leave_unlaned(frame, id);
+    if (!self || self != ct_self || !self->lane) {
+        leave_unrecorded(frame);
+        return;
+    }
+    struct ct_lane *lane = self->lane;
+    if (leave_left_out(frame, id, decode))
+        return;
+    if (!ct_record_recover(self, frame->depth, self->frames[frame->depth % CT_OPEN_MAX]) || !id) {
+        leave_lost(frame, id);
+        return;
+    }
+    self->idle = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+
+    ct_lane_announce(lane, self->position);
+    CT_TEST_POINT("slow.announced");
+    const uint64_t end = ct_now();
+    const struct ct_decoded decoded = decoded_call(frame, decode);
+    CT_TEST_POINT("slow.decoded");
+    const struct ct_record record = {
+        .end = end,
+        .span = ct_span(end - frame->start, frame->depth, decoded.flags),
+        .function = id,
+        .kind = decoded.kind,
+        .slots = (uint8_t)(1 + decoded.payload_slots),
+        .status = decoded.status,
+        .value = decoded.value,
+    };
+    const bool room = ct_record_write_or_lose(
+        self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES, bytes_of(&decoded));
+    CT_TEST_POINT("slow.leaving");
+    ct_lane_leave(lane, frame->depth);
+    CT_TEST_POINT("slow.left");
+    self->trees += ct_outermost(self, frame->depth);
+    atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
+    self->depth = frame->depth;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->idle = 1;
+    if (!room || ct_wants_doorbell(self, lane, self->position))
+        ct_attach_heed(self);
+}
+
+void ct_leave_slow(struct ct_frame *frame)
+{
+    leave(frame, NULL);
+}
+
+void ct_call_begin(struct ct_frame *frame)
+{
+    const struct quiet quiet = quiet_begin();
+    frame->producer = NULL;
+    frame->stack_args = (const uint64_t *)(const void *)(frame + 1);
+    begin(frame, &ct_rows[frame->row]);
+    quiet_end(quiet);
+}
+
+void ct_call_end(struct ct_frame *frame, ct_decoder *decode)
+{
+    const struct quiet quiet = quiet_begin();
+    leave(frame, decode);
+    quiet_end(quiet);
+}

@@ -1,0 +1,86 @@
+/* What the program is told of its kernels, and what takes them away: their names are learned by it. */
+#include "decode.h"
+#include "kernel_names.h"
+#include "object_names.h"
+
+void ct_decode_get_function(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)decoded;
+    const uint64_t handle = out(frame, 0);
+    const char *name = (const char *)frame->args[2];
+    if (handle && name)
+        ct_names_learn(handle, frame->args[1], name, frame->producer);
+}
+
+void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)decoded;
+    const uint64_t handle = out(frame, 0);
+    if (handle)
+        ct_names_alias(handle, frame->args[1], frame->producer);
+}
+
+/* There may be room for more than there is: what stands there is not the driver's. */
+void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)decoded;
+    const uint64_t *handles = (const uint64_t *)frame->args[0];
+    bool more = succeeded(frame) && handles;
+    for (uint32_t i = 0; more && i < (uint32_t)frame->args[1]; i++)
+        more = handles[i] && ct_names_listed(handles[i], frame->args[2], frame->producer);
+}
+
+/* (const char **name, function or kernel): what the program asked for. */
+void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)decoded;
+    const char *const *name = (const char *const *)frame->args[0];
+    if (succeeded(frame) && name && *name)
+        ct_names_told(frame->args[1], *name, frame->producer);
+}
+
+/* A library's module may be asked for functions, which go when the library goes. */
+void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint64_t module = out(frame, 0);
+    if (module)
+        ct_decode_add_object(decoded, CT_ROLE_module, module);
+    ct_decode_add_object(decoded, CT_ROLE_library, frame->args[1]);
+    if (module)
+        ct_names_alias(module, frame->args[1], frame->producer);
+}
+
+static void unloaded(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_role role)
+{
+    ct_decode_add_object(decoded, role, frame->args[0]);
+    if (succeeded(frame))
+        ct_names_unload(frame->args[0], began(frame));
+}
+
+void ct_decode_module_unload(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    unloaded(frame, decoded, CT_ROLE_module);
+}
+
+void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    unloaded(frame, decoded, CT_ROLE_library);
+}
+
+/* What was loaded in the context is gone. Releasing a primary context is not among the ends: it has more
+ * holders than can be seen. */
+void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    ct_decode_add_object(decoded, CT_ROLE_context, frame->args[0]);
+    if (succeeded(frame)) {
+        ct_names_doubt();
+        ct_named_end(CT_ROLE_context, frame->args[0], frame->producer);
+    }
+}
+
+void ct_decode_device_end(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    ct_decode_add_object(decoded, CT_ROLE_device, (uint64_t)(int64_t)(int32_t)frame->args[0]);
+    if (succeeded(frame))
+        ct_names_doubt();
+}

@@ -1,0 +1,54 @@
+/* Launches: which kernel, its shape, its stream. */
+#include "decode.h"
+#include "kernel_names.h"
+
+static void launched(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t function,
+                     uint64_t stream, struct ct_launch launch)
+{
+    decoded->kind = CT_KIND_LAUNCH;
+    decoded->payload_slots = 1;
+    decoded->value = stream_of(frame, stream);
+    decoded->flags = ct_decode_captured_as(frame, stream, CT_NODE_KERNEL, 1);
+    decoded->payload.launch = launch;
+    decoded->payload.launch.kernel = ct_names_kernel(function, frame->producer, succeeded(frame));
+}
+
+void ct_decode_launch(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const uint32_t block_z = (uint32_t)ct_argument(frame, 6);
+    launched(frame, decoded, frame->args[0], ct_argument(frame, 8),
+             (struct ct_launch){
+                 .grid = { (uint32_t)frame->args[1], (uint32_t)frame->args[2], (uint32_t)frame->args[3] },
+                 .block = { (uint32_t)frame->args[4], (uint32_t)frame->args[5], block_z },
+                 .shared_bytes = (uint32_t)ct_argument(frame, 7),
+             });
+}
+
+void ct_decode_launch_ex(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    const struct ct_launch_config *config = (const struct ct_launch_config *)frame->args[0];
+    if (!config || !inspected(frame))
+        return;
+    struct ct_launch launch = { .shared_bytes = config->shared_bytes };
+    memcpy(launch.grid, config->grid, sizeof(launch.grid));
+    memcpy(launch.block, config->block, sizeof(launch.block));
+    launched(frame, decoded, frame->args[1], config->stream, launch);
+}
+
+/* The launches of CUDA 3 set the block's shape beforehand: it stays 0 here. */
+void ct_decode_launch_one(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    launched(frame, decoded, frame->args[0], 0, (struct ct_launch){ .grid = { 1, 1, 1 } });
+}
+
+void ct_decode_launch_grid(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    launched(frame, decoded, frame->args[0], 0,
+             (struct ct_launch){ .grid = { (uint32_t)frame->args[1], (uint32_t)frame->args[2], 1 } });
+}
+
+void ct_decode_launch_grid_async(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    launched(frame, decoded, frame->args[0], frame->args[3],
+             (struct ct_launch){ .grid = { (uint32_t)frame->args[1], (uint32_t)frame->args[2], 1 } });
+}

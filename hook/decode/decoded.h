@@ -1,0 +1,45 @@
+/* Decoders: what the arguments and the result of a call say. */
+#ifndef CT_DECODED_H
+#define CT_DECODED_H
+
+#include "frame.h"
+#include "record.h"
+#include "rows.h"
+
+/* What a decoder says of a returned call. Zeroed before. */
+struct ct_decoded {
+    uint8_t kind;          /* enum ct_kind; CT_KIND_CALL when nothing else fits */
+    uint8_t flags;         /* CT_FLAG_… */
+    uint8_t payload_slots; /* length of the payload, 0 to 2 */
+    int32_t status;        /* the result's lower half, unless the decoder knows better */
+    uint64_t value;
+    union ct_payload payload;
+};
+
+/* CUlaunchConfig, as far as it is read. */
+struct ct_launch_config {
+    uint32_t grid[3], block[3], shared_bytes;
+    uint64_t stream;
+};
+
+/* Reads a returned call's arguments and result. Runs on the application's thread; may call the real driver
+ * only for look-ups that neither synchronise nor break a stream capture. */
+typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded);
+
+#define DECODER(name)        ct_decoder ct_decode_##name;
+#define DECODER_ALWAYS(name) DECODER(name)
+#include "decoders.def"
+#undef DECODER_ALWAYS
+#undef DECODER
+#define OBJECTS(name, ...)        ct_decoder ct_decode_##name;
+#define OBJECTS_ALWAYS(name, ...) OBJECTS(name)
+#include "objects.def"
+#undef OBJECTS_ALWAYS
+#undef OBJECTS
+
+/* What the row's decoder says of the call; of a row without one what every call has. */
+struct ct_decoded ct_decode(const struct ct_frame *frame);
+/* Whether the row's decoder is wanted even while nothing is recorded. */
+bool ct_decode_always(uint32_t row);
+
+#endif

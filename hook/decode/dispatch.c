@@ -1,0 +1,63 @@
+#include "decoded.h"
+
+#include "graphs.h"
+#include "quiet.h"
+
+enum {
+    ALWAYS_none = false,
+#define DECODER(name)        ALWAYS_##name = false,
+#define DECODER_ALWAYS(name) ALWAYS_##name = true,
+#include "decoders.def"
+#undef DECODER_ALWAYS
+#undef DECODER
+#define OBJECTS(name, ...)        ALWAYS_##name = false,
+#define OBJECTS_ALWAYS(name, ...) ALWAYS_##name = true,
+#include "objects.def"
+#undef OBJECTS_ALWAYS
+#undef OBJECTS
+};
+
+#define ct_decode_none NULL
+/* In the order of the rows, those of the runtime's functions once for all versions. */
+static const struct decoder {
+    ct_decoder *decode;
+    bool always;
+} decoders[CT_ROW_COUNT + CT_RUNTIME_FUNCTIONS] = {
+#define ROW(function, category, words, decoder) { ct_decode_##decoder, ALWAYS_##decoder },
+#include "driver_api.def"
+#include "runtime_api.def"
+#undef ROW
+};
+
+static const struct decoder *decoder_of(uint32_t row)
+{
+    static const struct decoder none;
+    if (row < CT_ROW_COUNT)
+        return &decoders[row];
+    return row < CT_NAMED_COUNT ? &decoders[CT_ROW_COUNT + (row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS]
+                                : &none;
+}
+
+/* In a capture, every call may become a node. */
+bool ct_decode_always(uint32_t row)
+{
+    const struct decoder *decoder = decoder_of(row);
+    return decoder->always || (decoder->decode && ct_capturing());
+}
+
+/* Decoders that learn or hand out may do anything; what the others do besides reading is under the lock, or
+ * quiet by itself. The calls that are made most are those of the others, and switching cancellation off and
+ * on is two locked instructions, which wait for the stores of a launch to reach the device. */
+struct ct_decoded ct_decode(const struct ct_frame *frame)
+{
+    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
+    const struct decoder *decoder = decoder_of(frame->row);
+    if (decoder->always) {
+        const struct quiet quiet = quiet_begin();
+        decoder->decode(frame, &decoded);
+        quiet_end(quiet);
+    } else if (decoder->decode) {
+        decoder->decode(frame, &decoded);
+    }
+    return decoded;
+}

@@ -1,0 +1,49 @@
+/* A call in flight: its arguments, and its result once it has returned. */
+#ifndef CT_FRAME_H
+#define CT_FRAME_H
+
+#include "machine.h"
+#include "producer.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int32_t ct_status; /* CUresult */
+
+/* It lies on the application's stack. The trampoline knows the offsets. */
+struct ct_frame {
+    uint64_t args[CT_REGISTER_ARGS];
+    const uint64_t *stack_args; /* the words that the caller passed on its stack */
+    uint64_t start;             /* ticks at entry; meaningful while producer is set */
+    struct ct_producer *producer;
+    uint32_t row;
+    uint32_t depth;
+    uint64_t result;   /* what the real function left in the return register */
+    uint64_t indirect; /* aarch64: x8, where the caller wants a result that fits no register */
+};
+#define CT_FRAME_REST (8 * CT_REGISTER_ARGS)
+static_assert(sizeof(struct ct_frame) == CT_FRAME_REST + 48, "trampoline");
+static_assert(sizeof(struct ct_frame) % 16 == 0, "the trampoline keeps the stack aligned");
+static_assert(offsetof(struct ct_frame, stack_args) == CT_FRAME_REST, "trampoline");
+static_assert(offsetof(struct ct_frame, row) == CT_FRAME_REST + 24, "trampoline");
+static_assert(offsetof(struct ct_frame, result) == CT_FRAME_REST + 32, "trampoline");
+static_assert(offsetof(struct ct_frame, indirect) == CT_FRAME_REST + 40, "trampoline");
+
+/* Argument `i`, counted from 0 among integers, pointers and structs of up to 8 bytes. A float has no number,
+ * having registers of its own; a larger struct by value has one on aarch64, where it is a reference, and none
+ * on x86-64. `frame->args` is right for the first six. Of an argument narrower than 64 bits the upper bits
+ * are not the caller's; on the stack, too, each takes 8 bytes on both architectures. */
+static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
+{
+    return i < CT_REGISTER_ARGS ? frame->args[i] : frame->stack_args[i - CT_REGISTER_ARGS];
+}
+
+/* Where a call stands on its thread's stack: the same for one place in the program, whichever way its calls
+ * take through the hook. On x86-64 that is where the return address lies. */
+static inline uintptr_t ct_frame_address(const struct ct_frame *frame)
+{
+    return (uintptr_t)frame->stack_args - 8;
+}
+
+#endif

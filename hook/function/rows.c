@@ -1,0 +1,163 @@
+#include "rows.h"
+
+#include "category.h"
+#include "current.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the name of a decoder says: nothing but that there is one, unless it stands in one of these two lines.
+ */
+#define FLAGS_none                 , 0
+#define FLAGS_no_status            , CT_ROW_DECODED | CT_ROW_NO_STATUS
+#define SECOND(first, second, ...) second
+#define FLAGS_OF(...)              SECOND(__VA_ARGS__, CT_ROW_DECODED, )
+
+struct ct_row ct_rows[CT_ROWS_ALL] = {
+#define ROW(function, group, words, decoder)                                                                 \
+    [CT_ROW_##function] = {                                                                                  \
+        .stack_words = CT_STACK_WORDS(words),                                                                \
+        .flags = FLAGS_OF(FLAGS_##decoder),                                                                  \
+        .category = CT_CATEGORY_##group,                                                                     \
+    },
+#include "driver_api.def"
+#undef ROW
+#define RUNTIME_ROW(version, function, group, words, decoder)                                                \
+    [CT_RUNTIME_ROW(version, CT_RUNTIME_##function)] = {                                                     \
+        .stack_words = words,                                                                                \
+        .flags = FLAGS_OF(FLAGS_##decoder),                                                                  \
+        .category = CT_CATEGORY_##group,                                                                     \
+        .layer = CT_LAYER_RUNTIME,                                                                           \
+    },
+#define ROW(...) RUNTIME_ROW(0, __VA_ARGS__)
+#include "runtime_api.def"
+#undef ROW
+#define ROW(...) RUNTIME_ROW(1, __VA_ARGS__)
+#include "runtime_api.def"
+#undef ROW
+#define ROW(...) RUNTIME_ROW(2, __VA_ARGS__)
+#include "runtime_api.def"
+#undef ROW
+};
+static_assert(CT_RUNTIME_VERSIONS == 3, "rows for each version");
+
+static const char *const driver_names[CT_ROW_COUNT] = {
+#define ROW(function, ...) #function,
+#include "driver_api.def"
+#undef ROW
+};
+static const char *const runtime_names[CT_RUNTIME_FUNCTIONS] = {
+#define ROW(function, ...) #function,
+#include "runtime_api.def"
+#undef ROW
+};
+
+/* Of rows that no table names: spares, then extras. */
+static char made_names[CT_ROWS_ALL - CT_NAMED_COUNT][CT_FUNCTION_NAME_MAX + 1];
+static _Atomic uint32_t spares, extras; /* in use; a row's fields are written before */
+
+const char *ct_row_symbol(uint32_t row)
+{
+    if (row < CT_ROW_COUNT)
+        return driver_names[row];
+    return row < CT_NAMED_COUNT ? runtime_names[(row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS]
+                                : made_names[row - CT_NAMED_COUNT];
+}
+
+const char *ct_row_name(uint32_t row)
+{
+    const char *symbol = ct_row_symbol(row);
+    return row >= CT_ROW_COUNT && row < CT_NAMED_COUNT ? symbol + strspn(symbol, "_") : symbol;
+}
+
+uint8_t ct_row_form(const char *name)
+{
+    const char *suffix = strrchr(name, '_');
+    return suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0) ? CT_ROW_PER_THREAD : 0;
+}
+
+static int compare_names(const void *name, const void *place)
+{
+    return strcmp(name, *(const char *const *)place);
+}
+
+/* The tables are sorted as strcmp sorts. */
+static uint32_t find_name(const char *name, const char *const *names, uint32_t count)
+{
+    const char *const *found = bsearch(name, names, count, sizeof(*names), compare_names);
+    return found ? (uint32_t)(found - names) : CT_ROWS_ALL;
+}
+
+uint32_t ct_row_of_driver(const char *name)
+{
+    return find_name(name, driver_names, CT_ROW_COUNT);
+}
+
+uint32_t ct_row_of_runtime(const char *name)
+{
+    const uint32_t function = find_name(name, runtime_names, CT_RUNTIME_FUNCTIONS);
+    return function == CT_ROWS_ALL ? CT_ROWS_ALL : CT_RUNTIME_ROW(0, function);
+}
+
+/* ---- rows that are made ---- */
+
+static uint32_t find_spare(const void *real)
+{
+    const uint32_t used = atomic_load_explicit(&spares, memory_order_acquire);
+    for (uint32_t row = CT_NAMED_COUNT; row < CT_NAMED_COUNT + used; row++) {
+        if (ct_rows[row].real == real)
+            return row;
+    }
+    return CT_ROWS_ALL;
+}
+
+uint32_t ct_row_spare(void *real, const char *name)
+{
+    uint32_t found = find_spare(real);
+    if (found != CT_ROWS_ALL || !ct_process_lock())
+        return found;
+    found = find_spare(real);
+    const uint32_t used = atomic_load_explicit(&spares, memory_order_relaxed);
+    if (found == CT_ROWS_ALL && used < CT_SPARE_COUNT) {
+        found = CT_NAMED_COUNT + used;
+        struct ct_row *row = &ct_rows[found];
+        strncpy(made_names[used], name, CT_FUNCTION_NAME_MAX);
+        row->stack_words = CT_SPARE_STACK_WORDS;
+        row->category = CT_CATEGORY_other;
+        row->real = real;
+        /* Pairs with the acquire in find_spare(). */
+        atomic_store_explicit(&spares, used + 1, memory_order_release);
+    }
+    ct_process_unlock();
+    return found;
+}
+
+static uint32_t find_extra(enum ct_layer layer, const char *name)
+{
+    const uint32_t used = atomic_load_explicit(&extras, memory_order_acquire);
+    for (uint32_t row = CT_STUB_COUNT; row < CT_STUB_COUNT + used; row++) {
+        if (ct_rows[row].layer == layer && strncmp(ct_row_name(row), name, CT_FUNCTION_NAME_MAX) == 0)
+            return row;
+    }
+    return CT_ROWS_ALL;
+}
+
+uint32_t ct_row_extra(enum ct_layer layer, uint8_t category, const char *name)
+{
+    uint32_t found = find_extra(layer, name);
+    if (found != CT_ROWS_ALL || !ct_process_lock())
+        return found;
+    found = find_extra(layer, name);
+    const uint32_t used = atomic_load_explicit(&extras, memory_order_relaxed);
+    if (found == CT_ROWS_ALL && used < CT_EXTRA_COUNT) {
+        found = CT_STUB_COUNT + used;
+        struct ct_row *row = &ct_rows[found];
+        strncpy(made_names[found - CT_NAMED_COUNT], name, CT_FUNCTION_NAME_MAX);
+        row->layer = (uint8_t)layer;
+        row->category = category;
+        /* Pairs with the acquire in find_extra(). */
+        atomic_store_explicit(&extras, used + 1, memory_order_release);
+    }
+    ct_process_unlock();
+    return found;
+}

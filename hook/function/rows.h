@@ -1,0 +1,103 @@
+/* The functions that are traced, one row each: its real address, its number in the segment, what is to be
+ * done for a call of it. */
+#ifndef CT_ROWS_H
+#define CT_ROWS_H
+
+#include "compiler.h"
+#include "machine.h"
+#include "segment.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The runtime's functions, in the order of the table, and the versions of libcudart that have a stub of
+ * each. */
+enum {
+#define ROW(name, category, stack_words, decoder) CT_RUNTIME_##name,
+#include "runtime_api.def"
+#undef ROW
+    CT_RUNTIME_FUNCTIONS,
+    CT_RUNTIME_VERSIONS = 3
+};
+
+/* Numbers of rows: the driver's functions in order, the runtime's in order for each version, then the spare
+ * stubs. */
+enum {
+#define ROW(name, category, stack_words, decoder) CT_ROW_##name,
+#include "driver_api.def"
+#undef ROW
+    CT_ROW_COUNT, /* of the driver */
+    CT_NAMED_COUNT = CT_ROW_COUNT + CT_RUNTIME_VERSIONS * CT_RUNTIME_FUNCTIONS,
+    CT_SPARE_COUNT = 128,
+    CT_STUB_COUNT = CT_NAMED_COUNT + CT_SPARE_COUNT,
+    /* Rows without a stub, for what is traced by other means than the trampoline. */
+    CT_EXTRA_COUNT = 768,
+    CT_ROWS_ALL = CT_STUB_COUNT + CT_EXTRA_COUNT
+};
+
+#define CT_RUNTIME_ROW(version, function) (CT_ROW_COUNT + (version)*CT_RUNTIME_FUNCTIONS + (function))
+
+/* Stack words that are passed on for a function whose signature nobody told us, where the caller has them. */
+enum { CT_SPARE_STACK_WORDS = 16 };
+
+enum ct_row_flags {
+    CT_ROW_DECODED = 1,    /* it has a decoder */
+    CT_ROW_PER_THREAD = 2, /* a _ptsz or _ptds form: the null stream is the thread's own */
+    CT_ROW_NO_STATUS = 4,  /* its result is a text */
+};
+
+/* One cache line holds two. `enter_id` and `leave_id` are `id` where the short way in entry.c may be taken,
+ * else 0. */
+struct ct_row {
+    void *real; /* NULL when the driver lacks it */
+    uint64_t reserved0;
+    /* Stored with release when the directory entry is there, loaded with acquire by ct_enter(). */
+    _Atomic uint16_t id;       /* index in the segment's directory, 0 while the process has not called it */
+    _Atomic uint16_t enter_id; /* 0 unless the counter is the clock */
+    _Atomic uint16_t leave_id; /* 0 unless, besides, there is no decoder, and every call is recorded */
+    uint8_t stack_words;
+    uint8_t flags; /* enum ct_row_flags */
+    uint8_t category;
+    uint8_t layer;            /* enum ct_layer */
+    _Atomic uint8_t left_out; /* 1: counted and not recorded */
+    uint8_t reserved1[1];
+    _Atomic uint16_t wrap_id; /* as leave_id, decoder or not: for a wrapper that reads the arguments itself */
+    uint8_t reserved2[2];
+};
+static_assert(sizeof(struct ct_row) == 32, "trampoline; two rows a cache line");
+static_assert(offsetof(struct ct_row, enter_id) == 18, "trampoline");
+
+extern CT_LOCAL struct ct_row ct_rows[CT_ROWS_ALL];
+
+/* The name under which it is recorded, and that under which it is exported: what the compiler calls is
+ * recorded as what the program wrote. */
+const char *ct_row_name(uint32_t row);
+const char *ct_row_symbol(uint32_t row);
+/* The flags that a function's name tells. */
+uint8_t ct_row_form(const char *name);
+/* The row of the driver's, or the runtime's first version's, function of that name; CT_ROWS_ALL when the
+ * table has none. */
+uint32_t ct_row_of_driver(const char *name);
+uint32_t ct_row_of_runtime(const char *name);
+/* The row of that layer and name among those without a stub, made if need be; CT_ROWS_ALL when they are used
+ * up. The caller remembers it: names are compared one by one. `name` is copied. */
+uint32_t ct_row_extra(enum ct_layer layer, uint8_t category, const char *name);
+/* The row of a spare stub for `real`, named `name`; CT_ROWS_ALL when they are used up. The same for the same
+ * pointer. */
+uint32_t ct_row_spare(void *real, const char *name);
+
+/* Where the stubs are, which the trampoline's file makes in the order of the rows and says in a section of
+ * its own: the distance of each from its entry, 0 for none. The linker names the section's beginning. */
+extern CT_LOCAL const int32_t __start_ct_stubs[];
+/* The stub of a row, NULL where the architecture has none; of a runtime function, the entry that does not
+ * look at the caller. */
+static inline void *ct_row_stub(uint32_t row)
+{
+    const int32_t *entry = &__start_ct_stubs[row];
+    return *entry ? (void *)((uintptr_t)entry + (uintptr_t)(intptr_t)*entry) : NULL;
+}
+
+#endif

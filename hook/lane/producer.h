@@ -1,0 +1,101 @@
+/* A lane as the thread that owns it sees it. */
+#ifndef CT_PRODUCER_H
+#define CT_PRODUCER_H
+
+#include "compiler.h"
+#include "lane.h"
+#include "segment.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A kernel that this lane has launched, with its name's number, which was sent. It holds as long as
+ * ct_names_version is what it was. */
+struct ct_kernel_memo {
+    uint64_t handle;
+    uint32_t version; /* 0: none */
+    uint32_t number;
+};
+enum { CT_KERNEL_MEMO_BITS = 7, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
+
+/* A lane as its owner sees it: private to the process, in memory that the kernel wipes in
+ * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine".
+ */
+struct ct_producer {
+    /* A lane begins on a page, and so does every second of these: without a distance the loads from here
+     * would have the low twelve bits of the stores there, and processors let them wait. */
+    _Alignas(2048) uint8_t apart[192];
+    struct ct_lane *lane; /* NULL: nothing is recorded */
+    uint8_t *ring;
+    uint64_t mask;     /* slots - 1 */
+    uint64_t position; /* next slot to write */
+    uint64_t limit; /* slots up to here may be written without asking; 0 when its thread has let go of it */
+    uint64_t rung;  /* the value of `wake` at which the doorbell was rung last: a collector that was awake
+                     * then, and may have looked too early, is tried again with the next call */
+    uint32_t idle;  /* 1 except while a record is being written: a signal handler then finds 0 */
+    uint32_t depth;
+    uint32_t index;                /* of the lane */
+    uint32_t epoch;                /* of the process when the lane was mapped */
+    uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_address() of the open calls; ranges have none, see range.c */
+    struct ct_segment *segment;
+    uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
+    struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
+    uintptr_t act; /* where the act that is being recorded stands (ct_record_hold()), 0 for none */
+
+    /* slot.c's and thread.c's own. */
+    _Atomic uint32_t owner;        /* enum slot_owner */
+    uint32_t slot;                 /* which of these it is */
+    uintptr_t around;              /* left: the outermost call that was open then, 0 for none */
+    struct ct_producer *next_left; /* left by the same thread before */
+};
+static_assert(sizeof(struct ct_producer) == 4096, "slots of slot.c");
+static_assert(offsetof(struct ct_producer, lane) == 192, "trampoline");
+
+/* Never NULL: &ct_dormant when nothing is recorded. */
+extern CT_LOCAL __thread struct ct_producer *ct_self;
+extern CT_LOCAL struct ct_producer ct_dormant;
+/* A frame's producer when the process records and its thread has no lane. */
+extern CT_LOCAL struct ct_producer ct_unlaned;
+
+/* Whether the collector asked to be woken by now. Once it was, the next call need not do it again: it drains
+ * before it names another position. Position 0 asks for every call's attention (ct_process_heed()). */
+static inline bool ct_wants_doorbell(const struct ct_producer *self, struct ct_lane *lane, uint64_t position)
+{
+    const uint64_t wake = ct_lane_wake(lane);
+    return position >= wake && (wake != self->rung || wake == 0);
+}
+
+/* How many calls are open around one at `frame`. One that stands there or below was left by longjmp, an
+ * exception or cancellation: it is not open any more. */
+static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t frame)
+{
+    uint32_t depth = self->depth;
+    while (CT_UNLIKELY(depth > 0)) {
+        const uint32_t top = depth < CT_OPEN_MAX ? depth : CT_OPEN_MAX;
+        if (self->frames[top - 1] > frame)
+            break;
+        depth = top - 1;
+    }
+    return depth;
+}
+
+/* Puts a call that stands there on the thread's stack of open calls; its depth. */
+static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
+{
+    const uint32_t depth = ct_depth_around(self, frame);
+    if (CT_LIKELY(depth < CT_OPEN_MAX))
+        self->frames[depth] = frame;
+    self->depth = depth + 1;
+    return depth;
+}
+
+/* Whether the call at that depth is not inside another one. Ranges have no frame and enclose trees of calls
+ * without being part of them. */
+static inline bool ct_outermost(const struct ct_producer *self, uint32_t depth)
+{
+    /* A range has a number above all addresses, or 0: no frame's address. */
+    return depth == 0 || (depth <= CT_OPEN_MAX && (intptr_t)self->frames[depth - 1] <= 0);
+}
+
+#endif

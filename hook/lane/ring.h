@@ -1,0 +1,34 @@
+/* Records in the calling thread's ring: room for them, writing them, and the lane held meanwhile. */
+#ifndef CT_RING_H
+#define CT_RING_H
+
+#include "producer.h"
+
+/* Whether there is room for a record of so many slots; the ring grows for it where it can. */
+bool ct_record_room(struct ct_producer *producer, uint32_t slots);
+/* Writes a record of as many slots, for which there is room, at the producer's position. The caller holds the
+ * lane (idle is 0) and has announced. */
+void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,
+                     size_t payload_bytes);
+/* The same, or counts it with its bytes when there is no room: false. Either way nothing is announced any
+ * more. */
+bool ct_record_write_or_lose(struct ct_producer *producer, const struct ct_record *record,
+                             const void *payload, size_t payload_bytes, uint64_t bytes);
+
+/* For the new owner of a lane: what its ring has room for. */
+void ct_record_begin_lane(struct ct_producer *producer);
+/* The position that the lane shows, which others can write: what is further off than a record is not
+ * believed. */
+uint64_t ct_record_published(const struct ct_producer *producer);
+
+/* The lane, which is idle, held for a record that is no call's, by a function whose frame is there on the
+ * stack, and announced; and given up, what was written being published. */
+void ct_record_hold(struct ct_producer *producer, uintptr_t frame);
+void ct_record_release(struct ct_producer *producer);
+/* Makes a lane writable again whose holder was left in the middle of a record. */
+void ct_record_take_over(struct ct_producer *producer);
+/* Does that where the holder was left by a jump, as a call at `frame` with `depth` open calls around it sees;
+ * whether the lane is idle. */
+bool ct_record_recover(struct ct_producer *producer, uint32_t depth, uintptr_t frame);
+
+#endif

@@ -1,0 +1,131 @@
+#include "attach.h"
+
+#include "current.h"
+#include "find_daemon.h"
+#include "fork.h"
+#include "quiet.h"
+#include "row_selection.h"
+#include "segment_file.h"
+#include "slot.h"
+#include "system.h"
+#include "test_point.h"
+#include "thread.h"
+
+enum { LOOK_INTERVAL_NS = 1000000000 };
+static _Atomic uint64_t next_look_ns; /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon again */
+
+/* Since when calls may be in no segment: the first look that found no daemon, or the end of the last segment;
+ * 0: none are. */
+static uint64_t absent_ns;
+
+static bool is_due(uint64_t now)
+{
+    return now >= atomic_load_explicit(&next_look_ns, memory_order_relaxed);
+}
+
+bool ct_attach_is_due(void)
+{
+    return is_due(ct_coarse_ns());
+}
+
+/* A segment for the daemon that is there, if one is. The process lock is held. */
+static struct ct_segment *make_segment(uint64_t image_ns)
+{
+    struct ct_session session;
+    struct ct_wishes wishes;
+    struct ct_control *control = ct_daemon_session(&session) ? ct_daemon_find(&session, &wishes) : NULL;
+    CT_TEST_POINT("attach.looked");
+    if (!control)
+        return NULL;
+    ct_clock_is_counter = wishes.clock_is_counter;
+    struct ct_segment *segment = ct_segment_create(&(struct ct_segment_plan){
+        .session = &session,
+        .wishes = &wishes,
+        .pid = ct_fork_pid(),
+        .image_ns = image_ns,
+        .absent_ns = absent_ns,
+    });
+    ct_process_count_epoch();
+    if (!segment || !ct_daemon_take(control, &wishes)) {
+        ct_daemon_drop(control);
+        return NULL;
+    }
+    absent_ns = 0;
+    CT_TEST_POINT("attach.created");
+    ct_rows_forget_numbers();
+    ct_selection_begin(segment);
+    CT_TEST_POINT("attach.selected");
+    ct_process_set_current(segment);
+    CT_TEST_POINT("attach.current");
+    if (!wishes.system)
+        atomic_fetch_add_explicit(&ct_control->segments, 1, memory_order_release);
+    CT_TEST_POINT("attach.counted");
+    ct_daemon_ring();
+    return segment;
+}
+
+struct ct_segment *ct_attach(uint64_t image_ns)
+{
+    const uint64_t now = ct_coarse_ns();
+    if (!ct_process_lock())
+        return NULL;
+    struct ct_segment *segment = ct_process_current();
+    if (!segment && is_due(now)) {
+        segment = make_segment(image_ns);
+        if (!segment) {
+            if (absent_ns == 0)
+                absent_ns = ct_monotonic_ns();
+            atomic_store_explicit(&next_look_ns, now + LOOK_INTERVAL_NS, memory_order_relaxed);
+        }
+    }
+    ct_process_unlock();
+    return segment;
+}
+
+void ct_detach(void)
+{
+    const struct quiet quiet = quiet_begin();
+    CT_TEST_POINT("attach.detaching");
+    /* Under the lock, since otherwise a segment for the next daemon could be made between the two, and its
+     * lanes be abandoned; or a lane be added to this one behind them. */
+    if (ct_process_lock()) {
+        if (ct_process_current() && ct_self->epoch == ct_process_epoch()) {
+            ct_process_set_current(NULL);
+            absent_ns = ct_monotonic_ns(); /* others may still write to it, behind its last reader */
+            if (ct_system_begin()) {
+                ct_slots_abandon();
+                ct_system_end();
+            }
+            ct_process_count_epoch();
+        }
+        ct_thread_let_go();
+        ct_process_unlock();
+    } else {
+        ct_thread_forget();
+    }
+    CT_TEST_POINT("attach.detached");
+    quiet_end(quiet);
+}
+
+void ct_attach_heed(struct ct_producer *producer)
+{
+    CT_TEST_POINT("attach.waking");
+    const uint64_t wake = ct_lane_wake(producer->lane);
+    const uint32_t flags = atomic_load_explicit(&producer->segment->flags, memory_order_relaxed);
+    if (producer->epoch != ct_process_epoch() || flags & CT_SEGMENT_DETACHED) {
+        ct_detach();
+        return;
+    }
+    ct_selection_follow(producer->segment);
+    if (ct_daemon_ring() && producer->position >= wake)
+        producer->rung = wake;
+    CT_TEST_POINT("attach.woken");
+}
+
+void ct_attach_forget(void)
+{
+    ct_process_set_current(NULL);
+    ct_process_count_epoch();
+    atomic_store(&next_look_ns, 0);
+    absent_ns = 0;
+}

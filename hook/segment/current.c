@@ -1,0 +1,48 @@
+#include "current.h"
+
+#include "lock.h"
+
+static struct ct_segment *_Atomic current;
+static _Atomic uint32_t epoch;
+
+bool ct_clock_is_counter;
+
+/* Signals wait: a handler's call that finds its own thread holding it could not be given a number, and would
+ * be counted under none. */
+static struct ct_lock lock = { .signals_wait = true };
+
+bool ct_process_lock(void)
+{
+    return ct_lock_take(&lock);
+}
+
+void ct_process_unlock(void)
+{
+    ct_lock_give(&lock);
+}
+
+void ct_process_lock_forget(void)
+{
+    ct_lock_forget(&lock);
+}
+
+struct ct_segment *ct_process_current(void)
+{
+    return atomic_load_explicit(&current, memory_order_acquire);
+}
+
+void ct_process_set_current(struct ct_segment *segment)
+{
+    /* Pairs with the acquire above: what the rows say is this segment's. */
+    atomic_store(&current, segment);
+}
+
+uint32_t ct_process_epoch(void)
+{
+    return atomic_load_explicit(&epoch, memory_order_acquire);
+}
+
+void ct_process_count_epoch(void)
+{
+    atomic_fetch_add(&epoch, 1);
+}

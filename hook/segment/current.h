@@ -1,0 +1,44 @@
+/* The segment that the process writes to now, the clock that it names, and the lock under which that changes.
+ */
+#ifndef CT_CURRENT_H
+#define CT_CURRENT_H
+
+#include "clock.h"
+#include "compiler.h"
+#include "segment.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* NULL while nothing is recorded. */
+struct ct_segment *ct_process_current(void);
+/* Counts segments of this process, their beginnings and ends: what was defined in an earlier one must be
+ * defined again. */
+uint32_t ct_process_epoch(void);
+void ct_process_count_epoch(void);
+/* From now on it is that one. The lock is held, or the process is a fork's child. */
+void ct_process_set_current(struct ct_segment *segment);
+
+/* The lock of what makes the segment (lock.h), and of the rows of functions. */
+bool ct_process_lock(void);
+void ct_process_unlock(void);
+void ct_process_lock_forget(void);
+
+/* Whether ticks are the processor's counter. Set before the first segment, and the same for all of a session.
+ */
+extern CT_LOCAL bool ct_clock_is_counter;
+
+static inline uint64_t ct_now(void)
+{
+    return ct_clock_is_counter ? ct_counter_read() : ct_monotonic_ns();
+}
+
+/* CLOCK_MONOTONIC_COARSE, which takes no system call. */
+static inline uint64_t ct_coarse_ns(void)
+{
+    struct timespec coarse;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &coarse);
+    return (uint64_t)coarse.tv_sec * 1000000000 + (uint64_t)coarse.tv_nsec;
+}
+
+#endif
