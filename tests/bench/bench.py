@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Runs benchmarks, modules beside this file, and prints their figures as JSON lines."""
+"""Runs benchmarks, modules beside this file, and prints their figures as JSON lines: table.py makes a table of them. Those whose names
+begin with gpu_ want a machine with a GPU, and run by name alone; they, `hook` and `hook_parts` do with a build folder from elsewhere
+and build here what they want besides."""
 import argparse
 import ast
+import contextlib
 import importlib
 import os
 import pathlib
 import signal
 import sys
+import tempfile
 import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,6 +29,9 @@ BENCHMARKS = (
     "queries",
     "answers",
 )
+GPU_BENCHMARKS = ("gpu_calls", "gpu_training")
+BUILT_HERE = ("hook", "hook_parts")  # where the build has no tests/bench
+SKIP = 77
 
 
 def first_sentence(name):
@@ -42,30 +49,78 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--list", action="store_true", help="print the benchmarks' names, and what each measures")
-    parser.add_argument("benchmark", nargs="*", help="all of them where none is named")
+    parser.add_argument("benchmark", nargs="*", help="all but those of a GPU where none is named")
+    gpu = parser.add_argument_group("for those of a GPU")
+    gpu.add_argument("--without", action="append", default=[], metavar="NAME", help="leave a variant or a model out (repeatable)")
+    gpu.add_argument("--rounds", type=int, default=7, help="of gpu_calls (7)")
+    gpu.add_argument("--batches", type=int, default=400, help="batches of 200 short calls a process (400)")
+    gpu.add_argument("--launch-batches", type=int, default=200, help="batches of 200 launches a process (200)")
+    gpu.add_argument("--pairs", type=int, default=10, help="of training processes (10)")
+    gpu.add_argument("--python", default="python3", help="one that has PyTorch")
+    gpu.add_argument("--seconds", type=float, default=285, help="begin no round of a benchmark that would not end by then (285)")
+    gpu.add_argument("--driver", metavar="LIBCUDA", help="a simulated driver instead of a GPU: shows that they work")
     arguments = parser.parse_args()
+    arguments.benchmark = arguments.benchmark or BENCHMARKS
     for name in arguments.benchmark:
-        if name not in BENCHMARKS:
-            parser.error(f"no benchmark '{name}' (there are: {', '.join(BENCHMARKS)})")
+        if name not in BENCHMARKS + GPU_BENCHMARKS:
+            parser.error(f"no benchmark '{name}' (there are: {', '.join(BENCHMARKS + GPU_BENCHMARKS)})")
+    arguments.build = arguments.build.resolve()
+    wants_build = [name for name in arguments.benchmark if name not in GPU_BENCHMARKS + BUILT_HERE]
+    if not arguments.list and not (arguments.build / ("tests/bench" if wants_build else "tools/cudatrace")).exists():
+        parser.error(f"no build in {arguments.build}")
+    return arguments
+
+
+def build_here(build, undo):
+    """A build folder as the given one, with the programs of BUILT_HERE besides."""
+    folder = pathlib.Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="cudatrace-bench-")))
+    for part in ("hook", "collector", "tools"):
+        (folder / part).symlink_to(build / part)
+    (folder / "tests/bench").mkdir(parents=True)
+    importlib.import_module("hook_parts").build_programs(folder / "tests/bench")
+    return folder
+
+
+def main():
+    arguments = parse_arguments()
     if arguments.list:
         for name in BENCHMARKS:
             print(textwrap.fill(f"{name:<13} {first_sentence(name)}", 110, subsequent_indent=" " * 14))
         return
-    build = arguments.build.resolve()
-    if not (build / "tests/bench").is_dir():
-        parser.error(f"no build in {arguments.build}")
+    with contextlib.ExitStack() as undo:
+        run_all(arguments, undo)
+
+
+def run_on_gpu(benchmark, build, arguments):
+    import run  # noqa: PLC0415: lies with the tests of a GPU
+
+    try:
+        benchmark.run(build, arguments)
+    except run.Skip as reason:
+        print(f"skipped: {reason}")
+        sys.exit(SKIP)
+
+
+def run_all(arguments, undo):
+    build = arguments.build
+    if not (build / "tests/bench").is_dir() and set(BUILT_HERE) & set(arguments.benchmark):
+        build = build_here(build, undo)
     # Sessions are those of the end-to-end tests, which want to know the build when they are imported.
     os.environ["CUDATRACE_BUILD"] = str(build)
-    sys.path.append(str(HERE.parent / "e2e"))
+    sys.path += [str(HERE.parent / "gpu"), str(HERE.parent / "e2e")]
     for number in ENDS:
         signal.signal(number, interrupt)
     try:
-        for name in arguments.benchmark or BENCHMARKS:
-            importlib.import_module(name).run(build)
+        for name in arguments.benchmark:
+            benchmark = importlib.import_module(name)
+            if name in GPU_BENCHMARKS:
+                run_on_gpu(benchmark, build, arguments)
+            else:
+                benchmark.run(build)
     except KeyboardInterrupt:
         sys.exit("bench.py: interrupted")
 

@@ -21,12 +21,12 @@ def spread(values, rounded=rounded):
             "rounds": len(values)}
 
 
-def emit(benchmark, figure, values, unit, target=None):
-    """`target`: such as ("<=", 1.05), what docs/performance.md wants of the median."""
+def emit(benchmark, figure, values, unit, target=None, **more):
+    """`target`: such as ("<=", 1.05), what docs/performance.md wants of the median. `more` is what else the line says."""
     if not values:
         emit_missing(benchmark, figure, "in no round was there anything to compare with")
         return
-    line = {"benchmark": benchmark, "figure": figure, "unit": unit, **spread(values)}
+    line = {"benchmark": benchmark, "figure": figure, "unit": unit, **spread(values), **more}
     if target:
         sign, bound = target
         line |= {"target": f"{sign} {bound:,}", "reached": MEETS[sign](line["median"], bound)}

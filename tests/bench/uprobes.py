@@ -1,6 +1,7 @@
 """The peers that probe a function in its file, at its begin and its return, by traps into the kernel: the kernel's own
 tracing by its tracefs, which needs nothing installed, and bpftrace."""
 import contextlib
+import ctypes
 import os
 import pathlib
 import re
@@ -15,20 +16,31 @@ LIBRARY = (PROGRAMS / "libcuda.so.1").resolve()
 TRACEFS = pathlib.Path("/sys/kernel/tracing")
 
 
+def lines(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Missing(f"{error} (Debian: binutils)") from None
+
+
+def addresses(library):
+    """{function: how far it is from where the library begins in memory}"""
+    words = (line.split() for line in lines("nm", "-D", "--defined-only", library))
+    return {name.partition("@")[0]: int(address, 16) for address, _, name in words}
+
+
+def library_path(name):
+    """The file that the loader finds by that name."""
+    ctypes.CDLL(name)
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = (line.split(maxsplit=5)[-1].strip() for line in maps)
+        return next(path for path in paths if os.path.basename(path).startswith(os.path.basename(name).partition(".so")[0] + ".so"))
+
+
 def file_offset(library, symbol):
     """Where in the file a function is, as uprobes want to know."""
-    def lines(*command):
-        try:
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise Missing(f"{error} (Debian: binutils)") from None
-
-    for line in lines("nm", "-D", "--defined-only", library):
-        address, _, name = line.split()
-        if name == symbol:
-            address = int(address, 16)
-            break
-    else:
+    address = addresses(library).get(symbol)
+    if address is None:
         raise Missing(f"{library} has no {symbol}")
     for line in lines("readelf", "-lW", library):
         words = line.split()
@@ -39,14 +51,13 @@ def file_offset(library, symbol):
     raise Missing(f"{symbol} lies in no segment of {library}")
 
 
-class Tracefs:
-    name = "uprobes_tracefs"
-    ways = ("uprobes_tracefs",)
-    options = ()
-    env = {}
+class Probes:
+    """A probe at the entry of each function of a library and one at its return, by tracefs; on after switch(True). All of it is gone
+    when the context ends."""
 
-    def __init__(self, _):
-        self.group = f"cudatrace_bench_{os.getpid()}"
+    def __init__(self, library, functions):
+        self.library, self.functions = library, functions
+        self.group = f"cudatrace_bench_{os.getpid()}"  # the kernel's names are for all of the machine
         self.undo = contextlib.ExitStack()
 
     def __enter__(self):
@@ -54,18 +65,18 @@ class Tracefs:
             raise Missing("uprobes want root")
         with contextlib.ExitStack() as undo:
             self.tracefs = self.mount(undo)
-            where = f"{LIBRARY}:0x{file_offset(LIBRARY, 'bench_probed_tracefs'):x}"
             try:
-                for kind, event in (("p", "call_begin"), ("r", "call_end")):
-                    self.define(f"{kind}:{self.group}/{event} {where}")
-                    undo.callback(self.define, f"-:{self.group}/{event}")
-                # An instance has buffers of its own: nobody else's tracing is touched.
-                instance = self.tracefs / "instances" / self.group
-                instance.mkdir()
-                undo.callback(instance.rmdir)
-                enable = instance / "events" / self.group / "enable"
-                enable.write_text("1")
-                undo.callback(enable.write_text, "0")
+                for function in self.functions:
+                    where = f"{self.library}:0x{file_offset(self.library, function):x}"
+                    for kind in "pr":
+                        self.define(f"{kind}:{self.group}/{kind}_{function} {where}")
+                        undo.callback(self.define, f"-:{self.group}/{kind}_{function}")
+                # An instance has buffers of its own: nobody else's tracing is touched. What is not read is written over.
+                self.instance = self.tracefs / "instances" / self.group
+                self.instance.mkdir()
+                undo.callback(self.instance.rmdir)
+                (self.instance / "buffer_size_kb").write_text("1024")
+                undo.callback(self.switch, False)  # for the kernel refuses to remove what is on
             except OSError as error:
                 raise Missing(f"the kernel refuses uprobes: {error}") from None
             self.undo = undo.pop_all()
@@ -73,6 +84,9 @@ class Tracefs:
 
     def __exit__(self, *_):
         self.undo.close()
+
+    def switch(self, is_on):
+        (self.instance / "events" / self.group / "enable").write_text(str(int(is_on)))
 
     def mount(self, undo):
         if (TRACEFS / "uprobe_events").exists():
@@ -95,15 +109,32 @@ class Tracefs:
         finally:
             os.close(file)
 
+    def hits(self):
+        """{event: how often it was hit}"""
+        words = (line.rsplit(maxsplit=2) for line in (self.tracefs / "uprobe_profile").read_text().splitlines())
+        return {event: int(count) for file, event, count in words if file.strip() == str(self.library)}
+
+
+class Tracefs(Probes):
+    name = "uprobes_tracefs"
+    ways = ("uprobes_tracefs",)
+    options = ()
+    env = {}
+    FUNCTION = "bench_probed_tracefs"
+
+    def __init__(self, _):
+        super().__init__(LIBRARY, [self.FUNCTION])
+
+    def __enter__(self):
+        super().__enter__()
+        self.switch(True)
+        return self
+
     def check(self, made):
-        hits = {}
-        for line in (self.tracefs / "uprobe_profile").read_text().splitlines():
-            file, event, count = line.rsplit(maxsplit=2)
-            if file.strip() == str(LIBRARY):
-                hits[event] = int(count)
-        for event in ("call_begin", "call_end"):
-            if hits.get(event) != made:
-                raise Missing(f"{hits.get(event)} of {made} calls came to {event}")
+        hits = self.hits()
+        for kind in "pr":
+            if hits.get(f"{kind}_{self.FUNCTION}") != made:
+                raise Missing(f"{hits.get(f'{kind}_{self.FUNCTION}')} of {made} calls came to {kind}_{self.FUNCTION}")
 
 
 class Bpftrace:

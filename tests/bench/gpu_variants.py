@@ -1,8 +1,9 @@
-"""The variants that bench.py compares: how each is built, started and asked what it recorded."""
+"""The variants that gpu_calls compares: how each is built, started and asked what it recorded."""
 import collections
 import contextlib
 import glob
 import os
+import pathlib
 import shutil
 import signal
 import sqlite3
@@ -10,15 +11,16 @@ import subprocess
 import tempfile
 import threading
 
-import bench_uprobes
-import run
+import run as gpu_run
+import uprobes
+from figures import Missing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 FUNCTIONS = ["cuCtxGetCurrent", "cuCtxGetDevice", "cuLaunchKernel"]
 PERCENTILES = ("p10", "p50", "p90", "p99")
 
-# figures: {what bench_calls.c printed: {percentile: ns}}; recorded, lost: calls, None where nobody can tell.
+# figures: {what gpu_calls.c printed: {percentile: ns}}; recorded, lost: calls, None where nobody can tell.
 Measured = collections.namedtuple("Measured", "figures device recorded lost")
 
 
@@ -31,51 +33,72 @@ def last_line(text):
     return lines[-1].strip() if lines else "it said nothing"
 
 
+def siblings(cpu):
+    """The processors that share a core with this one."""
+    try:
+        text = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(encoding="utf-8")
+    except OSError:
+        return {cpu}
+    found = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
 class Place:
     """What the variants share: the build, a scratch folder, the driver, the processor, the programs built."""
 
-    def __init__(self, options, scratch, cpu):
+    def __init__(self, build, options, scratch):
         self.options = options
         self.scratch = scratch
-        self.cpu = cpu
-        self.cudatrace = os.path.join(os.path.abspath(options.build), "tools", "cudatrace")
-        self.env = run.plain_environment(scratch)
+        self.allowed = os.sched_getaffinity(0)
+        self.cpu = max(self.allowed)
+        self.cudatrace = str(build / "tools/cudatrace")
+        self.is_gpu = not options.driver
+        self.label = {} if self.is_gpu else {"driver": "simulated, no GPU"}
+        self.env = gpu_run.plain_environment(scratch)
         self.env["BENCH_FOLDER"] = scratch
         if options.driver:
             folder = os.path.dirname(os.path.abspath(options.driver))
             self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, self.env.get("LD_LIBRARY_PATH")]))
         try:
-            self.offsets, distances, self.driver = bench_uprobes.function_places(options.driver or "libcuda.so.1", FUNCTIONS)
-        except (OSError, AttributeError) as error:
-            raise run.Skip(f"no driver: {error}") from error
-        self.past = distances["cuLaunchKernel"]
+            self.driver = uprobes.library_path(options.driver or "libcuda.so.1")
+        except OSError as error:
+            raise gpu_run.Skip(f"no driver: {error}") from error
+        self.past = uprobes.addresses(self.driver)["cuLaunchKernel"]
         self.failed = {}
+
+    def keep_away_from(self, cpus):
+        """This script, and with it every daemon that is started, goes elsewhere if there is an elsewhere."""
+        cores = set().union(*(siblings(cpu) for cpu in cpus))
+        os.sched_setaffinity(0, (self.allowed - cores) or (self.allowed - set(cpus)) or self.allowed)
 
     def build(self):
         compiler = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra",
                     f"-I{ROOT}/proto", f"-I{ROOT}/tests/simcuda"]
-        commands = {"bench_calls": [*compiler, "-fno-plt", "-o", f"{self.scratch}/bench_calls", f"{HERE}/bench_calls.c",
+        commands = {"gpu_calls": [*compiler, "-fno-plt", "-o", f"{self.scratch}/gpu_calls", f"{HERE}/gpu_calls.c",
                                     self.driver, "-Wl,--allow-shlib-undefined", "-ldl"]}
         for peer in ("WRAPPER", "COUNTERS", "CLOCK_RING", "JSON_LINES", "JSON_FLUSHED"):
             commands[f"PEER_{peer}"] = [*compiler, "-fPIC", "-shared", "-fvisibility=hidden", f"-DPEER=PEER_{peer}",
-                                        "-o", f"{self.scratch}/PEER_{peer}.so", f"{HERE}/bench_peers.c", "-ldl"]
-        nvcc = run.find_nvcc()
+                                        "-o", f"{self.scratch}/PEER_{peer}.so", f"{HERE}/gpu_peers.c", "-ldl"]
+        nvcc = gpu_run.find_nvcc()
         try:
-            includes, libcupti = run.find_cupti(nvcc)
-            commands["bench_cupti"] = [*compiler, "-fPIC", "-shared", *(w for i in includes for w in ("-isystem", i)),
-                                       "-o", f"{self.scratch}/bench_cupti.so", f"{HERE}/bench_cupti.c", libcupti,
+            includes, libcupti = gpu_run.find_cupti(nvcc)
+            commands["gpu_cupti"] = [*compiler, "-fPIC", "-shared", *(w for i in includes for w in ("-isystem", i)),
+                                       "-o", f"{self.scratch}/gpu_cupti.so", f"{HERE}/gpu_cupti.c", libcupti,
                                        f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]
-        except run.Skip as missing:
-            self.failed["bench_cupti"] = str(missing)
+        except gpu_run.Skip as missing:
+            self.failed["gpu_cupti"] = str(missing)
         # Machine code spares each process the driver's compiler, and where that is missing the bench still runs.
         if nvcc and not self.options.driver:
             with open(f"{self.scratch}/empty.cu", "w", encoding="utf-8") as file:
                 file.write('extern "C" __global__ void empty() {}\n')
             commands["empty"] = [nvcc, "-cubin", "-arch=native", "-o", f"{self.scratch}/empty.cubin", f"{self.scratch}/empty.cu"]
-        for name, lines in run.build_together(commands, 120).items():
+        for name, lines in gpu_run.build_together(commands, 120).items():
             self.failed[name] = last_line("\n".join(line for line in lines if "error" in line) or "\n".join(lines))
-        if "bench_calls" in self.failed:
-            raise Failed(f"bench_calls.c does not build: {self.failed['bench_calls']}")
+        if "gpu_calls" in self.failed:
+            raise Failed(f"gpu_calls.c does not build: {self.failed['gpu_calls']}")
 
     def built(self, name):
         if name in self.failed:
@@ -84,13 +107,25 @@ class Place:
 
     def program(self, *more):
         image = f"{self.scratch}/empty.cubin"
-        return [f"{self.scratch}/bench_calls", f"cpu={self.cpu}", f"batches={self.options.batches}",
+        return [f"{self.scratch}/gpu_calls", f"cpu={self.cpu}", f"batches={self.options.batches}",
                 f"launch_batches={self.options.launch_batches}", f"past={self.past:#x}",
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
     def calls(self):
         """How many calls a tracer must have seen at least: those that were timed."""
         return 200 * (2 * self.options.batches + 2 * self.options.launch_batches)
+
+
+@contextlib.contextmanager
+def place(build, options):
+    if not options.driver:
+        gpu_run.require_gpu()
+    with tempfile.TemporaryDirectory(prefix="cudatrace-gpubench-") as scratch:
+        made = Place(build, options, scratch)
+        try:
+            yield made
+        finally:
+            os.sched_setaffinity(0, made.allowed)
 
 
 def converse(command, env, on_pause, limit_s):
@@ -132,7 +167,7 @@ def converse(command, env, on_pause, limit_s):
 
 
 def understand(text):
-    """(figures, device) of what bench_calls.c printed, None for figures when it did not come to its end."""
+    """(figures, device) of what gpu_calls.c printed, None for figures when it did not come to its end."""
     figures, device = {}, "unknown"
     for line in text.splitlines():
         words = line.split()
@@ -152,10 +187,9 @@ class Variant:
 
     LIMIT_S = 60
 
-    def __init__(self, place, name, what, env=None):
+    def __init__(self, place, name, env=None):
         self.place = place
         self.name = name
-        self.what = what
         self.env = dict(place.env, **(env or {}))
 
     def measure(self, number):
@@ -202,7 +236,7 @@ class Cudatrace(Variant):
 def stop_left_over(place, session):
     """A daemon that `run` started goes with it, unless `run` was killed."""
     if glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{session}*"):
-        run.run_process([place.cudatrace, "stop", "--session", session], place.env, 30)
+        gpu_run.run_process([place.cudatrace, "stop", "--session", session], place.env, 30)
 
 
 def totals(database, which="1"):
@@ -215,8 +249,8 @@ def totals(database, which="1"):
 
 
 class Cupti(Variant):
-    def __init__(self, place, name, what, mode):
-        super().__init__(place, name, what, {"CUDA_INJECTION64_PATH": place.built("bench_cupti"), "BENCH_CUPTI": mode})
+    def __init__(self, place, name, mode):
+        super().__init__(place, name, {"CUDA_INJECTION64_PATH": place.built("gpu_cupti"), "BENCH_CUPTI": mode})
 
     def run(self, number):
         self.env["BENCH_CUPTI_OUT"] = f"{self.place.scratch}/{self.name}.{number}"
@@ -236,25 +270,24 @@ class Cupti(Variant):
 class Uprobes(Variant):
     """The probes are in the kernel from the first round on, and in the program only while it runs."""
 
-    def __init__(self, place, name, what):
-        super().__init__(place, name, what)
-        self.probes = bench_uprobes.Uprobes(place.driver, place.offsets)
+    def __init__(self, place, name):
+        super().__init__(place, name)
+        self.probes = uprobes.Probes(pathlib.Path(place.driver), FUNCTIONS)
         try:
             self.probes.__enter__()
-        except bench_uprobes.Unavailable as why:
+        except Missing as why:
             raise Failed(str(why)) from why
         self.before = 0
 
     def run(self, number):
-        self.probes.on()
+        self.probes.switch(True)
         try:
             return super().run(number)
         finally:
-            self.probes.off()
+            self.probes.switch(False)
 
     def recorded(self, _number):
-        hits = self.probes.hits()
-        entered = sum(count for event, count in hits.items() if event.startswith("p_"))
+        entered = sum(count for event, count in self.probes.hits().items() if event.startswith("p_"))
         new, self.before = entered - self.before, entered
         return new, None
 
@@ -272,8 +305,8 @@ def find_nsys():
 
 
 class Nsys(Variant):
-    def __init__(self, place, name, what):
-        super().__init__(place, name, what)
+    def __init__(self, place, name):
+        super().__init__(place, name)
         self.path = find_nsys()
         if not self.path:
             raise Failed("Nsight Systems is not installed")
@@ -293,22 +326,26 @@ class Nsys(Variant):
         return self.report_bytes > 0
 
 
-def preload(path):
-    return {"LD_PRELOAD": path}
+def peer(which):
+    return lambda place, name: Variant(place, name, {"LD_PRELOAD": place.built(f"PEER_{which}")})
 
 
-# name, what it is, how it is made. In this order they run; the first is what all others are compared with.
-TABLE = [
-    ("untraced", "the program alone", Variant),
-    ("cudatrace", "cudatrace run, default layers", Cudatrace),
-    ("wrapper", "a preloaded wrapper that does nothing", lambda p, *n: Variant(p, *n, preload(p.built("PEER_WRAPPER")))),
-    ("two_counter_reads", "two counter reads in a wrapper", lambda p, *n: Variant(p, *n, preload(p.built("PEER_COUNTERS")))),
-    ("clock_ring", "two clock_gettime and a record", lambda p, *n: Variant(p, *n, preload(p.built("PEER_CLOCK_RING")))),
-    ("json_lines", "two lines of JSON, buffered", lambda p, *n: Variant(p, *n, preload(p.built("PEER_JSON_LINES")))),
-    ("json_flushed", "two lines of JSON, each flushed", lambda p, *n: Variant(p, *n, preload(p.built("PEER_JSON_FLUSHED")))),
-    ("cupti_activity", "CUPTI activity, driver calls", lambda p, *n: Cupti(p, *n, "activity")),
-    ("cupti_activity_kernels", "the same, and kernels", lambda p, *n: Cupti(p, *n, "activity-kernels")),
-    ("cupti_callback", "CUPTI callbacks and a record", lambda p, *n: Cupti(p, *n, "callback")),
-    ("uprobes", "uprobe and uretprobe, tracefs", Uprobes),
-    ("nsys", "nsys profile -t cuda", Nsys),
-]
+def cupti(mode):
+    return lambda place, name: Cupti(place, name, mode)
+
+
+# In this order they run; the first is what all others are compared with.
+TABLE = {
+    "untraced": Variant,
+    "cudatrace": Cudatrace,  # by `cudatrace run`, default layers
+    "wrapper": peer("WRAPPER"),  # preloaded, does nothing
+    "two_counter_reads": peer("COUNTERS"),
+    "clock_ring": peer("CLOCK_RING"),  # two clock_gettime and a record
+    "json_lines": peer("JSON_LINES"),  # two lines of JSON, buffered
+    "json_flushed": peer("JSON_FLUSHED"),
+    "cupti_activity": cupti("activity"),  # driver calls
+    "cupti_activity_kernels": cupti("activity-kernels"),
+    "cupti_callback": cupti("callback"),  # and a record
+    "uprobes": Uprobes,  # at entry and return, by tracefs
+    "nsys": Nsys,  # nsys profile -t cuda
+}

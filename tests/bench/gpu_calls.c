@@ -1,9 +1,9 @@
 /*
- * The program that bench.py measures, the same in every variant: what a driver call that returns at once
+ * The program that gpu_calls.py measures, the same in every variant: what a driver call that returns at once
  * costs, and what a launch of an empty kernel costs. It is linked with libcuda.so.1 and knows nothing of who
  * traces it.
  *
- *     bench_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
+ *     gpu_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] [launch_batches=N]
  *
  * Short calls are timed in batches, and the figures are of batches: nanoseconds a call. Launches are timed
  * one by one, with one read of the counter between two of them; the stream is synchronised after each batch,
@@ -43,7 +43,7 @@ enum {
     PAUSE_MS = 20,
 };
 
-/* For any processor since Turing; the driver compiles it. bench.py gives machine code where it has nvcc. */
+/* For any processor since Turing; the driver compiles it. gpu_variants.py gives machine code where it has nvcc. */
 static const char empty_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                 ".visible .entry empty()\n{\n\tret;\n}\n";
 
@@ -65,7 +65,7 @@ static void must(CUresult result, const char *what)
 {
     if (result == CUDA_SUCCESS)
         return;
-    fprintf(stderr, "bench_calls: %s returned %d\n", what, (int)result);
+    fprintf(stderr, "gpu_calls: %s returned %d\n", what, (int)result);
     exit(EXIT_FAILURE);
 }
 #define MUST(call) must((call), #call)
@@ -74,7 +74,7 @@ static void *allocate(size_t bytes)
 {
     void *memory = malloc(bytes);
     if (!memory) {
-        fputs("bench_calls: no memory\n", stderr);
+        fputs("gpu_calls: no memory\n", stderr);
         exit(EXIT_FAILURE);
     }
     memset(memory, 0, bytes); /* no page is touched for the first time while the clock runs */
@@ -254,7 +254,8 @@ static void set_up_driver(void)
     int version = 0;
     MUST(cuInit(0));
     MUST(cuDeviceGet(&device, 0));
-    MUST(cuDeviceGetName(name, sizeof(name), device));
+    if (cuDeviceGetName(name, sizeof(name), device) != CUDA_SUCCESS)
+        strcpy(name, "unknown"); /* a simulated driver has none */
     MUST(cuDriverGetVersion(&version));
     printf("device %s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
     MUST(cuDevicePrimaryCtxRetain(&context, device));
@@ -291,7 +292,7 @@ static void read_options(int count, char **arguments)
     }
     if (options.cpu < 0 || options.batches < 1 || options.batches > BATCHES_MAX ||
         options.launch_batches < 1 || options.launch_batches > BATCHES_MAX) {
-        fputs("usage: bench_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] "
+        fputs("usage: gpu_calls cpu=N [image=FILE] [past=OFFSET] [pause=ask] [batches=N] "
               "[launch_batches=N]\n",
               stderr);
         exit(2);
@@ -304,7 +305,7 @@ static void bind_to_processor(void)
     CPU_ZERO(&set);
     CPU_SET((size_t)options.cpu, &set);
     if (sched_setaffinity(0, sizeof(set), &set) != 0) {
-        perror("bench_calls: sched_setaffinity");
+        perror("gpu_calls: sched_setaffinity");
         exit(EXIT_FAILURE);
     }
 }

@@ -1,6 +1,6 @@
 /*
- * What cudatrace is compared with in bench.py, as libraries that are preloaded like it: each exports the
- * three functions that bench_calls.c calls, does what PEER names around the driver's own, and writes
+ * What cudatrace is compared with in gpu_calls.py, as libraries that are preloaded like it: each exports the
+ * three functions that gpu_calls.c calls, does what PEER names around the driver's own, and writes
  * somewhere what a tracer would want. They are as cheap as they can be: no table, no nesting, no name but the
  * three.
  *
@@ -162,7 +162,7 @@ static void *next(const char *name)
 {
     void *function = dlsym(RTLD_NEXT, name);
     if (!function) {
-        fprintf(stderr, "bench_peers: no %s\n", name);
+        fprintf(stderr, "gpu_peers: no %s\n", name);
         _exit(EXIT_FAILURE);
     }
     return function;
@@ -182,7 +182,7 @@ __attribute__((constructor)) static void begin(void)
     const int fd = open(folder ? folder : "/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
-        perror("bench_peers: a file for lines of JSON");
+        perror("gpu_peers: a file for lines of JSON");
         _exit(EXIT_FAILURE);
     }
     setvbuf(out, NULL, _IOFBF, BUFFER_BYTES);

@@ -1,5 +1,5 @@
 /*
- * CUPTI as a peer in bench.py: the driver loads this library through CUDA_INJECTION64_PATH and calls
+ * CUPTI as a peer in gpu_calls.py: the driver loads this library through CUDA_INJECTION64_PATH and calls
  * InitializeInjection() during cuInit. BENCH_CUPTI says how it records:
  *
  *   activity          CUPTI's own records of driver calls (CUPTI_ACTIVITY_KIND_DRIVER)

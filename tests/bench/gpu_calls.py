@@ -1,0 +1,102 @@
+"""What tracing costs on this machine's GPU: calls that return at once, and launches of an empty kernel, untraced, under cudatrace and
+under its peers. Each round runs every variant once, in processes of their own, on one processor with nothing else on its core; every
+second round goes backwards. "Turns" are batches of launches through the tracer and past it, in turn, in one process, which the
+differences between processes do not touch."""
+import contextlib
+import sys
+import time
+
+import gpu_variants
+from figures import emit, emit_missing, less, over
+from gpu_variants import PERCENTILES, Failed
+
+NAME = "gpu_calls"
+SHORT_CALLS, LAUNCH = gpu_variants.FUNCTIONS[:2], "cuLaunchKernel"
+TARGETS = {"cudatrace_cuCtxGetCurrent_added_ns": ("<=", 50), "cudatrace_cuLaunchKernel_p50_over_untraced": ("<=", 1.015)}
+
+
+def measure(place, options, deadline):
+    """({variant: [Measured of each round]}, {variant: why there is none})"""
+    results, missing = {}, {}
+    with contextlib.ExitStack() as stack:
+        variants = []
+        for name, make in gpu_variants.TABLE.items():
+            if name in options.without:
+                continue
+            try:
+                variants.append(make(place, name))
+                stack.callback(variants[-1].close)
+            except Failed as why:
+                missing[name] = str(why)
+        # A first process finds files and the driver's own caches cold.
+        variants[0].measure("warm-up")
+        for number in range(options.rounds):
+            begun = time.monotonic()
+            for variant in variants[::1 if number % 2 == 0 else -1]:
+                try:
+                    results.setdefault(variant.name, []).append(variant.measure(number))
+                except Failed as why:
+                    missing[variant.name] = str(why)
+                    results.pop(variant.name, None)
+            variants = [variant for variant in variants if variant.name not in missing]
+            took = time.monotonic() - begun
+            print(f"{NAME}: round {number + 1} of {options.rounds}, {took:.1f} s", file=sys.stderr, flush=True)
+            if time.monotonic() + took > deadline:
+                print(f"{NAME}: no time for another round", file=sys.stderr)
+                break
+    return results, missing
+
+
+def values(results, name, function, percentile="p50"):
+    return [measured.figures[function][percentile] for measured in results[name]]
+
+
+def added(results, name, function):
+    return less(values(results, name, function), values(results, "untraced", function))
+
+
+def show(results, place):
+    def say(figure, numbers, unit):
+        emit(NAME, figure, numbers, unit, TARGETS.get(figure) if place.is_gpu else None, **place.label,
+             device=results["untraced"][0].device)
+
+    for name in results:
+        for function in (*SHORT_CALLS, LAUNCH):
+            for percentile in PERCENTILES:
+                say(f"{name}_{function}_{percentile}_ns", values(results, name, function, percentile), "ns")
+        if name == "untraced":
+            continue
+        for function in SHORT_CALLS:
+            say(f"{name}_{function}_added_ns", added(results, name, function), "ns")
+            if "two_counter_reads" in results and name not in ("wrapper", "two_counter_reads"):
+                say(f"{name}_{function}_added_over_two_counter_reads",
+                    over(added(results, name, function), added(results, "two_counter_reads", function)), "ratio")
+        say(f"{name}_{LAUNCH}_p50_over_untraced", over(values(results, name, LAUNCH), values(results, "untraced", LAUNCH)), "ratio")
+        say(f"{name}_{LAUNCH}_through_over_past",
+            [measured.figures["turns"]["through"] / measured.figures["turns"]["past"] for measured in results[name]], "ratio")
+
+
+def check_recorded(results, place):
+    """A tracer that recorded less than was called was not measured."""
+    for name, rounds in results.items():
+        recorded = [measured.recorded for measured in rounds if measured.recorded is not None]
+        lost = sum(measured.lost or 0 for measured in rounds)
+        if recorded and (lost or min(recorded) < place.calls()):
+            why = f"{lost} lost, {min(recorded)} recorded of {place.calls()} or more: these are not the figures of recording each call"
+            emit_missing(NAME, name, why)
+            if name == "cudatrace":
+                sys.exit(f"{NAME}: cudatrace: {why}")
+
+
+def run(build, options):
+    with gpu_variants.place(build, options) as place:
+        place.keep_away_from({place.cpu})
+        place.build()
+        results, missing = measure(place, options, time.monotonic() + options.seconds)
+        for name, why in missing.items():
+            emit_missing(NAME, name, why)
+        for name in ("untraced", "cudatrace"):
+            if name not in results:
+                sys.exit(f"{NAME}: {name}: {missing[name]}")
+        show(results, place)
+        check_recorded(results, place)

@@ -1,0 +1,124 @@
+"""What tracing costs a PyTorch training loop on this machine's GPU: pairs of processes, untraced and traced in turn, the first one
+changing. Of the loop that is bound by launches every second pair is a triple, with the driver's layer alone."""
+import json
+import math
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+import run as gpu_run
+import gpu_variants
+from figures import emit, emit_missing, over
+from gpu_variants import Failed
+
+NAME = "gpu_training"
+PROGRAM = pathlib.Path(__file__).resolve().parent / "gpu_training_loop.py"
+# By the models of the program: steps, steps before them, steps between two waits.
+MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
+TARGETS = {"transformer": ("<=", 1.01)}
+CONFIDENCE = 0.95
+LIMIT_S, CPUS = 120, 4
+
+
+def median_interval(values):
+    """(low, high, confidence) of the median from the order of the values alone, as the sign test gives it: of n values
+    the k-th from either end. Without an interval of CONFIDENCE, for few values, all of them."""
+    values, count = sorted(values), len(values)
+
+    def outside(k):
+        return 2 * sum(math.comb(count, i) for i in range(k)) / 2 ** count
+
+    k = max([k for k in range(1, count // 2 + 1) if 1 - outside(k) >= CONFIDENCE], default=1)
+    return values[k - 1], values[count - k], max(0.0, 1 - outside(k))
+
+
+class Training:
+    def __init__(self, options, place, cpus, model):
+        self.options, self.place, self.cpus, self.model = options, place, cpus, model
+        self.said, self.stored, self.lost = {}, {}, 0
+
+    def command(self):
+        command = [self.options.python, PROGRAM, "--model", self.model]
+        for option, value in zip(("--steps", "--warm-up", "--block"), MODELS[self.model]):
+            command += [option, str(value)]
+        if self.cpus:
+            command += ["--cpus", ",".join(map(str, sorted(self.cpus)))]
+        return command + ([] if self.place.is_gpu else ["--device", "cpu"])
+
+    def once(self, name, number):
+        command, session = self.command(), f"gputraining{os.getpid()}"
+        database = f"{self.place.scratch}/training.{name}.{number}.db"
+        if name != "untraced":
+            layers = ["--layers", "driver"] if name == "cudatrace_driver_layer" else []
+            command = [self.place.cudatrace, "run", "--session", session, "--db", database, *layers, "--", *command]
+        try:
+            ended = gpu_run.run_process(command, self.place.env, LIMIT_S)
+        finally:
+            gpu_variants.stop_left_over(self.place, session)
+        try:
+            said = json.loads(gpu_variants.last_line(ended.stdout.decode(errors="replace")))
+        except ValueError:
+            said = None
+        if ended.status != 0 or not said:
+            raise Failed(f"{name}: ended with status {ended.status}: {gpu_variants.last_line(ended.stderr.decode(errors='replace'))}")
+        if name != "untraced":
+            stored, lost = gpu_variants.totals(database)
+            self.stored.setdefault(name, []).append(stored / said["all_steps"])
+            self.lost += lost
+        return said
+
+    def pair(self, number):
+        names = ["untraced", "cudatrace"] if number % 2 == 0 else ["cudatrace", "untraced"]
+        if number % 2 != 0 and self.model == "layers":
+            names.append("cudatrace_driver_layer")
+        for name, said in {name: self.once(name, number) for name in names}.items():
+            self.said.setdefault(name, {})[number] = said
+
+    def measure(self, deadline):
+        self.once("untraced", "warm-up")
+        longest = 0
+        for number in range(self.options.pairs):
+            begun = time.monotonic()
+            self.pair(number)
+            longest = max(longest, time.monotonic() - begun)
+            print(f"{NAME}: {self.model}: pair {number + 1} of {self.options.pairs}, {time.monotonic() - begun:.1f} s", file=sys.stderr,
+                  flush=True)
+            if time.monotonic() + longest > deadline:
+                print(f"{NAME}: {self.model}: no time for another pair", file=sys.stderr)
+                break
+
+    def show(self):
+        untraced = self.said["untraced"]
+        more = {**self.place.label, "device": untraced[0]["device"], "torch": untraced[0]["torch"]}
+        for name, rounds in self.said.items():
+            steps = [said["p50_ms"] for said in rounds.values()]
+            emit(NAME, f"{self.model}_{name}_step_ms", steps, "ms", **more)
+            if name == "untraced":
+                continue
+            ratios = over(steps, [untraced[number]["p50_ms"] for number in rounds])
+            low, high, confidence = median_interval(ratios)
+            target = TARGETS.get(self.model) if self.place.is_gpu and name == "cudatrace" else None
+            emit(NAME, f"{self.model}_{name}_step_over_untraced", ratios, "ratio", target, **more,
+                 pairs=[round(ratio, 5) for ratio in ratios], low=round(low, 5), high=round(high, 5), confidence=round(confidence, 4))
+            emit(NAME, f"{self.model}_{name}_calls_a_step", self.stored[name], "calls", **more)
+        if self.lost:
+            sys.exit(f"{NAME}: {self.model}: {self.lost} calls were lost: the figures are in part those of a full ring")
+
+
+def run(build, options):
+    deadline = time.monotonic() + options.seconds
+    with gpu_variants.place(build, options) as place:
+        cpus = set(sorted(place.allowed)[-CPUS:]) if len(place.allowed) >= 2 * CPUS else set()
+        place.keep_away_from(cpus)
+        for model in MODELS:
+            if model in options.without:
+                continue
+            training = Training(options, place, cpus, model)
+            try:
+                training.measure(deadline)
+            except Failed as why:
+                emit_missing(NAME, model, why)
+            if "cudatrace" in training.said:
+                training.show()
