@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 
-from trap_test import CUDATRACE, DAEMON, HungCall, LINKED, NOBODY, Session, WORKLOADS, check, compiled, equal, fifo, needs, wait_for
+from trap_test import (CUDATRACE, DAEMON, HungCall, LIFECYCLE, LINKED, NOBODY, Session, WORKLOADS, check, compiled, equal, fifo, needs,
+                       wait_for)
 
 (trap,) = sys.argv[1:]
 CALLS = [WORKLOADS / "calls", "--mix", "getctx", "--threads", 1, "--calls", 5000]
@@ -93,7 +94,7 @@ def user(s):
 def sibling(s):
     """The daemon in a pid namespace from which it sees no program: each end is seen, that in the middle of a call too."""
     inside = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
-    program = compiled(s, "lifecycle.c", *LINKED, "-lpthread")
+    program = compiled(s, "lifecycle.c", *LIFECYCLE, *LINKED, "-lpthread")
     with fifo(s.dir, "hold") as hold:
         server = s.start(*inside, DAEMON, "--foreground", "--db", s.db, "--session", s.name, preload=False,
                          stderr=subprocess.DEVNULL)

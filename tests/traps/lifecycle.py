@@ -10,7 +10,7 @@ import platform
 import re
 import sys
 
-from trap_test import CUDATRACE, LINKED, Session, causes, check, compiled, equal, needs
+from trap_test import CUDATRACE, LIFECYCLE, LINKED, Session, causes, check, compiled, equal, needs
 
 BLOCKS = {"SIMCUDA_BLOCK": "cuCtxSynchronize"}
 FORKS = {"SIMCUDA_FORK": "works"}
@@ -101,7 +101,7 @@ def examine(s, name, facts, program, before):
 
 
 with Session() as s:
-    program = compiled(s, "lifecycle.c", *LINKED, "-lpthread")
+    program = compiled(s, "lifecycle.c", *LIFECYCLE, *LINKED, "-lpthread")
     s.start_daemon()
     for name in sys.argv[1:] or WAYS:
         facts = WAYS[name]

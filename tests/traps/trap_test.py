@@ -11,6 +11,7 @@ from cudatrace_test import *  # noqa: E402, F403: that the tests need one import
 from cudatrace_test import HOOK, SIMCUDA, SOURCE, equal  # noqa: E402
 
 LINKED = ["-L" + str(SIMCUDA), "-l:libcuda.so.1"]
+LIFECYCLE = [HERE / "lifecycle_begins.c", HERE / "lifecycle_ends.c"]  # the rest of lifecycle.c
 
 
 def compiled(s, source, *flags, output=None, compiler=None):
@@ -61,7 +62,6 @@ def counted(s):
 def preloads(*libraries):
     """LD_PRELOAD with the hook among others, HOOK standing for it."""
     return {"LD_PRELOAD": ":".join(str(HOOK if one == "HOOK" else one) for one in libraries)}
-
 
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,58 @@
+/* lifecycle.h: what the files of lifecycle.c share: the ways, and what these do in common. */
+#ifndef LIFECYCLE_H
+#define LIFECYCLE_H
+
+#include "cuda_min.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* way_NAME() of each returns the program's status. */
+// clang-format off
+#define WAYS(W)                                                                                              \
+    W(calls) W(fork_busy) W(fork_exec) W(orphan) W(vfork_calls) W(vfork_first) W(spawn) W(exec_thread)       \
+    W(exec_plain) W(exec_killed) W(daemon) W(close_range) W(seteuid) W(setuid)                               \
+    W(cancel) W(cancel_async) W(main_ends) W(main_ends_first) W(ends)                                        \
+    W(parent_death) W(traced) W(stopped) W(timers)
+// clang-format on
+#define W(name) int way_##name(void);
+WAYS(W)
+#undef W
+int end_process(const char *how); /* a process of the way `ends` */
+
+#define ENSURE(condition)                                                                                    \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "%s:%d: not so: %s (%s)\n", __FILE__, __LINE__, #condition, strerror(errno));    \
+            _exit(99);                                                                                       \
+        }                                                                                                    \
+    } while (0)
+
+extern const char *self, *folder; /* the program, and a scratch folder of its own */
+extern CUcontext current;
+
+void start(void); /* the driver */
+CUresult call(void);
+void calls(int count);
+void call_new(int which); /* one of six functions, each to be called for the first time at another moment */
+void *one_call(void *unused);
+
+pthread_t started(void *(*body)(void *), void *data);
+void in_thread(void *(*body)(void *), void *data);
+int status_of(pid_t child);
+/* By a flush: of a process that the daemon has known while it ran the kernel says how it ended. */
+void be_known(void);
+void wait_for_blocked(void); /* for a call to be blocked, by SIMCUDA_BLOCK_NOTIFY */
+
+/* Threads that are busy in all that the hook does: takers of lanes, one after the other, a caller, and a
+ * definer of functions. */
+void be_busy(void);
+void end_busy(void);
+void *busy_caller(void *unused);
+
+#endif
