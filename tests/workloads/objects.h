@@ -1,0 +1,77 @@
+/* objects.h: how the files of objects.c make calls with arguments that can be recognised, and say what a
+ * trace must say of them. */
+#ifndef OBJECTS_H
+#define OBJECTS_H
+
+#include "workload.h"
+
+/* Handles and addresses: none fits 32 bits, but for those of the first versions. */
+#define CONTEXT  UINT64_C(0x7f0100000010)
+#define STREAM   UINT64_C(0x7f0200000020)
+#define OTHER    UINT64_C(0x7f0200000120)
+#define EVENT    UINT64_C(0x7f0300000030)
+#define EVENT_2  UINT64_C(0x7f0300000130)
+#define ADDRESS  UINT64_C(0x7f0400000040)
+#define ADDRESS1 UINT64_C(0xf4000040) /* 32 bits */
+#define MEMORY   UINT64_C(0x7f0500000050)
+#define POOL     UINT64_C(0x7f0600000060)
+#define MODULE   UINT64_C(0x7f0700000070)
+#define LIBRARY  UINT64_C(0x7f0800000080)
+#define FUNCTION UINT64_C(0x7f0900000090)
+#define ARRAY    UINT64_C(0x7f0a000000a0)
+#define ARRAY_2  UINT64_C(0x7f0a000001a0)
+#define TEXTURE  UINT64_C(0x7f0b000000b0)
+#define SURFACE  UINT64_C(0x7f0c000000c0)
+#define RESOURCE UINT64_C(0x7f0d000000d0)
+#define LINKER   UINT64_C(0x7f0e000000e0)
+#define CALLBACK UINT64_C(0x7f0f000000f0)
+#define OBJECT   UINT64_C(0x7f1000000100)
+#define GROUP    UINT64_C(0x7f1100000110)
+#define SIGNAL   UINT64_C(0x7f1200000120)
+#define SIZE     UINT64_C(0x123456780)
+
+#define SIZE_UNKNOWN UINT64_MAX
+
+struct want {
+    enum { ALWAYS, AFTER_SUCCESS, AFTER_FAILURE, NEVER } when;
+    const char *role; /* or "bytes" */
+    uint64_t value;
+};
+
+extern bool fails; /* what the functions do in "arguments" and "memory" */
+extern void *objects_driver;
+
+/* Prints the line of a call that was made; its name may go on with arguments. */
+void object_said(const char *name, CUresult status, const struct want *wants, size_t count);
+/* Makes it and prints its line. */
+void object_call(const char *name, const uint64_t *arguments, const struct want *wants, size_t count);
+
+/* Missing arguments are 0. What is wanted of a call: always, after success, after failure. */
+/* clang-format off */
+#define A(...)   ((const uint64_t[10]){ __VA_ARGS__ })
+#define I(r, v)  { ALWAYS, #r, (v) }
+#define O(r, v)  { AFTER_SUCCESS, #r, (v) }
+#define F(r, v)  { AFTER_FAILURE, #r, (v) }
+#define UNKNOWN(r) { NEVER, #r, 0 } /* what nobody says */
+#define WANTS(...)                                                                                           \
+    (const struct want[]){ __VA_ARGS__ }, sizeof((const struct want[]){ __VA_ARGS__ }) / sizeof(struct want)
+#define CALL(name, arguments, ...)  object_call(#name, arguments, WANTS(__VA_ARGS__))
+#define SAID(name, status, ...)     object_said(name, status, WANTS(__VA_ARGS__))
+/* clang-format on */
+
+/* An argument of 32 bits: what its register holds besides is nobody's. */
+uint64_t n(int32_t number);
+/* A pointer to something the driver reads or writes: nothing is there when it fails. */
+uint64_t to(const void *object);
+/* The same to a handle. Each call has its own. */
+uint64_t out(uint64_t handle);
+/* CUmemLocation by value. */
+uint64_t location(uint32_t type, int32_t id);
+
+/* A row of `allocations`, in the order in which they were got. */
+void held(const char *kind, uint64_t address, uint64_t bytes, uint64_t pool, bool freed);
+
+void make_arguments(void);
+void make_memory(void);
+
+#endif
