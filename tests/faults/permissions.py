@@ -77,6 +77,41 @@ def record(u, owner, umask):
     equal(s.rows("SELECT DISTINCT uid FROM processes", db=db), [(owner,)], "uids")
 
 
+def taken_successor(u, owner, folder, home, makers):
+    """A successor's name: the first file is of another boot."""
+    s, db, victim = u.s, folder / "trace.db", home / "victim"
+    os.rename(home / "old.db", db)
+    subprocess.run(["sqlite3", db, "UPDATE meta SET value = 'another' WHERE key = 'boot_id'"], check=True)
+    os.chown(db, owner, owner)
+    for end in ("2.db", "2.db-wal"):
+        for kind in ("file", "link", "fifo"):
+            place = f"{folder}/trace.{end}"
+            equal(attempt(OTHER, lambda: makers[kind](place)), "None", "made")
+            with promise("names_taken"):
+                done = u.run(owner, u.daemon, "--db", db, "--session", s.name, status=1)
+                check(place in done.stderr, done.stderr)
+                equal(victim.read_bytes(), b"precious\n", "the victim")
+            os.unlink(place)
+            if os.path.exists(f"{folder}/trace.2.db"):
+                os.unlink(f"{folder}/trace.2.db")
+
+
+def follow_own_link(u, owner, folder, home):
+    """The owner's own link is followed. A file with a second name, by which another user could read it later, is refused."""
+    s = u.s
+    real = home / "real.db"
+    os.symlink(real, folder / "own.db")
+    os.chown(folder / "own.db", owner, owner, follow_symlinks=False)
+    real.touch()
+    os.chown(real, owner, owner)
+    u.run(owner, u.daemon, "--db", folder / "own.db", "--session", s.name)
+    check(str(real) in u.run(owner, u.cudatrace, "status", "--session", s.name).stdout, "the database")
+    u.run(owner, u.cudatrace, "stop", "--session", s.name)
+    os.link(real, home / "second.db")
+    done = u.run(owner, u.daemon, "--db", real, "--session", s.name, status=1)
+    check("hard link" in done.stderr, done.stderr)
+
+
 def taken(u, owner):
     """Another user was there first: the daemon says so, leaves at once, and follows and writes nothing."""
     s = u.s
@@ -118,34 +153,8 @@ def taken(u, owner):
                 subprocess.run(["rm", "-rf", place], check=True)
                 for path in glob.glob(f"{db}*"):
                     os.unlink(path)
-        # A successor's name: the first file is of another boot.
-        os.rename(home / "old.db", db)
-        subprocess.run(["sqlite3", db, "UPDATE meta SET value = 'another' WHERE key = 'boot_id'"], check=True)
-        os.chown(db, owner, owner)
-        for end in ("2.db", "2.db-wal"):
-            for kind in ("file", "link", "fifo"):
-                place = f"{folder}/trace.{end}"
-                equal(attempt(OTHER, lambda: makers[kind](place)), "None", "made")
-                with promise("names_taken"):
-                    done = u.run(owner, u.daemon, "--db", db, "--session", s.name, status=1)
-                    check(place in done.stderr, done.stderr)
-                    equal(victim.read_bytes(), b"precious\n", "the victim")
-                os.unlink(place)
-                if os.path.exists(f"{folder}/trace.2.db"):
-                    os.unlink(f"{folder}/trace.2.db")
-        # The owner's own link is followed.
-        real = home / "real.db"
-        os.symlink(real, folder / "own.db")
-        os.chown(folder / "own.db", owner, owner, follow_symlinks=False)
-        real.touch()
-        os.chown(real, owner, owner)
-        u.run(owner, u.daemon, "--db", folder / "own.db", "--session", s.name)
-        check(str(real) in u.run(owner, u.cudatrace, "status", "--session", s.name).stdout, "the database")
-        u.run(owner, u.cudatrace, "stop", "--session", s.name)
-        # A second name, by which another user could read what is written later.
-        os.link(real, home / "second.db")
-        done = u.run(owner, u.daemon, "--db", real, "--session", s.name, status=1)
-        check("hard link" in done.stderr, done.stderr)
+        taken_successor(u, owner, folder, home, makers)
+        follow_own_link(u, owner, folder, home)
 
 
 def lured(u, owner):

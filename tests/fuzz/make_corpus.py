@@ -64,74 +64,71 @@ def header(offset, data):
     return step("HEADER", number=offset, data=data)
 
 
-def lies():
-    """{name: script}"""
-    found = {
-        "calls": HONEST + record("CALL") * 20 + PUBLISH + BATCH + step("DIE") + BATCH,
-        "details": CALL + record("STRING", b"_Z6kernelPfi\0", value=1) +
-        record("LAUNCH", struct.pack("<8I", 1, 4, 1, 1, 256, 1, 1, 0), value=5) +
-        record("TRANSFER", words(5, 4096, 8192, 1), value=100) + record("ALLOC", words(4096, 0, 0, 0), value=64) +
-        record("ALLOC", words(4096, 0, 0, 0), flags=2) + record("GRAPH", words(7, 3, 0, 0)) +
-        record("NODES", words(7, 1, 2, 3, 4, 5, 6, 7)) + record("OBJECTS", words(1, 2, 3, 0x010203)) +
-        text_range(b"epoch\0", b"domain\0") + PUBLISH + BATCH,
-        "open-calls": HONEST + poke("depth", 3) +
-        b"".join(poke("open_start", 1000 + d, kind=d) + poke("open_function", d, kind=d) for d in range(3)) + BATCH,
-        "wraps-around": HONEST + (record("CALL") * 40 + record("PAD", slots=255) * 8 + PUBLISH + BATCH) * 3,
-        "words-that-stand-for-null": CALL + record("LAUNCH", words(0, 0, 0, 0), value=MIN64) +
-        record("STRING", b"kernel\0", value=MIN64) + record("TRANSFER", words(MIN64, MIN64, MIN64, 1), value=MIN64) +
-        record("GRAPH", words(MIN64, 0, 0, 0), value=MIN64) + record("NODES", words(MIN64, *[0] * 7), value=MIN64) +
-        record("ALLOC", words(MIN64, MIN64, MIN64, 4), value=MIN64) + record("OBJECTS", words(MIN64, MIN64, MIN64, 0x010101)) +
-        PUBLISH + BATCH,
-        "lost-calls-all": HONEST + poke("lost_calls", MAX64, lane=1) + poke("loss_calls", MAX64) + BATCH,
-        "lost-calls-shrink": HONEST + poke("lost_calls", 9, lane=1) + BATCH + poke("lost_calls", 3, lane=1) + BATCH,
-        "lost-time-overflows": HONEST + b"".join(
-            poke(word, MAX64, lane=1) for word in ("lost_ticks", "lost_bytes", "skipped_ticks", "skipped_bytes")) +
-        poke("lost_calls", 1, lane=1) + poke("skipped_calls", 1, lane=1) + BATCH,
-        "losses-of-many-owners": HONEST + b"".join(
-            poke("tenancy", n) + poke("loss_calls", 2**48 - 1) + BATCH for n in range(1, 5)),
-        "losses-in-the-future": HONEST + poke("loss_calls", 1) + poke("loss_first", MAX64) + poke("loss_last", MIN64) +
-        poke("unlaned_calls", 1) + poke("unlaned_first", MAX64) + BATCH,
-        "open-since-the-future": HONEST + poke("depth", 40) + poke("open_start", MIN64) + poke("open_function", MAX64) + BATCH,
-        "durations-overflow": CALL + record("CALL", ticks=2**56 - 1) * 20 + PUBLISH + BATCH,
-        "bytes-overflow": CALL + record("CALL", value=MAX64, flags=1) * 3 + PUBLISH + BATCH,
-        "returned-before-time": CALL + PUBLISH + BATCH + record("CALL", time=0) * 2 + PUBLISH +
-        step("RAW", time=RING_AT + 3 * SLOT, data=words(0, 1000)) + BATCH,
-        "all-at-one-time": HONEST + record("CALL", time=0) * 200 + PUBLISH + BATCH,
-        "late": HONEST + BATCH + b"".join(
-            record("CALL", time=0) + PUBLISH + step("RAW", time=RING_AT + SLOT * (3 + n), data=words(1)) + BATCH
-            for n in range(6)),
-        "announces-for-ever": HONEST + (step("PUBLISH", kind=1) + BATCH + record("CALL")) * 6,
-        "position-out-of-ring": HONEST + poke("state", MAX64) + BATCH,
-        "position-goes-back": HONEST + poke("state", 0) + BATCH,
-        "tail-beyond-all": poke("tail", MIN64) + BATCH,
-        **{f"ring-of-{name}": HONEST + record("CALL") * 20 + PUBLISH + poke("capacity", capacity) + BATCH for name, capacity in
-           {"nothing": 0, "half": 1024, "odd-length": 2047, "more-than-it-may-have": 4096, "all-there-is": MAX64}.items()},
-        "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
-        "record-without-length": CALL + record("CALL", slots=0) + PUBLISH + BATCH,
-        "function-unknown": CALL + record("CALL", function=65535) + PUBLISH + BATCH,
-        "text-longer-than-record": CALL + text_range(b"short", lengths=(2**32 - 1, 7, 2**31)) + PUBLISH + BATCH,
-        "texts-that-are-none": function(b"\xff\xfe\x01" * 24) + record("THREAD", b"\xc3" * 32) +
-        record("STRING", b"_Z\xff\xc3(\0", value=1) + text_range(b"\xf0\x9f\x98\0", b"\xed\xa0\x80\0") + PUBLISH + BATCH,
-        "record-too-long": CALL + record("CALL") * 50 + record("RANGE", slots=255) + poke("state", 56 << 1) + BATCH,
-        "two-lanes": HONEST + step("LANE") + record("CALL", lane=1) * 3 + step("PUBLISH", lane=1) + BATCH,
-        "string-without-end": CALL + record("STRING", b"x" * 64, value=1) + PUBLISH + BATCH,
-        "threads-by-the-hundred": CALL + record("THREAD", b"t".ljust(32, b"\0")) * 200 + PUBLISH + BATCH,
-        "header-without-end": header(EXE_AT, b"x" * 255) + header(EXE_AT + 255, b"y" * 255) + HONEST,
-        "times-negative": header(56, words(MIN64, MIN64)) + HONEST,
-        "created-in-the-future": header(88, words(MAX64, MAX64, 0)) + HONEST,
-        "cut-in-the-ring": CALL + record("CALL") * 50 + PUBLISH + step("CUT", time=RING_AT + SLOT) + BATCH,
-        "cut-while-drained": CALL + record("CALL") * 50 + PUBLISH + arm(3, step("CUT", time=4096)) + BATCH,
-        "replaced-and-broken": HONEST + step("REPLACE") + poke("state", MAX64) + BATCH,
-        "length-grows-when-checked": CALL + record("CALL") * 5 + PUBLISH +
-        arm(2, step("RAW", time=RING_AT + 4 * SLOT, data=b"\xff" * 32)) +
-        arm(3, step("RAW", time=RING_AT + 5 * SLOT, data=b"\xff" * 32)) + BATCH,
-        "functions-taken-back-when-drained": CALL + record("CALL") * 5 + PUBLISH + arm(4, poke("functions", 1)) + BATCH,
-        "depth-grows-when-read": HONEST + poke("depth", 3) + arm(1, poke("depth", 2**32 - 1)) + BATCH,
-        "writes-on-when-told-to-go": HONEST + step("BATCH", kind=3) + (record("PAD", slots=255) * 7 + PUBLISH + BATCH) * 6,
-        "written-after-its-end": HONEST + step("DIE") + arm(1, record("CALL") + PUBLISH) + record("CALL") + PUBLISH + BATCH,
-        "segments-without-number": HONEST + (record("CALL") + PUBLISH + poke("segments", 99) + BATCH) * 3,
-    }
-    return found
+LIES = {  # name: script
+    "calls": HONEST + record("CALL") * 20 + PUBLISH + BATCH + step("DIE") + BATCH,
+    "details": CALL + record("STRING", b"_Z6kernelPfi\0", value=1) +
+    record("LAUNCH", struct.pack("<8I", 1, 4, 1, 1, 256, 1, 1, 0), value=5) +
+    record("TRANSFER", words(5, 4096, 8192, 1), value=100) + record("ALLOC", words(4096, 0, 0, 0), value=64) +
+    record("ALLOC", words(4096, 0, 0, 0), flags=2) + record("GRAPH", words(7, 3, 0, 0)) +
+    record("NODES", words(7, 1, 2, 3, 4, 5, 6, 7)) + record("OBJECTS", words(1, 2, 3, 0x010203)) +
+    text_range(b"epoch\0", b"domain\0") + PUBLISH + BATCH,
+    "open-calls": HONEST + poke("depth", 3) +
+    b"".join(poke("open_start", 1000 + d, kind=d) + poke("open_function", d, kind=d) for d in range(3)) + BATCH,
+    "wraps-around": HONEST + (record("CALL") * 40 + record("PAD", slots=255) * 8 + PUBLISH + BATCH) * 3,
+    "words-that-stand-for-null": CALL + record("LAUNCH", words(0, 0, 0, 0), value=MIN64) +
+    record("STRING", b"kernel\0", value=MIN64) + record("TRANSFER", words(MIN64, MIN64, MIN64, 1), value=MIN64) +
+    record("GRAPH", words(MIN64, 0, 0, 0), value=MIN64) + record("NODES", words(MIN64, *[0] * 7), value=MIN64) +
+    record("ALLOC", words(MIN64, MIN64, MIN64, 4), value=MIN64) + record("OBJECTS", words(MIN64, MIN64, MIN64, 0x010101)) +
+    PUBLISH + BATCH,
+    "lost-calls-all": HONEST + poke("lost_calls", MAX64, lane=1) + poke("loss_calls", MAX64) + BATCH,
+    "lost-calls-shrink": HONEST + poke("lost_calls", 9, lane=1) + BATCH + poke("lost_calls", 3, lane=1) + BATCH,
+    "lost-time-overflows": HONEST + b"".join(
+        poke(word, MAX64, lane=1) for word in ("lost_ticks", "lost_bytes", "skipped_ticks", "skipped_bytes")) +
+    poke("lost_calls", 1, lane=1) + poke("skipped_calls", 1, lane=1) + BATCH,
+    "losses-of-many-owners": HONEST + b"".join(
+        poke("tenancy", n) + poke("loss_calls", 2**48 - 1) + BATCH for n in range(1, 5)),
+    "losses-in-the-future": HONEST + poke("loss_calls", 1) + poke("loss_first", MAX64) + poke("loss_last", MIN64) +
+    poke("unlaned_calls", 1) + poke("unlaned_first", MAX64) + BATCH,
+    "open-since-the-future": HONEST + poke("depth", 40) + poke("open_start", MIN64) + poke("open_function", MAX64) + BATCH,
+    "durations-overflow": CALL + record("CALL", ticks=2**56 - 1) * 20 + PUBLISH + BATCH,
+    "bytes-overflow": CALL + record("CALL", value=MAX64, flags=1) * 3 + PUBLISH + BATCH,
+    "returned-before-time": CALL + PUBLISH + BATCH + record("CALL", time=0) * 2 + PUBLISH +
+    step("RAW", time=RING_AT + 3 * SLOT, data=words(0, 1000)) + BATCH,
+    "all-at-one-time": HONEST + record("CALL", time=0) * 200 + PUBLISH + BATCH,
+    "late": HONEST + BATCH + b"".join(
+        record("CALL", time=0) + PUBLISH + step("RAW", time=RING_AT + SLOT * (3 + n), data=words(1)) + BATCH
+        for n in range(6)),
+    "announces-for-ever": HONEST + (step("PUBLISH", kind=1) + BATCH + record("CALL")) * 6,
+    "position-out-of-ring": HONEST + poke("state", MAX64) + BATCH,
+    "position-goes-back": HONEST + poke("state", 0) + BATCH,
+    "tail-beyond-all": poke("tail", MIN64) + BATCH,
+    **{f"ring-of-{name}": HONEST + record("CALL") * 20 + PUBLISH + poke("capacity", capacity) + BATCH for name, capacity in
+       {"nothing": 0, "half": 1024, "odd-length": 2047, "more-than-it-may-have": 4096, "all-there-is": MAX64}.items()},
+    "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
+    "record-without-length": CALL + record("CALL", slots=0) + PUBLISH + BATCH,
+    "function-unknown": CALL + record("CALL", function=65535) + PUBLISH + BATCH,
+    "text-longer-than-record": CALL + text_range(b"short", lengths=(2**32 - 1, 7, 2**31)) + PUBLISH + BATCH,
+    "texts-that-are-none": function(b"\xff\xfe\x01" * 24) + record("THREAD", b"\xc3" * 32) +
+    record("STRING", b"_Z\xff\xc3(\0", value=1) + text_range(b"\xf0\x9f\x98\0", b"\xed\xa0\x80\0") + PUBLISH + BATCH,
+    "record-too-long": CALL + record("CALL") * 50 + record("RANGE", slots=255) + poke("state", 56 << 1) + BATCH,
+    "two-lanes": HONEST + step("LANE") + record("CALL", lane=1) * 3 + step("PUBLISH", lane=1) + BATCH,
+    "string-without-end": CALL + record("STRING", b"x" * 64, value=1) + PUBLISH + BATCH,
+    "threads-by-the-hundred": CALL + record("THREAD", b"t".ljust(32, b"\0")) * 200 + PUBLISH + BATCH,
+    "header-without-end": header(EXE_AT, b"x" * 255) + header(EXE_AT + 255, b"y" * 255) + HONEST,
+    "times-negative": header(56, words(MIN64, MIN64)) + HONEST,
+    "created-in-the-future": header(88, words(MAX64, MAX64, 0)) + HONEST,
+    "cut-in-the-ring": CALL + record("CALL") * 50 + PUBLISH + step("CUT", time=RING_AT + SLOT) + BATCH,
+    "cut-while-drained": CALL + record("CALL") * 50 + PUBLISH + arm(3, step("CUT", time=4096)) + BATCH,
+    "replaced-and-broken": HONEST + step("REPLACE") + poke("state", MAX64) + BATCH,
+    "length-grows-when-checked": CALL + record("CALL") * 5 + PUBLISH +
+    arm(2, step("RAW", time=RING_AT + 4 * SLOT, data=b"\xff" * 32)) +
+    arm(3, step("RAW", time=RING_AT + 5 * SLOT, data=b"\xff" * 32)) + BATCH,
+    "functions-taken-back-when-drained": CALL + record("CALL") * 5 + PUBLISH + arm(4, poke("functions", 1)) + BATCH,
+    "depth-grows-when-read": HONEST + poke("depth", 3) + arm(1, poke("depth", 2**32 - 1)) + BATCH,
+    "writes-on-when-told-to-go": HONEST + step("BATCH", kind=3) + (record("PAD", slots=255) * 7 + PUBLISH + BATCH) * 6,
+    "written-after-its-end": HONEST + step("DIE") + arm(1, record("CALL") + PUBLISH) + record("CALL") + PUBLISH + BATCH,
+    "segments-without-number": HONEST + (record("CALL") + PUBLISH + poke("segments", 99) + BATCH) * 3,
+}
 
 
 def real(path):
@@ -207,7 +204,7 @@ def write(target, files):
         (folder / name).write_bytes(data)
 
 
-write("drain", lies())
+write("drain", LIES)
 write("strings", STRINGS)
 write("selection", SELECTIONS)
 if len(sys.argv) > 1:

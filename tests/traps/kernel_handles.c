@@ -58,17 +58,14 @@ static get_function *past_the_hook(void)
     return (get_function *)look_up(driver, "cuModuleGetFunction");
 }
 
-int main(void)
-{
-    CUmodule module, other;
-    CUlibrary library;
-    CUkernel kernel, kernels[2] = { 0 };
-    CUfunction function, functions[2] = { 0 };
-    const char *name_of;
-    start();
+static CUmodule module; /* stays until the context's reset */
 
-    /* A function by its module, twice; a kernel, and its function. */
-    OK(cuModuleLoadData(&module, "image"));
+/* A function by its module, twice; a kernel, and its function. */
+static CUlibrary by_function_and_kernel(void)
+{
+    CUlibrary library;
+    CUkernel kernel;
+    CUfunction function;
     launch(function_of(module, "by_module"));
     launch(function_of(module, "by_module"));
     OK(cuLibraryLoadData(&library, ".visible .entry by_library()", NULL, NULL, 0, NULL, NULL, 0));
@@ -76,9 +73,17 @@ int main(void)
     launch(kernel);
     OK(cuKernelGetFunction(&function, kernel));
     launch(function);
+    return library;
+}
 
-    /* By the list of what is there: known by the function, by an image that has one kernel, and not at all until the
-     * program asks. */
+/* By the list of what is there: known by the function, by an image that has one kernel, and not at all until
+ * the program asks. */
+static void by_lists(CUlibrary library)
+{
+    CUmodule other;
+    CUkernel kernels[2] = { 0 };
+    CUfunction function, functions[2] = { 0 };
+    const char *name_of;
     OK(cuModuleEnumerateFunctions(functions, 1, module));
     launch(functions[0]);
     OK(cuModuleLoadData(&other, ".entry only_one()"));
@@ -95,17 +100,20 @@ int main(void)
     OK(cuModuleUnload(other));
     OK(cuLibraryEnumerateKernels(kernels, 1, library));
     launch(kernels[0]);
+}
 
-    /* A library's module. */
-    OK(cuLibraryGetModule(&other, library));
-    function = function_of(other, "of_the_librarys_module");
-    launch(function);
-    const void *before = function;
-    OK(cuLibraryUnload(library));
-
-    /* The same handles under other names, got past the hook: what was known went with the library. */
+/* A library's module; then its handle under other names, got past the hook: what was known went with the
+ * library. */
+static void handle_comes_again(CUlibrary library)
+{
+    CUmodule of_library;
     CUfunction hidden[4];
+    const char *name_of;
     int same = 0;
+    OK(cuLibraryGetModule(&of_library, library));
+    const CUfunction before = function_of(of_library, "of_the_librarys_module");
+    launch(before);
+    OK(cuLibraryUnload(library));
     for (int i = 0; i < 4; i++) {
         char name[32];
         snprintf(name, sizeof name, "hidden_%d", i);
@@ -116,26 +124,40 @@ int main(void)
     printf("a handle came again: %d\n", same);
     OK(cuFuncGetName(&name_of, hidden[0]));
     launch(hidden[0]);
-    OK(cuModuleUnload(module));
+}
 
-    /* A context's reset takes its modules along; their handles come again. */
+/* A context's reset takes its modules along; their handles come again. */
+static void handle_comes_again_after_resets(void)
+{
+    CUfunction hidden;
     OK(cuModuleLoadData(&module, "image"));
-    before = function = function_of(module, "before_the_reset");
-    launch(function);
+    const CUfunction before = function_of(module, "before_the_reset");
+    launch(before);
     OK(cuDevicePrimaryCtxReset_v2(0));
     start();
     OK(cuModuleLoadData(&module, "image"));
-    function = function_of(module, "after_the_reset");
-    launch(function);
-    printf("and after a reset: %d", function == before);
+    const CUfunction after = function_of(module, "after_the_reset");
+    launch(after);
+    printf("and after a reset: %d", after == before);
     launch(function_of(module, "kept"));
 
     /* The same once more, past the hook: only the driver knows that the name is another one now. */
     OK(cuDevicePrimaryCtxReset_v2(0));
     start();
     OK(cuModuleLoadData(&module, "image"));
-    OK(past_the_hook()(&hidden[0], module, "hidden_after_the_reset"));
-    launch(hidden[0]);
-    printf(" %d\n", hidden[0] == before);
+    OK(past_the_hook()(&hidden, module, "hidden_after_the_reset"));
+    launch(hidden);
+    printf(" %d\n", hidden == before);
+}
+
+int main(void)
+{
+    start();
+    OK(cuModuleLoadData(&module, "image"));
+    const CUlibrary library = by_function_and_kernel();
+    by_lists(library);
+    handle_comes_again(library);
+    OK(cuModuleUnload(module));
+    handle_comes_again_after_resets();
     return 0;
 }

@@ -25,6 +25,41 @@ static void check(const char *path, struct ct_session_file wanted)
            "says something else", name);
 }
 
+static const char *const strangers[] = {
+    "",
+    "cudatrace",
+    "cudatrace.",
+    "cudatrace.0",
+    "cudatrace.0.",
+    "cudatrace..x",
+    "cudatrace.-1.x",
+    "cudatrace.+1.x",
+    "cudatrace.01.x",
+    "cudatrace.4294967296.x",
+    "cudatrace.18446744073709551616.x",
+    "xcudatrace.0.x",
+    "cudatrace.0.x.",
+    "cudatrace.0.x y",
+    "cudatrace.0.x.sock2",
+    "cudatrace.0.x.sock.1",
+    "cudatrace.0.x.system",
+    "cudatrace.0.x.system.",
+    "cudatrace.0.x.system.sock",
+    "cudatrace.0.x.12",
+    "cudatrace.0.x.12.",
+    "cudatrace.0.x.12.1g",
+    "cudatrace.0.x.12.1A",
+    "cudatrace.0.x.12.01",
+    "cudatrace.0.x.12.1.2",
+    "cudatrace.0.x.12.10000000000000000",
+    "cudatrace.0.x.0.1",
+    "cudatrace.0.x.012.1",
+    "cudatrace.0.x.-1.1",
+    "cudatrace.0.x.2147483648.1",
+    "cudatrace.0.x.18446744073709551617.1",
+    "cudatrace.0.1234567890123456789012345678901234567890123456789",
+};
+
 int main(void)
 {
     static const char *const sessions[] = {
@@ -56,40 +91,6 @@ int main(void)
             }
         }
     }
-    static const char *const strangers[] = {
-        "",
-        "cudatrace",
-        "cudatrace.",
-        "cudatrace.0",
-        "cudatrace.0.",
-        "cudatrace..x",
-        "cudatrace.-1.x",
-        "cudatrace.+1.x",
-        "cudatrace.01.x",
-        "cudatrace.4294967296.x",
-        "cudatrace.18446744073709551616.x",
-        "xcudatrace.0.x",
-        "cudatrace.0.x.",
-        "cudatrace.0.x y",
-        "cudatrace.0.x.sock2",
-        "cudatrace.0.x.sock.1",
-        "cudatrace.0.x.system",
-        "cudatrace.0.x.system.",
-        "cudatrace.0.x.system.sock",
-        "cudatrace.0.x.12",
-        "cudatrace.0.x.12.",
-        "cudatrace.0.x.12.1g",
-        "cudatrace.0.x.12.1A",
-        "cudatrace.0.x.12.01",
-        "cudatrace.0.x.12.1.2",
-        "cudatrace.0.x.12.10000000000000000",
-        "cudatrace.0.x.0.1",
-        "cudatrace.0.x.012.1",
-        "cudatrace.0.x.-1.1",
-        "cudatrace.0.x.2147483648.1",
-        "cudatrace.0.x.18446744073709551617.1",
-        "cudatrace.0.1234567890123456789012345678901234567890123456789",
-    };
     struct ct_session_file file;
     for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
         ensure(!ct_session_file_parse(strangers[i], &file), "is none of ours", strangers[i]);

@@ -119,6 +119,38 @@ static CUgraph by_hand(CUgraph child, CUgraphNode *kernel)
     return graph;
 }
 
+/* Into a graph that has nodes, and with a node added by hand meanwhile. */
+static CUgraphExec capture_into_graph(CUstream first)
+{
+    CUgraph into;
+    CUgraphNode empty;
+    OK(cuGraphCreate(&into, 0));
+    OK(cuGraphAddEmptyNode(&empty, into, NULL, 0));
+    OK(cuStreamBeginCaptureToGraph(first, into, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launch_on(first);
+    CUstreamCaptureStatus status;
+    CUgraph told;
+    OK(cuStreamGetCaptureInfo_v2(first, &status, NULL, &told, NULL, NULL));
+    ENSURE(told == into);
+    OK(cuGraphAddEmptyNode(&empty, told, NULL, 0));
+    OK(cuStreamEndCapture(first, &into));
+    captured += 1;
+    return make_exec(into);
+}
+
+/* The thread's own stream, by the null handle of the per-thread functions. */
+static CUgraphExec capture_own_stream(void)
+{
+    CUgraph own;
+    OK(cuStreamBeginCapture_v2_ptsz(NULL, CU_STREAM_CAPTURE_MODE_RELAXED));
+    void *params[] = { &at, &(uint32_t){ 7 }, &(uint32_t){ 1 } };
+    OK(cuLaunchKernel_ptsz(fill, 1, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
+    launch_on((CUstream)2);
+    OK(cuStreamEndCapture_ptsz(NULL, &own));
+    captured += 2;
+    return make_exec(own);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option_row options[] = { { .name = NULL } };
@@ -147,31 +179,7 @@ int main(int argc, char **argv)
     OK(cuGraphClone(&clone, made));
     CUgraphExec cloned = make_exec(clone);
 
-    /* Into a graph that has nodes, and with a node added by hand meanwhile. */
-    CUgraph into;
-    CUgraphNode empty;
-    OK(cuGraphCreate(&into, 0));
-    OK(cuGraphAddEmptyNode(&empty, into, NULL, 0));
-    OK(cuStreamBeginCaptureToGraph(first, into, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
-    launch_on(first);
-    CUstreamCaptureStatus status;
-    CUgraph told;
-    OK(cuStreamGetCaptureInfo_v2(first, &status, NULL, &told, NULL, NULL));
-    ENSURE(told == into);
-    OK(cuGraphAddEmptyNode(&empty, told, NULL, 0));
-    OK(cuStreamEndCapture(first, &into));
-    captured += 1;
-    CUgraphExec into_exec = make_exec(into);
-
-    /* The thread's own stream, by the null handle of the per-thread functions. */
-    CUgraph own;
-    OK(cuStreamBeginCapture_v2_ptsz(NULL, CU_STREAM_CAPTURE_MODE_RELAXED));
-    void *params[] = { &at, &(uint32_t){ 7 }, &(uint32_t){ 1 } };
-    OK(cuLaunchKernel_ptsz(fill, 1, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
-    launch_on((CUstream)2);
-    OK(cuStreamEndCapture_ptsz(NULL, &own));
-    captured += 2;
-    CUgraphExec own_exec = make_exec(own);
+    CUgraphExec into_exec = capture_into_graph(first), own_exec = capture_own_stream();
 
     OK(cuGraphLaunch(hand, first)); /* 2 kernels by hand, and 4 of the child */
     OK(cuGraphNodeSetEnabled(hand, kernel, 0));
