@@ -3,7 +3,7 @@
 #ifndef CT_SHORTAGE_H
 #define CT_SHORTAGE_H
 
-#include "report.h"
+#include "batch_report.h"
 #include "watch.h"
 
 /* Of the user `uid`; where `all`, of everybody together. */

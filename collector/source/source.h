@@ -3,7 +3,7 @@
 #define CT_SOURCE_H
 
 #include "ledger.h"
-#include "report.h"
+#include "batch_report.h"
 
 /* What a batch is asked for; several requests for one batch are one. */
 struct ct_request {

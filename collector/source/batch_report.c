@@ -1,4 +1,4 @@
-#include "report.h"
+#include "batch_report.h"
 
 void ct_report_hold(struct ct_report *report, uint32_t uid)
 {
