@@ -5,7 +5,7 @@
 #define CT_HOT_RECORD_H
 
 #include "attach.h"
-#include "entry.h"
+#include "trampoline.h"
 #include "test_point.h"
 
 #include <string.h>

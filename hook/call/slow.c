@@ -1,7 +1,7 @@
 /* The slow ways of a call: a thread's first one, functions that are not there, calls with decoded arguments,
  * clocks that are a function, full rings, loss. */
 #include "attach.h"
-#include "entry.h"
+#include "trampoline.h"
 #include "current.h"
 #include "decoded.h"
 #include "driver_functions.h"

@@ -1,6 +1,6 @@
 /* Calls of functions that the table lacks, which come by spare stubs: nobody told how many words they take
  * from the caller's stack. */
-#include "entry.h"
+#include "trampoline.h"
 #include "current.h"
 #include "loss.h"
 #include "system.h"

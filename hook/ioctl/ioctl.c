@@ -10,7 +10,7 @@
  * the number until the collector translates it.
  *
  * For tests without a GPU, $CUDATRACE_DEVICES names another directory than /dev. */
-#include "entry.h"
+#include "trampoline.h"
 #include "category.h"
 #include "compiler.h"
 #include "current.h"

@@ -3,7 +3,7 @@
 #include "attach.h"
 #include "both_ends.h"
 #include "bound.h"
-#include "entry.h"
+#include "trampoline.h"
 #include "current.h"
 #include "decoded.h"
 #include "driver_functions.h"

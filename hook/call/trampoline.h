@@ -1,8 +1,8 @@
 /* The way of a call: the stub and the trampoline (trampoline_<cpu>.S) come here, go on to the real function,
  * and come back for the record. On the hot path (entry.c, and wrap.c, which is a whole call) is no lock, no
  * system call, no locked instruction; whatever that does not cover goes the slow way. */
-#ifndef CT_CALL_H
-#define CT_CALL_H
+#ifndef CT_TRAMPOLINE_H
+#define CT_TRAMPOLINE_H
 
 #include "decoded.h"
 #include "frame.h"
