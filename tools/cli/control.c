@@ -27,25 +27,19 @@ static bool same_database(const struct ct_where *where, int fd)
     char served[CT_ANSWER_BYTES];
     if (!where->database)
         return true;
-    switch (ct_client_ask(fd, "database", served, 0)) {
-    case CT_ANSWER_NONE:
+    const enum ct_answer answer = ct_client_ask(fd, "database", served, 0);
+    if (answer == CT_ANSWER_OK && ct_series_has(where->database, served))
+        return true;
+    if (answer == CT_ANSWER_NONE)
         say_silent(where, fd);
-        return false;
-    case CT_ANSWER_OK:
-        if (ct_series_has(where->database, served))
-            return true;
-        ct_fail(EXIT_FAILURE, "session '%s' is served by a daemon that writes %s, not %s", where->session,
-                served, where->database);
-        return false;
-    case CT_ANSWER_ERROR:
-        ct_fail(EXIT_FAILURE, "the daemon of session '%s': %s", where->session, served);
-        return false;
-    case CT_ANSWER_REFUSED:
-        ct_fail(EXIT_FAILURE,
-                "session '%s' is served by the system's daemon, whose trace is root's: leave --db away",
+    else if (answer == CT_ANSWER_OK)
+        ct_fail(0, "session '%s' is served by a daemon that writes %s, not %s", where->session, served,
+                where->database);
+    else if (answer == CT_ANSWER_ERROR)
+        ct_fail(0, "the daemon of session '%s': %s", where->session, served);
+    else
+        ct_fail(0, "session '%s' is served by the system's daemon, whose trace is root's: leave --db away",
                 where->session);
-        return false;
-    }
     return false;
 }
 

@@ -172,3 +172,17 @@ char *ct_client_status(int fd, unsigned patience_s)
     free(text);
     return NULL;
 }
+
+bool ct_client_status_word(const char *status, const char *word, char *value, size_t bytes)
+{
+    const size_t length = strlen(word);
+    for (const char *line = status; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        if (strncmp(line, word, length) == 0 && line[length] == ' ') {
+            const char *from = line + length + 1;
+            snprintf(value, bytes, "%.*s", (int)strcspn(from, "\n"), from);
+            return true;
+        }
+    }
+    value[0] = '\0';
+    return false;
+}

@@ -26,6 +26,8 @@ enum ct_answer ct_client_ask(int fd, const char *line, char text[CT_ANSWER_BYTES
 /* Its status, lines to be freed; NULL when it does not come whole. `patience_s`: after how many seconds one
  * that is busy is not waited for any more, 0 for never. */
 char *ct_client_status(int fd, unsigned patience_s);
+/* The value behind a word of it; false, and "", where it has none such. */
+bool ct_client_status_word(const char *status, const char *word, char *value, size_t bytes);
 /* Waits until the daemon has let go of the connection: until it is gone, behind `stop`. */
 void ct_client_await_end(int fd);
 /* Why a daemon did not answer, to go behind "the daemon"; valid until the next call. */

@@ -42,6 +42,13 @@ void ct_ask_text(sqlite3 *connection, const char *sql, char *text, size_t bytes)
     sqlite3_finalize(row);
 }
 
+void ct_bind_number(sqlite3_stmt *statement, const char *name, int64_t value)
+{
+    const int place = sqlite3_bind_parameter_index(statement, name);
+    if (place > 0)
+        sqlite3_bind_int64(statement, place, value);
+}
+
 const char *ct_sqlite_why(sqlite3 *connection, int rc)
 {
     const int last = connection ? sqlite3_errcode(connection) : SQLITE_NOMEM;

@@ -33,6 +33,9 @@ int64_t ct_ask_number(sqlite3 *connection, const char *sql, int64_t bound, int64
 /* The text that it answers first: "" where there is none. */
 void ct_ask_text(sqlite3 *connection, const char *sql, char *text, size_t bytes);
 
+/* Binds a parameter, if the query has it. */
+void ct_bind_number(sqlite3_stmt *statement, const char *name, int64_t value);
+
 /* What went wrong: what the connection says, or, where it knows of no error, what `rc` stands for. Valid
  * until the connection's next use. */
 const char *ct_sqlite_why(sqlite3 *connection, int rc);

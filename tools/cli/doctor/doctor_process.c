@@ -136,6 +136,12 @@ static const struct mapping *find_mapping(const struct ct_patient *patient, cons
     return NULL;
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
 static int open_mapped(const struct ct_patient *patient, const char *file, struct ct_elf *elf)
 {
     char path[PATH_MAX];
@@ -256,12 +262,10 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
         return false;
     }
     char path[PATH_MAX];
-    struct stat theirs, ours;
     struct ct_elf elf;
     struct ct_hook_note note = { 0 };
     below_root(patient, hook->path, path);
-    const bool same = stat(path, &theirs) == 0 && stat(doctor->hook_path, &ours) == 0 &&
-                      theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
+    const bool same = is_same_file(path, doctor->hook_path);
     if (ct_elf_open(&elf, path) == 0)
         ct_elf_note(&elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &note, sizeof(note));
     ct_elf_close(&elf);
@@ -312,10 +316,8 @@ static void check_driver(struct ct_doctor *doctor, const struct ct_patient *pati
                          const struct mapping *driver)
 {
     char path[PATH_MAX];
-    struct stat theirs, ours;
     below_root(patient, driver->path, path);
-    const bool same = stat(path, &theirs) == 0 && stat(doctor->driver_path, &ours) == 0 &&
-                      theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
+    const bool same = is_same_file(path, doctor->driver_path);
     FINE("driver", "%s%s", driver->path, driver->deleted ? ", which was replaced on disk since" : "");
     struct ct_elf elf;
     struct ct_elf_names names = { 0 };

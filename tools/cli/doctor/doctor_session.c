@@ -47,21 +47,6 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
 
 /* ---- the daemon ---- */
 
-/* The value behind a word of the daemon's status. */
-static bool value_of(const char *status, const char *word, char *value, size_t bytes)
-{
-    const size_t length = strlen(word);
-    for (const char *line = status; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-        if (strncmp(line, word, length) == 0 && line[length] == ' ') {
-            const char *from = line + length + 1;
-            snprintf(value, bytes, "%.*s", (int)strcspn(from, "\n"), from);
-            return true;
-        }
-    }
-    value[0] = '\0';
-    return false;
-}
-
 /* The whole status, to be freed; NULL when the daemon does not answer. */
 static char *ask_status(const struct ct_doctor *doctor)
 {
@@ -80,9 +65,9 @@ static char *ask_status(const struct ct_doctor *doctor)
 static void say_selection(struct ct_doctor *doctor, const char *status)
 {
     char layers[128], calls[CT_SELECTION_CALLS_BYTES + 8], sample[32];
-    value_of(status, "layers", layers, sizeof(layers));
-    value_of(status, "calls", calls, sizeof(calls));
-    value_of(status, "sample", sample, sizeof(sample));
+    ct_client_status_word(status, "layers", layers, sizeof(layers));
+    ct_client_status_word(status, "calls", calls, sizeof(calls));
+    ct_client_status_word(status, "sample", sample, sizeof(sample));
     struct ct_selection all = ct_selection_everything(), set = all;
     const bool everything =
         (!*layers || (ct_selection_set_layers(&set, layers) && set.layers == all.layers)) &&
@@ -98,15 +83,15 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
 static void say_shortage(struct ct_doctor *doctor, const char *status)
 {
     char processes[32], threads[32], functions[32];
-    value_of(status, "waiting_processes", processes, sizeof(processes));
-    value_of(status, "waiting_threads", threads, sizeof(threads));
-    value_of(status, "merged_functions", functions, sizeof(functions));
+    ct_client_status_word(status, "waiting_processes", processes, sizeof(processes));
+    ct_client_status_word(status, "waiting_threads", threads, sizeof(threads));
+    ct_client_status_word(status, "merged_functions", functions, sizeof(functions));
     if (strtoul(processes, NULL, 10) + strtoul(threads, NULL, 10) > 0)
         MISS("share",
              "%s processes and %s threads wait for others to end, and are not recorded once their shared "
              "memory is full: the daemon has no room for more at once (docs/operations.md, \"Shares\")",
              processes, threads);
-    value_of(status, "made_anew", processes, sizeof(processes));
+    ct_client_status_word(status, "made_anew", processes, sizeof(processes));
     if (strtoul(processes, NULL, 10) > 0)
         NOTE("files",
              "somebody removed the session's files in %s, and the daemon made them anew (%s times): "
@@ -187,7 +172,7 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
     }
     char processes[32], threads[32], state[512], serves[32];
     doctor->daemon_system = control.system;
-    if (value_of(status, "serves", serves, sizeof(serves))) {
+    if (ct_client_status_word(status, "serves", serves, sizeof(serves))) {
         FINE("daemon",
              "process %d, the system's, serves it for all users, and the trace is root's; for one of your "
              "own: cudatrace run --db FILE",
@@ -196,10 +181,10 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
         free(status);
         return true;
     }
-    value_of(status, "database", database, bytes);
-    value_of(status, "processes", processes, sizeof(processes));
-    value_of(status, "threads", threads, sizeof(threads));
-    value_of(status, "state", state, sizeof(state));
+    ct_client_status_word(status, "database", database, bytes);
+    ct_client_status_word(status, "processes", processes, sizeof(processes));
+    ct_client_status_word(status, "threads", threads, sizeof(threads));
+    ct_client_status_word(status, "state", state, sizeof(state));
     if (strcmp(state, "ok") == 0)
         FINE("daemon", "process %d serves it; it follows %s %s, %s %s", control.daemon_pid, processes,
              strcmp(processes, "1") == 0 ? "process" : "processes", threads,

@@ -8,7 +8,6 @@
 #include "trace_file.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 /* A format is a file that defines one, and its name here; the first is the one that is taken where none is
@@ -35,23 +34,11 @@ struct export_options {
     const char *output;
 };
 
-static int fail(const struct export_options *options, int status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static int fail(const struct export_options *options, int status, const char *format, ...)
-{
-    char text[4096 + 512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    return ct_fail(status, "%s: %s", options->command, text);
-}
-
 static int fail_reading(const struct export_options *options, sqlite3 *connection, int rc)
 {
     char why[256];
     ct_trace_why(connection, rc, why, sizeof(why));
-    return fail(options, EXIT_FAILURE, "cannot read the trace: %s", why);
+    return ct_fail(EXIT_FAILURE, "%s: cannot read the trace: %s", options->command, why);
 }
 
 /* ---- the command ---- */
@@ -96,9 +83,9 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
 static int fail_writing(const struct export_options *options, const char *stage, const char *why)
 {
     if (!options->output || strcmp(options->output, "-") == 0)
-        return fail(options, EXIT_FAILURE, "cannot write standard output: %s", why);
-    return fail(options, EXIT_FAILURE, "cannot write '%s'%s%s: %s", options->output,
-                stage ? ", which is made in " : "", stage ? stage : "", why);
+        return ct_fail(EXIT_FAILURE, "%s: cannot write standard output: %s", options->command, why);
+    return ct_fail(EXIT_FAILURE, "%s: cannot write '%s'%s%s: %s", options->command, options->output,
+                   stage ? ", which is made in " : "", stage ? stage : "", why);
 }
 
 /* What was written gets its name; nothing of it is left when it is not all. */
@@ -147,7 +134,7 @@ static int run_export(struct export_options *options)
     if (!to.connection)
         return EXIT_FAILURE;
     if (!ct_trace_extent(to.connection, &to.extent))
-        fail(options, 0, "the trace holds no call yet");
+        ct_fail(0, "%s: the trace holds no call yet", options->command);
     int status = ct_scope_settle(&options->scope, options->command, &to.extent);
     if (status == CT_GO_ON && !ct_scope_has_process(&options->scope, options->command, to.connection))
         status = EXIT_FAILURE;
@@ -209,9 +196,9 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
     if (!format)
         options.format = formats[options.number];
     if (options.format->is_file && !options.output)
-        return fail(&options, EXIT_USAGE,
-                    "--format %s: is a database, and wants --output FILE, or - for standard output",
-                    options.format->name);
+        return ct_fail(EXIT_USAGE,
+                       "%s: --format %s: is a database, and wants --output FILE, or - for standard output",
+                       options.command, options.format->name);
     return run_export(&options);
 }
 

@@ -116,41 +116,15 @@ static void print_places(struct ct_export *to)
     fputc(']', to->to);
 }
 
-static int compare_threads(const void *a, const void *b)
-{
-    const struct ct_html_thread *x = *(struct ct_html_thread *const *)a,
-                                *y = *(struct ct_html_thread *const *)b;
-    if (x->process_id != y->process_id)
-        return x->process_id < y->process_id ? -1 : 1;
-    return (x->tid > y->tid) - (x->tid < y->tid);
-}
-
-static bool name_threads(struct ct_export *to)
+/* The newest thread of a number is named first. */
+static bool name_thread(struct ct_export *to, sqlite3_stmt *row)
 {
     struct ct_html_records *records = &((struct state *)to->state)->records;
-    struct ct_html_thread **sorted = calloc(records->thread_count + 1, sizeof(struct ct_html_thread *));
-    if (!sorted)
-        return false;
-    for (size_t i = 0; i < records->thread_count; i++) {
-        sorted[i] = &records->threads[i];
-        if (records->threads[i].tid < 0)
-            records->threads[i].name = strdup("further threads");
-    }
-    qsort(sorted, records->thread_count, sizeof(struct ct_html_thread *), compare_threads);
-    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_threads);
-    int rc = rows ? SQLITE_OK : SQLITE_ERROR;
-    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        struct ct_html_thread wanted = { .process_id = sqlite3_column_int64(rows, 0),
-                                         .tid = sqlite3_column_int64(rows, 1) };
-        struct ct_html_thread *const key = &wanted;
-        struct ct_html_thread **found =
-            bsearch(&key, sorted, records->thread_count, sizeof(struct ct_html_thread *), compare_threads);
-        if (found && !(*found)->name)
-            (*found)->name = strdup(ct_export_text(rows, 2));
-    }
-    sqlite3_finalize(rows);
-    free(sorted);
-    return rc == SQLITE_DONE;
+    const int64_t key[2] = { sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1) };
+    const int64_t number = ct_intern_find(&records->thread_numbers, key);
+    if (number && !records->threads[number - 1].name)
+        records->threads[number - 1].name = strdup(ct_export_text(row, 2));
+    return true;
 }
 
 static void print_processes(struct ct_export *to)
@@ -168,7 +142,7 @@ static void print_processes(struct ct_export *to)
         const struct ct_html_thread *thread = &records->threads[i];
         fprintf(to->to, "%s{\"process\":%lld,\"tid\":%lld,\"name\":", i ? ",\n" : "",
                 (long long)thread->process_id, (long long)(thread->tid < 0 ? 0 : thread->tid));
-        ct_export_string(to, thread->name);
+        ct_export_string(to, thread->tid < 0 ? "further threads" : thread->name);
         fputc('}', to->to);
     }
     fputc(']', to->to);
@@ -228,12 +202,6 @@ static void print_step(struct memory *memory)
     print_point(memory, memory->last);
 }
 
-static int compare_memory(const void *a, const void *b)
-{
-    const struct memory *x = a, *y = b;
-    return (x->process_id > y->process_id) - (x->process_id < y->process_id);
-}
-
 static void take_memory(struct memory *memory, struct point now, int64_t step_ns)
 {
     if (now.at / step_ns != memory->step) {
@@ -261,8 +229,8 @@ static bool print_memory(struct ct_export *to)
     sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_memory);
     int rc = SQLITE_ERROR;
     while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        const struct memory wanted = { .process_id = sqlite3_column_int64(rows, 0) };
-        struct memory *its = bsearch(&wanted, memory, to->process_count, sizeof(wanted), compare_memory);
+        const struct ct_export_process *process = ct_export_process(to, sqlite3_column_int64(rows, 0));
+        struct memory *its = process->pid ? &memory[process - to->process] : NULL;
         const struct point now = { sqlite3_column_int64(rows, 1) - to->extent.begin_ns,
                                    sqlite3_column_int64(rows, 2) };
         if (its && !its->points)
@@ -366,7 +334,7 @@ static bool print_json(struct ct_export *to)
             (long long)(to->extent.begin_ns + to->extent.realtime_offset_ns), state->records.resolution,
             (unsigned long long)state->calls, state->records.count);
     print_window(to);
-    if (!print_sums(to) || !name_threads(to))
+    if (!print_sums(to) || !ct_export_each(to, ct_sql_exports_threads, name_thread))
         return false;
     print_places(to);
     print_processes(to);

@@ -28,19 +28,15 @@ struct report {
     _Atomic size_t next; /* section to be run */
 };
 
-static void bind_number(sqlite3_stmt *statement, const char *name, int64_t value, bool is_given)
-{
-    const int place = sqlite3_bind_parameter_index(statement, name);
-    if (place > 0 && is_given)
-        sqlite3_bind_int64(statement, place, value);
-}
-
 /* The parameters that a query has; what was not asked for stays NULL. */
 static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
 {
-    bind_number(statement, ":pid", scope->pid, scope->pid != 0);
-    bind_number(statement, ":from_ns", scope->from_ns, scope->from_ns > 0);
-    bind_number(statement, ":to_ns", scope->to_ns, scope->to_ns < INT64_MAX);
+    if (scope->pid)
+        ct_bind_number(statement, ":pid", scope->pid);
+    if (scope->from_ns > 0)
+        ct_bind_number(statement, ":from_ns", scope->from_ns);
+    if (scope->to_ns < INT64_MAX)
+        ct_bind_number(statement, ":to_ns", scope->to_ns);
 }
 
 /* Whether there is something to report of: CT_GO_ON, or a status after reporting. */

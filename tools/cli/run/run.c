@@ -99,11 +99,10 @@ static void on_orphaned(const void *data)
  * whom another connection would come to is not known. */
 static long long stored_calls(int daemon)
 {
-    char *text = ct_client_status(daemon, 0);
-    const char *line = text ? strstr(text, "\nstored ") : NULL;
-    const long long stored = line ? strtoll(line + strlen("\nstored "), NULL, 10) : -1;
+    char *text = ct_client_status(daemon, 0), stored[32];
+    const bool said = ct_client_status_word(text, "stored", stored, sizeof(stored));
     free(text);
-    return stored;
+    return said ? strtoll(stored, NULL, 10) : -1;
 }
 
 /* Asks the trace, all its files together, about what was since `began_ns`: a sum and a text go to `sum` and

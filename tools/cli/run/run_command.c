@@ -57,6 +57,11 @@ static bool hear(int channel, struct packet *packet)
     return got == sizeof(*packet);
 }
 
+static int compare(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
 /* Whoever waits for the end of a pipe shall not wait for us, who have inherited it as the command has. Keeps
  * two descriptors of ours, and one of the plan's; the standard ones, up to `last`, lead nowhere. */
 static void let_go_of_files(int last, int first_kept, int second_kept, int third_kept)
@@ -66,13 +71,7 @@ static void let_go_of_files(int last, int first_kept, int second_kept, int third
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; null > STDERR_FILENO && fd <= last; fd++)
         dup3(null, fd, O_CLOEXEC);
-    for (int i = 1; i < KEPT; i++) {
-        for (int at = i; at > 0 && kept[at] < kept[at - 1]; at--) {
-            const int swapped = kept[at];
-            kept[at] = kept[at - 1];
-            kept[at - 1] = swapped;
-        }
-    }
+    qsort(kept, KEPT, sizeof(kept[0]), compare);
     for (int i = 0; i < KEPT; i++) {
         const unsigned from = (unsigned)kept[i] + 1, to = i + 1 < KEPT ? (unsigned)kept[i + 1] - 1 : ~0U;
         if (from <= to)

@@ -49,10 +49,9 @@ static void wait_for(double seconds)
 static int print_moment(struct ct_top *top, enum ct_format format)
 {
     static const char *const names[CT_TOP_VIEWS] = { "processes", "functions", "threads" };
-    char problem[512];
-    sqlite3_stmt *rows = ct_top_rows(top, problem, sizeof(problem));
+    sqlite3_stmt *rows = ct_top_rows(top);
     if (!rows)
-        return ct_fail(EXIT_USAGE, "top: %s", problem);
+        return ct_fail(EXIT_USAGE, "top: %s", top->problem);
     int64_t count = 0;
     if (format == CT_FORMAT_JSON)
         printf("{\"at_ns\":%lld,\"since_ns\":%lld,\"live\":%s,\"%s\":", (long long)top->at_ns,
@@ -82,10 +81,9 @@ static int print_moments(struct top_options *options)
                                   : options->format == FORMAT_NONE ? CT_FORMAT_TEXT
                                                                    : (enum ct_format)options->format;
     const int64_t count = options->once ? 1 : options->count ? options->count : COUNT_MAX;
-    char problem[512];
     int status = EXIT_SUCCESS;
-    if (!ct_top_sample(top, problem, sizeof(problem)))
-        return ct_fail(EXIT_FAILURE, "top: %s", problem);
+    if (!ct_top_sample(top))
+        return ct_fail(EXIT_FAILURE, "top: %s", top->problem);
     if (!top->is_live && top->why)
         ct_fail(0, "top: %s", top->why);
     for (int64_t n = 0; status == EXIT_SUCCESS && n < count; n++) {
@@ -93,8 +91,8 @@ static int print_moments(struct top_options *options)
         if (was_live || n > 0) {
             wait_for(top->interval_s);
             ct_top_follow(top);
-            if (!ct_top_sample(top, problem, sizeof(problem)))
-                return ct_fail(EXIT_FAILURE, "top: %s", problem);
+            if (!ct_top_sample(top))
+                return ct_fail(EXIT_FAILURE, "top: %s", top->problem);
             if (was_live && top->why)
                 ct_fail(0, "top: %s", top->why);
         }

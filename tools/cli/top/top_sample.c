@@ -83,27 +83,12 @@ static int64_t flush(struct ct_top *top)
 
 /* ---- moments ---- */
 
-static void bind_text(sqlite3_stmt *statement, const char *name, const char *value)
+static bool fail(struct ct_top *top, sqlite3 *connection)
 {
-    const int place = sqlite3_bind_parameter_index(statement, name);
-    if (place > 0 && *value)
-        sqlite3_bind_text(statement, place, value, -1, SQLITE_TRANSIENT);
-}
-
-static void bind_number(sqlite3_stmt *statement, const char *name, int64_t value)
-{
-    const int place = sqlite3_bind_parameter_index(statement, name);
-    if (place > 0)
-        sqlite3_bind_int64(statement, place, value);
-}
-
-static bool fail(const struct ct_top *top, sqlite3 *connection, char *problem, size_t bytes)
-{
-    if (connection == top->moments) {
-        snprintf(problem, bytes, "%s", ct_sqlite_why(connection, SQLITE_NOMEM));
-        return false;
-    }
-    ct_trace_why(connection, SQLITE_NOMEM, problem, bytes);
+    if (connection == top->moments)
+        snprintf(top->problem, sizeof(top->problem), "%s", ct_sqlite_why(connection, SQLITE_NOMEM));
+    else
+        ct_trace_why(connection, SQLITE_NOMEM, top->problem, sizeof(top->problem));
     return false;
 }
 
@@ -156,7 +141,7 @@ void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_i
     top->samples = 0;
 }
 
-bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes)
+bool ct_top_sample(struct ct_top *top)
 {
     int64_t now_ns = flush(top);
     /* With what returned while it was being stored. */
@@ -166,9 +151,9 @@ bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes)
     sqlite3_stmt *side = NULL;
     sqlite3 *blamed = top->trace;
     if (sqlite3_prepare_v2(top->trace, views[top->view].side, -1, &side, NULL) != SQLITE_OK)
-        return fail(top, blamed, problem, bytes);
-    bind_number(side, ":now_ns", now_ns);
-    bind_number(side, ":process_id", top->process_id);
+        return fail(top, blamed);
+    ct_bind_number(side, ":now_ns", now_ns);
+    ct_bind_number(side, ":process_id", top->process_id);
     /* What nobody writes has no rate of now: it is compared with nothing, and so with its start. */
     const bool is_first = top->samples == 0 || !top->is_live;
     const char *shift =
@@ -181,9 +166,9 @@ bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes)
     if (!shifted || (taken && is_first &&
                      sqlite3_exec(top->moments, "CREATE TABLE a AS SELECT * FROM b WHERE 0", NULL, NULL,
                                   NULL) != SQLITE_OK))
-        return fail(top, top->moments, problem, bytes);
+        return fail(top, top->moments);
     if (!taken)
-        return fail(top, blamed, problem, bytes);
+        return fail(top, blamed);
     top->last_ns = is_first ? 0 : top->at_ns;
     top->at_ns = now_ns;
     top->samples++;
@@ -203,29 +188,30 @@ static bool is_text(const char *column)
 }
 
 /* The place of a column, from 1; 0, and a problem that names those that there are, when it is none. */
-static int find_column(sqlite3_stmt *rows, const char *name, char *problem, size_t bytes)
+static int find_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
 {
-    size_t used = (size_t)snprintf(problem, bytes, "--sort %s: there are", name);
+    const size_t bytes = sizeof(top->problem);
+    size_t used = (size_t)snprintf(top->problem, bytes, "--sort %s: there are", name);
     for (int c = 0; c < sqlite3_column_count(rows); c++) {
         const char *column = sqlite3_column_name(rows, c);
         if (column && strcmp(column, name) == 0)
             return c + 1;
         if (used < bytes)
-            used +=
-                (size_t)snprintf(problem + used, bytes - used, "%s %s", c ? "," : "", column ? column : "");
+            used += (size_t)snprintf(top->problem + used, bytes - used, "%s %s", c ? "," : "",
+                                     column ? column : "");
     }
     return 0;
 }
 
-sqlite3_stmt *ct_top_rows(struct ct_top *top, char *problem, size_t bytes)
+sqlite3_stmt *ct_top_rows(struct ct_top *top)
 {
     const char *sql = views[top->view].compare, *sort = top->sort ? top->sort : views[top->view].sort;
     sqlite3_stmt *rows = NULL;
     if (sqlite3_prepare_v2(top->moments, sql, -1, &rows, NULL) != SQLITE_OK) {
-        fail(top, top->moments, problem, bytes);
+        fail(top, top->moments);
         return NULL;
     }
-    const int column = find_column(rows, sort, problem, bytes);
+    const int column = find_column(top, rows, sort);
     sqlite3_finalize(rows);
     if (column == 0)
         return NULL;
@@ -234,11 +220,13 @@ sqlite3_stmt *ct_top_rows(struct ct_top *top, char *problem, size_t bytes)
         sqlite3_mprintf("%s ORDER BY %d %s NULLS LAST, 1", sql, column, ascending ? "ASC" : "DESC");
     rows = NULL;
     if (!sorted || sqlite3_prepare_v2(top->moments, sorted, -1, &rows, NULL) != SQLITE_OK)
-        fail(top, top->moments, problem, bytes);
+        fail(top, top->moments);
     sqlite3_free(sorted);
     if (rows) {
-        bind_text(rows, ":text", top->text);
-        bind_number(rows, ":all", top->all || !top->is_live);
+        const int text = sqlite3_bind_parameter_index(rows, ":text");
+        if (text > 0 && *top->text)
+            sqlite3_bind_text(rows, text, top->text, -1, SQLITE_TRANSIENT);
+        ct_bind_number(rows, ":all", top->all || !top->is_live);
     }
     return rows;
 }

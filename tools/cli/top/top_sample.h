@@ -24,6 +24,7 @@ struct ct_top {
     int daemon;             /* its socket, -1 when none writes the trace */
     bool is_live, was_live; /* a daemon said that all is in the trace: now, ever */
     const char *why;        /* why not; NULL where there is nothing to say */
+    char problem[512];      /* what failed last */
     uint32_t samples;       /* of this view */
     int64_t at_ns, last_ns; /* the moments that are compared; last_ns is 0 for the start of each process */
 };
@@ -33,11 +34,11 @@ bool ct_top_open(struct ct_top *top);
 void ct_top_close(struct ct_top *top);
 /* Opens the trace again when it goes on in another file; whether it did. */
 bool ct_top_follow(struct ct_top *top);
-/* Takes a moment, which is compared with the one before. `problem` says why it could not. */
-bool ct_top_sample(struct ct_top *top, char *problem, size_t bytes);
+/* Takes a moment, which is compared with the one before. top->problem says why it could not. */
+bool ct_top_sample(struct ct_top *top);
 /* Forgets the moments: another view, another process. */
 void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_id, int64_t pid);
-/* The rows of the view, sorted; the caller finalizes it. NULL with `problem`. */
-sqlite3_stmt *ct_top_rows(struct ct_top *top, char *problem, size_t bytes);
+/* The rows of the view, sorted; the caller finalizes it. NULL, and top->problem says why. */
+sqlite3_stmt *ct_top_rows(struct ct_top *top);
 
 #endif

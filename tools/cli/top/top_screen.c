@@ -3,6 +3,7 @@
 #include "top_screen.h"
 
 #include "printable.h"
+#include "room.h"
 
 #include <locale.h>
 #include <ncurses.h>
@@ -26,7 +27,7 @@ struct grid {
     struct column column[COLUMNS_MAX];
     int columns;
     char **cell; /* row by row */
-    size_t rows;
+    size_t rows, room;
 };
 
 struct screen {
@@ -35,7 +36,7 @@ struct screen {
     size_t selected, first; /* the first row that is shown */
     int sort;               /* its column; -1: the view's own */
     bool is_paused, is_finding;
-    char message[512];
+    bool is_wrong; /* top->problem is to be shown */
 };
 
 /* ---- rows ---- */
@@ -52,11 +53,9 @@ static void clear_grid(struct grid *grid)
 
 static bool add_row(struct grid *grid, sqlite3_stmt *rows)
 {
-    char **cell = realloc(grid->cell, (grid->rows + 1) * (size_t)grid->columns * sizeof(*cell));
-    if (!cell)
+    if (!ct_make_room(&grid->cell, grid->rows, &grid->room, (size_t)grid->columns * sizeof(*grid->cell)))
         return false;
-    grid->cell = cell;
-    cell += grid->rows++ * (size_t)grid->columns;
+    char **cell = grid->cell + grid->rows++ * (size_t)grid->columns;
     for (int c = 0; c < grid->columns; c++) {
         struct column *column = &grid->column[c];
         const int type = sqlite3_column_type(rows, c);
@@ -73,10 +72,10 @@ static bool add_row(struct grid *grid, sqlite3_stmt *rows)
 static void read_grid(struct screen *screen)
 {
     struct grid *grid = &screen->grid;
-    sqlite3_stmt *rows = ct_top_rows(screen->top, screen->message, sizeof(screen->message));
+    sqlite3_stmt *rows = ct_top_rows(screen->top);
+    screen->is_wrong = !rows;
     if (!rows)
         return;
-    screen->message[0] = '\0';
     clear_grid(grid);
     grid->columns = sqlite3_column_count(rows) < COLUMNS_MAX ? sqlite3_column_count(rows) : COLUMNS_MAX;
     for (int c = 0; c < grid->columns; c++) {
@@ -117,7 +116,8 @@ static void take_sample(struct screen *screen)
 {
     struct ct_top *top = screen->top;
     ct_top_follow(top);
-    if (ct_top_sample(top, screen->message, sizeof(screen->message)))
+    screen->is_wrong = !ct_top_sample(top);
+    if (!screen->is_wrong)
         read_grid(screen);
 }
 
@@ -147,8 +147,8 @@ static void draw_head(const struct screen *screen)
     attroff(A_BOLD);
     if (screen->is_finding)
         snprintf(line, sizeof(line), "find: %s_", top->text);
-    else if (screen->message[0])
-        snprintf(line, sizeof(line), "%s", screen->message);
+    else if (screen->is_wrong)
+        snprintf(line, sizeof(line), "%s", top->problem);
     else if (top->view == CT_TOP_PROCESSES)
         snprintf(line, sizeof(line),
                  "Enter functions  </> sort  r reverse  / find  a ended  space pause  q quit%s%s",
