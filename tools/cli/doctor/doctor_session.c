@@ -133,6 +133,33 @@ static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t 
     return ct_control_read(path, uid, control);
 }
 
+/* What the daemon says of itself; the database that it writes goes to `database`, but for the system's. */
+static void say_status(struct ct_doctor *doctor, const char *status, char *database, size_t bytes)
+{
+    char processes[32], threads[32], state[512], serves[32];
+    if (ct_client_status_word(status, "serves", serves, sizeof(serves))) {
+        FINE("daemon",
+             "process %d, the system's, serves it for all users, and the trace is root's; for one of your "
+             "own: "
+             "cudatrace run --db FILE",
+             doctor->daemon_pid);
+        say_shortage(doctor, status);
+        return;
+    }
+    ct_client_status_word(status, "database", database, bytes);
+    ct_client_status_word(status, "processes", processes, sizeof(processes));
+    ct_client_status_word(status, "threads", threads, sizeof(threads));
+    ct_client_status_word(status, "state", state, sizeof(state));
+    if (strcmp(state, "ok") == 0)
+        FINE("daemon", "process %d serves it; it follows %s %s, %s %s", doctor->daemon_pid, processes,
+             strcmp(processes, "1") == 0 ? "process" : "processes", threads,
+             strcmp(threads, "1") == 0 ? "thread" : "threads");
+    else
+        MISS("daemon", "process %d serves it and cannot store: %s", doctor->daemon_pid, state);
+    say_selection(doctor, status);
+    say_shortage(doctor, status);
+}
+
 /* True when a daemon serves, with the database that it writes. */
 static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
 {
@@ -170,29 +197,8 @@ static bool check_daemon(struct ct_doctor *doctor, char *database, size_t bytes)
              control.daemon_pid);
         return false;
     }
-    char processes[32], threads[32], state[512], serves[32];
     doctor->daemon_system = control.system;
-    if (ct_client_status_word(status, "serves", serves, sizeof(serves))) {
-        FINE("daemon",
-             "process %d, the system's, serves it for all users, and the trace is root's; for one of your "
-             "own: cudatrace run --db FILE",
-             control.daemon_pid);
-        say_shortage(doctor, status);
-        free(status);
-        return true;
-    }
-    ct_client_status_word(status, "database", database, bytes);
-    ct_client_status_word(status, "processes", processes, sizeof(processes));
-    ct_client_status_word(status, "threads", threads, sizeof(threads));
-    ct_client_status_word(status, "state", state, sizeof(state));
-    if (strcmp(state, "ok") == 0)
-        FINE("daemon", "process %d serves it; it follows %s %s, %s %s", control.daemon_pid, processes,
-             strcmp(processes, "1") == 0 ? "process" : "processes", threads,
-             strcmp(threads, "1") == 0 ? "thread" : "threads");
-    else
-        MISS("daemon", "process %d serves it and cannot store: %s", control.daemon_pid, state);
-    say_selection(doctor, status);
-    say_shortage(doctor, status);
+    say_status(doctor, status, database, bytes);
     free(status);
     return true;
 }

@@ -22,9 +22,8 @@ static void begin_event(struct ct_export *to)
 
 static void print_us(struct ct_export *to, const char *name, int64_t ns)
 {
-    const int64_t positive = ns < 0 ? -ns : ns;
-    fprintf(to->to, ",\"%s\":%s%lld.%03lld", name, ns < 0 ? "-" : "", (long long)(positive / 1000),
-            (long long)(positive % 1000));
+    fprintf(to->to, ",\"%s\":", name);
+    ct_export_time(to, ns, 1000, 3);
 }
 
 static int64_t track_of(const struct ct_export *to, int64_t process_id)

@@ -19,15 +19,13 @@ static void print_text(struct ct_export *to, const char *text)
 static bool call(struct ct_export *to, const struct ct_stream_call *call)
 {
     const struct ct_site *site = &call->site;
-    const int64_t start_ns = call->start_ns - to->extent.begin_ns;
-    const int64_t whole = start_ns / 1000000000, rest = start_ns % 1000000000;
     fprintf(to->to, "%lld,%lld,%lld,", (long long)call->id, (long long)site->pid, (long long)site->tid);
     print_text(to, site->layer);
     print_text(to, site->name);
     print_text(to, site->category);
-    fprintf(to->to, "%d,%s%lld.%09lld,%lld,%d,", site->depth, start_ns < 0 && whole == 0 ? "-" : "",
-            (long long)whole, (long long)(rest < 0 ? -rest : rest), (long long)(call->id - call->start_ns),
-            site->status);
+    fprintf(to->to, "%d,", site->depth);
+    ct_export_time(to, call->start_ns - to->extent.begin_ns, 1000000000, 9);
+    fprintf(to->to, ",%lld,%d,", (long long)(call->id - call->start_ns), site->status);
     print_text(to, site->status_name ? site->status_name : "");
     if (call->has_bytes)
         fprintf(to->to, "%lld", (long long)call->bytes);

@@ -106,7 +106,14 @@ void ct_export_free_processes(struct ct_export *to)
     free(to->process);
 }
 
-/* ---- JSON ---- */
+/* ---- values ---- */
+
+void ct_export_time(struct ct_export *to, int64_t ns, int64_t unit_ns, int decimals)
+{
+    const int64_t positive = ns < 0 ? -ns : ns;
+    fprintf(to->to, "%s%lld.%0*lld", ns < 0 ? "-" : "", (long long)(positive / unit_ns), decimals,
+            (long long)(positive % unit_ns));
+}
 
 void ct_export_string(struct ct_export *to, const char *text)
 {

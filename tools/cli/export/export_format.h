@@ -55,6 +55,8 @@ bool ct_export_each_open_call(struct ct_export *to, ct_export_write *write);
 /* A text of a row; "" for NULL. Valid as SQLite has it. */
 const char *ct_export_text(sqlite3_stmt *row, int column);
 
+/* Nanoseconds as a number of units of so many, with all their decimals: 1000000000 and 9 for seconds. */
+void ct_export_time(struct ct_export *to, int64_t ns, int64_t unit_ns, int decimals);
 /* A text as a JSON string; "" for NULL. */
 void ct_export_string(struct ct_export *to, const char *text);
 /* {"a":1,…}: what the call's row of details has, without the braces, each member behind `before` and then

@@ -12,10 +12,9 @@ static bool event(struct ct_export *to, const struct ct_event *event)
 {
     const struct ct_stream_call *call = &event->call;
     const struct ct_site *site = &call->site;
-    const int64_t at_ns = event->at_ns - to->extent.begin_ns;
-    fprintf(to->to, "{\"ts\":%s%lld.%09lld,\"op_id\":%lld,\"phase\":\"%c\",\"pid\":%lld,\"tid\":%lld",
-            at_ns < 0 ? "-" : "", (long long)(at_ns < 0 ? -at_ns : at_ns) / 1000000000,
-            (long long)(at_ns < 0 ? -at_ns : at_ns) % 1000000000, (long long)call->id,
+    fputs("{\"ts\":", to->to);
+    ct_export_time(to, event->at_ns - to->extent.begin_ns, 1000000000, 9);
+    fprintf(to->to, ",\"op_id\":%lld,\"phase\":\"%c\",\"pid\":%lld,\"tid\":%lld", (long long)call->id,
             event->is_begin ? 'B' : 'E', (long long)site->pid, (long long)site->tid);
     print_text(to, "name", site->name);
     print_text(to, "layer", site->layer);

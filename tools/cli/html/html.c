@@ -90,22 +90,22 @@ static bool begin(struct ct_export *to)
 
 /* ---- the JSON object ---- */
 
-static void print_places(struct ct_export *to)
+static void print_sites(struct ct_export *to)
 {
     struct ct_html_records *records = &((struct state *)to->state)->records;
-    records->failed |= !ct_html_places_settle(records);
+    records->failed |= !ct_html_sites_settle(records);
     fputs(",\n\"sites\":[", to->to);
-    for (size_t i = 0; i < records->place_count; i++) {
-        const struct ct_html_place *place = &records->places[i];
-        fprintf(to->to, "%s[%u,%u,%u,%u,", i ? ",\n" : "", place->key.thread, place->key.level,
-                ct_html_name(records, place->key.name), place->key.label);
-        ct_export_string(to, place->category);
+    for (size_t i = 0; i < records->site_count; i++) {
+        const struct ct_html_site *site = &records->sites[i];
+        fprintf(to->to, "%s[%u,%u,%u,%u,", i ? ",\n" : "", site->key.thread, site->key.level,
+                ct_html_name(records, site->key.name), site->key.label);
+        ct_export_string(to, site->category);
         fputc(',', to->to);
-        ct_export_string(to, place->key.layer);
+        ct_export_string(to, site->key.layer);
         fputc(',', to->to);
-        ct_export_string(to, place->key.status == 0 ? ""
-                             : place->status_name   ? place->status_name
-                                                    : "a code that is not known");
+        ct_export_string(to, site->key.status == 0 ? ""
+                             : site->status_name   ? site->status_name
+                                                   : "a code that is not known");
         fputc(']', to->to);
     }
     fputs("],\n\"names\":[\"\"", to->to);
@@ -336,7 +336,7 @@ static bool print_json(struct ct_export *to)
     print_window(to);
     if (!print_sums(to) || !ct_export_each(to, ct_sql_exports_threads, name_thread))
         return false;
-    print_places(to);
+    print_sites(to);
     print_processes(to);
     print_durations(to);
     if (!print_memory(to) || !print_open_calls(to))
@@ -419,7 +419,7 @@ static bool write_calls(struct ct_export *to)
     for (size_t i = 0; good && i < count; i++)
         good = pack(&packer, &record[i].duration, sizeof(double), false);
     for (size_t i = 0; good && i < count; i++)
-        good = pack(&packer, &record[i].place, sizeof(uint32_t), false);
+        good = pack(&packer, &record[i].site, sizeof(uint32_t), false);
     for (size_t i = 0; good && i < count; i++)
         good = pack(&packer, &record[i].calls, sizeof(uint32_t), i + 1 == count);
     deflateEnd(&packer.deflate);

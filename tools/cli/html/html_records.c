@@ -6,7 +6,7 @@
 
 enum {
     RECORDS_MAX = 1 << 20,
-    PLACES_MAX = 1 << 18,
+    SITES_MAX = 1 << 18,
     THREADS_MAX = 1 << 14,
     LABELS_MAX = 1 << 16,
     RESOLUTION_FIRST = 1 << 16,
@@ -51,33 +51,33 @@ static uint32_t thread_of(struct ct_html_records *records, int64_t process_id, i
     return (uint32_t)records->thread_count++;
 }
 
-/* ---- places ---- */
+/* ---- sites ---- */
 
-bool ct_html_places_settle(struct ct_html_records *records)
+bool ct_html_sites_settle(struct ct_html_records *records)
 {
-    uint32_t *numbers = calloc(records->place_count + 1, sizeof(*numbers)); /* the new ones, from 1 */
-    struct ct_html_place *places = malloc((records->place_room + 1) * sizeof(*places));
-    if (!numbers || !places) {
+    uint32_t *numbers = calloc(records->site_count + 1, sizeof(*numbers)); /* the new ones, from 1 */
+    struct ct_html_site *sites = malloc((records->site_room + 1) * sizeof(*sites));
+    if (!numbers || !sites) {
         free(numbers);
-        free(places);
+        free(sites);
         return false;
     }
     uint32_t used = 0;
     bool is_new;
-    ct_intern_reset(&records->place_numbers, 1);
+    ct_intern_reset(&records->site_numbers, 1);
     for (size_t i = 0; i < records->count; i++) {
-        uint32_t *number = &numbers[records->record[i].place];
+        uint32_t *number = &numbers[records->record[i].site];
         if (*number == 0) {
-            places[used] = records->places[records->record[i].place];
-            ct_intern_get(&records->place_numbers, &places[used].key, &is_new);
+            sites[used] = records->sites[records->record[i].site];
+            ct_intern_get(&records->site_numbers, &sites[used].key, &is_new);
             *number = ++used;
         }
-        records->record[i].place = *number - 1;
+        records->record[i].site = *number - 1;
     }
     free(numbers);
-    free(records->places);
-    records->places = places;
-    records->place_count = used;
+    free(records->sites);
+    records->sites = sites;
+    records->site_count = used;
     return true;
 }
 
@@ -93,7 +93,7 @@ static bool join(struct ct_html_record *last, const struct ct_html_record *next,
     last->calls += next->calls;
     if (next->longest > last->longest) {
         last->longest = next->longest;
-        last->place = next->place;
+        last->site = next->site;
     }
     return true;
 }
@@ -118,69 +118,69 @@ static void fold(struct ct_html_records *records)
     for (size_t i = 0; i < count; i++) {
         const struct ct_html_record record =
             records->record[i]; /* which may be written over: what is kept is no more */
-        const struct ct_html_place *place = &records->places[record.place];
-        append(records, &records->threads[place->key.thread].last[place->key.level], &record);
+        const struct ct_html_site *site = &records->sites[record.site];
+        append(records, &records->threads[site->key.thread].last[site->key.level], &record);
     }
-    records->failed |= !ct_html_places_settle(records);
+    records->failed |= !ct_html_sites_settle(records);
 }
 
-/* Without end where each record is in a lane of its own: then there are as many places as lanes. */
-static void make_room_for_places(struct ct_html_records *records)
+/* Without end where each record is in a lane of its own: then there are as many sites as lanes. */
+static void make_room_for_sites(struct ct_html_records *records)
 {
-    records->failed |= !ct_html_places_settle(records);
-    while (!records->failed && records->place_count > PLACES_MAX / 2 && records->resolution <= RESOLUTION_MAX)
+    records->failed |= !ct_html_sites_settle(records);
+    while (!records->failed && records->site_count > SITES_MAX / 2 && records->resolution <= RESOLUTION_MAX)
         fold(records);
 }
 
-static uint32_t place_of(struct ct_html_records *records, const struct ct_html_place *wanted)
+static uint32_t site_of(struct ct_html_records *records, const struct ct_html_site *wanted)
 {
     bool is_new;
-    const int64_t found = ct_intern_find(&records->place_numbers, &wanted->key);
+    const int64_t found = ct_intern_find(&records->site_numbers, &wanted->key);
     if (found)
         return (uint32_t)found - 1;
-    if (records->place_count >= PLACES_MAX && records->resolution <= RESOLUTION_MAX)
-        make_room_for_places(records);
-    records->failed |= !ct_make_room(&records->places, records->place_count, &records->place_room,
-                                     sizeof(*records->places)) ||
-                       !ct_intern_get(&records->place_numbers, &wanted->key, &is_new);
+    if (records->site_count >= SITES_MAX && records->resolution <= RESOLUTION_MAX)
+        make_room_for_sites(records);
+    records->failed |=
+        !ct_make_room(&records->sites, records->site_count, &records->site_room, sizeof(*records->sites)) ||
+        !ct_intern_get(&records->site_numbers, &wanted->key, &is_new);
     if (records->failed)
         return 0;
-    records->places[records->place_count] = *wanted;
-    return (uint32_t)records->place_count++;
+    records->sites[records->site_count] = *wanted;
+    return (uint32_t)records->site_count++;
 }
 
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,
                          uint32_t level, uint32_t label)
 {
-    const struct ct_site *site = &call->site;
+    const struct ct_site *of = &call->site;
     const double duration = (double)(call->id - call->start_ns);
     while (!records->failed && records->count == RECORDS_MAX) {
         fold(records);
         records->failed |= records->count == RECORDS_MAX && records->resolution > RESOLUTION_MAX;
     }
-    const struct ct_html_place place = {
-        .key = { .name = site->name,
-                 .layer = site->layer,
-                 .thread = thread_of(records, site->process_id, site->tid),
+    const struct ct_html_site site = {
+        .key = { .name = of->name,
+                 .layer = of->layer,
+                 .thread = thread_of(records, of->process_id, of->tid),
                  .level = level,
                  .label = label,
-                 .status = site->status },
-        .category = site->category,
-        .status_name = site->status_name,
+                 .status = of->status },
+        .category = of->category,
+        .status_name = of->status_name,
     };
     const struct ct_html_record record = { .start = start,
                                            .duration = duration,
                                            .longest = duration,
-                                           .place = records->failed ? 0 : place_of(records, &place),
+                                           .site = records->failed ? 0 : site_of(records, &site),
                                            .calls = 1 };
     if (!records->failed)
-        append(records, &records->threads[place.key.thread].last[level], &record);
+        append(records, &records->threads[site.key.thread].last[level], &record);
 }
 
 bool ct_html_records_begin(struct ct_html_records *records, double length_ns)
 {
     *records = (struct ct_html_records){ .length_ns = length_ns > 0 ? length_ns : 0 };
-    ct_intern_init(&records->place_numbers, sizeof(records->places->key), SIZE_MAX, 1);
+    ct_intern_init(&records->site_numbers, sizeof(records->sites->key), SIZE_MAX, 1);
     ct_intern_init(&records->thread_numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
     records->record = malloc(RECORDS_MAX * sizeof(*records->record));
     return records->record != NULL;
@@ -189,11 +189,11 @@ bool ct_html_records_begin(struct ct_html_records *records, double length_ns)
 void ct_html_records_finish(struct ct_html_records *records)
 {
     ct_names_free(&records->names);
-    ct_intern_finish(&records->place_numbers);
+    ct_intern_finish(&records->site_numbers);
     ct_intern_finish(&records->thread_numbers);
     for (size_t i = 0; i < records->thread_count; i++)
         free(records->threads[i].name);
     free(records->threads);
     free(records->record);
-    free(records->places);
+    free(records->sites);
 }

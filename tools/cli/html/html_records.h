@@ -1,5 +1,5 @@
 /* What a page of `cudatrace html` draws: records, each one call or several short ones beside each other, of
- * places, each of which is what calls have in common. There is room for so many records and places, however
+ * sites, each of which is what calls have in common. There is room for so many records and sites, however
  * many calls, threads and sites a trace has: the resolution doubles until there is. */
 #ifndef CT_HTML_RECORDS_H
 #define CT_HTML_RECORDS_H
@@ -12,12 +12,12 @@ enum { CT_HTML_LEVELS = 8 /* of a thread's calls, as page.js has them */ };
 
 struct ct_html_record {
     double start, duration; /* ns since the trace began */
-    double longest;         /* of its calls, whose place it has */
-    uint32_t place, calls;
+    double longest;         /* of its calls, whose site it has */
+    uint32_t site, calls;
 };
 
 /* Texts are those of the stream. */
-struct ct_html_place {
+struct ct_html_site {
     struct {
         const char *name, *layer;
         uint32_t thread, level, label; /* the label is one of the names, 0 for none */
@@ -36,10 +36,10 @@ struct ct_html_thread {
 struct ct_html_records {
     struct ct_html_record *record;
     size_t count;
-    double resolution, length_ns;   /* length: of the trace */
-    struct ct_intern place_numbers; /* from 1 */
-    struct ct_html_place *places;   /* by their numbers, less 1 */
-    size_t place_count, place_room;
+    double resolution, length_ns;  /* length: of the trace */
+    struct ct_intern site_numbers; /* from 1 */
+    struct ct_html_site *sites;    /* by their numbers, less 1 */
+    size_t site_count, site_room;
     struct ct_intern thread_numbers;
     struct ct_html_thread *threads;
     size_t thread_count, thread_room;
@@ -57,7 +57,7 @@ uint32_t ct_html_name(struct ct_html_records *records, const char *text);
 /* Takes a call that is drawn at that level; `failed` says whether that went well. */
 void ct_html_records_add(struct ct_html_records *records, const struct ct_stream_call *call, double start,
                          uint32_t level, uint32_t label);
-/* Takes away the places that no record has, and numbers the others anew; false without memory. */
-bool ct_html_places_settle(struct ct_html_records *records);
+/* Takes away the sites that no record has, and numbers the others anew; false without memory. */
+bool ct_html_sites_settle(struct ct_html_records *records);
 
 #endif
