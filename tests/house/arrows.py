@@ -23,12 +23,14 @@ PICTURE = SOURCE / "docs/pictures/house.svg"
 
 # From the bottom to the top. A part may look at the parts in its row, and at its own folders further down.
 FLOORS = {
-    "proto": ([], ["proto"]),
+    "proto": ([], ["proto", "proto/base"]),
     "schema": ([], ["schema"]),
     "hook": (["proto"], ["hook/arch", "hook/base", "hook/segment", "hook/lane", "hook/function", "hook/state", "hook/decode", "hook/process", "hook/call",
                          "hook/nvtx", "hook/ioctl", "hook/arch/x86_64", "hook/arch/aarch64", "hook"]),
-    "collector": (["proto", "schema"], ["collector"]),
-    "tools": (["proto", "schema"], ["tools"]),
+    "collector": (["proto", "schema"], ["collector/base", "collector/call", "collector/process", "collector/store", "collector/ledger",
+                                        "collector/source", "collector/source/shm", "collector/source/replay", "collector/loop"]),
+    "tools": (["proto", "schema"], ["tools/base", "tools/trace", "tools/session", "tools/cli/report", "tools/cli/export", "tools/cli/html",
+                                    "tools/cli/top", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
 }
 # The C library's names, which the hook has, too: whoever wants one of them does not mean the hook's file.
 INTERPOSED = {"_Exit", "_Fork", "_exit", "dlsym", "ioctl", "prctl", "syscall", "vfork"}
@@ -121,9 +123,8 @@ def goes_up(a, b):
     below, floors = FLOORS[a.parts[0]]
     if a.parts[0] != b.parts[0]:
         return None if b.parts[0] in below else f"{a.parts[0]}/ does not look at {b.parts[0]}/"
-    for folder in (a.parent, b.parent):
-        if str(folder) not in floors:
-            return f"{folder}/ has no floor: give it one in {pathlib.Path(__file__).name}"
+    if {str(a.parent), str(b.parent)} - set(floors):
+        return None  # said once
     return None if floors.index(str(b.parent)) <= floors.index(str(a.parent)) else f"{b.parent}/ lies above {a.parent}/"
 
 
@@ -151,7 +152,7 @@ def shown(arrows):
     def reaches(a, b, seen):
         return b in following[a] or any(reaches(c, b, seen | {c}) for c in following[a] - seen)
 
-    return sorted((a, b) for a in following for b in following[a] if not any(reaches(c, b, {a, c}) for c in following[a] - {b}))
+    return sorted((a, b) for a, b in folder_arrows(arrows) if not any(reaches(c, b, {a, c}) for c in following[a] - {b}))
 
 
 def draw(arrows):
@@ -177,6 +178,8 @@ def main():
         draw(arrows)
     wrong = [f"{a} wants {b} by {how}: {why}" for how, kind in (("include", includes), ("symbol", symbols))
              for a, b in sorted(kind) if (why := goes_up(a, b))]
+    wrong += [f"{folder}/ has no floor: give it one in {pathlib.Path(__file__).name}" for folder in sorted({str(path.parent) for path in files})
+              if folder not in FLOORS[folder.partition("/")[0]][1]]
     wrong += [f"a circle: {' '.join(map(str, circle))}" for circle in circles(arrows) if list(map(str, circle)) not in ONE_OBJECT]
     wrong += [f"a name that stands twice: {path}" for path in twice(files)]
     if PICTURE.exists() and drawn() != shown(arrows):

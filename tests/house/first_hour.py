@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -19,11 +20,16 @@ for prefix, patterns in dev.TRY:
     assert prefix == "" or list(SOURCE.glob(prefix + "*")), f"tools/dev has a row for {prefix}, which is not there"
     for pattern in patterns.split():
         assert fnmatch.filter(names, pattern), f"tools/dev tries {pattern} for {prefix}, and there is no such test"
-for file, test in (("hook/base/lock.c", "hook-symbols"), ("collector/source/merge.c", "unit-merge"), ("tests/e2e/killed.py", "killed"),
+for file, test in (("hook/base/lock.c", "hook-symbols"), ("collector/call/merge.c", "unit-merge"), ("tests/e2e/killed.py", "killed"),
                    ("schema/views.sql", "sql_docs"), ("docs/guide.md", "docs")):
     assert (SOURCE / file).exists(), f"{file} is not there: another example, please"
     tried = dev.wanted(build, [file])
     assert test in tried, f"{file} has {tried} tried, without {test}"
+# The lists of tests/meson.build.
+lists = (SOURCE / "tests/meson.build").read_text().partition("alone =")[2].partition("\nsubdir")[0]
+for name in re.findall(r"'([\w-]+)'", lists):
+    assert name in names, f"tests/meson.build names {name}, and there is no such test"
+assert lists
 # A name that is none: what is near is said.
 try:
     list(dev.matching(build, ["kill"]))

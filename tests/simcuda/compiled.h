@@ -1,5 +1,5 @@
 /*
- * compiled.h: what the simulated compiler (nvrtc.c) and the simulated device (kernel.c) have in common: an
+ * compiled.h: what the simulated compiler (nvrtc.c) and the simulated device (sim_kernel.c) have in common: an
  * image that holds code of the host, and how that describes its kernels.
  */
 #ifndef COMPILED_H

@@ -1,6 +1,6 @@
 /*
  * sim_copy.c: what a copy is allowed to touch, how long it takes, and moving the bytes. Every copy, of one
- * dimension or three, from host, device or array, is a CUDA_MEMCPY3D here; copy_call.c makes them.
+ * dimension or three, from host, device or array, is a CUDA_MEMCPY3D here; sim_copy_call.c makes them.
  */
 #include "simcuda.h"
 

@@ -6,7 +6,7 @@
  * it, and return through driver_unlock. Nothing below takes the lock unless it says so. No lock is held while
  * a program's callback runs or while a thread waits for the simulated GPU.
  *
- * What a program hands to a stream is a struct op. op.c runs it at once, in the calling thread, and adds the
+ * What a program hands to a stream is a struct op. sim_op.c runs it at once, in the calling thread, and adds the
  * time it would take to the stream's timeline; only behind a host callback are ops kept for the driver's
  * thread. While a stream is captured, ops become nodes of a graph instead, and a graph's replay runs them
  * again.
@@ -278,7 +278,7 @@ CUresult capture_wait(CUstream stream, CUevent event, bool *handled);
 CUresult capture_forbids_event(CUevent event);
 void capture_leave(CUstream stream);
 
-/* ---- sim_graph.c, sim_graph_node.c, sim_graph_edge.c, sim_graph_exec.c */
+/* ---- sim_graph.c, sim_graph_node.c, sim_graph_exec.c */
 struct CUgraphNode_st {
     struct handle handle;
     CUgraph graph;

@@ -1,4 +1,4 @@
-/* What the two sides of both_ends.c have in common: they cannot include each other's headers. */
+/* What the two sides of unit_both_ends.c have in common: they cannot include each other's headers. */
 #ifndef CT_TESTS_BOTH_ENDS_H
 #define CT_TESTS_BOTH_ENDS_H
 

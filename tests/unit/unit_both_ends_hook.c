@@ -1,4 +1,4 @@
-/* The producers' side of both_ends.c: the lanes of the hook and the slow way of a call, and for the rest of
+/* The producers' side of unit_both_ends.c: the lanes of the hook and the slow way of a call, and for the rest of
  * it as little as they need. */
 #include "attach.h"
 #include "both_ends.h"

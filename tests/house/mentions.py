@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Files of the tree that documents and comments name are there: what was moved or renamed is followed."""
+import pathlib
+import re
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+PARTS = "hook|collector|proto|probe|schema|tools|tests|docs|dist"
+# Made by the build, or others' headers and sources that a fact is from.
+ELSEWHERE = set("""arguments_calls.h arguments_calls_runtime.h arguments.c cuda.h cudadebugger.h cupti.h driver_types.h entries.c fatbinary_section.h
+g_allclasses.h html_page.h nvos.h schema.h osapi.c re.S schema_sql.h uvm_ioctl.h nvToolsExt.h nvToolsExtCuda.h nvToolsExtCudaRt.h nvtxTypes.h
+question.sql query.sql""".split())
+
+
+def tree():
+    git = subprocess.run(["git", "ls-files"], cwd=SOURCE, capture_output=True, text=True, check=False).stdout.split()
+    return git or [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*") if path.is_file() and not path.relative_to(SOURCE).parts[0].startswith("build")]
+
+
+def main():
+    files = tree()
+    names, wrong, seen = {pathlib.Path(file).name for file in files}, [], 0
+    for file in files:
+        path = SOURCE / file
+        if file.startswith(("tests/fixtures/", "tests/fuzz/corpus/")) or path.suffix in (".png", ".svg", ".xz", ".tsv") or not path.exists():
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            for meant in re.findall(rf"`((?:{PARTS})/[\w./<>*-]+)`", line):
+                seen += 1
+                if not list(SOURCE.glob(re.sub(r"<\w+>", "*", meant).rstrip("/"))) and meant != "tools/cudatrace":  # which a build has
+                    wrong.append(f"{file}:{number}: {meant} is not there")
+            if path.suffix not in (".c", ".h", ".S", ".def", ".py", ".sql", ".build", ".md"):
+                continue
+            for meant in re.findall(r'(?<![\w/.<"*-])([a-z_]\w*\.(?:c|h|def|S|sql|pml))\b(?!")', line):
+                seen += 1
+                if meant not in names | ELSEWHERE:
+                    wrong.append(f"{file}:{number}: no file is called {meant}")
+    for what in wrong:
+        print(what, file=sys.stderr)
+    print(f"{seen} mentions of files, {len(wrong)} of what is not there")
+    return 1 if wrong or not seen else 0
+
+
+sys.exit(main())

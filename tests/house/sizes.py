@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""How long files, functions and headers are: `sizes.py` prints the longest, and fails beyond the bounds below."""
+import pathlib
+import statistics
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+FILE, HEADER, FUNCTION, MEDIAN = 600, 250, 60, 200  # lines
+LONG_FUNCTIONS = 10  # so many may be longer: each a table's loop or one protocol from its first step to its last
+PARTS = ("hook", "collector", "proto", "tools", "tests")
+
+
+def code():
+    """C files and headers of the tree; tables (.def) have a row for each thing there is."""
+    git = subprocess.run(["git", "ls-files", *PARTS], cwd=SOURCE, capture_output=True, text=True, check=False).stdout.split("\n")
+    names = [name for name in git if name] or [str(path.relative_to(SOURCE)) for part in PARTS for path in (SOURCE / part).rglob("*")]
+    return sorted(name for name in names if name.endswith((".c", ".h", ".py")))
+
+
+def functions(lines):
+    """(lines, first line) of each C function: clang-format puts its braces into the first column."""
+    opened = None
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            opened = number
+        elif line.startswith("}") and opened:
+            yield number - opened + 1, lines[opened - 2].strip()
+            opened = None
+
+
+def main():
+    lengths, long_functions, wrong = {}, [], []
+    for name in code():
+        lines = (SOURCE / name).read_text().splitlines()
+        lengths[name] = len(lines)
+        if name.endswith((".c", ".h")):
+            long_functions += [(length, name, what) for length, what in functions(lines) if length > FUNCTION]
+    for name, length in lengths.items():
+        bound = HEADER if name.endswith(".h") else FILE
+        if length > bound:
+            wrong.append(f"{name} has {length} lines, and {bound} are enough")
+    product = [length for name, length in lengths.items() if not name.startswith("tests/")]
+    if statistics.median(product) > MEDIAN:
+        wrong.append(f"half of the product's files have more than {MEDIAN} lines")
+    ours = sorted((entry for entry in long_functions if not entry[1].startswith("tests/")), reverse=True)
+    if len(ours) > LONG_FUNCTIONS:
+        wrong.append(f"{len(ours)} functions have more than {FUNCTION} lines, and {LONG_FUNCTIONS} may")
+    print(f"{len(lengths)} files, median of the product's {statistics.median(product):.0f} lines, longest header "
+          f"{max(length for name, length in lengths.items() if name.endswith('.h'))}, functions of more than {FUNCTION} lines: "
+          f"{len(ours)} in the product, {len(long_functions) - len(ours)} in tests")
+    for length, name, what in sorted(long_functions, reverse=True):
+        print(f"{length} {name}: {what}")
+    for what in wrong:
+        print(what, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+sys.exit(main())
