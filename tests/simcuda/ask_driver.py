@@ -24,7 +24,8 @@ LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 
 COMMENTS = {
     "procaddress": """\
- * procaddress.def: what cuGetProcAddress_v2 answers for each base name, a row for each export it can choose.
+ * procaddress.def: what cuGetProcAddress_v2 answers for each base name, a row for each export it can choose;
+ * no row where it has no choice.
  *
  *   base     the name asked for
  *   since    the requested version from which this export is chosen, until the next row's
@@ -59,6 +60,8 @@ def ask_procaddress(cuda):
 
     for base in sorted({re.sub(r"(_v\d+)?(_pt[sd][sz])?$", "", name) for name in names}):
         legacy, thread = answers(base, LEGACY_STREAM), answers(base, PER_THREAD_STREAM)
+        if legacy == thread and len(legacy) < 2:
+            continue
         for kind, rows in (("any", legacy),) if legacy == thread else (("legacy", legacy), ("thread", thread)):
             for since, export in rows:
                 yield f"PROC({base + ',':<40} {since:>5}, {export + ',':<46} {kind})"

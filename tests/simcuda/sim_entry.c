@@ -39,10 +39,14 @@ static int compare_names(const void *name, const void *function)
     return strcmp(name, ((const struct sim_function *)function)->name);
 }
 
+const struct sim_function *entry_function(const char *name)
+{
+    return bsearch(name, sim_functions, ROW_COUNT, sizeof *sim_functions, compare_names);
+}
+
 static uint32_t row_named(const char *variable, const char *name)
 {
-    const struct sim_function *found =
-        bsearch(name, sim_functions, ROW_COUNT, sizeof *sim_functions, compare_names);
+    const struct sim_function *found = entry_function(name);
     if (!found)
         settings_refuse(variable, name, "the name of an exported function");
     return (uint32_t)(found - sim_functions);

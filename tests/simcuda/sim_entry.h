@@ -23,6 +23,7 @@ struct sim_function {
 
 /* In row order; filled by sim_entries.py. */
 extern const struct sim_function sim_functions[ROW_COUNT];
+const struct sim_function *entry_function(const char *name); /* NULL: no such export */
 
 /* Why a call cannot go straight to its model. Zero in a process that has called cuInit and sets no variable.
  */

@@ -1,5 +1,6 @@
 /*
- * sim_procaddress.c: cuGetProcAddress and cuGetProcAddress_v2, answered from procaddress.def.
+ * sim_procaddress.c: cuGetProcAddress and cuGetProcAddress_v2, answered from procaddress.def, as far as there
+ * is a choice.
  *
  * As driver 580 does, whatever its documentation says: the second version returns CUDA_SUCCESS with a NULL
  * pointer for a name or version that it lacks and tells the two apart by the status alone; the first returns
@@ -32,14 +33,25 @@ static int compare_base(const void *name, const void *choice)
     return strcmp(name, ((const struct choice *)choice)->base);
 }
 
+/* Of a base that has one export, whatever the version. Some exports are given to nobody. */
+static void *only_address(const char *symbol)
+{
+    const struct sim_function *function = entry_function(symbol);
+    const bool given = function && !strchr(symbol, '_') && strncmp(symbol, "cudbg", 5) != 0 &&
+                       strcmp(symbol, "cuEGLApiInit") != 0 && strcmp(symbol, "cuMemGetAttribute") != 0;
+    return given ? function->address : NULL;
+}
+
 /* The address, or NULL and why. A base's rows stand together. */
 static void *resolve(const char *symbol, int version, enum stream_choice stream,
                      CUdriverProcAddressQueryResult *why)
 {
-    *why = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     const struct choice *at = bsearch(symbol, choices, CHOICE_COUNT, sizeof *choices, compare_base);
-    if (!at)
-        return NULL;
+    if (!at) {
+        void *only = only_address(symbol);
+        *why = only ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        return only;
+    }
     while (at > choices && !strcmp(at[-1].base, symbol))
         at--;
     void *best = NULL;
