@@ -17,7 +17,7 @@
 #define WAYS(W)                                                                                              \
     W(calls) W(fork_busy) W(fork_exec) W(orphan) W(vfork_calls) W(vfork_first) W(spawn) W(exec_thread)       \
     W(exec_plain) W(exec_killed) W(daemon) W(close_range) W(seteuid) W(setuid)                               \
-    W(cancel) W(cancel_async) W(main_ends) W(main_ends_first) W(ends)                                        \
+    W(cancel) W(cancel_pending) W(cancel_async) W(main_ends) W(main_ends_first) W(ends)                                        \
     W(parent_death) W(traced) W(stopped) W(timers)
 // clang-format on
 #define W(name) int way_##name(void);

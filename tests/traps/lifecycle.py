@@ -43,6 +43,7 @@ WAYS = {
     "seteuid": way({"exited": 1}, loses=["memory"], needs=["several users"]),
     "setuid": way({"exited": 1}, loses=["memory"], needs=["several users"]),
     "cancel": way({"exited": 1}, env=BLOCKS),
+    "cancel_pending": way({"exited": 1}),
     "cancel_async": way({"exited": 1}, loses=["full"], unrecorded=60),
     "main_ends": way({"exited": 1}),
     "main_ends_first": way({"exited": 1}),

@@ -40,6 +40,27 @@ int way_cancel(void)
     return 0;
 }
 
+static CUresult behind_cancellation;
+static void *cancelled_before(void *unused)
+{
+    pthread_cancel(pthread_self());
+    behind_cancellation = call();
+    pthread_testcancel();
+    return unused;
+}
+
+/* A thread that is to be cancelled makes its first call: a call is no point of cancellation. */
+int way_cancel_pending(void)
+{
+    void *result = NULL;
+    start();
+    behind_cancellation = CUDA_ERROR_UNKNOWN;
+    pthread_join(started(cancelled_before, NULL), &result);
+    in_thread(one_call, NULL);
+    printf("called: %d, cancelled: %d\n", behind_cancellation, result == PTHREAD_CANCELED);
+    return 0;
+}
+
 static atomic_int made;
 static void *until_cancelled(void *unused)
 {

@@ -31,7 +31,7 @@ root = pathlib.Path(root)
 # What is built in there: the same sources, with the C library's own headers and versions of symbols.
 BUILD_INSIDE = """set -e
 cd /cudatrace
-gcc -std=gnu11 -O1 -shared -fPIC -D_GNU_SOURCE -fvisibility=hidden -Itests/simcuda -Ihook -o libcuda.so.1 \\
+gcc -std=gnu11 -O1 -shared -fPIC -D_GNU_SOURCE -fvisibility=hidden -Itests/simcuda -Ihook/function -o libcuda.so.1 \\
     -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $(cat simcuda.sources) entries.c -lpthread -lm
 for name in calls:mix forks threads graph; do
     gcc -std=gnu11 -O1 -D_GNU_SOURCE -Itests/simcuda -Itests/workloads -o ${name%%:*} tests/workloads/${name%%:*}.c \\
@@ -50,8 +50,8 @@ with Session() as s:
         shutil.copytree(SOURCE / folder, place / folder)
     shutil.copy(HOOK, place)
     shutil.copy(BUILD / "tests/simcuda/entries.c", place)
-    names = [p for p in glob.glob(str(SOURCE / "tests/simcuda/*.c")) if "selftest" not in p]
-    (place / "simcuda.sources").write_text(" ".join("tests/simcuda/" + os.path.basename(p) for p in names))
+    names = ["compiled.c", *(path.name for path in (SOURCE / "tests/simcuda").glob("sim_*.c"))]
+    (place / "simcuda.sources").write_text(" ".join(f"tests/simcuda/{name}" for name in names))
     (place / "counts").mkdir()
 
     def enter(script, *arguments, **options):
