@@ -1,7 +1,6 @@
 """What `cudatrace report` says bounds a run, of runs of which it is known: one that is all start, one that the host holds up, one whose
 launches wait for room in a full queue, one that waits in cuStreamSynchronize or in a copy back, mixtures, one that launches nothing,
 one that was killed in its wait; alone, together, of one process, and in windows."""
-import json
 import re
 
 from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, check, equal
@@ -18,8 +17,7 @@ TIMES = re.compile(r"of ([\d.]+) s in all: ([\d.]+) s before the first \w+ \(([\
 
 class Answer:
     def __init__(self, s, *options):
-        out = s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", *options, "bottleneck", preload=False).stdout
-        row, = json.loads(out)["bottleneck"]
+        row, = s.report(*options, "bottleneck")["bottleneck"]
         self.read(row["bound_by"], row["paragraph"])
 
     def read(self, bound_by, text):

@@ -7,10 +7,13 @@ when a program has come to a place, and every wait has a deadline that fails the
 import collections
 import contextlib
 import ctypes
+import fcntl
 import glob
+import json
 import os
 import pathlib
 import platform
+import pty
 import select
 import shutil
 import signal
@@ -19,6 +22,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 BUILD = pathlib.Path(os.environ.get("CUDATRACE_BUILD", "build")).resolve()
@@ -59,6 +63,27 @@ def wait_for(what, condition):
     while not (said := condition()):
         check(time.monotonic() < deadline, "waited in vain for", what)
     return said
+
+
+def on_terminal(columns, *command, **env):
+    """What a command prints on a terminal of that width, and on standard error."""
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", **env))
+    os.close(there)
+    said = b""
+    while True:
+        try:
+            piece = os.read(here, 65536)
+        except OSError:  # its last writer has gone
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(here)
+    _, errors = child.communicate()
+    equal(child.returncode, 0, command)
+    return said.decode().replace("\r\n", "\n"), errors.decode()
 
 
 def first_thread_has_ended(pid):
@@ -143,6 +168,10 @@ class Session:
 
     def cudatrace(self, command, *arguments, status=0, **options):
         return self.run(CUDATRACE, command, "--session", self.name, *arguments, preload=False, status=status, **options)
+
+    def report(self, *options):
+        """{section: rows}"""
+        return json.loads(self.run(CUDATRACE, "report", "--db", self.db, "--format", "json", *options, preload=False).stdout)
 
     def trace(self, *command, status=0, **options):
         """`cudatrace run` of a command."""

@@ -64,7 +64,7 @@ with Session() as s:
           s.rows("SELECT pid, cmdline || ' (' || pid || ', ' || state || ')' FROM processes"), "processes")
     for name, buckets in trace["durations"].items():
         equal(sum(buckets.values()), s.value("SELECT count(*) FROM calls WHERE name = ?", name), f"durations of {name}")
-    report = json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout)
+    report = s.report()
     for section in trace["sections"]:
         equal((section["problem"], section["rows"]), ("", report[section["name"]]), section["name"])
     equal(max(held for m in trace["memory"] for _, held in m["points"]),

@@ -26,13 +26,8 @@ def rank(s, steps):
         yield child, release
 
 
-def report(s, pid, *sections):
-    out = s.run(CUDATRACE, "report", "--db", s.db, "--pid", pid, "--format", "json", *sections, preload=False).stdout
-    return json.loads(out)
-
-
 def process_of(s, pid):
-    row, = report(s, pid, "processes")["processes"]
+    row, = s.report("--pid", pid, "processes")["processes"]
     return row["state"], row["inside"], row["open_at_exit"]
 
 
@@ -74,13 +69,13 @@ with Session() as s:
             equal(tiles["calls not returned"], str(len(rows)), "what the page counts: the killed one's alone")
 
     # The program's ranges, in a domain of its own or in none, inside of a library's or not; where it has none, the pattern.
-    equal([(row["phase"], row["times"], row["by"]) for row in report(s, exited, "phases")["phases"]],
+    equal([(row["phase"], row["times"], row["by"]) for row in s.report("--pid", exited, "phases")["phases"]],
           [("setup", 1, "nvtx"), ("step N", STEPS, "nvtx")], "phases")
-    equal({row["by"] for row in report(s, killed, "phases")["phases"]}, {"pattern"}, "phases of a program without ranges")
+    equal({row["by"] for row in s.report("--pid", killed, "phases")["phases"]}, {"pattern"}, "phases of a program without ranges")
     equal(s.rows("SELECT domain, message, count(*) FROM ranges JOIN processes USING (process_id) WHERE pid = ? GROUP BY domain, message", exited),
           [(None, f"step {step}", 1) for step in range(STEPS)] +
           [("NCCL", "ncclAllReduce", STEPS), ("NCCL", "ncclCommInitRank", 1), ("NCCL", "ncclGroup", STEPS), ("mine", "setup", 1)], "all ranges")
     lengths = dict(s.rows("SELECT substr(message, 1, 4), sum(duration_ns) FROM ranges JOIN processes USING (process_id) WHERE pid = ? AND "
                           "domain IS NOT 'NCCL' GROUP BY 1", exited))
-    for row in report(s, exited, "phases")["phases"]:
+    for row in s.report("--pid", exited, "phases")["phases"]:
         equal(row["seconds"], round(lengths[row["phase"][:4]] / 1e9, 6), f"the length of {row['phase']}")

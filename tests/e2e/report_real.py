@@ -1,48 +1,21 @@
 """The report of a real training on an H200 (tests/fixtures): what is in it, on terminals of every width; of an older database,
 of one without a call, of one that is being written by a daemon that was killed."""
-import fcntl
 import json
 import lzma
-import os
 import pathlib
-import pty
 import re
 import sqlite3
-import struct
-import subprocess
-import termios
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 SECTIONS = ("bottleneck phases processes threads categories functions kernels graphs launches gaps waits copies memory leaks "
             "contexts modules errors losses").split()
 
 
-def on_terminal(columns, *command):
-    """What a command prints on a terminal of that width."""
-    here, there = pty.openpty()
-    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE)
-    os.close(there)
-    said = b""
-    while True:
-        try:
-            piece = os.read(here, 65536)
-        except OSError:  # its last writer has gone
-            break
-        if not piece:
-            break
-        said += piece
-    os.close(here)
-    _, errors = child.communicate()
-    equal((child.returncode, errors), (0, b""), command)
-    return said.decode().replace("\r\n", "\n")
-
-
 with Session() as s:
     s.db.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
-    found = json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout)
+    found = s.report()
     equal(list(found), SECTIONS, "sections")
     equal({name for name, rows in found.items() if not rows}, {"graphs", "losses"}, "sections without a row")
     equal([(row["phase"], row["times"], row["by"]) for row in found["phases"]], [("step N", 20, "nvtx")], "phases")
@@ -58,7 +31,8 @@ with Session() as s:
     # Lines are as wide as the terminal at most, whatever is cut; a pipe gets all.
     titles = re.findall(r"^  \w+ +(.+)$", s.run(CUDATRACE, "report", "--help", preload=False).stdout, re.M)
     for columns in (20, 40, 80, 200) if can("terminals", "lines cut at a terminal's width") else ():
-        text = on_terminal(columns, CUDATRACE, "report", "--db", s.db)
+        text, errors = on_terminal(columns, CUDATRACE, "report", "--db", s.db)
+        equal(errors, "", "errors")
         wide = [line for line in text.splitlines() if len(line) > columns and not line.startswith(("(no room", "Nothing to tell"))
                 and line not in titles]
         equal(wide, [], f"lines of more than {columns} columns")
@@ -97,7 +71,7 @@ with Session() as s:
     s.flush_until("its calls", lambda: (s.value("SELECT sum(calls) FROM totals") or 0) > 1000)
     seen = set()
     for _ in range(4):
-        found = json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", preload=False).stdout)
+        found = s.report()
         sums = {section: sum(row["calls"] for row in found[section]) for section in ("processes", "categories", "functions")}
         equal(set(sums.values()), {sums["processes"]}, f"calls by section: {sums}")
         launches = sum(row["calls"] for row in found["categories"] if (row["layer"], row["category"]) == ("driver", "launch"))

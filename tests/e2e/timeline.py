@@ -1,17 +1,11 @@
 """cudatrace timeline draws what was when: phases, an idle gap and a call that never returned stand in the columns of their
 times; on terminals of every width, in colours there and nowhere else."""
-import fcntl
 import lzma
-import os
 import pathlib
-import pty
 import re
-import struct
-import subprocess
-import termios
 import time
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, fifo, on_terminal, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 LABEL = 26
@@ -24,27 +18,6 @@ def timeline(s, *options, status=0):
 def rows_of(text):
     """{tid: letters}"""
     return {int(tid): letters for tid, letters in re.findall(r"^  (\d+) \S*…? +(\S+)$", text, re.M)}
-
-
-def on_terminal(columns, *command, **env):
-    """What a command prints on a terminal of that width, and on standard error."""
-    here, there = pty.openpty()
-    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", **env))
-    os.close(there)
-    said = b""
-    while True:
-        try:
-            piece = os.read(here, 65536)
-        except OSError:  # its last writer has gone
-            break
-        if not piece:
-            break
-        said += piece
-    os.close(here)
-    _, errors = child.communicate()
-    equal(child.returncode, 0, command)
-    return said.decode().replace("\r\n", "\n"), errors.decode()
 
 
 # A job whose truth is known: each phase has its letter in all columns that lie within it.
