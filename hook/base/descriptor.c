@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include "symbol.h"
 #include "system.h"
 
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,7 +42,6 @@ enum ct_fork_memory ct_fork_memory(void)
 
 static void make_own(void)
 {
-#ifdef MADV_WIPEONFORK
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return;
@@ -53,7 +51,6 @@ static void make_own(void)
     }
     own = page;
     *own = 1;
-#endif
 }
 
 void *ct_next_vfork; /* read by the trampoline */

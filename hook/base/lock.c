@@ -106,8 +106,7 @@ static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
             error = sleep_for(lock, found);
             found = 0;
         } else if (futex(lock, FUTEX_LOCK_PI, 0, &until) == 0) {
-            /* Pairs with the release in give_to_next(): the kernel handed the word over, which no tool sees.
-             */
+            /* Pairs with the release in give_to_next(): the kernel handed the word over, unseen by tools. */
             atomic_load_explicit(&lock->word, memory_order_acquire);
             return true;
         } else {
@@ -158,7 +157,7 @@ bool ct_lock_take(struct ct_lock *lock)
             set_signal_mask(signals);
             ct_system_end();
         }
-        quiet_end(quiet);
+        quiet_end(&quiet);
         return false;
     }
     atomic_store_explicit(&lock->stuck, 0, memory_order_relaxed);
@@ -201,7 +200,7 @@ void ct_lock_give(struct ct_lock *lock)
         set_signal_mask(signals);
         ct_system_end();
     }
-    quiet_end(quiet);
+    quiet_end(&quiet);
 }
 
 void ct_lock_forget(struct ct_lock *lock)

@@ -17,10 +17,13 @@ static inline struct quiet quiet_begin(void)
     return quiet;
 }
 
-static inline void quiet_end(struct quiet quiet)
+static inline void quiet_end(const struct quiet *quiet)
 {
-    pthread_setcancelstate(quiet.cancel_state, NULL);
-    errno = quiet.saved_errno;
+    pthread_setcancelstate(quiet->cancel_state, NULL);
+    errno = quiet->saved_errno;
 }
+
+/* From here to the end of the block, whichever way that is left. */
+#define CT_QUIET const struct quiet quiet_here __attribute__((cleanup(quiet_end), unused)) = quiet_begin()
 
 #endif

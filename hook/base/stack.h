@@ -1,5 +1,4 @@
-/* Calls by where they stand on the stack: what stands at or below a call that is made is not there any more.
- */
+/* Calls by where they stand on the stack: what stands at or below a call that is made is there no more. */
 #ifndef CT_STACK_H
 #define CT_STACK_H
 

@@ -241,10 +241,9 @@ void *ct_symbol_in(const struct ct_object *object, const char *name, const char 
 static bool defines_behind(const struct ct_object *object, void *data)
 {
     struct wanted *wanted = data;
-    if (!wanted->behind) {
-        wanted->behind = object->is_hook;
+    wanted->behind |= object->is_hook;
+    if (object->is_hook || !wanted->behind)
         return false;
-    }
     wanted->symbol = ct_symbol_in(object, wanted->name, NULL);
     if (wanted->symbol)
         wanted->object = *object;
@@ -254,28 +253,17 @@ static bool defines_behind(const struct ct_object *object, void *data)
 void *ct_symbol_next(const char *name, struct ct_object *object)
 {
     struct wanted wanted = { .name = name };
-    if (!ct_symbol_each(defines_behind, &wanted))
-        return NULL;
-    if (object)
+    if (ct_symbol_each(defines_behind, &wanted) && object)
         *object = wanted.object;
     return wanted.symbol;
 }
 
-static bool defines_beside(const struct ct_object *object, void *data)
-{
-    struct wanted *wanted = data;
-    if (!object->is_hook)
-        wanted->symbol = ct_symbol_in(object, wanted->name, NULL);
-    return wanted->symbol != NULL;
-}
-
 void *ct_symbol_of_library(const char *name)
 {
-    void *symbol = ct_symbol_next(name, NULL);
-    struct wanted wanted = { .name = name };
-    if (!symbol)
-        ct_symbol_each(defines_beside, &wanted);
-    return symbol ? symbol : wanted.symbol;
+    struct wanted wanted = { .name = name, .symbol = ct_symbol_next(name, NULL), .behind = true };
+    if (!wanted.symbol)
+        ct_symbol_each(defines_behind, &wanted);
+    return wanted.symbol;
 }
 
 void ct_scope_collect(const struct ct_object *object, struct ct_scope *scope)

@@ -2,7 +2,6 @@
 #include "system.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

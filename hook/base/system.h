@@ -29,8 +29,7 @@ static inline bool ct_system_allowed(void)
 /* False when none may be made; then there is nothing to end. They nest. */
 bool ct_system_begin(void);
 void ct_system_end(void);
-/* For what must be ended once it was begun, whoever says no: waking those who wait inside of begin and end.
- */
+/* For what must be ended once it was begun, whoever says no: waking those who wait between the two. */
 void ct_system_begin_anyway(void);
 /* Whether no other thread is between the two. */
 bool ct_system_alone(void);

@@ -15,7 +15,7 @@ struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function)
     *function = atomic_load_explicit(&ct_rows[row].id, memory_order_acquire);
     if (CT_LIKELY(ct_self->lane && *function))
         return ct_self;
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     struct ct_producer *producer = NULL;
     if (ct_process_attach(0))
         producer = ct_self;
@@ -25,7 +25,6 @@ struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function)
     *function = producer ? atomic_load_explicit(&ct_rows[row].id, memory_order_acquire) : 0;
     if (producer && !*function)
         *function = ct_row_define(row);
-    quiet_end(quiet);
     return producer;
 }
 

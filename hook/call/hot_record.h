@@ -5,8 +5,8 @@
 #define CT_HOT_RECORD_H
 
 #include "attach.h"
-#include "trampoline.h"
 #include "test_point.h"
+#include "trampoline.h"
 
 #include <string.h>
 
@@ -24,8 +24,7 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     CT_TEST_POINT("hot_record.held");
-    /* The limit is 0 where the lane is not ours any more: the thread gave it back, or this is a fork's child.
-     */
+    /* The limit is 0 where the lane is not ours any more: it was given back, or this is a fork's child. */
     if (CT_LIKELY(self->position + slots <= self->limit &&
                   (slots == 1 || (self->position & self->mask) + slots <= self->mask + 1)))
         return true;

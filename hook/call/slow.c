@@ -1,7 +1,6 @@
 /* The slow ways of a call: a thread's first one, functions that are not there, calls with decoded arguments,
  * clocks that are a function, full rings, loss. */
 #include "attach.h"
-#include "trampoline.h"
 #include "current.h"
 #include "decoded.h"
 #include "driver_functions.h"
@@ -12,6 +11,7 @@
 #include "row_selection.h"
 #include "runtime_functions.h"
 #include "test_point.h"
+#include "trampoline.h"
 
 /* ---- in ---- */
 
@@ -81,21 +81,17 @@ static struct ct_target enter(struct ct_frame *frame, const struct ct_row *row, 
 
 struct ct_target ct_enter_slow(struct ct_frame *frame)
 {
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     const struct ct_row *row = &ct_rows[frame->row];
     if (!row->real)
         ct_driver_resolve();
-    const struct ct_target target = enter(frame, row, row->real);
-    quiet_end(quiet);
-    return target;
+    return enter(frame, row, row->real);
 }
 
 struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller)
 {
-    const struct quiet quiet = quiet_begin();
-    const struct ct_target target = enter(frame, &ct_rows[frame->row], ct_runtime_real(frame->row, caller));
-    quiet_end(quiet);
-    return target;
+    CT_QUIET;
+    return enter(frame, &ct_rows[frame->row], ct_runtime_real(frame->row, caller));
 }
 
 /* ---- out ---- */
@@ -220,16 +216,14 @@ void ct_leave_slow(struct ct_frame *frame)
 
 void ct_call_begin(struct ct_frame *frame)
 {
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     frame->producer = NULL;
     frame->stack_args = (const uint64_t *)(const void *)(frame + 1);
     begin(frame, &ct_rows[frame->row]);
-    quiet_end(quiet);
 }
 
 void ct_call_end(struct ct_frame *frame, ct_decoder *decode)
 {
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     leave(frame, decode);
-    quiet_end(quiet);
 }

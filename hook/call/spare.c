@@ -1,9 +1,9 @@
 /* Calls of functions that the table lacks, which come by spare stubs: nobody told how many words they take
  * from the caller's stack. */
-#include "trampoline.h"
 #include "current.h"
 #include "loss.h"
 #include "system.h"
+#include "trampoline.h"
 
 /* How many of the words above a call's frame can hold arguments: those behind which the caller's stack may
  * end, as a coroutine's does, are on another page, and count where they can be read. */

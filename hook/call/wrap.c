@@ -132,8 +132,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
     return true;
 }
 
-/* cuLaunchKernel and its kin: function, grid, block, shared bytes, stream, and two words that are not read.
- */
+/* cuLaunchKernel and its kin: function, grid, block, shared bytes, stream, and two words not read. */
 word ct_wrap_launch(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);

@@ -20,6 +20,8 @@ uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enu
 void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle)
 {
     struct ct_objects *objects = &decoded->payload.objects;
+    if (role == CT_ROLE_none)
+        return;
     decoded->kind = CT_KIND_OBJECTS;
     decoded->payload_slots = 1;
     for (int i = 0; i < CT_OBJECTS_MAX; i++) {

@@ -52,7 +52,7 @@ uint8_t ct_decode_captured(const struct ct_frame *frame, uint64_t stream);
 uint8_t ct_decode_captured_as(const struct ct_frame *frame, uint64_t stream, enum ct_node_kind kind,
                               uint32_t count);
 
-/* Adds what the call was about, as long as there is a place for it. */
+/* Adds what the call was about, as long as there is a place for it; nothing for CT_ROLE_none. */
 void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_t handle);
 
 /* Memory got or given back; address 0 for none, as after a failure. */

@@ -2,14 +2,11 @@
 #include "decode.h"
 #include "graphs.h"
 
-/* A record about one object or two; CT_ROLE_none for a place that is not used. */
 static void about(struct ct_decoded *decoded, enum ct_role first_role, uint64_t first,
                   enum ct_role second_role, uint64_t second)
 {
-    if (first_role != CT_ROLE_none)
-        ct_decode_add_object(decoded, first_role, first);
-    if (second_role != CT_ROLE_none)
-        ct_decode_add_object(decoded, second_role, second);
+    ct_decode_add_object(decoded, first_role, first);
+    ct_decode_add_object(decoded, second_role, second);
 }
 
 /* ---- capture ---- */
@@ -132,32 +129,25 @@ struct node_params {
     uint64_t graph;
 };
 
-static void added_by_params(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t address)
-{
-    const struct node_params *params = (const struct node_params *)address;
-    if (succeeded(frame) && params)
-        added(frame, decoded, (enum ct_node_kind)params->type,
-              params->type == CT_NODE_GRAPH ? params->graph : 0);
-    else
-        about(decoded, CT_ROLE_graph, frame->args[1], CT_ROLE_none, 0);
-}
-
-void ct_decode_graph_add_node(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    added_by_params(frame, decoded, frame->args[4]);
-}
-
-void ct_decode_graph_add_node_v2(const struct ct_frame *frame, struct ct_decoded *decoded)
-{
-    added_by_params(frame, decoded, frame->args[5]);
-}
+#define ADD_BY_PARAMS(name, argument)                                                                        \
+    void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
+    {                                                                                                        \
+        const struct node_params *params = (const struct node_params *)frame->args[argument];                \
+        if (succeeded(frame) && params)                                                                      \
+            added(frame, decoded, (enum ct_node_kind)params->type,                                           \
+                  params->type == CT_NODE_GRAPH ? params->graph : 0);                                        \
+        else                                                                                                 \
+            ct_decode_add_object(decoded, CT_ROLE_graph, frame->args[1]);                                    \
+    }
+ADD_BY_PARAMS(graph_add_node, 4)
+ADD_BY_PARAMS(graph_add_node_v2, 5)
 
 void ct_decode_graph_create(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t graph = out(frame, 0);
     if (graph)
         ct_graphs_create(graph);
-    about(decoded, graph ? CT_ROLE_graph : CT_ROLE_none, graph, CT_ROLE_none, 0);
+    ct_decode_add_object(decoded, graph ? CT_ROLE_graph : CT_ROLE_none, graph);
 }
 
 void ct_decode_graph_clone(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -182,7 +172,7 @@ void ct_decode_graph_node_destroy(const struct ct_frame *frame, struct ct_decode
 {
     if (succeeded(frame))
         ct_graphs_remove(frame->args[0]);
-    about(decoded, CT_ROLE_graph_node, frame->args[0], CT_ROLE_none, 0);
+    ct_decode_add_object(decoded, CT_ROLE_graph_node, frame->args[0]);
 }
 
 void ct_decode_graph_node_type(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -190,7 +180,7 @@ void ct_decode_graph_node_type(const struct ct_frame *frame, struct ct_decoded *
     const uint32_t *type = (const uint32_t *)frame->args[1];
     if (succeeded(frame) && type)
         ct_graphs_node_is(frame->args[0], (enum ct_node_kind) * type);
-    about(decoded, CT_ROLE_graph_node, frame->args[0], CT_ROLE_none, 0);
+    ct_decode_add_object(decoded, CT_ROLE_graph_node, frame->args[0]);
 }
 
 void ct_decode_graph_node_enable(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -206,7 +196,7 @@ void ct_decode_graph_instantiate(const struct ct_frame *frame, struct ct_decoded
 {
     const uint64_t exec = out(frame, 0);
     if (!exec) {
-        about(decoded, CT_ROLE_graph, frame->args[1], CT_ROLE_none, 0);
+        ct_decode_add_object(decoded, CT_ROLE_graph, frame->args[1]);
         return;
     }
     ct_graphs_copy(exec, frame->args[1]);

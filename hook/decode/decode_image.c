@@ -271,14 +271,12 @@ const char *ct_image_only_kernel(uint64_t address, size_t *name_bytes)
 /* The system call itself: glibc has had a function for it under this name since 2.33 only. */
 bool ct_file_bytes(const char *path, uint64_t *bytes)
 {
+    CT_QUIET;
     struct stat status;
-    const struct quiet quiet = quiet_begin();
-    bool found = false;
-    if (ct_system_begin()) {
-        found = syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
-        ct_system_end();
-    }
-    quiet_end(quiet);
+    if (!ct_system_begin())
+        return false;
+    const bool found = syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
+    ct_system_end();
     if (!found)
         return false;
     *bytes = (uint64_t)status.st_size;

@@ -14,24 +14,26 @@ enum how {
     ARGUMENT_ENDED,
     ARGUMENT_UINT,
     ARGUMENT_INT,
-    BEHIND_WORD,
-    BEHIND_UINT,
-    BEHIND_INT,
-    FIRST_OF,
-    SUM_OF,
     PRODUCT_OF,
     STREAM_NAMED,
     STREAM_QUEUED,
     STREAM_NODE,
+    LOCATION_VALUE,
+    /* Behind a pointer from here on, */
+    BEHIND_WORD,
+    BEHIND_UINT,
+    BEHIND_INT,
     DEVICE_BEHIND,
     LOADED_BEHIND,
-    LOCATION_VALUE,
     LOCATION_BEHIND,
     RESOURCE_BEHIND,
-    OPERATION_BEHIND,
     POOL_VALUE_BEHIND,
     IMAGE_BYTES,
     FILE_BYTES,
+    /* and here of several elements. */
+    FIRST_OF,
+    SUM_OF,
+    OPERATION_BEHIND,
 };
 
 /* Where something stands. A place without a role is the call's number of bytes. */
@@ -104,18 +106,42 @@ static uint64_t sum_at(uint64_t first, uint64_t count, uint32_t stride)
     return sum;
 }
 
-/* What stands behind the pointer that the place names; false when there is none. */
-static bool read_behind(const struct ct_frame *frame, const struct place *place, uint64_t *value,
-                        uint8_t *role)
+/* False when there is nothing. Numbers of elements are unsigned int or size_t: none has more than 32 bits to
+ * say whether there is one. */
+static bool read_place(const struct ct_frame *frame, const struct place *place, uint64_t *value,
+                       uint8_t *role)
 {
-    const uint64_t pointer = ct_argument(frame, place->argument);
-    if (!succeeded(frame) || !pointer)
+    const uint64_t argument = ct_argument(frame, place->argument), at = argument + place->offset;
+    if (place->how >= BEHIND_WORD && (!succeeded(frame) || !argument))
         return false;
-    const uint64_t at = pointer + place->offset;
+    if (place->how >= FIRST_OF && (uint32_t)ct_argument(frame, place->count) == 0)
+        return false;
     switch ((enum how)place->how) {
+    case ARGUMENT_WORD:
+    case ARGUMENT_ENDED:
+        *value = argument;
+        return true;
+    case ARGUMENT_UINT:
+        *value = (uint32_t)argument;
+        return true;
+    case ARGUMENT_INT:
+        *value = widened(argument);
+        return true;
+    case PRODUCT_OF:
+        *value = argument * ct_argument(frame, place->argument + 1U);
+        return true;
+    case STREAM_NAMED:
+    case STREAM_QUEUED:
+    case STREAM_NODE:
+        *value = stream_of(frame, argument);
+        return true;
+    case LOCATION_VALUE:
+        *value = device_of_location(argument);
+        return true;
     case BEHIND_WORD:
     case DEVICE_BEHIND:
     case LOADED_BEHIND:
+    case FIRST_OF:
         *value = word_at(at);
         return true;
     case BEHIND_UINT:
@@ -134,60 +160,16 @@ static bool read_behind(const struct ct_frame *frame, const struct place *place,
         *value = pool_value_at(at, (uint32_t)ct_argument(frame, place->argument - 1U));
         return true;
     case IMAGE_BYTES:
-        return ct_image_bytes(pointer, value);
+        return ct_image_bytes(argument, value);
     case FILE_BYTES:
-        return ct_file_bytes((const char *)pointer, value);
-    default:
-        break;
-    }
-    /* Numbers of elements are unsigned int or size_t: none has more than 32 bits to say whether there is one.
-     */
-    const uint64_t count = ct_argument(frame, place->count);
-    if ((uint32_t)count == 0)
-        return false;
-    switch ((enum how)place->how) {
-    case FIRST_OF:
-        *value = word_at(at);
-        return true;
+        return ct_file_bytes((const char *)argument, value);
     case SUM_OF:
-        *value = sum_at(at, count, place->stride);
+        *value = sum_at(at, ct_argument(frame, place->count), place->stride);
         return true;
     case OPERATION_BEHIND:
         return operation_at(at, value);
-    default:
-        return false;
     }
-}
-
-static bool read_place(const struct ct_frame *frame, const struct place *place, uint64_t *value,
-                       uint8_t *role)
-{
-    const uint64_t argument = ct_argument(frame, place->argument);
-    switch ((enum how)place->how) {
-    case ARGUMENT_WORD:
-    case ARGUMENT_ENDED:
-        *value = argument;
-        return true;
-    case ARGUMENT_UINT:
-        *value = (uint32_t)argument;
-        return true;
-    case ARGUMENT_INT:
-        *value = widened(argument);
-        return true;
-    case STREAM_NAMED:
-    case STREAM_QUEUED:
-    case STREAM_NODE:
-        *value = stream_of(frame, argument);
-        return true;
-    case PRODUCT_OF:
-        *value = argument * ct_argument(frame, place->argument + 1U);
-        return true;
-    case LOCATION_VALUE:
-        *value = device_of_location(argument);
-        return true;
-    default:
-        return read_behind(frame, place, value, role);
-    }
+    return false;
 }
 
 static void loaded(const struct ct_frame *frame, uint64_t handle, uint64_t image)

@@ -53,9 +53,8 @@ struct ct_decoded ct_decode(const struct ct_frame *frame)
     struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };
     const struct decoder *decoder = decoder_of(frame->row);
     if (decoder->always) {
-        const struct quiet quiet = quiet_begin();
+        CT_QUIET;
         decoder->decode(frame, &decoded);
-        quiet_end(quiet);
     } else if (decoder->decode) {
         decoder->decode(frame, &decoded);
     }

@@ -1,7 +1,6 @@
 /* A function that is left out keeps its short way in, so that its calls nest and are seen while they are
  * open; on the way out it is counted in the directory. The daemon makes running processes look at its wishes
- * by asking for the doorbell at the next record (`wake` of a lane); a call that is left out looks by itself.
- */
+ * by asking for the doorbell at the next record (`wake` of a lane); a call that is left out looks itself. */
 #include "row_selection.h"
 
 #include "current.h"

@@ -10,7 +10,6 @@
  * the number until the collector translates it.
  *
  * For tests without a GPU, $CUDATRACE_DEVICES names another directory than /dev. */
-#include "trampoline.h"
 #include "category.h"
 #include "compiler.h"
 #include "current.h"
@@ -21,11 +20,12 @@
 #include "symbol.h"
 #include "system.h"
 #include "table.h"
+#include "trampoline.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -70,12 +70,8 @@ static uint64_t device_number(const char *name)
     const char *directory = getenv("CUDATRACE_DEVICES");
     if (!directory || !*directory)
         directory = "/dev";
-    const size_t length = strlen(directory), name_length = strlen(name);
-    if (length + 1 + name_length + 1 > sizeof(path))
+    if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path))
         return 0;
-    memcpy(path, directory, length);
-    path[length] = '/';
-    memcpy(path + length + 1, name, name_length + 1);
     struct stat status;
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISCHR(status.st_mode)
                ? status.st_rdev
@@ -83,8 +79,9 @@ static uint64_t device_number(const char *name)
 }
 
 /* nvidiactl and nvidiaN share their major number. */
-static bool is_file(uint64_t device, const struct file *file, uint64_t known)
+static bool is_file(uint64_t device, const struct file *file)
 {
+    const uint64_t known = atomic_load_explicit(&file->device, memory_order_relaxed);
     if (file->language != ESCAPES)
         return known && device == known;
     return known && major(device) == major(known) && minor(device) != MINOR_MODESET;
@@ -98,17 +95,13 @@ static bool is_driver_file(int fd, enum language language)
     if (ct_real_fstat(fd, &status) != 0 || !S_ISCHR(status.st_mode))
         return false;
     const uint64_t device = status.st_rdev;
-    for (size_t i = 0; i < CT_ARRAY_LENGTH(files); i++) {
-        if (files[i].language == language &&
-            is_file(device, &files[i], atomic_load_explicit(&files[i].device, memory_order_relaxed)))
-            return true;
-    }
-    for (size_t i = 0; i < CT_ARRAY_LENGTH(files); i++) {
-        if (files[i].language != language)
+    for (size_t i = 0; i < 2 * CT_ARRAY_LENGTH(files); i++) {
+        struct file *file = &files[i % CT_ARRAY_LENGTH(files)];
+        if (file->language != language)
             continue;
-        const uint64_t now = device_number(files[i].name);
-        atomic_store_explicit(&files[i].device, now, memory_order_relaxed);
-        if (is_file(device, &files[i], now))
+        if (i >= CT_ARRAY_LENGTH(files)) /* the second time round */
+            atomic_store_explicit(&file->device, device_number(file->name), memory_order_relaxed);
+        if (is_file(device, file))
             return true;
     }
     return false;
@@ -204,14 +197,13 @@ __attribute__((constructor)) static void find_next(void)
  * nothing is recorded: it is asked once. nv_ioctl_rm_api_version_t has the text behind two words. */
 static void learn_release(uint64_t argument)
 {
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     char version[8];
     if (ct_ioctl_peek(argument + 8, version, sizeof(version))) {
         const uint32_t release = ct_ioctl_release(version, sizeof(version));
         if (release)
             atomic_store_explicit(&driver_release, release, memory_order_relaxed);
     }
-    quiet_end(quiet);
 }
 
 /* Not inlined: ioctls that are not the driver's need none of this stack. */
@@ -228,7 +220,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
         traced.ioctl = parse[language]((uint32_t)request, (uintptr_t)argument, release);
         traced.frame.row = row_of(&traced.ioctl, language);
     }
-    quiet_end(quiet);
+    quiet_end(&quiet);
 
     const bool recorded = traced.frame.row != CT_ROWS_ALL;
     if (recorded)

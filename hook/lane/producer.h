@@ -19,9 +19,8 @@ struct ct_kernel_memo {
 };
 enum { CT_KERNEL_MEMO_BITS = 7, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
 
-/* A lane as its owner sees it: private to the process, in memory that the kernel wipes in
- * a fork's child, so that not even a raw clone() can write into its parent's lane. All zero means "not mine".
- */
+/* Private to the process, in memory that the kernel wipes in a fork's child, so that not even a raw clone()
+ * can write into its parent's lane. All zero means "not mine". */
 struct ct_producer {
     /* A lane begins on a page, and so does every second of these: without a distance the loads from here
      * would have the low twelve bits of the stores there, and processors let them wait. */

@@ -1,21 +1,12 @@
 #include "ring.h"
 
 #include "loss.h"
-#include "quiet.h"
 #include "segment_file.h"
 #include "slot.h"
 #include "stack.h"
 #include "test_point.h"
 
 #include <string.h>
-
-static void grow(struct ct_producer *producer)
-{
-    const struct quiet quiet = quiet_begin();
-    ct_slot_grow(producer);
-    quiet_end(quiet);
-    CT_TEST_POINT("ring.grown");
-}
 
 /* What a record of so many slots needs up to, with the pad that fills the ring's end. */
 static uint64_t end_of(const struct ct_producer *producer, uint32_t slots)
@@ -50,7 +41,7 @@ bool ct_record_room(struct ct_producer *producer, uint32_t slots)
     if (tail > position || position - tail > producer->mask + 1)
         return false; /* not what a collector writes */
     if (producer->mask + 1 < ct_segment_ring_slots() && ct_lane_may_grow(tail, position, producer->mask + 1))
-        grow(producer);
+        ct_slot_grow(producer);
     const uint64_t wanted = end_of(producer, slots);
     producer->limit = limit_of(producer, tail, wanted);
     return wanted <= producer->limit;

@@ -2,6 +2,7 @@
 
 #include "bound.h"
 #include "current.h"
+#include "quiet.h"
 #include "segment_file.h"
 #include "system.h"
 #include "test_point.h"
@@ -26,6 +27,9 @@ static_assert(BLOCK_SLOTS * sizeof(struct ct_slot_map) <= BLOCK_MAPS, "maps");
 /* Each is mapped at once and never unmapped: the maps, room for headers of lanes, producers. */
 static uint8_t *blocks[BLOCKS];
 static uint32_t slots; /* in use */
+
+struct ct_producer ct_dormant, ct_unlaned;
+__thread struct ct_producer *ct_self = &ct_dormant;
 
 static _Atomic uint32_t free_lanes; /* CT_SLOT_FREE, about */
 
@@ -62,10 +66,8 @@ static bool add_block(void)
         ct_bound_map(NULL, BLOCK_MAPS + BLOCK_LANES + BLOCK_PRODUCERS, PROT_READ | PROT_WRITE, -1, 0);
     if (!memory)
         return false;
-#ifdef MADV_WIPEONFORK
     /* Linux 4.14; before it the atfork handler of process.c is all there is. */
     madvise(memory + BLOCK_MAPS + BLOCK_LANES, BLOCK_PRODUCERS, MADV_WIPEONFORK);
-#endif
     CT_TEST_POINT("slot.block_made");
     blocks[block] = memory;
     return true;
@@ -189,6 +191,7 @@ void ct_slot_give_back(struct ct_producer *producer)
 
 void ct_slot_grow(struct ct_producer *self)
 {
+    CT_QUIET;
     const uint64_t now_slots = self->mask + 1;
     if (now_slots >= ct_segment_ring_slots() || !ct_segment_may_allocate(CT_BOUND_MORE) || !ct_system_begin())
         return;

@@ -166,7 +166,7 @@ static void end_thread(void)
  * taken. */
 static void set_name(enum ct_role role, uint64_t handle, const char *name)
 {
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     const bool kept = ct_named_keep(role, handle, name);
     if (role == CT_ROLE_thread)
         ct_thread_watch_end(CT_THREAD_NAME, end_thread);
@@ -178,7 +178,6 @@ static void set_name(enum ct_role role, uint64_t handle, const char *name)
         if (ct_wants_doorbell(self, self->lane, self->position))
             ct_attach_heed(self);
     }
-    quiet_end(quiet);
 }
 
 static void name_object(enum ct_role role, uint64_t handle, const char *text, const wchar_t *wide)

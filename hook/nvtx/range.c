@@ -19,15 +19,12 @@
 #include "act.h"
 #include "bound.h"
 #include "category.h"
-#include "compiler.h"
 #include "current.h"
 #include "nvtx_abi.h"
 #include "rows.h"
 #include "stack.h"
 #include "test_point.h"
 #include "thread.h"
-
-#include <string.h>
 
 enum {
     PUSHED_MAX = 1024,       /* open ranges of a thread; deeper ones have a level and are counted as lost */

@@ -18,14 +18,9 @@ static _Atomic uint64_t next_look_ns; /* CLOCK_MONOTONIC_COARSE: no sooner look 
  * 0: none are. */
 static uint64_t absent_ns;
 
-static bool is_due(uint64_t now)
-{
-    return now >= atomic_load_explicit(&next_look_ns, memory_order_relaxed);
-}
-
 bool ct_attach_is_due(void)
 {
-    return is_due(ct_coarse_ns());
+    return ct_coarse_ns() >= atomic_load_explicit(&next_look_ns, memory_order_relaxed);
 }
 
 /* A segment for the daemon that is there, if one is. The process lock is held. */
@@ -66,16 +61,15 @@ static struct ct_segment *make_segment(uint64_t image_ns)
 
 struct ct_segment *ct_attach(uint64_t image_ns)
 {
-    const uint64_t now = ct_coarse_ns();
     if (!ct_process_lock())
         return NULL;
     struct ct_segment *segment = ct_process_current();
-    if (!segment && is_due(now)) {
+    if (!segment && ct_attach_is_due()) {
         segment = make_segment(image_ns);
         if (!segment) {
             if (absent_ns == 0)
                 absent_ns = ct_monotonic_ns();
-            atomic_store_explicit(&next_look_ns, now + LOOK_INTERVAL_NS, memory_order_relaxed);
+            atomic_store_explicit(&next_look_ns, ct_coarse_ns() + LOOK_INTERVAL_NS, memory_order_relaxed);
         }
     }
     ct_process_unlock();
@@ -84,7 +78,7 @@ struct ct_segment *ct_attach(uint64_t image_ns)
 
 void ct_detach(void)
 {
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     CT_TEST_POINT("attach.detaching");
     /* Under the lock, since otherwise a segment for the next daemon could be made between the two, and its
      * lanes be abandoned; or a lane be added to this one behind them. */
@@ -104,7 +98,6 @@ void ct_detach(void)
         ct_thread_forget();
     }
     CT_TEST_POINT("attach.detached");
-    quiet_end(quiet);
 }
 
 void ct_attach_heed(struct ct_producer *producer)

@@ -22,14 +22,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-#ifndef F_OFD_GETLK
-#define F_OFD_GETLK 36
-#define F_OFD_SETLK 37
-#endif
-
 /* `number` is an int, and arguments are compared by halves. */
 #define ROW(name, number, a, b, c)                                                                           \
     { number, CT_AUDIT_ARCH, 0, { (uint64_t)(a), (uint64_t)(b), (uint64_t)(c) } },

@@ -17,7 +17,6 @@
 #include "thread.h"
 
 #include <signal.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -58,7 +58,7 @@ static void drain(void)
 /* Silence, before a filter is on. False in the child of vfork(), whose filter is not its parent's. */
 static bool hush(void)
 {
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     bool hushed = true, first = false;
     if (ct_system_begin()) {
         first = hushed = !ct_fork_is_borrower();
@@ -73,7 +73,6 @@ static bool hush(void)
         atomic_fetch_add(&ct_system_silenced, 1);
     if (first)
         drain();
-    quiet_end(quiet);
     return hushed;
 }
 
@@ -92,8 +91,7 @@ int ct_prctl_entry(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d) _
 /* Any thread may come first; all would write the same. */
 syscall_function *ct_find_syscall(void)
 {
-    ct_next_syscall = (syscall_function *)(uintptr_t)ct_symbol_of_library("syscall");
-    return ct_next_syscall;
+    return ct_next_syscall = (syscall_function *)(uintptr_t)ct_symbol_of_library("syscall");
 }
 
 static prctl_function *find_prctl(void)

@@ -1,5 +1,4 @@
-/* The segment that the process writes to now, the clock that it names, and the lock under which that changes.
- */
+/* The segment that the process writes to now, the clock that it names, and the lock of both. */
 #ifndef CT_CURRENT_H
 #define CT_CURRENT_H
 
@@ -24,8 +23,7 @@ bool ct_process_lock(void);
 void ct_process_unlock(void);
 void ct_process_lock_forget(void);
 
-/* Whether ticks are the processor's counter. Set before the first segment, and the same for all of a session.
- */
+/* Whether ticks are the processor's counter. Set before the first segment, for all of a session. */
 extern CT_LOCAL bool ct_clock_is_counter;
 
 static inline uint64_t ct_now(void)

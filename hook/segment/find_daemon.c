@@ -83,8 +83,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
     return control;
 }
 
-/* The daemon knew the directory by a name that fits. Here it may have a longer one: a container's, a link's.
- */
+/* The daemon knew the directory by a name that fits. It may be longer here: a container's, a link's. */
 static void find_bell(const struct ct_session *session)
 {
     char path[CT_NAME_BYTES];
@@ -132,14 +131,13 @@ static bool ring_system(const struct ct_control *control)
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
     if (!sleep || atomic_exchange_explicit(&bell.rung, sleep, memory_order_relaxed) == sleep)
         return false;
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     const int fd = ct_descriptor_socket(AF_UNIX, SOCK_DGRAM);
     if (fd >= 0) {
         sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&bell.address,
                sizeof(bell.address));
         close(fd);
     }
-    quiet_end(quiet);
     return true;
 }
 
@@ -150,11 +148,10 @@ static bool ring(struct ct_control *control)
     if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed) ||
         !atomic_exchange_explicit(&control->sleeping, 0, memory_order_acq_rel))
         return false;
-    const struct quiet quiet = quiet_begin();
+    CT_QUIET;
     CT_TEST_POINT("find_daemon.ringing");
     ct_doorbell_ring(&control->doorbell);
     CT_TEST_POINT("find_daemon.rung");
-    quiet_end(quiet);
     return true;
 }
 

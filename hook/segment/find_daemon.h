@@ -22,8 +22,7 @@ struct ct_session {
 };
 /* The session of the environment; false where that names no session or directory that can be. */
 bool ct_daemon_session(struct ct_session *session);
-/* Maps the control segment of the session's daemon, a user's own before the system's; NULL when none serves.
- */
+/* Maps the control segment of the session's daemon, a user's own before the system's; NULL for none. */
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_wishes *wishes);
 /* Goes by that one from now on; false where it cannot be put in its place. */
 bool ct_daemon_take(struct ct_control *control, const struct ct_wishes *wishes);

@@ -32,7 +32,7 @@ static uint64_t pid_namespace(void)
 }
 
 /* Field 22 of /proc/self/stat, counted from behind the last ')': a program's name may hold spaces. Read as
- * that of the first thread, which started with the process: qemu makes /proc/self/stat up, with another time.
+ * that of the first thread, which started with the process: qemu makes /proc/self/stat up, of another time.
  */
 static uint64_t process_start(int32_t pid)
 {

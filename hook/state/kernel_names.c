@@ -214,8 +214,7 @@ void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *prod
     write_end();
 }
 
-/* Puts what goes with an entry (a library's module has functions of its own) behind it in its owner's list.
- */
+/* Puts what goes with an entry (a library's module has functions of its own) behind it in its owner's. */
 static void adopt_below(uint32_t number, struct entry *entry)
 {
     for (uint32_t i = ct_table_get(&by_owner, entry->handle), after; i; i = after) {

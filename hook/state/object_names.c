@@ -82,8 +82,7 @@ static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t han
     return true;
 }
 
-/* Sends what the segment of `producer` has not got, as far as there is room. The lane is held and announced.
- */
+/* Sends what the segment of `producer` has not got, as far as there is room. The lane is held. */
 static void send_all(struct ct_producer *producer)
 {
     if (!atomic_load_explicit(&count, memory_order_relaxed) || !ct_table_lock())

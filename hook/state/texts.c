@@ -41,10 +41,7 @@ static struct string *string_at(uint32_t string)
 enum { SIZES = 9, SMALLEST_BYTES = 32, ARENA_BYTES = 256 * 1024 };
 static_assert((SMALLEST_BYTES << (SIZES - 1)) > CT_STRING_MAX, "the longest text and its end fit");
 
-struct piece {
-    struct piece *next;
-};
-static struct piece *free_pieces[SIZES];
+static char *free_pieces[SIZES]; /* each begins with the address of the next */
 static char *arena;
 static size_t arena_left;
 
@@ -58,10 +55,10 @@ static uint32_t size_of(uint32_t bytes)
 
 static char *piece_take(uint32_t size)
 {
-    struct piece *piece = free_pieces[size];
-    if (piece) {
-        free_pieces[size] = piece->next;
-        return (char *)piece;
+    char *text = free_pieces[size];
+    if (text) {
+        memcpy(&free_pieces[size], text, sizeof(text));
+        return text;
     }
     const size_t bytes = (size_t)SMALLEST_BYTES << size;
     if (bytes > arena_left) {
@@ -71,7 +68,7 @@ static char *piece_take(uint32_t size)
         arena = memory;
         arena_left = ARENA_BYTES;
     }
-    char *text = arena;
+    text = arena;
     arena += bytes;
     arena_left -= bytes;
     return text;
@@ -79,9 +76,8 @@ static char *piece_take(uint32_t size)
 
 static void piece_give(char *text, uint32_t size)
 {
-    struct piece *piece = (struct piece *)(void *)text;
-    piece->next = free_pieces[size];
-    free_pieces[size] = piece;
+    memcpy(text, &free_pieces[size], sizeof(text));
+    free_pieces[size] = text;
 }
 
 /* ---- strings without a holder, in the order in which they lost the last one ---- */

@@ -62,7 +62,7 @@ FAMILIES = [
     ("call", "plain", LAUNCHES, {
         "wrap.launch_returned": RETURNED, "wrap.slow": RETURNED, "wrap.remembered": RETURNED, "wrap.half_written": RETURNED,
     }),
-    ("call", "stopped", MANY, {"slot.growing": RETURNED, "slot.grown": RETURNED, "ring.grown": RETURNED}),
+    ("call", "stopped", MANY, {"slot.growing": RETURNED, "slot.grown": RETURNED}),
     ("call", "paced", STEPS, {"ring.padded": OUT}),
     ("loss", "stopped", MANY, {
         "loss.function_ticks": RETURNED, "loss.function_bytes": RETURNED, "loss.function_calls": COUNTED, "loss.noted": COUNTED,
