@@ -17,14 +17,15 @@ bool ct_take_sample(const struct ct_option *option, const char *value);
 
 #define CT_OPTION_LAYERS(selecting_, help_)                                                                  \
     {                                                                                                        \
-        .name = "layers", .value = "LIST", .help = help_, .to = selecting_, .take = ct_take_layers,          \
-        .wrong = "the layers are driver, runtime, ioctl and nvtx, separated by commas, or all"               \
+        "layers", "LIST", help_, selecting_, ct_take_layers,                                                 \
+            "the layers are driver, runtime, ioctl and nvtx, separated by commas, or all"                    \
     }
 #define CT_OPTION_CALLS(selecting_, help_)                                                                   \
     {                                                                                                        \
-        .name = "calls", .value = "LIST", .help = help_, .to = selecting_, .take = ct_take_calls,            \
-        .wrong = "patterns are names with * and ?, separated by commas, ! before those to leave out, 1023 "  \
-                 "letters at most"                                                                           \
+        "calls", "LIST", help_, selecting_, ct_take_calls,                                                   \
+            "patterns are names with * and ?, separated by commas, ! before those to leave out, 1023 "       \
+            "letters at "                                                                                    \
+            "most"                                                                                           \
     }
 static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "what the sentences say");
 

@@ -19,18 +19,16 @@ struct ct_where {
 
 #define CT_OPTION_DB(where_, help_)                                                                          \
     {                                                                                                        \
-        .name = "db", .value = "FILE", .help = help_, .to = &(where_)->database, .take = ct_take_name,       \
-        .wrong = "wants a file name"                                                                         \
+        "db", "FILE", help_, &(where_)->database, ct_take_name, "wants a file name"                          \
     }
 #define CT_OPTION_SESSION(where_, help_)                                                                     \
     {                                                                                                        \
-        .name = "session", .value = "NAME", .help = help_, .to = &(where_)->session_option                   \
+        "session", "NAME", help_, &(where_)->session_option                                                  \
     }
 #define CT_OPTION_SHM_DIR(where_)                                                                            \
     {                                                                                                        \
-        .name = "shm-dir", .value = "DIR",                                                                   \
-        .help = "where its shared memory is (default: $CUDATRACE_SHM_DIR, or /dev/shm)",                     \
-        .to = &(where_)->shm_dir_option, .take = ct_take_name, .wrong = "wants a folder"                     \
+        "shm-dir", "DIR", "where its shared memory is (default: $CUDATRACE_SHM_DIR, or /dev/shm)",           \
+            &(where_)->shm_dir_option, ct_take_name, "wants a folder"                                        \
     }
 /* Of a command that reads a trace. */
 #define CT_OPTIONS_OF_TRACE(where_)                                                                          \

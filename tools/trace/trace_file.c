@@ -34,9 +34,9 @@ int64_t ct_ask_number(sqlite3 *connection, const char *sql, int64_t bound, int64
     return number;
 }
 
-void ct_ask_text(sqlite3 *connection, const char *sql, char *text, size_t bytes)
+void ct_ask_text(sqlite3 *connection, const char *sql, int64_t bound, char *text, size_t bytes)
 {
-    sqlite3_stmt *row = first_row(connection, sql, 0);
+    sqlite3_stmt *row = first_row(connection, sql, bound);
     const char *found = row ? (const char *)sqlite3_column_text(row, 0) : NULL;
     snprintf(text, bytes, "%s", found ? found : "");
     sqlite3_finalize(row);
@@ -142,9 +142,9 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
         facts->application = ct_ask_number(connection, "PRAGMA application_id", 0, -1);
         facts->schema = ct_ask_number(connection, "PRAGMA user_version", 0, -1);
         facts->objects = ct_ask_number(connection, "SELECT count(*) FROM sqlite_master", 0, -1);
-        ct_ask_text(connection, "SELECT value FROM meta WHERE key = 'boot_id'", facts->boot_id,
+        ct_ask_text(connection, "SELECT value FROM meta WHERE key = 'boot_id'", 0, facts->boot_id,
                     sizeof(facts->boot_id));
-        ct_ask_text(connection, "SELECT value FROM meta WHERE key = 'series'", facts->series,
+        ct_ask_text(connection, "SELECT value FROM meta WHERE key = 'series'", 0, facts->series,
                     sizeof(facts->series));
     } else if (problem) {
         snprintf(problem, bytes, "%s", ct_trace_file_problem(path, connection));

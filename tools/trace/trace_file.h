@@ -30,8 +30,8 @@ bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *prob
 /* The number that a query answers first; `otherwise` where it answers none, or fails. Its parameter, if it
  * has one, is `bound`. */
 int64_t ct_ask_number(sqlite3 *connection, const char *sql, int64_t bound, int64_t otherwise);
-/* The text that it answers first: "" where there is none. */
-void ct_ask_text(sqlite3 *connection, const char *sql, char *text, size_t bytes);
+/* The text that it answers first; "" where there is none. */
+void ct_ask_text(sqlite3 *connection, const char *sql, int64_t bound, char *text, size_t bytes);
 
 /* Binds a parameter, if the query has it. */
 void ct_bind_number(sqlite3_stmt *statement, const char *name, int64_t value);

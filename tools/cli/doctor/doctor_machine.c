@@ -25,7 +25,7 @@ bool ct_doctor_is_driver_name(const char *name)
     return strncmp(name, "cu", 2) == 0 && isupper((unsigned char)name[2]);
 }
 
-bool ct_doctor_is_runtime_name(const char *name)
+static bool is_runtime_name(const char *name)
 {
     return strncmp(name, "cuda", 4) == 0 && isupper((unsigned char)name[4]);
 }
@@ -57,7 +57,7 @@ static void list_names(char *text, size_t bytes, const char *const *name, size_t
 static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
 {
     ct_elf_functions(elf, ct_doctor_is_driver_name, &doctor->driver_functions);
-    ct_elf_functions(elf, ct_doctor_is_runtime_name, &doctor->runtime_functions);
+    ct_elf_functions(elf, is_runtime_name, &doctor->runtime_functions);
     /* Other versions in the file are of no library of anybody's. */
     struct ct_elf_names *versions = &doctor->runtime_versions;
     size_t kept = 0;

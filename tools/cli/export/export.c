@@ -2,7 +2,6 @@
 #include "export.h"
 
 #include "output.h"
-#include "printable.h"
 #include "sessions.h"
 #include "subcommand.h"
 #include "trace_file.h"

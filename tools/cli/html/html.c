@@ -5,7 +5,6 @@
 #include "export.h"
 #include "html_records.h"
 #include "name_numbers.h"
-#include "printable.h"
 #include "report.h"
 #include "room.h"
 #include "subcommand.h"

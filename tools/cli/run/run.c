@@ -105,36 +105,28 @@ static long long stored_calls(int daemon)
     return said ? strtoll(stored, NULL, 10) : -1;
 }
 
-/* Asks the trace, all its files together, about what was since `began_ns`: a sum and a text go to `sum` and
- * `text`. False when the sum is 0, or nothing is to be had. */
-static bool ask_trace(const char *database, const char *sql, int64_t began_ns, long long *sum, char text[64])
+/* Asks the trace, all its files together, about what was since `began_ns`: false where it has nothing to say.
+ */
+static bool ask_trace(const char *database, const char *sql, int64_t began_ns, char text[128])
 {
     struct ct_series series;
     sqlite3 *connection = NULL;
-    sqlite3_stmt *statement = NULL;
-    *sum = 0;
-    if (*database && ct_series_find(database, &series) && ct_series_open(&series, &connection) == SQLITE_OK &&
-        sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_bind_int64(statement, 1, began_ns) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
-        *sum = sqlite3_column_int64(statement, 0);
-        const unsigned char *words = sqlite3_column_text(statement, 1);
-        snprintf(text, 64, "%s", words ? (const char *)words : "");
-    }
-    sqlite3_finalize(statement);
+    text[0] = '\0';
+    if (*database && ct_series_find(database, &series) && ct_series_open(&series, &connection) == SQLITE_OK)
+        ct_ask_text(connection, sql, began_ns, text, 128);
     sqlite3_close(connection);
-    return *sum > 0;
+    return *text != '\0';
 }
 
 /* Silence would look like a trace. */
 static void tell(const char *database, bool nothing, int64_t began_ns)
 {
-    static const char sql[] = "SELECT sum(skipped), NULL FROM totals JOIN processes USING (process_id) "
-                              "WHERE started_ns >= ?1";
-    long long skipped;
-    char none[64];
-    if (nothing && ask_trace(database, sql, began_ns, &skipped, none))
+    static const char sql[] = "SELECT sum(skipped) FROM totals JOIN processes USING (process_id) "
+                              "WHERE started_ns >= ?1 HAVING sum(skipped) > 0";
+    char skipped[128];
+    if (nothing && ask_trace(database, sql, began_ns, skipped))
         ct_fail(0,
-                "run: no call was recorded: %lld were made and left out, as --layers, --calls, --sample or "
+                "run: no call was recorded: %s were made and left out, as --layers, --calls, --sample or "
                 "`cudatrace set` ask for; the view totals counts them as skipped",
                 skipped);
     else if (nothing)
@@ -153,15 +145,14 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
 /* What the trace counts and does not have since `began_ns`, of this command or another one of the session. */
 static void tell_losses(const struct ct_where *where, const char *database, int64_t began_ns)
 {
-    static const char sql[] =
-        "SELECT sum(calls), group_concat(DISTINCT cause) FROM losses WHERE calls > 0 AND last_ns >= ?1";
-    long long lost;
-    char causes[64];
-    if (ask_trace(database, sql, began_ns, &lost, causes))
+    static const char sql[] = "SELECT sum(calls) || ' calls are counted and not recorded (' || "
+                              "group_concat(DISTINCT cause) FROM losses WHERE calls > 0 AND last_ns >= ?1";
+    char lost[128];
+    if (ask_trace(database, sql, began_ns, lost))
         ct_fail(0,
-                "run: %lld calls are counted and not recorded (%s): full: a larger --ring, or fewer calls "
+                "run: %s): full: a larger --ring, or fewer calls "
                 "(--calls, --layers); memory: room in %s; the view losses says when",
-                lost, causes, where->shm_dir);
+                lost, where->shm_dir);
 }
 
 static int trace_command(struct run_options *options, char **command)
