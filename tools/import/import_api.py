@@ -13,7 +13,6 @@ import argparse
 import dataclasses
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -218,12 +217,9 @@ def read_text(path):
 
 
 def write_text(path, text):
-    """Replaces the file in one step, so that an interrupted run leaves the old one."""
-    temporary = path + ".new"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        os.replace(temporary, path)
     except OSError as error:
         raise Failure(f"{path}: {error.strerror}") from error
 
@@ -263,13 +259,6 @@ def category_of(api, name):
 
 
 # --- Prototypes ----------------------------------------------------------------------------------------
-
-
-def find_compiler():
-    for candidate in (os.environ.get("CC"), "cc", "gcc", "clang"):
-        if candidate and shutil.which(candidate):
-            return candidate
-    raise Failure("no C compiler found; install gcc or clang, or set CC")
 
 
 def parameter_type(parameter):
@@ -318,7 +307,7 @@ class Headers:
         self.api = api
         if not os.path.isfile(os.path.join(include, api.headers[0])):
             raise Failure(f"{include}: holds no {api.headers[0]}; name the toolkit's include directory with --include")
-        self.compiler = find_compiler()
+        self.compiler = os.environ.get("CC", "cc")
         with tempfile.TemporaryDirectory() as directory:
             self.directory = directory
             for path, text in STAND_INS.items():
@@ -475,37 +464,13 @@ def format_status(api, before, old, status):
     return before + "\n".join(statements[each] for each in sorted(statements))
 
 
-def report(old, new):
-    """Prints what differs between two tables, a line for each row."""
-    for name in sorted(new.keys() - old.keys()):
-        print(f"added    {name}: {new[name][0]}, {new[name][1]}")
-    for name in sorted(old.keys() - new.keys()):
-        print(f"removed  {name}" + ("" if old[name][2] == "none" else f", and its decoder {old[name][2]}"))
-    changed = [name for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
-    for name in changed:
-        print(f"changed  {name}: {old[name][0]}, {old[name][1]} -> {new[name][0]}, {new[name][1]}")
-    print(
-        f"{len(new)} rows: {len(new.keys() - old.keys())} added, {len(old.keys() - new.keys())} removed, "
-        f"{len(changed)} changed; {sum(row[1] != '0' for row in new.values())} go beyond six registers"
-    )
-
-
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description="Rewrites name, category and stack words of a table from an installed CUDA "
-        "toolkit and the exports of its library. The decoder column and the opening comment are kept.",
-        epilog="Exit codes: 0, 1 for a failure, 2 for wrong usage. The C compiler is $CC, else cc, gcc or clang.",
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="The C compiler is $CC, else cc.")
     parser.add_argument("api", choices=sorted(APIS), help="whose table it is")
     parser.add_argument("table", metavar="TABLE", help="hook/function/driver_api.def, hook/function/runtime_api.def")
-    parser.add_argument(
-        "--include", metavar="DIR", default=DEFAULT_INCLUDE, help="directory of the headers (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--exports",
-        metavar="FILE",
-        help="a libcuda.so.1 or libcudart.so, or lines of name<TAB>function (default: the names that the table has)",
-    )
+    parser.add_argument("--include", metavar="DIR", default=DEFAULT_INCLUDE, help="directory of the headers (default: %(default)s)")
+    parser.add_argument("--exports", metavar="FILE",
+                        help="a libcuda.so.1 or libcudart.so, or lines of name<TAB>function (default: the names that the table has)")
     parser.add_argument("--signatures", metavar="FILE", help="write the signatures for tests, tests/…signatures.def")
     parser.add_argument("--status", metavar="FILE", help="rewrite the layer's part of schema/status.sql")
     return parser.parse_args()
@@ -530,7 +495,8 @@ def import_api(arguments):
         rows[name] = (category_of(api, name), words, old[name][2] if name in old else "none")
 
     write_text(arguments.table, format_table(before, rows, after))
-    report(old, rows)
+    for name in sorted(old.keys() - rows.keys()):
+        print(f"removed  {name}" + ("" if old[name][2] == "none" else f", and its decoder {old[name][2]}"))
     for name in unknown:
         print(f"unknown  {name}: no header declares it, {UNKNOWN_STACK_WORDS} words assumed")
     if arguments.signatures:
