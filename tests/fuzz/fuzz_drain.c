@@ -175,7 +175,7 @@ static void write_record(struct producer *producer, const struct step *step, con
     *position += step->slots;
 }
 
-/* The words that a process shares with the collector. */
+/* Writes one of the words that a process shares with the collector; scripts have their numbers. */
 static void poke(struct producer *producer, const struct step *step)
 {
     struct ct_segment *segment = segment_of(producer);
@@ -183,87 +183,44 @@ static void poke(struct producer *producer, const struct step *step)
     struct ct_function *function = function_of(producer, step->lane);
     struct ct_loss *loss = &lane->loss[step->kind % CT_LOSS_COUNT];
     struct ct_open *open = &lane->open[step->kind % CT_OPEN_MAX];
-    const uint64_t value = step->wide;
-    switch (step->number % 26) {
-    case 0:
-        lane->state = value;
-        break;
-    case 1:
-        lane->tail = value;
-        break;
-    case 2:
-        lane->depth = (uint32_t)value;
-        break;
-    case 3:
-        lane->tid = (uint32_t)value;
-        break;
-    case 4:
-        lane->tenancy = (uint32_t)value;
-        break;
-    case 5:
-        loss->calls = value;
-        break;
-    case 6:
-        loss->first = value;
-        break;
-    case 7:
-        loss->last = value;
-        break;
-    case 8:
-        open->start = value;
-        break;
-    case 9:
-        open->function = (uint32_t)value;
-        break;
-    case 10:
-        lane->wake = value;
-        break;
-    case 11:
-        lane->loss_seen = value;
-        break;
-    case 12:
-        function->lost_calls = value;
-        break;
-    case 13:
-        function->lost_ticks = value;
-        break;
-    case 14:
-        function->lost_bytes = value;
-        break;
-    case 15:
-        function->skipped_calls = value;
-        break;
-    case 16:
-        function->skipped_ticks = value;
-        break;
-    case 17:
-        function->skipped_bytes = value;
-        break;
-    case 18:
-        segment->functions = (uint32_t)value;
-        break;
-    case 19:
-        segment->lanes = (uint32_t)value;
-        break;
-    case 20:
-        segment->flags = (uint32_t)value;
-        break;
-    case 21:
-        segment->unlaned.calls = value;
-        break;
-    case 22:
-        segment->unlaned.first = value;
-        break;
-    case 23:
-        segment->selections = (uint32_t)value;
-        break;
-    case 24:
-        control.segments = (uint32_t)value;
-        break;
-    case 25:
-        lane->capacity = value;
-        break;
+#define WORD(of)                                                                                             \
+    {                                                                                                        \
+        (void *)(uintptr_t) & (of), sizeof(of)                                                               \
     }
+    const struct {
+        void *at;
+        size_t bytes;
+    } words[] = {
+        WORD(lane->state),
+        WORD(lane->tail),
+        WORD(lane->depth),
+        WORD(lane->tid),
+        WORD(lane->tenancy),
+        WORD(loss->calls),
+        WORD(loss->first),
+        WORD(loss->last),
+        WORD(open->start),
+        WORD(open->function),
+        WORD(lane->wake),
+        WORD(lane->loss_seen),
+        WORD(function->lost_calls),
+        WORD(function->lost_ticks),
+        WORD(function->lost_bytes),
+        WORD(function->skipped_calls),
+        WORD(function->skipped_ticks),
+        WORD(function->skipped_bytes),
+        WORD(segment->functions),
+        WORD(segment->lanes),
+        WORD(segment->flags),
+        WORD(segment->unlaned.calls),
+        WORD(segment->unlaned.first),
+        WORD(segment->selections),
+        WORD(control.segments),
+        WORD(lane->capacity),
+    };
+#undef WORD
+    const size_t word = step->number % (sizeof(words) / sizeof(words[0]));
+    memcpy(words[word].at, &step->wide, words[word].bytes); /* its low end, on the machines there are */
 }
 
 static void replace_file(const struct producer *producer)
