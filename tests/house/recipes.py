@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The recipes of docs/hacking.md, followed on a copy of the tree: a file, its name where the recipe says, a build, and it works.
 
-    recipes.py BUILD NAME...     NAME: report, format, command, layer, decoder
+    recipes.py BUILD NAME...     NAME: report, format, command, decoder, layer
 
 A recipe is the paragraph that begins with its **words in bold**; it names every file that is touched here.
 """
@@ -16,7 +16,7 @@ import tempfile
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/e2e"))
 
-# {recipe: (its words, {new file: content}, {file: (a pattern, what comes behind the first place that it matches)})}
+# {recipe: (its words, {new file: content}, {file: (a pattern, what takes the place of the first that it matches)})}
 RECIPES = {
     "report": ("add a section to the report", {"schema/reports/toy.sql": """-- Toys.
 -- Calls of a name that begins with cuMem, for a test.
@@ -24,7 +24,7 @@ SELECT name, sum(calls) AS toys
   FROM totals
  WHERE name GLOB 'cuMem*'
  GROUP BY name;
-"""}, {"schema/meson.build": (r"foreach name : \[", "'toy', ")}),
+"""}, {"schema/meson.build": (r"foreach name : \[", r"\g<0>'toy', ")}),
     "format": ("add a format to `export`", {"tools/cli/export/export_toy.c": """/* cudatrace export --format toy: the names of the calls. */
 #include "export_format.h"
 
@@ -36,7 +36,7 @@ static bool call(struct ct_export *to, const struct ct_stream_call *call)
 }
 
 const struct ct_export_format ct_export_toy = { .name = "toy", .about = "names", .call = call };
-"""}, {"tools/cli/export/export.c": (r"#define EACH\(ROW\)", " ROW(toy)"), "tools/cli/export/meson.build": (r"'export\.c',", " 'export_toy.c',")}),
+"""}, {"tools/cli/export/export.c": (r"#define EACH\(ROW\)", r"\g<0> ROW(toy)"), "tools/cli/export/meson.build": (r"'export\.c',", r"\g<0> 'export_toy.c',")}),
     "command": ("add a command", {"tools/cli/toy.c": """/* cudatrace toy: says that it is one. */
 #include "subcommand.h"
 
@@ -49,8 +49,46 @@ static int toy(int argc, char **argv)
 }
 
 const struct ct_subcommand ct_subcommand_toy = { "toy", "says that it is one", toy };
-"""}, {"tools/cli/cudatrace.c": (r"#define EACH\(ROW\)", " ROW(toy)"), "tools/meson.build": (r"'cli/control\.c',", " 'cli/toy.c',")}),
+"""}, {"tools/cli/cudatrace.c": (r"#define EACH\(ROW\)", r"\g<0> ROW(toy)"), "tools/meson.build": (r"'cli/control\.c',", r"\g<0> 'cli/toy.c',")}),
+    "decoder": ("decode its arguments", {"hook/decode/decode_toy.c": """/* A decoder that says how many bytes a context has. */
+#include "decoded.h"
+
+void ct_decode_toy(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    decoded->flags = CT_FLAG_BYTES;
+    decoded->value = (int32_t)frame->result == 0 && ct_argument(frame, 0) ? 1234 : 0;
 }
+"""}, {"hook/decode/decoders.def": (r"^DECODER\(", r"DECODER(toy)\n\g<0>"), "hook/meson.build": (r"'decode\.c',", r"\g<0> 'decode_toy.c',"),
+       "hook/function/driver_api.def": (r"(ROW\(cuCtxGetCurrent,.*, )none\)", r"\1toy)")}),
+    "layer": ("add a layer", {"hook/ioctl/toy.c": """/* A layer of one function, which does nothing. */
+#include "category.h"
+#include "trampoline.h"
+
+static void decode_toy(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    decoded->status = (int32_t)frame->result;
+}
+
+__attribute__((visibility("default"))) int toyWork(int status);
+int toyWork(int status)
+{
+    struct ct_frame frame = { .args = { (uint64_t)status }, .row = ct_row_extra(CT_LAYER_TOY, CT_CATEGORY_other, "toyWork") };
+    ct_call_begin(&frame);
+    frame.result = (uint64_t)status;
+    ct_call_end(&frame, decode_toy);
+    return status;
+}
+"""}, {"proto/layer.def": (r"LAYER\(NVTX.*\n", r"\g<0>LAYER(TOY, toy)\n"), "hook/meson.build": (r"'ioctl\.c',", r"\g<0> 'toy.c',")}),
+}
+TOY_PROGRAM = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+int main(void)
+{
+    int (*toy)(int) = (int (*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "toyWork");
+    return !toy || toy(0) != 0 || toy(7) != 7;
+}
+"""
 
 
 def copy_of_tree(folder):
@@ -85,9 +123,9 @@ def follow(tree, name):
         (tree / path).write_text(content)
     for path, (pattern, row) in rows.items():
         text = (tree / path).read_text()
-        place = re.search(pattern, text)
-        assert place, f"{path} has no place for a row: {pattern}"
-        (tree / path).write_text(text[:place.end()] + row + text[place.end():])
+        text, places = re.subn(pattern, row, text, count=1, flags=re.M)
+        assert places, f"{path} has no place for a row: {pattern}"
+        (tree / path).write_text(text)
 
 
 def made(tree, build):
@@ -109,6 +147,8 @@ def main():
         os.environ.pop("CUDATRACE_DAEMON_BUILD", None)
         from cudatrace_test import CUDATRACE, WORKLOADS, Session, check, equal
         with Session() as s:
+            program = s.dir / "toy"
+            subprocess.run(["cc", "-x", "c", "-o", program, "-", "-ldl"], input=TOY_PROGRAM, text=True, check=True)
             s.trace(WORKLOADS / "calls", "--calls", 200, "--mix", "training")
             calls = [row[0] for row in s.rows("SELECT name FROM calls ORDER BY call_id")]
             for name in names:
@@ -120,6 +160,13 @@ def main():
                 elif name == "command":
                     equal(s.run(CUDATRACE, "toy", preload=False).stdout, "a toy\n", "the command")
                     check("says that it is one" in s.run(CUDATRACE, "--help", preload=False).stdout, "the list of commands")
+                elif name == "decoder":
+                    s.trace(WORKLOADS / "calls", "--calls", 20, "--mix", "getctx")
+                    equal(s.rows("SELECT DISTINCT bytes FROM calls WHERE name = 'cuCtxGetCurrent'"), [(1234,)], "what is decoded")
+                elif name == "layer":
+                    s.trace(program)
+                    equal(s.rows("SELECT name, status FROM calls WHERE layer = 'toy' ORDER BY call_id"), [("toyWork", 0), ("toyWork", 7)],
+                          "calls of the layer")
     print(f"followed: {', '.join(names)}")
 
 
