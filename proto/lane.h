@@ -40,6 +40,7 @@
 #ifndef CT_PROTO_LANE_H
 #define CT_PROTO_LANE_H
 
+#include "loss_cause.h"
 #include "record.h"
 #include "test_point.h"
 
@@ -58,14 +59,6 @@ struct ct_open {
     uint32_t reserved;
 };
 static_assert(sizeof(struct ct_open) == 16, "ct_open");
-
-/* Why a call that was seen is not in the ring. */
-enum ct_loss_cause {
-    CT_LOSS_FULL = 0,   /* the ring was full */
-    CT_LOSS_SIGNAL = 1, /* made by a signal handler that interrupted the writing of a record */
-    CT_LOSS_MEMORY = 2, /* shared memory could not be had */
-    CT_LOSS_COUNT = 4
-};
 
 struct ct_loss {
     _Atomic uint64_t calls;

@@ -1,11 +1,16 @@
 #include "process_rows.h"
 
+#include "loss_cause.h"
 #include "statements.h"
 #include "store_state.h"
 
 #include <string.h>
 
-static const char *const loss_causes[] = { "full", "signal", "memory", "unknown" };
+static const char *const loss_causes[CT_LOSS_COUNT] = {
+#define LOSS(constant, name) [CT_LOSS_##constant] = #name,
+#include "loss_cause.def"
+#undef LOSS
+};
 
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id)
