@@ -43,7 +43,8 @@ enum {
     PAUSE_MS = 20,
 };
 
-/* For any processor since Turing; the driver compiles it. gpu_variants.py gives machine code where it has nvcc. */
+/* For any processor since Turing; the driver compiles it. gpu_variants.py gives machine code where it has
+ * nvcc. */
 static const char empty_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                 ".visible .entry empty()\n{\n\tret;\n}\n";
 

@@ -4,7 +4,6 @@ import json
 import math
 import os
 import pathlib
-import statistics
 import sys
 import time
 

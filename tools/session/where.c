@@ -13,9 +13,12 @@ static int settle_shm_dir(const char *command, struct ct_where *where)
     char cwd[PATH_MAX] = "";
     struct stat status;
     const char *dir = where->shm_dir_option ? where->shm_dir_option : getenv(CT_SHM_DIR_ENV);
-    if (where->shm_dir_option && (stat(dir, &status) != 0 || !S_ISDIR(status.st_mode)))
-        return ct_fail(EXIT_USAGE, "%s: --shm-dir '%s': %s", command, dir,
-                       strerror(stat(dir, &status) != 0 ? errno : ENOTDIR));
+    const int error = !where->shm_dir_option    ? 0
+                      : stat(dir, &status) != 0 ? errno
+                      : S_ISDIR(status.st_mode) ? 0
+                                                : ENOTDIR;
+    if (error)
+        return ct_fail(EXIT_USAGE, "%s: --shm-dir '%s': %s", command, dir, strerror(error));
     if (!dir || !*dir)
         dir = CT_SHM_DIR;
     if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd)))
