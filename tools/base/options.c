@@ -23,11 +23,11 @@ bool ct_take_number(const struct ct_option *option, const char *value)
 
 bool ct_take_choice(const struct ct_option *option, const char *value)
 {
-    int place = 0;
-    for (const char *at = option->choices; *at; at += *at == '|', place++) {
+    int number = 0;
+    for (const char *at = option->choices; *at; at += *at == '|', number++) {
         const size_t length = strcspn(at, "|");
         if (strlen(value) == length && strncmp(at, value, length) == 0) {
-            *(int *)option->to = place;
+            *(int *)option->to = number;
             return true;
         }
         at += length;

@@ -18,7 +18,7 @@ struct ct_nest {
 struct ct_moment {
     int64_t at_ns;
     uint64_t order; /* of those of one moment: the order in which they came */
-    uint32_t call;  /* place among those that are held */
+    uint32_t call;  /* slot among those that are held */
     int32_t depth;
     bool is_begin;
     bool is_return; /* of a call that has a length: one that has none lies among the beginnings */
@@ -44,20 +44,20 @@ static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
     return a->order < b->order;
 }
 
-/* A place of the call's for so many moments. */
+/* A slot for the call, of so many moments. */
 static uint32_t hold(struct ct_events *events, const struct ct_stream_call *call, uint32_t moments)
 {
     events->failed |=
         !ct_make_room(&events->held, events->held_count, &events->held_room, sizeof(*events->held));
     if (events->failed)
         return 0;
-    uint32_t place = events->free;
-    if (place)
-        events->free = events->held[place].next;
+    uint32_t slot = events->free;
+    if (slot)
+        events->free = events->held[slot].next;
     else
-        place = (uint32_t)(events->held_count += events->held_count == 0 ? 2 : 1) - 1; /* 0 is nobody's */
-    events->held[place] = (struct ct_held){ .call = *call, .moments = moments };
-    return place;
+        slot = (uint32_t)(events->held_count += events->held_count == 0 ? 2 : 1) - 1; /* 0 is nobody's */
+    events->held[slot] = (struct ct_held){ .call = *call, .moments = moments };
+    return slot;
 }
 
 static void push(struct ct_events *events, int64_t at_ns, bool is_begin, uint32_t call)
@@ -74,24 +74,24 @@ static void push(struct ct_events *events, int64_t at_ns, bool is_begin, uint32_
                                       .depth = its->site.depth,
                                       .is_begin = is_begin,
                                       .is_return = !is_begin && its->start_ns < at_ns };
-    size_t place = events->count++;
-    for (; place > 0 && is_before(&moment, &events->heap[(place - 1) / 2]); place = (place - 1) / 2)
-        events->heap[place] = events->heap[(place - 1) / 2];
-    events->heap[place] = moment;
+    size_t slot = events->count++;
+    for (; slot > 0 && is_before(&moment, &events->heap[(slot - 1) / 2]); slot = (slot - 1) / 2)
+        events->heap[slot] = events->heap[(slot - 1) / 2];
+    events->heap[slot] = moment;
 }
 
 static struct ct_event pop(struct ct_events *events)
 {
     const struct ct_moment first = events->heap[0], last = events->heap[--events->count];
-    size_t place = 0;
-    for (size_t child; (child = 2 * place + 1) < events->count; place = child) {
+    size_t slot = 0;
+    for (size_t child; (child = 2 * slot + 1) < events->count; slot = child) {
         if (child + 1 < events->count && is_before(&events->heap[child + 1], &events->heap[child]))
             child++;
         if (!is_before(&events->heap[child], &last))
             break;
-        events->heap[place] = events->heap[child];
+        events->heap[slot] = events->heap[child];
     }
-    events->heap[place] = last;
+    events->heap[slot] = last;
     struct ct_held *held = &events->held[first.call];
     if (--held->moments == 0) {
         held->next = events->free;
@@ -110,10 +110,10 @@ void ct_events_begin(struct ct_events *events, struct ct_stream *stream)
 void ct_events_add(struct ct_events *events, const struct ct_stream_call *call)
 {
     const bool is_long = call->id - call->start_ns > CT_STREAM_LONG_NS;
-    const uint32_t place = hold(events, call, is_long ? 1 : 2);
+    const uint32_t slot = hold(events, call, is_long ? 1 : 2);
     if (!is_long)
-        push(events, call->start_ns, true, place);
-    push(events, call->id, false, place);
+        push(events, call->start_ns, true, slot);
+    push(events, call->id, false, slot);
     events->until_ns = call->id - CT_STREAM_LONG_NS;
 }
 
@@ -124,7 +124,7 @@ void ct_events_end(struct ct_events *events)
 
 /* ---- what threads are in ---- */
 
-/* Threads that are in nothing need no place: there may have been any number of them. */
+/* Threads that are in nothing need no slot: there may have been any number of them. */
 static void forget_idle(struct ct_events *events)
 {
     size_t busy = 0;

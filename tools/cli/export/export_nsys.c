@@ -38,9 +38,9 @@ static void insert(struct state *state, enum statement statement)
     sqlite3_clear_bindings(row);
 }
 
-static void bind_text(sqlite3_stmt *row, int place, const char *text)
+static void bind_text(sqlite3_stmt *row, int column, const char *text)
 {
-    sqlite3_bind_text(row, place, text, -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, column, text, -1, SQLITE_STATIC);
 }
 
 static int64_t string_id(struct state *state, const char *text)

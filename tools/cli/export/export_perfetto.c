@@ -113,8 +113,8 @@ static uint64_t number_of(struct state *state, enum kind kind, const char *text)
 {
     const struct ct_name name = ct_names_number(&state->names[kind].names, text, &state->failed);
     if (name.is_new) {
-        const size_t place = state->names[kind].fresh_count++;
-        Perfetto__InternedName *fresh = state->names[kind].list[place] = &state->names[kind].fresh[place];
+        const size_t slot = state->names[kind].fresh_count++;
+        Perfetto__InternedName *fresh = state->names[kind].list[slot] = &state->names[kind].fresh[slot];
         perfetto__interned_name__init(fresh);
         fresh->has_iid = true;
         fresh->iid = name.number;

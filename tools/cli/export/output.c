@@ -1,6 +1,6 @@
 #include "output.h"
 
-#include "output_place.h"
+#include "output_target.h"
 #include "temporary.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct ct_output {
-    struct ct_place place;
+    struct ct_target target;
     int fd;    /* of the thing itself, or of the temporary file beside it */
     int stage; /* of what is filled and then copied there; -1: that is filled itself */
     const char *stage_folder;
@@ -31,15 +31,15 @@ static bool is_same(const struct stat *a, const struct stat *b)
 }
 
 /* As it was when it was looked at; -ESTALE for what has come in its place. */
-static int open_existing(const struct ct_place *place, int flags)
+static int open_existing(const struct ct_target *target, int flags)
 {
     struct stat status;
-    if (!place->is_magic)
+    if (!target->is_magic)
         flags |= O_NOFOLLOW;
-    const int fd = openat(place->folder, place->name, flags | O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    const int fd = openat(target->folder, target->name, flags | O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return -errno;
-    if (fstat(fd, &status) == 0 && is_same(&status, &place->status))
+    if (fstat(fd, &status) == 0 && is_same(&status, &target->status))
         return fd;
     close(fd);
     return -ESTALE;
@@ -64,18 +64,18 @@ static bool is_refusal(int error)
 /* Only what might be written to is replaced; what cannot be is written to. */
 static int open_regular(struct ct_output *output)
 {
-    const struct ct_place *place = &output->place;
-    const int old = place->exists ? open_existing(place, O_NONBLOCK) : -1;
-    if (place->exists && old < 0)
+    const struct ct_target *target = &output->target;
+    const int old = target->exists ? open_existing(target, O_NONBLOCK) : -1;
+    if (target->exists && old < 0)
         return old;
-    output->fd = place->is_magic ? -EXDEV : ct_temporary_make(CT_TEMPORARY_BESIDE, place->folder);
+    output->fd = target->is_magic ? -EXDEV : ct_temporary_make(CT_TEMPORARY_BESIDE, target->folder);
     if (old < 0)
         return output->fd < 0 ? output->fd : 0;
     if (output->fd < 0 && !is_refusal(output->fd)) { /* a full disk, say: the old file would not survive it */
         close(old);
         return output->fd;
     }
-    if (output->fd >= 0 && is_made_alike(output->fd, &place->status, old)) {
+    if (output->fd >= 0 && is_made_alike(output->fd, &target->status, old)) {
         close(old);
         return 0;
     }
@@ -88,13 +88,13 @@ static int open_regular(struct ct_output *output)
 }
 
 /* Its reader may be just coming. */
-static int open_fifo(const struct ct_place *place)
+static int open_fifo(const struct ct_target *target)
 {
     enum { TRIES = 60, PAUSE_NS = 50000000 };
-    int fd = open_existing(place, O_NONBLOCK);
+    int fd = open_existing(target, O_NONBLOCK);
     for (int i = 0; fd == -ENXIO && i < TRIES; i++) {
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
-        fd = open_existing(place, O_NONBLOCK);
+        fd = open_existing(target, O_NONBLOCK);
     }
     if (fd >= 0)
         fcntl(fd, F_SETFL, 0); /* it waits while the reader does something else */
@@ -110,15 +110,15 @@ static int open_descriptor(int descriptor)
     return fd < 0 ? -errno : fd;
 }
 
-/* Opens what the place is: 0 or -errno, with `why` where there is more to say. */
-static int open_place(struct ct_output *output, const char **why)
+/* Opens what the target is: 0 or -errno, with `why` where there is more to say. */
+static int open_target(struct ct_output *output, const char **why)
 {
-    const struct ct_place *place = &output->place;
-    if (place->descriptor < 0 && !place->exists)
+    const struct ct_target *target = &output->target;
+    if (target->descriptor < 0 && !target->exists)
         return open_regular(output);
-    switch (place->descriptor >= 0 ? 0 : place->status.st_mode & S_IFMT) {
+    switch (target->descriptor >= 0 ? 0 : target->status.st_mode & S_IFMT) {
     case 0:
-        output->fd = open_descriptor(place->descriptor);
+        output->fd = open_descriptor(target->descriptor);
         break;
     case S_IFREG:
         return open_regular(output);
@@ -129,11 +129,11 @@ static int open_place(struct ct_output *output, const char **why)
         *why = "it is a socket";
         return -ENXIO;
     case S_IFIFO:
-        output->fd = open_fifo(place);
+        output->fd = open_fifo(target);
         *why = output->fd == -ENXIO ? "it is a FIFO that nobody reads" : NULL;
         break;
     default:
-        output->fd = open_existing(place, 0);
+        output->fd = open_existing(target, 0);
     }
     return output->fd < 0 ? output->fd : 0;
 }
@@ -196,7 +196,7 @@ static bool is_safe(const struct stat *folder)
 static int open_content(struct ct_output *output, bool by_name)
 {
     const bool fill_beside = by_name && ct_temporary_exists(CT_TEMPORARY_BESIDE) &&
-                             is_safe(&output->place.around) &&
+                             is_safe(&output->target.around) &&
                              ct_temporary_path(CT_TEMPORARY_BESIDE, output->path);
     const int error = output->in_place || (by_name && !fill_beside) ? make_stage(output, by_name) : 0;
     if (error || by_name)
@@ -216,11 +216,11 @@ struct ct_output *ct_output_open(const char *path, bool by_name, char *why, size
     *output = (struct ct_output){ .fd = -1, .stage = -1 };
     int error = 0;
     if (strcmp(path, "-") == 0)
-        output->place = (struct ct_place){ .folder = -1, .descriptor = STDOUT_FILENO };
+        output->target = (struct ct_target){ .folder = -1, .descriptor = STDOUT_FILENO };
     else
-        error = ct_place_find(path, &output->place, &reason);
+        error = ct_target_find(path, &output->target, &reason);
     if (error == 0)
-        error = open_place(output, &reason);
+        error = open_target(output, &reason);
     if (error == 0)
         error = open_content(output, by_name);
     if (error == 0)
@@ -277,13 +277,13 @@ static int copy_over(int from, int to)
 /* A file that cannot be replaced after all (it is a mount, say) is written to. */
 static int put_in_place(struct ct_output *output)
 {
-    const struct ct_place *place = &output->place;
+    const struct ct_target *target = &output->target;
     struct stat now;
-    const bool is_there = fstatat(place->folder, place->name, &now, AT_SYMLINK_NOFOLLOW) == 0;
+    const bool is_there = fstatat(target->folder, target->name, &now, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_there && !S_ISREG(now.st_mode))
         return -ESTALE;
-    int error = ct_temporary_rename(CT_TEMPORARY_BESIDE, place->name);
-    const int to = error && place->exists ? open_existing(place, O_NONBLOCK) : -1;
+    int error = ct_temporary_rename(CT_TEMPORARY_BESIDE, target->name);
+    const int to = error && target->exists ? open_existing(target, O_NONBLOCK) : -1;
     if (to >= 0) {
         error = copy_over(output->fd, to);
         close(to);
@@ -318,6 +318,6 @@ void ct_output_discard(struct ct_output *output)
         close(output->stage);
     ct_temporary_remove(CT_TEMPORARY_BESIDE);
     ct_temporary_remove(CT_TEMPORARY_STAGE);
-    ct_place_leave(&output->place);
+    ct_target_leave(&output->target);
     free(output);
 }

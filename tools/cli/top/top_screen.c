@@ -272,18 +272,11 @@ static void on_find_key(struct screen *screen, int key)
     read_grid(screen);
 }
 
-/* False to leave. */
-static bool on_key(struct screen *screen, int key)
+/* A key that moves the selection; false for another. */
+static bool on_move_key(struct screen *screen, int key)
 {
-    struct ct_top *top = screen->top;
     const long selected = (long)screen->selected, page = LINES > HEAD_LINES ? LINES - HEAD_LINES : 1;
-    if (screen->is_finding && key != KEY_RESIZE) {
-        on_find_key(screen, key);
-        return true;
-    }
     switch (key) {
-    case 'q':
-        return false;
     case KEY_UP:
     case 'k':
         move_to(screen, selected - 1);
@@ -304,6 +297,25 @@ static bool on_key(struct screen *screen, int key)
     case KEY_END:
         move_to(screen, (long)screen->grid.rows - 1);
         break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* False to leave. */
+static bool on_key(struct screen *screen, int key)
+{
+    struct ct_top *top = screen->top;
+    if (screen->is_finding && key != KEY_RESIZE) {
+        on_find_key(screen, key);
+        return true;
+    }
+    if (on_move_key(screen, key))
+        return true;
+    switch (key) {
+    case 'q':
+        return false;
     case '<':
     case KEY_LEFT:
         sort_by(screen, -1);

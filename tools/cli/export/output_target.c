@@ -1,4 +1,4 @@
-#include "output_place.h"
+#include "output_target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,15 +41,15 @@ static bool holds_descriptors(int folder)
 }
 
 /* Goes into a folder, the old one being closed. */
-static int enter(struct ct_place *place, const char *name, int flags)
+static int enter(struct ct_target *target, const char *name, int flags)
 {
-    const int folder = openat(place->folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC | flags);
+    const int folder = openat(target->folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC | flags);
     if (folder < 0)
         return -errno;
-    if (place->folder >= 0)
-        close(place->folder);
-    place->folder = folder;
-    return fstat(folder, &place->around) == 0 ? 0 : -errno;
+    if (target->folder >= 0)
+        close(target->folder);
+    target->folder = folder;
+    return fstat(folder, &target->around) == 0 ? 0 : -errno;
 }
 
 /* Takes the first component of `rest`; whether others follow. */
@@ -68,14 +68,14 @@ static bool take_component(char *rest, char name[NAME_MAX + 1], int *error)
 }
 
 /* Puts what a link says before the rest of the path. */
-static int take_link(struct ct_place *place, char rest[PATH_MAX], int links, const char **why)
+static int take_link(struct ct_target *target, char rest[PATH_MAX], int links, const char **why)
 {
     char text[PATH_MAX];
-    if (is_laid_by_others(&place->around, &place->status)) {
+    if (is_laid_by_others(&target->around, &target->status)) {
         *why = "it is a link that another user has laid in a folder for everybody";
         return -EACCES;
     }
-    const ssize_t length = readlinkat(place->folder, place->name, text, sizeof(text));
+    const ssize_t length = readlinkat(target->folder, target->name, text, sizeof(text));
     if (length < 0)
         return -errno;
     if (links > LINKS_MAX)
@@ -85,72 +85,72 @@ static int take_link(struct ct_place *place, char rest[PATH_MAX], int links, con
         return -ENAMETOOLONG;
     memmove(rest + length, rest, left + 1);
     memcpy(rest, text, (size_t)length);
-    return *text == '/' ? enter(place, "/", 0) : 0;
+    return *text == '/' ? enter(target, "/", 0) : 0;
 }
 
 /* A link in /proc leads where its text does not say. */
-static int take_proc_link(struct ct_place *place, bool is_last)
+static int take_proc_link(struct ct_target *target, bool is_last)
 {
     if (!is_last)
-        return enter(place, place->name, 0);
+        return enter(target, target->name, 0);
     char *end;
-    place->is_magic = true;
-    const long number = strtol(place->name, &end, 10);
-    if (holds_descriptors(place->folder) && *end == '\0' && number >= 0 && number <= INT_MAX)
-        place->descriptor = (int)number;
-    return fstatat(place->folder, place->name, &place->status, 0) == 0 ? 0 : -errno;
+    target->is_magic = true;
+    const long number = strtol(target->name, &end, 10);
+    if (holds_descriptors(target->folder) && *end == '\0' && number >= 0 && number <= INT_MAX)
+        target->descriptor = (int)number;
+    return fstatat(target->folder, target->name, &target->status, 0) == 0 ? 0 : -errno;
 }
 
-static int walk(struct ct_place *place, char rest[PATH_MAX], const char **why)
+static int walk(struct ct_target *target, char rest[PATH_MAX], const char **why)
 {
     for (int links = 0;;) {
         int error;
-        const bool more = take_component(rest, place->name, &error);
+        const bool more = take_component(rest, target->name, &error);
         if (error)
             return error;
-        if (!*place->name)
+        if (!*target->name)
             return -EISDIR;
-        place->exists = fstatat(place->folder, place->name, &place->status, AT_SYMLINK_NOFOLLOW) == 0;
-        if (!place->exists)
+        target->exists = fstatat(target->folder, target->name, &target->status, AT_SYMLINK_NOFOLLOW) == 0;
+        if (!target->exists)
             return errno != ENOENT || more ? -errno : 0;
-        if (S_ISLNK(place->status.st_mode) && is_in_proc(place->folder)) {
-            if ((error = take_proc_link(place, !more)) != 0 || !more)
+        if (S_ISLNK(target->status.st_mode) && is_in_proc(target->folder)) {
+            if ((error = take_proc_link(target, !more)) != 0 || !more)
                 return error;
-        } else if (S_ISLNK(place->status.st_mode)) {
-            if ((error = take_link(place, rest, ++links, why)) != 0)
+        } else if (S_ISLNK(target->status.st_mode)) {
+            if ((error = take_link(target, rest, ++links, why)) != 0)
                 return error;
         } else if (!more) {
             return 0;
-        } else if ((error = enter(place, place->name, O_NOFOLLOW)) != 0) {
+        } else if ((error = enter(target, target->name, O_NOFOLLOW)) != 0) {
             return error;
         }
     }
 }
 
-int ct_place_find(const char *path, struct ct_place *place, const char **why)
+int ct_target_find(const char *path, struct ct_target *target, const char **why)
 {
     char rest[PATH_MAX];
     *why = NULL;
-    *place = (struct ct_place){ .folder = -1, .descriptor = -1 };
+    *target = (struct ct_target){ .folder = -1, .descriptor = -1 };
     if (strlen(path) >= sizeof(rest))
         return -ENAMETOOLONG;
     strcpy(rest, path);
     const int start = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (start < 0)
         return -errno;
-    place->folder = start;
-    int error = fstat(start, &place->around) == 0 ? walk(place, rest, why) : -errno;
-    const bool is_file = S_ISREG(place->status.st_mode) || S_ISFIFO(place->status.st_mode);
-    if (error == 0 && place->exists && is_file && is_laid_by_others(&place->around, &place->status)) {
+    target->folder = start;
+    int error = fstat(start, &target->around) == 0 ? walk(target, rest, why) : -errno;
+    const bool is_file = S_ISREG(target->status.st_mode) || S_ISFIFO(target->status.st_mode);
+    if (error == 0 && target->exists && is_file && is_laid_by_others(&target->around, &target->status)) {
         *why = "another user has laid it in a folder for everybody";
         error = -EACCES;
     }
     return error;
 }
 
-void ct_place_leave(struct ct_place *place)
+void ct_target_leave(struct ct_target *target)
 {
-    if (place->folder >= 0)
-        close(place->folder);
-    place->folder = -1;
+    if (target->folder >= 0)
+        close(target->folder);
+    target->folder = -1;
 }

@@ -1,13 +1,13 @@
 /* What a path leads to, component by component, so that no link is followed that another user may have laid
  * there. */
-#ifndef CT_OUTPUT_PLACE_H
-#define CT_OUTPUT_PLACE_H
+#ifndef CT_OUTPUT_TARGET_H
+#define CT_OUTPUT_TARGET_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
-struct ct_place {
+struct ct_target {
     int folder;              /* O_PATH */
     int descriptor;          /* of this process, where the path is its name in /dev/fd; else -1 */
     char name[NAME_MAX + 1]; /* in the folder; no link, but for one that `is_magic` */
@@ -18,8 +18,8 @@ struct ct_place {
 };
 
 /* 0 or -errno, -EISDIR for a path that ends in a slash; -EACCES, and `why`, for what is left alone. */
-int ct_place_find(const char *path, struct ct_place *place, const char **why);
+int ct_target_find(const char *path, struct ct_target *target, const char **why);
 /* Either way. */
-void ct_place_leave(struct ct_place *place);
+void ct_target_leave(struct ct_target *target);
 
 #endif
