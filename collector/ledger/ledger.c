@@ -3,6 +3,7 @@
 #include "deferred.h"
 #include "detail.h"
 #include "numbers.h"
+#include "recorder.h"
 #include "selection.h"
 #include "stored_calls.h"
 #include "text_numbers.h"
@@ -39,16 +40,21 @@ int ct_ledger_commit(struct ct_ledger *ledger)
 {
     if (ct_store_commit(ledger->store) != 0)
         return -1;
+    ct_recorder_commit(ledger->recorder, ledger->merge.until_ns);
     return 0;
 }
 
 void ct_ledger_rollback(struct ct_ledger *ledger)
 {
     ct_store_rollback(ledger->store);
+    ct_recorder_forget(ledger->recorder);
 }
 
 void ct_ledger_finish(struct ct_ledger *ledger)
 {
+    ct_recorder_commit(ledger->recorder, ledger->merge.until_ns);
+    ct_recorder_destroy(ledger->recorder);
+    ledger->recorder = NULL;
     ct_merge_finish(&ledger->merge);
 }
 
@@ -81,6 +87,7 @@ static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint
     caller->tid = tid;
     caller->thread_id = ct_store_thread(ledger->store, caller->account->process_id, tid, name);
     caller->numbering = 0; /* its sites are others */
+    ct_recorder_thread(ledger->recorder, caller, name);
 }
 
 /* What is no call: it takes effect where it stands. */
@@ -89,6 +96,7 @@ static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
     struct ct_thread_name name;
     const uint64_t before = ct_store_effort(ledger->store);
     if (note->kind != CT_KIND_THREAD) {
+        ct_recorder_call(ledger->recorder, note);
         ct_detail_note(ledger->store, note->caller->account->process_id, note);
     } else if (note->payload_bytes >= sizeof(name)) {
         char clean[sizeof(name.name)];
@@ -195,6 +203,7 @@ static void take_call(struct ct_ledger *ledger, const struct ct_call *call, stru
     ct_store_place(ledger->store, call->end_ns);
     if (caller->thread_id == 0)
         make_thread(ledger, caller, caller->tid, "");
+    ct_recorder_call(ledger->recorder, call);
     *row = (struct ct_row){
         .end_ns = call->end_ns,
         .duration_ns = call->duration_ns,
@@ -241,6 +250,7 @@ int ct_ledger_register(struct ct_ledger *ledger, struct ct_account *account,
     if (ct_store_process(ledger->store, facts, &account->process_id, &account->segment_id) != 0)
         return -1;
     account->generation = ct_store_generation(ledger->store);
+    ct_recorder_process(ledger->recorder, account, facts);
     return 0;
 }
 
@@ -250,6 +260,8 @@ static void found(struct ct_ledger *ledger, struct ct_callee *callee, const stru
     callee->is_driver = strcmp(name->layer, ct_layer_names[CT_LAYER_DRIVER]) == 0;
     if (error)
         ct_store_break_off(ledger->store);
+    else if (callee->function_id != 0)
+        ct_recorder_function(ledger->recorder, callee->function_id, name);
 }
 
 void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
@@ -291,6 +303,7 @@ int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *accou
                         uint32_t lane, uint64_t position)
 {
     const struct ct_lane_place place = { position, caller->thread_id, caller->tid };
+    ct_recorder_lane(ledger->recorder, caller, lane, position);
     return ct_store_save_lane(ledger->store, account->segment_id, lane, &place);
 }
 
@@ -339,6 +352,7 @@ int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account)
 int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_account *account,
                         const struct ct_loss_facts *facts)
 {
+    ct_recorder_loss(ledger->recorder, account, facts);
     return ct_store_save_loss(ledger->store, account->segment_id, facts);
 }
 
@@ -351,23 +365,27 @@ int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *acc
 int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_account *account, uint32_t entry,
                           const struct ct_callee *callee, const struct ct_unsent_facts *facts)
 {
+    ct_recorder_unsent(ledger->recorder, account, entry, callee->function_id, facts);
     return ct_store_save_unsent(ledger->store, account->segment_id, entry, callee->function_id, facts);
 }
 
 int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account)
 {
+    ct_recorder_nothing_open(ledger->recorder, account);
     return ct_store_clear_open_calls(ledger->store, account->process_id);
 }
 
 int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
                         const struct ct_callee *callee, uint64_t start_ns)
 {
+    ct_recorder_open(ledger->recorder, caller, depth, callee->function_id, start_ns);
     return ct_store_open_call(ledger->store, caller->account->process_id, caller->thread_id, depth,
                               callee->function_id, start_ns);
 }
 
 int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state)
 {
+    ct_recorder_end(ledger->recorder, process_id, ended_ns, state);
     return ct_store_end_process(ledger->store, process_id, ended_ns, state);
 }
 
@@ -382,7 +400,10 @@ struct asking {
 static bool ask(const struct ct_running *running, const void *data)
 {
     const struct asking *asking = data;
-    return asking->goes_on(running, asking->data);
+    const bool goes_on = asking->goes_on(running, asking->data);
+    if (!goes_on)
+        ct_recorder_end(asking->ledger->recorder, running->process_id, asking->now_ns, "exited");
+    return goes_on;
 }
 
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
@@ -395,5 +416,6 @@ int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
 
 int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value)
 {
+    ct_recorder_meta(ledger->recorder, key, value);
     return ct_store_set_meta(ledger->store, key, value);
 }

@@ -11,6 +11,8 @@
 #include "process_rows.h"
 #include "store.h"
 
+struct ct_recorder;
+
 /* A process that calls. All zero but for `budget` is one that the trace does not know yet. */
 struct ct_account {
     int64_t process_id, segment_id; /* segment_id is 0 of one that was refused */
@@ -36,11 +38,13 @@ struct ct_caller {
     struct ct_known_site *known;
     uint32_t tid;
     uint32_t numbering; /* of the sites that are known */
+    uint32_t recorded;  /* when the recording was told of it */
 };
 
 struct ct_ledger {
     struct ct_store *store;
-    struct ct_merge merge; /* the owner of a batch begins it, and adds streams */
+    struct ct_recorder *recorder; /* NULL without one */
+    struct ct_merge merge;        /* the owner of a batch begins it, and adds streams */
 };
 
 /* What was taken since begin is undone by ct_ledger_rollback(); accounts, callees and callers are their
@@ -48,6 +52,7 @@ struct ct_ledger {
 int ct_ledger_begin(struct ct_ledger *ledger);
 int ct_ledger_commit(struct ct_ledger *ledger);
 void ct_ledger_rollback(struct ct_ledger *ledger);
+/* Ends the recording too, with what was told behind the last commit. */
 void ct_ledger_finish(struct ct_ledger *ledger);
 
 /* Takes what the merge yields, `rows_max` calls at most; *rows says how many. */

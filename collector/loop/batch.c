@@ -169,7 +169,8 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     };
     /* Beginning may wait for somebody else's lock; time is taken behind it. */
     const int begun = ct_ledger_begin(ledger);
-    batch.now_ns = batch.until_ns = ct_monotonic_ns();
+    batch.now_ns = ct_monotonic_ns();
+    batch.until_ns = UINT64_MAX;
     CT_TEST_POINT("batch.begun");
     if (begun != 0 || fill_batch(collection, &batch) != 0 || ct_ledger_commit(ledger) != 0) {
         undo(collection, report);

@@ -1,5 +1,6 @@
 /* cudatraced: options, going to the background, exit status. */
 #include "database.h"
+#include "file_sources.h"
 #include "log.h"
 #include "private_file.h"
 #include "real_user.h"
@@ -26,6 +27,7 @@ static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--shm-dir DIR] [--foreground]\n"
     "                   [--ring SIZE] [--keep DURATION] [--max-db SIZE] [--clock NAME]\n"
     "                   [--log-level LEVEL] [--auto] [--group NAME] [--system]\n"
+    "                   [--record FILE]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
     "belongs to the session, and stores them in a SQLite database while they run.\n"
@@ -52,6 +54,9 @@ static const char help[] =
     "  --group NAME      members of this group may read the database (default: its owner alone)\n"
     "  --system          collect for all users whose processes find no daemon of their own in\n"
     "                    this session; root alone may\n"
+    "  --record FILE     record what is stored in FILE too, so that it can be stored again elsewhere\n";
+
+static const char help_end[] =
     "  --help, --version\n"
     "\n"
     "Without --foreground it returns once it serves the session, and logs to FILE.log.\n"
@@ -231,10 +236,13 @@ int main(int argc, char **argv)
         AUTO,
         GROUP,
         SYSTEM,
+        RECORD,
         HELP,
-        VERSION
+        VERSION,
+        FILE_SOURCES
     };
-    static const struct option known[] = {
+    enum { KNOWN_MAX = 32 };
+    struct option known[KNOWN_MAX] = {
         { "db", required_argument, NULL, DB },
         { "session", required_argument, NULL, SESSION },
         { "shm-dir", required_argument, NULL, SHM_DIR },
@@ -247,12 +255,20 @@ int main(int argc, char **argv)
         { "auto", no_argument, NULL, AUTO },
         { "group", required_argument, NULL, GROUP },
         { "system", no_argument, NULL, SYSTEM },
+        { "record", required_argument, NULL, RECORD },
         { "help", no_argument, NULL, HELP },
         { "version", no_argument, NULL, VERSION },
         { 0 },
     };
+    const struct ct_file_source *files = NULL;
+    size_t options_known = 0;
+    while (known[options_known].name)
+        options_known++;
+    for (int i = 0; ct_file_sources[i]; i++)
+        known[options_known++] =
+            (struct option){ ct_file_sources[i]->name, no_argument, NULL, FILE_SOURCES + i };
     open_standard_files();
-    const char *database = "trace.db";
+    const char *database = "trace.db", *record = NULL;
     struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT,
                                          .ring_bytes = CT_RING_BYTES_DEFAULT,
                                          .clock = CT_CLOCK_CHOSEN };
@@ -261,7 +277,7 @@ int main(int argc, char **argv)
         options.session = session;
     struct ct_private_readers readers = CT_PRIVATE;
     const char *shm_dir = getenv(CT_SHM_DIR_ENV);
-    for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
         switch (option) {
         case DB:
             database = optarg;
@@ -314,20 +330,30 @@ int main(int argc, char **argv)
         case SYSTEM:
             options.system = true;
             break;
+        case RECORD:
+            record = optarg;
+            break;
         case HELP:
         case 'h':
             fputs(help, stdout);
+            for (size_t i = 0; ct_file_sources[i]; i++)
+                fputs(ct_file_sources[i]->help, stdout);
+            fputs(help_end, stdout);
             return EXIT_SUCCESS;
         case VERSION:
             puts("cudatraced " CUDATRACE_VERSION);
             return EXIT_SUCCESS;
         case ':':
             return wrong("%s wants a value", argv[optind - 1]);
-        default:
+        case '?':
             return wrong("unknown option %s", argv[optind - 1]);
+        default:
+            files = ct_file_sources[option - FILE_SOURCES];
         }
     }
-    if (optind < argc)
+    if (files && optind == argc)
+        return wrong("--%s wants a file", files->name);
+    if (!files && optind < argc)
         return wrong("unexpected argument '%s'", argv[optind]);
     if (!ct_session_valid(options.session))
         return wrong("--session '%s': wants 1 to 48 letters, digits, '-' or '_'", options.session);
@@ -346,12 +372,23 @@ int main(int argc, char **argv)
     if (absolute(database, path, sizeof(path)) != 0)
         return wrong("--db %s: the path is too long", database);
     options.database = path;
+    char message[CT_MESSAGE_BYTES] = "";
+    if (files) {
+        const int status = ct_file_sources_store(files, argv + optind, (size_t)(argc - optind), path,
+                                                 &options.bounds, message);
+        if (message[0])
+            say(message);
+        return status;
+    }
+    char record_path[4096];
+    if (record && (!*record || absolute(record, record_path, sizeof(record_path)) != 0))
+        return wrong("--record wants a file name%s", "");
+    options.record = record ? record_path : NULL;
     char dir[CT_SHM_DIR_BYTES];
     if (absolute(shm_dir && *shm_dir ? shm_dir : CT_SHM_DIR, dir, sizeof(dir)) != 0)
         return wrong("--shm-dir %s: the path is too long", shm_dir);
     options.shm_dir = dir;
     snprintf(log_path, sizeof(log_path), "%s.log", path);
-    char message[CT_MESSAGE_BYTES];
     if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {
         char text[sizeof(message) + 64];
         snprintf(text, sizeof(text), "the log %s: name another --db, or remove it", message);

@@ -6,6 +6,7 @@
 #include "followed.h"
 #include "log.h"
 #include "notify.h"
+#include "recorder.h"
 #include "session.h"
 #include "shm_drain.h"
 #include "shm_segment.h"
@@ -574,7 +575,14 @@ static int start(struct daemon *daemon, char *message)
                         ct_trace_identity(options->database), options->ring_bytes, options->clock,
                         message) != 0)
         return 1;
-    if (ct_store_open(options->database, options->session, &daemon->collection.ledger.store, message) != 0) {
+    struct ct_ledger *ledger = &daemon->collection.ledger;
+    /* What is wrong with any of the files is found before another one is touched. */
+    if ((options->record &&
+         ct_recorder_create(options->record, options->session, &ledger->recorder, message) != 0) ||
+        ct_store_open(options->database, options->session, &ledger->store, message) != 0 ||
+        ct_recorder_begin(ledger->recorder, message) != 0) {
+        ct_store_close(ledger->store);
+        ct_recorder_destroy(ledger->recorder);
         ct_session_close(&daemon->session);
         return 1;
     }

@@ -10,6 +10,7 @@
 
 struct ct_daemon_options {
     const char *database; /* absolute */
+    const char *record;   /* absolute: what is told to the ledger goes there too; NULL for nowhere */
     const char *session;
     const char *shm_dir; /* absolute */
     uint64_t ring_bytes;

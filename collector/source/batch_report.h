@@ -1,6 +1,6 @@
 /* What a batch brought. */
-#ifndef CT_REPORT_H
-#define CT_REPORT_H
+#ifndef CT_BATCH_REPORT_H
+#define CT_BATCH_REPORT_H
 
 #include "message.h"
 #include "user.h"

@@ -53,4 +53,18 @@ struct ct_source_class {
     void (*rest)(struct ct_source *source, struct ct_report *report);
 };
 
+/* A kind of source that is read from files, and not from what happens: the daemon's option --NAME FILE…
+ * stores them, and ends. */
+struct ct_file_source {
+    const char *name;
+    const char *help; /* lines of --help */
+    /* 0, or -1 with a sentence. Whatever was opened is to be closed. */
+    int (*open)(const char *path, struct ct_source **source, char message[CT_MESSAGE_BYTES]);
+    /* Where it was recorded. */
+    const struct ct_origin *(*origin)(const struct ct_source *source);
+    /* Why it ended before its end, a sentence; NULL when it did not. */
+    const char *(*problem)(const struct ct_source *source);
+    void (*close)(struct ct_source *source);
+};
+
 #endif

@@ -116,19 +116,6 @@ static int follow_link(char path[4096], char *message)
     return 0;
 }
 
-/* 0 or -errno; without /proc, all boots are one. */
-static int read_boot_id(char boot_id[CT_BOOT_ID_BYTES])
-{
-    boot_id[0] = '\0';
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (!file)
-        return errno == ENOENT ? 0 : -errno;
-    const bool got = fgets(boot_id, CT_BOOT_ID_BYTES, file) != NULL;
-    fclose(file);
-    boot_id[strcspn(boot_id, "\n")] = '\0';
-    return got ? 0 : -EIO;
-}
-
 /* The first column of the first row, "" where there is none; `key` is the query's parameter, NULL for none.
  */
 static int query_text(sqlite3 *connection, const char *sql, const char *key, char *text, size_t bytes)
@@ -209,7 +196,7 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
         return REFUSED;
     errno = 0;
     sqlite3 *connection = NULL;
-    char application[32], version[32], objects[32], boot[CT_BOOT_ID_BYTES];
+    char application[32], version[32], objects[32], boot[CT_ORIGIN_BYTES];
     int rc = count_objects(path, SQLITE_OPEN_READONLY, &connection, objects, sizeof(objects));
     /* A journal that a killed daemon left as it made the file is to be rolled back first. */
     if (rc == SQLITE_READONLY)
@@ -295,12 +282,11 @@ static const char role_rows[] =
 static const char new_series[] = "INSERT INTO meta VALUES ('series', lower(hex(randomblob(16))))";
 
 /* `carry` is what the file has from an earlier one, NULL for none. */
-static int create(sqlite3 *connection, const char *session, const char *boot_id, const char *carry)
+static int create(sqlite3 *connection, const struct ct_origin *origin, const char *carry)
 {
-    char pragmas[128], host[256] = "", now[32];
+    char pragmas[128], now[32];
     snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d",
              CT_APPLICATION_ID, CT_SCHEMA_VERSION);
-    gethostname(host, sizeof(host) - 1);
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
     snprintf(now, sizeof(now), "%lld", (long long)real.tv_sec);
@@ -310,8 +296,8 @@ static int create(sqlite3 *connection, const char *session, const char *boot_id,
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(scripts) / sizeof(scripts[0]); i++)
         rc = sqlite3_exec(connection, scripts[i], NULL, NULL, NULL);
     const char *const meta[][2] = {
-        { "host", host },          { "boot_id", boot_id },
-        { "session", session },    { "cudatrace_version", CUDATRACE_VERSION },
+        { "host", origin->host },       { "boot_id", origin->boot_id },
+        { "session", origin->session }, { "cudatrace_version", CUDATRACE_VERSION },
         { "created_unix_s", now },
     };
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(meta) / sizeof(meta[0]); i++)
@@ -356,7 +342,7 @@ static int fill(struct ct_database *database, const char *past, char *message)
     char *attach = past ? sqlite3_mprintf("ATTACH %Q AS past", past) : NULL;
     int rc = attach ? sqlite3_exec(connection, attach, NULL, NULL, NULL) : SQLITE_OK;
     if (rc == SQLITE_OK)
-        rc = create(connection, database->session, database->boot_id, past ? ct_sql_carry : NULL);
+        rc = create(connection, &database->origin, past ? ct_sql_carry : NULL);
     if (rc == SQLITE_OK && attach)
         rc = sqlite3_exec(connection, "DETACH past", NULL, NULL, NULL);
     sqlite3_free(attach);
@@ -390,7 +376,7 @@ static enum verdict find(struct ct_database *database, char *message)
     enum verdict verdict = EMPTY;
     uint32_t number = newest;
     while (number > 0 && (verdict = name_file(database, number, message)) != REFUSED &&
-           (verdict = inspect(database->path, database->boot_id, message)) == EMPTY)
+           (verdict = inspect(database->path, database->origin.boot_id, message)) == EMPTY)
         number = ct_trace_file_before(database->trace, number);
     if (verdict == OTHER_BOOT) {
         number++;
@@ -426,17 +412,13 @@ static int take(struct ct_database *database, enum verdict verdict, const char *
     return -1;
 }
 
-int ct_database_open(struct ct_database *database, const char *path, const char *session,
+int ct_database_open(struct ct_database *database, const char *path, const struct ct_origin *origin,
                      char message[CT_MESSAGE_BYTES])
 {
-    *database = (struct ct_database){ .lock_fd = -1 };
+    *database = (struct ct_database){ .lock_fd = -1, .origin = *origin };
     if (strlen(path) + 16 > sizeof(database->path))
         return fail(message, "the path of the database is too long");
     snprintf(database->trace, sizeof(database->trace), "%s", path);
-    snprintf(database->session, sizeof(database->session), "%s", session);
-    const int error = read_boot_id(database->boot_id);
-    if (error)
-        return fail(message, "cannot tell this boot from others: %s", strerror(-error));
     const enum verdict verdict = find(database, message);
     return verdict == REFUSED ? -1 : take(database, verdict, NULL, message);
 }
@@ -472,7 +454,7 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
     next->lock_fd = -1;
     if (name_file(next, past->number + 1, message) == REFUSED)
         return -1;
-    const enum verdict verdict = inspect(next->path, next->boot_id, message);
+    const enum verdict verdict = inspect(next->path, next->origin.boot_id, message);
     if (verdict == REFUSED)
         return -1;
     if (verdict != EMPTY)

@@ -4,12 +4,11 @@
 #define CT_DATABASE_H
 
 #include "message.h"
+#include "origin.h"
 #include "private_file.h"
 #include "trace_files.h"
 
 #include <sqlite3.h>
-
-enum { CT_BOOT_ID_BYTES = 64 };
 
 struct ct_database {
     sqlite3 *connection;
@@ -17,8 +16,7 @@ struct ct_database {
     char trace[4096]; /* as ct_store_open() was told */
     uint32_t number;  /* of the file in use, as trace_files.h counts them */
     char path[4096];  /* its name */
-    char session[64]; /* whose */
-    char boot_id[CT_BOOT_ID_BYTES];
+    struct ct_origin origin;
     char series[CT_SERIES_BYTES]; /* meta.series: all files of the trace have it */
 };
 
@@ -29,7 +27,7 @@ void ct_database_share(const struct ct_private_readers *readers);
  * sentence. */
 int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES]);
 /* As ct_store_open() says. */
-int ct_database_open(struct ct_database *database, const char *path, const char *session,
+int ct_database_open(struct ct_database *database, const char *path, const struct ct_origin *origin,
                      char message[CT_MESSAGE_BYTES]);
 void ct_database_close(struct ct_database *database);
 /* Makes the file that comes behind `past`, which is not in a transaction, with all that its running processes

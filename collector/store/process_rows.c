@@ -129,7 +129,7 @@ int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t la
     int rc;
     while ((rc = ct_store_step(statement)) == SQLITE_ROW) {
         const char *cause = (const char *)sqlite3_column_text(statement, 0);
-        for (int i = 0; cause && i < 4; i++) {
+        for (int i = 0; cause && i < CT_LOSS_COUNT; i++) {
             if (strcmp(cause, loss_causes[i]) == 0)
                 lost[i] += (uint64_t)sqlite3_column_int64(statement, 1);
         }

@@ -147,13 +147,24 @@ static int prepare(struct ct_store *store, sqlite3 *connection, sqlite3_stmt *st
 int ct_store_open(const char *path, const char *session, struct ct_store **result,
                   char message[CT_MESSAGE_BYTES])
 {
+    struct ct_origin origin;
+    const int error = ct_origin_here(&origin, session);
+    if (!error)
+        return ct_store_open_of(path, &origin, result, message);
+    snprintf(message, CT_MESSAGE_BYTES, "cannot tell this boot from others: %s", strerror(-error));
+    return -1;
+}
+
+int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct_store **result,
+                     char message[CT_MESSAGE_BYTES])
+{
     struct ct_store *store = calloc(1, sizeof(*store));
     if (!store) {
         snprintf(message, CT_MESSAGE_BYTES, "out of memory");
         return -1;
     }
     store->demangled = malloc(sizeof(*store->demangled));
-    if (!store->demangled || ct_database_open(&store->database, path, session, message) != 0) {
+    if (!store->demangled || ct_database_open(&store->database, path, origin, message) != 0) {
         free(store->demangled);
         free(store);
         return -1;

@@ -4,6 +4,7 @@
 #define CT_STORE_H
 
 #include "message.h"
+#include "origin.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +17,9 @@ struct ct_store;
  * `message`; then nothing was written. */
 int ct_store_open(const char *path, const char *session, struct ct_store **store,
                   char message[CT_MESSAGE_BYTES]);
+/* The same for what was recorded elsewhere: a database of another boot than that is another one's. */
+int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct_store **store,
+                     char message[CT_MESSAGE_BYTES]);
 /* Checkpoints and closes; NULL is fine. */
 void ct_store_close(struct ct_store *store);
 /* From now on no commit makes a checkpoint, and the caller has to. */

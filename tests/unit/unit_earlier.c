@@ -58,10 +58,12 @@ static int prune(void)
 static void make(void)
 {
     char message[CT_MESSAGE_BYTES] = "";
-    ct_database_open(&first, path, "test", message);
+    struct ct_origin origin;
+    ct_origin_here(&origin, "test");
+    ct_database_open(&first, path, &origin, message);
     expect(message, first.connection != NULL);
     put_call(&first);
-    ct_database_open(&other, other_path, "test", message);
+    ct_database_open(&other, other_path, &origin, message);
     expect(message, other.connection != NULL);
     put_call(&other);
     ct_database_close(&other);

@@ -1,0 +1,79 @@
+#include "file_sources.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const struct ct_file_source *const ct_file_sources[] = {
+    NULL,
+};
+
+static int open_all(const struct ct_file_source *kind, char *const *paths, size_t count,
+                    struct ct_source **sources, char *message)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct ct_source *source;
+        if (kind->open(paths[i], &source, message) != 0)
+            return -1;
+        const struct ct_source *last = *sources;
+        source->next = *sources;
+        *sources = source;
+        if (last && strcmp(kind->origin(source)->boot_id, kind->origin(last)->boot_id) != 0) {
+            snprintf(message, CT_MESSAGE_BYTES, "'%s' is of another boot or machine than '%s'", paths[i],
+                     paths[i - 1]);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Batches until nothing is left. */
+static int store_all(struct ct_collection *collection, char *message)
+{
+    struct ct_report report = { .backlog = true };
+    while (report.backlog) {
+        report = (struct ct_report){ .rows_total = report.rows_total };
+        ct_batch_make(collection, &(struct ct_request){ 0 }, &report);
+        if (report.error[0]) {
+            snprintf(message, CT_MESSAGE_BYTES, "%s", report.error);
+            return -1;
+        }
+        if (report.go_on)
+            ct_batch_go_on(collection, &report);
+    }
+    return 0;
+}
+
+int ct_file_sources_store(const struct ct_file_source *kind, char *const *paths, size_t count,
+                          const char *database, const struct ct_bounds *bounds,
+                          char message[CT_MESSAGE_BYTES])
+{
+    struct ct_collection collection = { .bounds = *bounds };
+    struct stat status;
+    int error = -1;
+    if (stat(database, &status) == 0 && status.st_size > 0)
+        snprintf(message, CT_MESSAGE_BYTES,
+                 "'%s' is there already, and a recording wants a database of its own: name another file with "
+                 "--db",
+                 database);
+    else
+        error = open_all(kind, paths, count, &collection.sources, message);
+    if (!error)
+        error =
+            ct_store_open_of(database, kind->origin(collection.sources), &collection.ledger.store, message);
+    if (!error)
+        error = store_all(&collection, message);
+    for (struct ct_source *s = collection.sources, *next; s; s = next) {
+        next = s->next;
+        const char *problem = error ? NULL : kind->problem(s);
+        if (problem) {
+            snprintf(message, CT_MESSAGE_BYTES, "%s", problem);
+            error = -1;
+        }
+        kind->close(s);
+    }
+    ct_ledger_finish(&collection.ledger);
+    ct_store_close(collection.ledger.store);
+    return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}
