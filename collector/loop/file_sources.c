@@ -1,11 +1,14 @@
 #include "file_sources.h"
 
+#include "replay_source.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 const struct ct_file_source *const ct_file_sources[] = {
+    &ct_replay_files,
     NULL,
 };
 

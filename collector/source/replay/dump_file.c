@@ -1,0 +1,174 @@
+#include "dump_file.h"
+
+#include "segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+    uint8_t body_bytes, texts;
+} shapes[CT_DUMP_TYPES] = {
+    [CT_DUMP_PROCESS] = { sizeof(struct ct_dump_process), 3 },
+    [CT_DUMP_FUNCTION] = { sizeof(struct ct_dump_function), 3 },
+    [CT_DUMP_THREAD] = { sizeof(struct ct_dump_thread), 1 },
+    [CT_DUMP_NOTE] = { sizeof(struct ct_dump_call), 0 },
+    [CT_DUMP_CALL] = { sizeof(struct ct_dump_call), 0 },
+    [CT_DUMP_LANE] = { sizeof(struct ct_dump_lane), 0 },
+    [CT_DUMP_LOSS] = { sizeof(struct ct_dump_loss), 0 },
+    [CT_DUMP_UNSENT] = { sizeof(struct ct_dump_unsent), 0 },
+    [CT_DUMP_NOTHING_OPEN] = { sizeof(struct ct_dump_open), 0 },
+    [CT_DUMP_OPEN] = { sizeof(struct ct_dump_open), 0 },
+    [CT_DUMP_END] = { sizeof(struct ct_dump_end), 1 },
+    [CT_DUMP_META] = { sizeof(struct ct_dump_meta), 1 },
+};
+
+static int fail(struct ct_dump_file *file, const char *what)
+{
+    snprintf(file->problem, sizeof(file->problem), "'%s' %s", file->path ? file->path : "", what);
+    return -1;
+}
+
+/* How many bytes could be read; -1 for an error. */
+static ssize_t read_at(const struct ct_dump_file *file, void *to, size_t bytes)
+{
+    size_t got = 0;
+    while (got < bytes) {
+        const ssize_t n = pread(file->fd, (uint8_t *)to + got, bytes - got, (off_t)(file->at + got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+static const char *check_header(const struct ct_dump_header *header, ssize_t got)
+{
+    if (got < 0)
+        return strerror(errno);
+    if (got == 0)
+        return "is empty: there is nothing to store";
+    if ((size_t)got < sizeof(header->magic) || header->magic != CT_DUMP_MAGIC)
+        return "is no recording: cudatraced --record makes one";
+    if ((size_t)got < sizeof(*header))
+        return "is cut short within its header: there is nothing to store";
+    if (header->version != CT_DUMP_VERSION || header->record_version != CT_PROTO_VERSION)
+        return "is a recording of another version of cudatrace: store it with that one";
+    const struct ct_origin *origin = &header->origin;
+    return memchr(origin->session, '\0', sizeof(origin->session)) &&
+                   memchr(origin->boot_id, '\0', sizeof(origin->boot_id)) &&
+                   memchr(origin->host, '\0', sizeof(origin->host))
+               ? NULL
+               : "is damaged in its header";
+}
+
+int ct_dump_open(struct ct_dump_file *file, const char *path)
+{
+    struct stat status;
+    *file = (struct ct_dump_file){ .path = strdup(path), .fd = -1 };
+    if (!file->path)
+        return fail(file, "out of memory");
+    /* A FIFO does not hold it up. */
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file->fd < 0 || fstat(file->fd, &status) != 0) {
+        snprintf(file->problem, sizeof(file->problem), "cannot read '%s': %s", path, strerror(errno));
+        return -1;
+    }
+    if (!S_ISREG(status.st_mode))
+        return fail(file, "is not a regular file");
+    const char *reason = check_header(&file->header, read_at(file, &file->header, sizeof(file->header)));
+    file->at = sizeof(file->header);
+    return reason ? fail(file, reason) : 0;
+}
+
+void ct_dump_doubt(struct ct_dump_file *file, const char *reason)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "%s: what was recorded before is stored", reason);
+    fail(file, text);
+}
+
+bool ct_dump_next(struct ct_dump_file *file)
+{
+    if (file->problem[0])
+        return false;
+    const ssize_t got = read_at(file, &file->head, sizeof(file->head));
+    if (got == 0)
+        return false;
+    const struct ct_dump_frame *head = &file->head;
+    const bool whole = got == sizeof(*head);
+    if (whole &&
+        (head->magic != CT_DUMP_FRAME_MAGIC || head->bytes % 8 != 0 || head->bytes > CT_DUMP_FRAME_MAX)) {
+        ct_dump_doubt(file, "is damaged");
+        return false;
+    }
+    struct stat status;
+    file->at += sizeof(*head);
+    if (!whole || fstat(file->fd, &status) != 0 || (uint64_t)status.st_size < file->at + head->bytes) {
+        ct_dump_doubt(file, "is cut short");
+        return false;
+    }
+    if (head->bytes > file->capacity) {
+        uint8_t *frame = realloc(file->frame, head->bytes);
+        if (!frame) {
+            ct_dump_doubt(file, "has a batch for which there is no memory");
+            return false;
+        }
+        file->frame = frame;
+        file->capacity = head->bytes;
+    }
+    if (read_at(file, file->frame, head->bytes) != (ssize_t)head->bytes ||
+        ct_dump_hash(file->frame, head->bytes) != head->hash) {
+        ct_dump_doubt(file, "is damaged");
+        return false;
+    }
+    file->at += head->bytes;
+    return true;
+}
+
+void ct_dump_close(struct ct_dump_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    free(file->frame);
+    free(file->path);
+    *file = (struct ct_dump_file){ .fd = -1 };
+}
+
+bool ct_dump_view(const struct ct_dump_file *file, size_t *at, struct ct_dump_view *view)
+{
+    struct ct_dump_event event;
+    const size_t left = file->head.bytes - *at;
+    if (left < sizeof(event))
+        return false;
+    memcpy(&event, file->frame + *at, sizeof(event));
+    if (event.type >= CT_DUMP_TYPES || event.bytes % 8 != 0 || event.bytes > CT_DUMP_EVENT_MAX ||
+        event.bytes > left - sizeof(event) ||
+        shapes[event.type].body_bytes + (size_t)event.tail_bytes > event.bytes)
+        return false;
+    const uint8_t *body = file->frame + *at + sizeof(event);
+    *view = (struct ct_dump_view){
+        .type = (enum ct_dump_type)event.type,
+        .body = body,
+        .tail = body + shapes[event.type].body_bytes,
+        .tail_bytes = event.tail_bytes,
+    };
+    const uint8_t *text = view->tail, *end = view->tail + event.tail_bytes;
+    for (int i = 0; i < shapes[event.type].texts; i++) {
+        const uint8_t *nul = memchr(text, '\0', (size_t)(end - text));
+        if (!nul)
+            return false;
+        view->text[i] = (const char *)text;
+        text = nul + 1;
+    }
+    *at += sizeof(event) + event.bytes;
+    return true;
+}

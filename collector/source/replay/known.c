@@ -1,0 +1,399 @@
+#include "known.h"
+
+#include "loss_cause.h"
+#include "text_numbers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOMENT_MAX (UINT64_C(1) << 62)
+#define SUM_MAX    (UINT64_C(1) << 60) /* sums of a few of these are numbers to SQLite still */
+
+struct process {
+    int64_t process_id; /* of the trace that is written; 0: none yet */
+    bool ended;
+};
+
+struct segment {
+    struct ct_account account;
+    struct ct_caller nobody; /* of notes that come before a thread */
+    struct process *process;
+    struct ct_process_facts facts;
+    char *text[3]; /* of the facts */
+};
+
+struct function {
+    struct ct_callee callee; /* of nobody */
+    char *text[3];
+};
+
+struct callee {
+    struct ct_callee callee;
+    const struct function *function;
+};
+
+/* ---- tables ---- */
+
+static void *find(const struct ct_known_table *table, const void *key)
+{
+    const int64_t number = ct_intern_find(&table->numbers, key);
+    return number > 0 && (size_t)number <= table->count ? table->entry[number - 1] : NULL;
+}
+
+/* The entry, which is all zero if it is new; NULL without memory. */
+static void *add(struct ct_known_table *table, const void *key, size_t bytes)
+{
+    void *entry = find(table, key);
+    if (entry)
+        return entry;
+    if (table->count == table->room) {
+        const size_t room = table->room ? table->room * 2 : 64;
+        void **grown = realloc(table->entry, room * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        table->entry = grown;
+        table->room = room;
+    }
+    bool is_new;
+    entry = calloc(1, bytes);
+    if (!entry || ct_intern_get(&table->numbers, key, &is_new) != (int64_t)table->count + 1) {
+        free(entry);
+        return NULL;
+    }
+    table->entry[table->count++] = entry;
+    return entry;
+}
+
+static void finish(struct ct_known_table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        free(table->entry[i]);
+    free(table->entry);
+    ct_intern_finish(&table->numbers);
+}
+
+void ct_known_init(struct ct_known *known)
+{
+    *known = (struct ct_known){ 0 };
+    ct_intern_init(&known->processes.numbers, sizeof(int64_t), SIZE_MAX, 1);
+    ct_intern_init(&known->segments.numbers, sizeof(int64_t), SIZE_MAX, 1);
+    ct_intern_init(&known->functions.numbers, sizeof(int64_t), SIZE_MAX, 1);
+    ct_intern_init(&known->threads.numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
+    ct_intern_init(&known->callees.numbers, 2 * sizeof(int64_t), SIZE_MAX, 1);
+}
+
+static void free_texts(char *text[3])
+{
+    for (int i = 0; i < 3; i++)
+        free(text[i]);
+}
+
+void ct_known_finish(struct ct_known *known)
+{
+    for (size_t i = 0; i < known->segments.count; i++) {
+        struct segment *segment = known->segments.entry[i];
+        ct_account_finish(&segment->account);
+        free_texts(segment->text);
+    }
+    for (size_t i = 0; i < known->functions.count; i++)
+        free_texts(((struct function *)known->functions.entry[i])->text);
+    for (size_t i = 0; i < known->threads.count; i++)
+        ct_caller_rest(known->threads.entry[i]);
+    finish(&known->processes);
+    finish(&known->segments);
+    finish(&known->functions);
+    finish(&known->threads);
+    finish(&known->callees);
+}
+
+/* ---- learning ---- */
+
+/* Copies of the texts, as the database may have them; false without memory. */
+static bool copy_texts(char *to[3], const struct ct_dump_view *view)
+{
+    for (int i = 0; i < 3; i++) {
+        const size_t bytes = strlen(view->text[i]);
+        free(to[i]);
+        if (!(to[i] = malloc(bytes + 1)))
+            return false;
+        ct_text_clean(to[i], view->text[i], bytes);
+    }
+    return true;
+}
+
+static bool are_at_most(uint64_t most, size_t count, const uint64_t *value)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (value[i] > most)
+            return false;
+    }
+    return true;
+}
+#define AT_MOST(most, ...)                                                                                   \
+    are_at_most(most, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t),                          \
+                (const uint64_t[]){ __VA_ARGS__ })
+
+static bool learn_process(struct ct_known *known, const struct ct_dump_view *view)
+{
+    const struct ct_dump_process *body = view->body;
+    struct segment *segment = add(&known->segments, &body->segment_id, sizeof(*segment));
+    struct process *process = add(&known->processes, &body->process_id, sizeof(*process));
+    if (!segment || !process || !copy_texts(segment->text, view) ||
+        !AT_MOST(MOMENT_MAX, body->start_ticks, body->image_ns, body->started_ns, body->absent_ns) ||
+        body->changed_ns > (int64_t)MOMENT_MAX || body->changed_ns < -(int64_t)MOMENT_MAX)
+        return false;
+    segment->nobody.account = &segment->account;
+    segment->process = process;
+    segment->facts = (struct ct_process_facts){
+        .pid = body->pid,
+        .uid = body->uid,
+        .start_ticks = body->start_ticks,
+        .image_ns = body->image_ns,
+        .started_ns = body->started_ns,
+        .absent_ns = body->absent_ns,
+        .changed_ns = body->changed_ns,
+        .exe = segment->text[0],
+        .cmdline = segment->text[1],
+        .segment = segment->text[2],
+    };
+    return true;
+}
+
+static bool learn_function(struct ct_known *known, const struct ct_dump_view *view)
+{
+    const struct ct_dump_function *body = view->body;
+    struct function *function = add(&known->functions, &body->function_id, sizeof(*function));
+    return function && copy_texts(function->text, view);
+}
+
+static bool learn_thread(struct ct_known *known, const struct ct_dump_view *view)
+{
+    const struct ct_dump_thread *body = view->body;
+    struct segment *segment = find(&known->segments, &body->segment_id);
+    struct ct_caller *caller =
+        segment && body->thread_id != 0 && body->tid <= UINT32_MAX
+            ? add(&known->threads, (const int64_t[]){ body->segment_id, body->thread_id }, sizeof(*caller))
+            : NULL;
+    if (caller)
+        caller->account = &segment->account;
+    return caller != NULL;
+}
+
+static bool learn_callee(struct ct_known *known, int64_t segment_id, int64_t function_id)
+{
+    const int64_t key[] = { segment_id, function_id };
+    const struct function *function = find(&known->functions, &function_id);
+    struct callee *callee = function ? add(&known->callees, key, sizeof(*callee)) : NULL;
+    if (callee)
+        callee->function = function;
+    return callee != NULL;
+}
+
+static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
+{
+    const struct ct_dump_call *body = view->body;
+    const bool is_call = view->type == CT_DUMP_CALL;
+    if (body->kind >= CT_KIND_COUNT || body->kind == CT_KIND_PAD || body->kind == CT_KIND_THREAD ||
+        (ct_kind_is_call(body->kind) != 0) != is_call || body->depth > CT_SPAN_DEPTH_MAX ||
+        body->end_ns > MOMENT_MAX || !ct_known_thread(known, body->segment_id, body->thread_id) ||
+        view->tail_bytes > (CT_SLOTS_MAX - 1) * CT_SLOT_BYTES)
+        return false;
+    return !is_call || (body->thread_id != 0 && learn_callee(known, body->segment_id, body->function_id));
+}
+
+static bool check_lane(const struct ct_known *known, const struct ct_dump_lane *body)
+{
+    return ct_known_thread(known, body->segment_id, body->thread_id) && body->lane <= UINT32_MAX &&
+           body->position <= MOMENT_MAX;
+}
+
+static bool check_loss(const struct ct_known *known, const struct ct_dump_loss *body)
+{
+    return find(&known->segments, &body->segment_id) && body->cause < CT_LOSS_COUNT &&
+           body->calls <= SUM_MAX && AT_MOST(MOMENT_MAX, body->first_ns, body->last_ns);
+}
+
+static bool learn_unsent(struct ct_known *known, const struct ct_dump_unsent *body)
+{
+    return find(&known->segments, &body->segment_id) && body->entry <= UINT32_MAX &&
+           AT_MOST(SUM_MAX, body->lost, body->lost_ns, body->lost_bytes, body->skipped, body->skipped_ns,
+                   body->skipped_bytes) &&
+           learn_callee(known, body->segment_id, body->function_id);
+}
+
+static bool learn_open(struct ct_known *known, const struct ct_dump_open *body)
+{
+    return find(&known->segments, &body->segment_id) && body->thread_id != 0 && body->depth < 256 &&
+           body->start_ns <= MOMENT_MAX && ct_known_thread(known, body->segment_id, body->thread_id) &&
+           learn_callee(known, body->segment_id, body->function_id);
+}
+
+bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
+{
+    switch (view->type) {
+    case CT_DUMP_PROCESS:
+        return learn_process(known, view);
+    case CT_DUMP_FUNCTION:
+        return learn_function(known, view);
+    case CT_DUMP_THREAD:
+        return learn_thread(known, view);
+    case CT_DUMP_NOTE:
+    case CT_DUMP_CALL:
+        return learn_call(known, view);
+    case CT_DUMP_LANE:
+        return check_lane(known, view->body);
+    case CT_DUMP_LOSS:
+        return check_loss(known, view->body);
+    case CT_DUMP_UNSENT:
+        return learn_unsent(known, view->body);
+    case CT_DUMP_NOTHING_OPEN:
+        return find(&known->segments, &((const struct ct_dump_open *)view->body)->segment_id) != NULL;
+    case CT_DUMP_OPEN:
+        return learn_open(known, view->body);
+    case CT_DUMP_END:
+        return ((const struct ct_dump_end *)view->body)->ended_ns <= MOMENT_MAX &&
+               (strcmp(view->text[0], "exited") == 0 || strcmp(view->text[0], "killed") == 0);
+    default:
+        return true;
+    }
+}
+
+struct ct_caller *ct_known_thread(const struct ct_known *known, int64_t segment_id, int64_t thread_id)
+{
+    struct segment *segment = thread_id == 0 ? find(&known->segments, &segment_id) : NULL;
+    if (thread_id == 0)
+        return segment ? &segment->nobody : NULL;
+    return find(&known->threads, (const int64_t[]){ segment_id, thread_id });
+}
+
+/* Its function may have been numbered since. */
+static struct ct_callee *number(struct callee *callee)
+{
+    callee->callee.function_id = callee->function->callee.function_id;
+    callee->callee.is_driver = callee->function->callee.is_driver;
+    return &callee->callee;
+}
+
+struct ct_callee *ct_known_callee(const struct ct_known *known, int64_t segment_id, int64_t function_id)
+{
+    struct callee *callee = find(&known->callees, (const int64_t[]){ segment_id, function_id });
+    return callee ? number(callee) : NULL;
+}
+
+/* ---- telling ---- */
+
+static int tell_process(struct ct_ledger *ledger, struct segment *segment)
+{
+    if (ct_ledger_register(ledger, &segment->account, &segment->facts) != 0)
+        return -1;
+    segment->process->process_id = segment->account.process_id;
+    return 0;
+}
+
+static void tell_function(struct ct_ledger *ledger, struct function *function)
+{
+    const struct ct_function_name name = { function->text[0], function->text[1], function->text[2] };
+    ct_ledger_make_function(ledger, &function->callee, &name);
+}
+
+int ct_known_tell(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view)
+{
+    if (view->type == CT_DUMP_PROCESS)
+        return tell_process(
+            ledger, find(&known->segments, &((const struct ct_dump_process *)view->body)->segment_id));
+    if (view->type == CT_DUMP_FUNCTION)
+        tell_function(ledger,
+                      find(&known->functions, &((const struct ct_dump_function *)view->body)->function_id));
+    return 0;
+}
+
+int ct_known_tell_anew(struct ct_known *known, struct ct_ledger *ledger)
+{
+    for (size_t i = 0; i < known->segments.count; i++) {
+        struct segment *segment = known->segments.entry[i];
+        ct_account_revert(&segment->account);
+        if (segment->account.generation != 0 && !segment->process->ended &&
+            tell_process(ledger, segment) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < known->functions.count; i++)
+        tell_function(ledger, known->functions.entry[i]);
+    for (size_t i = 0; i < known->callees.count; i++)
+        number(known->callees.entry[i]);
+    return 0;
+}
+
+/* ---- saving ---- */
+
+int ct_known_save(struct ct_known *known, struct ct_ledger *ledger)
+{
+    for (size_t i = 0; i < known->threads.count; i++)
+        ct_ledger_sum_up(ledger, known->threads.entry[i]);
+    for (size_t i = 0; i < known->segments.count; i++) {
+        if (ct_ledger_save_sums(ledger, &((struct segment *)known->segments.entry[i])->account) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int save_loss(struct ct_ledger *ledger, const struct ct_account *account,
+                     const struct ct_dump_loss *body)
+{
+    const struct ct_loss_facts facts = { body->lane,  body->tenancy,  body->tid,    body->cause,
+                                         body->calls, body->first_ns, body->last_ns };
+    return ct_ledger_save_loss(ledger, account, &facts);
+}
+
+static int save_unsent(struct ct_known *known, struct ct_ledger *ledger, const struct ct_account *account,
+                       const struct ct_dump_unsent *body)
+{
+    const struct ct_unsent_facts facts = { body->lost,    body->lost_ns,    body->lost_bytes,
+                                           body->skipped, body->skipped_ns, body->skipped_bytes };
+    return ct_ledger_save_unsent(ledger, account, (uint32_t)body->entry,
+                                 ct_known_callee(known, body->segment_id, body->function_id), &facts);
+}
+
+static int save_end(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view)
+{
+    const struct ct_dump_end *body = view->body;
+    struct process *process = find(&known->processes, &body->process_id);
+    if (!process || process->process_id == 0)
+        return 0; /* one that this recording has not seen */
+    process->ended = true;
+    return ct_ledger_end_process(ledger, process->process_id, body->ended_ns, view->text[0]);
+}
+
+int ct_known_save_event(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view)
+{
+    if (view->type == CT_DUMP_END)
+        return save_end(known, ledger, view);
+    if (view->type == CT_DUMP_META)
+        return strcmp(view->text[0], "realtime_offset_ns") == 0
+                   ? ct_ledger_set_meta(ledger, view->text[0],
+                                        ((const struct ct_dump_meta *)view->body)->value)
+                   : 0;
+    if (view->type < CT_DUMP_LANE)
+        return 0;
+    /* All others begin with their segment. */
+    const struct segment *segment = find(&known->segments, view->body);
+    const struct ct_account *account = &segment->account;
+    if (account->segment_id == 0)
+        return 0;
+    const struct ct_dump_lane *lane = view->body;
+    const struct ct_dump_open *open = view->body;
+    switch (view->type) {
+    case CT_DUMP_LANE:
+        return ct_ledger_save_lane(ledger, account, ct_known_thread(known, lane->segment_id, lane->thread_id),
+                                   (uint32_t)lane->lane, lane->position);
+    case CT_DUMP_LOSS:
+        return save_loss(ledger, account, view->body);
+    case CT_DUMP_UNSENT:
+        return save_unsent(known, ledger, account, view->body);
+    case CT_DUMP_NOTHING_OPEN:
+        return ct_ledger_clear_open_calls(ledger, account);
+    default:
+        return ct_ledger_open_call(
+            ledger, ct_known_thread(known, open->segment_id, open->thread_id), (uint32_t)open->depth,
+            ct_known_callee(known, open->segment_id, open->function_id), open->start_ns);
+    }
+}

@@ -1,0 +1,9 @@
+/* A recording as a source: what the ledger was told then, it is told again, in the same batches. */
+#ifndef CT_REPLAY_SOURCE_H
+#define CT_REPLAY_SOURCE_H
+
+#include "source.h"
+
+extern const struct ct_file_source ct_replay_files;
+
+#endif

@@ -1,0 +1,143 @@
+"""A session that was recorded and is stored again is the same trace: all rows of all tables, what the reports say, what the
+exports write. A recording that is cut short or damaged gives what was whole, and a sentence."""
+import contextlib
+import os
+import sqlite3
+import stat
+import struct
+import subprocess
+
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, HungCall, Session, WORKLOADS, check, equal, fifo
+
+HEADER_BYTES, FRAME_BYTES = 400, 32
+OWN_META = ("created_unix_s", "series", "cudatrace_version")  # the file's, and not the session's
+
+
+def tables(path):
+    """{table: its rows} of all but what is the file's own."""
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as trace:
+        names = [name for (name,) in trace.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        rows = {name: sorted(trace.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+    rows["meta"] = [row for row in rows["meta"] if row[0] not in OWN_META]
+    return rows
+
+
+def check_same(seen, wanted, what):
+    equal(sorted(seen), sorted(wanted), f"tables of {what}")
+    for name, rows in wanted.items():
+        missing, more = [r for r in rows if r not in seen[name]][:3], [r for r in seen[name] if r not in rows][:3]
+        check(seen[name] == rows, what, "table", name, len(seen[name]), "and not", len(rows), "rows; missing", missing, "more", more)
+
+
+def replay(*arguments, status=0):
+    done = subprocess.run([DAEMON, *arguments], capture_output=True, text=True, timeout=DEADLINE_S)
+    equal(done.returncode, status, f"status of {arguments}: {done.stderr}")
+    return done.stderr
+
+
+def said(path, *command):
+    """What a command says of a trace, whatever the file is called."""
+    done = subprocess.run([CUDATRACE, *command, "--db", path], capture_output=True, timeout=DEADLINE_S)
+    equal(done.returncode, 0, f"status of {command}: {done.stderr}")
+    return done.stdout.replace(bytes(path), b"TRACE")
+
+
+def frames(data):
+    """Where each frame of a recording begins, and the end."""
+    at = HEADER_BYTES
+    while at < len(data):
+        yield at
+        at += FRAME_BYTES + struct.unpack_from("<Q", data, at + 8)[0]
+    yield at
+
+
+def record(s, recording):
+    s.start_daemon("--record", recording)
+    equal(stat.S_IMODE(os.stat(recording).st_mode), 0o600, "mode of the recording")
+    nvtx = {"NVTX_INJECTION64_PATH": HOOK}
+    for command in (["demo"], ["calls", "--calls", "20000"], ["threads"], ["ranges"], ["named"], ["objects"], ["graph"], ["forks"],
+                    ["bottlenecks"]):
+        s.run(WORKLOADS / command[0], *command[1:], stdout=subprocess.DEVNULL, status=None, env=nvtx)
+    s.cudatrace("set", "--sample", "3")
+    s.run(WORKLOADS / "calls", "--calls", "1000", stdout=subprocess.DEVNULL)
+    with HungCall(s) as hung:
+        s.flush_until("the open call", lambda: s.value("SELECT count(*) FROM open_calls"))
+        s.start(WORKLOADS / "calls", "--calls", "3000000", stdout=subprocess.DEVNULL).kill()
+        hung.kill()
+    s.flush()
+    with HungCall(s) as last:
+        s.flush_until("the open call", lambda: s.value(
+            "SELECT count(*) FROM open_calls JOIN processes USING (process_id) WHERE processes.pid = ?", last.pid))
+        s.stop_daemon()
+
+
+def check_sameness(s, recording, again):
+    replay("--replay", recording, "--db", again)
+    check_same(tables(again), tables(s.db), "the replay")
+    for command in (["report"], ["report", "--format", "markdown"], ["export", "--format", "jsonl"], ["export", "--format", "csv"],
+                    ["export", "--format", "chrome"]):
+        check(said(again, *command) == said(s.db, *command), "what", *command, "says differs")
+    equal(replay("--replay", recording, "--db", again, status=1).count("is there already"), 1, "sentences")
+
+
+def check_cut_short(s, data):
+    """What is whole is stored, wherever it ends."""
+    part, db = s.dir / "part.rec", s.dir / "part.db"
+    starts = list(frames(data))
+    check(len(starts) > 6, "a recording of", len(starts), "batches")
+    cuts = {starts[1]: "", starts[2] + 5: "cut short", starts[3] - 1: "cut short", starts[3] + FRAME_BYTES + 1: "cut short"}
+    last = 0
+    for cut, sentence in sorted(cuts.items()):
+        part.write_bytes(data[:cut])
+        problem = replay("--replay", part, "--db", db, status=1 if sentence else 0)
+        check(sentence in problem and bool(sentence) == bool(problem), cut, "says", problem)
+        calls = s.value("SELECT count(*) FROM calls", db=db)
+        check(calls >= last, cut, "bytes have", calls, "calls, and fewer have", last)
+        last = calls
+        for path in s.dir.glob("part.db*"):
+            path.unlink()
+
+
+def check_bad_input(s, data):
+    part, db = s.dir / "bad.rec", s.dir / "bad.db"
+    starts = list(frames(data))
+    middle = starts[2] + FRAME_BYTES + 40
+    version = bytearray(data[:HEADER_BYTES])
+    version[8] ^= 0x40
+    for bad, sentence in ((b"", "is empty"), (b"SQLite format 3\0", "is no recording"), (data[:20], "cut short"),
+                          (bytes(version), "another version"), (data[:middle] + b"\xff" + data[middle + 1:], "is damaged"),
+                          (data[:starts[2]] + bytes(4) + data[starts[2] + 4:], "is damaged")):
+        part.write_bytes(bad)
+        problem = replay("--replay", part, "--db", db, status=1)
+        check(sentence in problem and problem.count("\n") == 1, repr(bad[:8]), "says", problem)
+        for path in s.dir.glob("bad.db*"):
+            path.unlink()
+    with fifo(s.dir, "a.fifo") as path:
+        check("not a regular file" in replay("--replay", path, "--db", db, status=1), "a FIFO is read")
+    check("cannot read" in replay("--replay", s.dir / "nothing", "--db", db, status=1), "a file that is not there is read")
+    equal(replay("--replay", status=2).count("wants a file"), 1, "sentences")
+
+
+def check_outputs(s):
+    """What is no recording is not written over; one that cannot be made keeps the daemon from its start."""
+    precious = s.dir / "precious"
+    precious.write_text("mine\n")
+    link = s.dir / "link.rec"
+    link.symlink_to(precious)
+    for path, sentence in ((precious, "it is no recording"), (link, "cannot record"), (s.dir, "cannot record"),
+                           (s.dir / "nowhere" / "a.rec", "cannot record")):
+        problem = replay("--foreground", "--session", s.name, "--db", s.dir / "other.db", "--record", path, status=1)
+        check(sentence in problem, path, "says", problem)
+    equal(precious.read_text(), "mine\n", "a file that is no recording")
+
+
+with Session() as s:
+    recording, again = s.dir / "session.rec", s.dir / "again.db"
+    record(s, recording)
+    s.check_identity(lost=None, killed=None)
+    check_sameness(s, recording, again)
+    data = recording.read_bytes()
+    equal(list(frames(data))[-1], len(data), "the end of the last frame")
+    check_cut_short(s, data)
+    check_bad_input(s, data)
+    check_outputs(s)
