@@ -120,7 +120,7 @@ static int64_t site_of(struct ct_ledger *ledger, const struct ct_call *call)
         caller->numbering = ct_store_numbering(ledger->store);
     }
     const uint64_t key = (uint64_t)function_id << 40 | (uint64_t)call->depth << 32 | (uint32_t)call->status;
-    struct ct_known_site *known = &caller->known[((uint64_t)function_id ^ call->depth << 4) % KNOWN_SITES];
+    struct ct_known_site *known = &caller->known[((uint64_t)function_id ^ (uint64_t)call->depth << 4) % KNOWN_SITES];
     if (known->call != key || known->site_id == 0) {
         known->call = key;
         known->site_id =

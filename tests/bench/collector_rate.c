@@ -42,7 +42,7 @@ static void run_collector(const char *folder, int round)
     control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
     static struct ct_shm shm;
     struct ct_collection collection = { .sources = &shm.source };
-    struct ct_shm_process *process;
+    struct ct_shm_process *process = NULL;
     const char *reason;
     ct_shm_init(&shm, "/nowhere", &control);
     if (ct_store_open(path, "bench", &collection.ledger.store, message) != 0 ||

@@ -195,7 +195,7 @@ int main(int argc, char **argv)
     snprintf(name, sizeof(name), CT_SHM_DIR "/cudatrace-both-ends.%d", getpid());
     static struct ct_control control = { .clock = CT_CLOCK_MONOTONIC };
     struct ct_collection collection = { .sources = &shm.source };
-    struct ct_shm_process *process;
+    struct ct_shm_process *process = NULL;
     ct_shm_init(&shm, "/nowhere", &control);
     struct ct_segment *segment = make_segment(name);
     const char *reason;
