@@ -47,7 +47,7 @@ SELECT process_id, at_ns, bytes FROM held WHERE at_ns BETWEEN ?2 AND ?3
 SELECT process_id, ?2, bytes
   FROM (SELECT process_id, bytes, max(at_ns) FROM held WHERE at_ns < ?2 GROUP BY process_id) -- bytes is that of the maximum
  WHERE bytes <> 0
- ORDER BY at_ns;
+ ORDER BY process_id, at_ns;
 
 -- Calls that have not returned.
 -- name: open_calls

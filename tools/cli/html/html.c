@@ -19,10 +19,21 @@
 enum {
     BUCKETS = 256,
     BUCKETS_OF_OCTAVE = 4,
+    CALL_BYTES = 24,     /* in the page's columns */
     MEMORY_STEPS = 2000, /* of which each process has three points at most */
 };
 
+/* Of the process whose memory is printed: its most, its least and its last in each step of time. */
+struct memory {
+    size_t begun; /* so many processes have had their turn, it being the last */
+    int64_t step, printed_at;
+    struct point {
+        int64_t at, held;
+    } most, least, last;
+};
+
 struct state {
+    struct memory memory;
     struct ct_html_records records;
     struct ct_names functions;
     uint64_t (*durations)[BUCKETS]; /* by function */
@@ -170,42 +181,56 @@ static void print_durations(struct ct_export *to)
     fputc('}', to->to);
 }
 
-/* Of each process its most, its least and its last in each step of time. */
-struct point {
-    int64_t at, held;
-};
-struct memory {
-    int64_t process_id, step, printed_at;
-    struct point most, least, last;
-    FILE *points;
-    char *text;
-    size_t bytes;
-};
-
-static void print_point(struct memory *memory, struct point point)
+static void print_point(struct ct_export *to, struct point point)
 {
+    struct memory *memory = &((struct state *)to->state)->memory;
     if (point.at == memory->printed_at)
         return;
-    fprintf(memory->points, "%s[%lld,%lld]", memory->printed_at < 0 ? "" : ",", (long long)point.at,
+    fprintf(to->to, "%s[%lld,%lld]", memory->printed_at < 0 ? "" : ",", (long long)point.at,
             (long long)point.held);
     memory->printed_at = point.at;
 }
 
-static void print_step(struct memory *memory)
+static void print_step(struct ct_export *to)
 {
+    const struct memory *memory = &((struct state *)to->state)->memory;
     if (memory->step < 0)
         return;
     const bool falls = memory->most.at < memory->least.at;
-    print_point(memory, falls ? memory->most : memory->least);
-    print_point(memory, falls ? memory->least : memory->most);
-    print_point(memory, memory->last);
+    print_point(to, falls ? memory->most : memory->least);
+    print_point(to, falls ? memory->least : memory->most);
+    print_point(to, memory->last);
 }
 
-static void take_memory(struct memory *memory, struct point now, int64_t step_ns)
+/* Ends the processes before the one of that number, and begins it; all have their turn. */
+static void turn_to_process(struct ct_export *to, size_t number)
 {
-    if (now.at / step_ns != memory->step) {
-        print_step(memory);
-        memory->step = now.at / step_ns;
+    struct memory *memory = &((struct state *)to->state)->memory;
+    for (; memory->begun <= number; memory->begun++) {
+        if (memory->begun > 0) {
+            print_step(to);
+            fputs("]},\n", to->to);
+        }
+        memory->step = memory->printed_at = -1;
+        fprintf(to->to, "{\"process\":%lld,\"points\":[", (long long)to->process[memory->begun].process_id);
+    }
+}
+
+/* Rows come by process, and then by time. */
+static bool take_memory(struct ct_export *to, sqlite3_stmt *row)
+{
+    struct memory *memory = &((struct state *)to->state)->memory;
+    const struct ct_export_process *process = ct_export_process(to, sqlite3_column_int64(row, 0));
+    const struct point now = { sqlite3_column_int64(row, 1) - to->extent.begin_ns,
+                               sqlite3_column_int64(row, 2) };
+    const int64_t length_ns = to->extent.end_ns - to->extent.begin_ns;
+    const int64_t step = now.at / ((length_ns > 0 ? length_ns : 0) / MEMORY_STEPS + 1);
+    if (!process->pid || now.at < 0)
+        return true;
+    turn_to_process(to, (size_t)(process - to->process));
+    if (step != memory->step) {
+        print_step(to);
+        memory->step = step;
         memory->most = memory->least = now;
     }
     if (now.held > memory->most.held)
@@ -213,46 +238,20 @@ static void take_memory(struct memory *memory, struct point now, int64_t step_ns
     if (now.held < memory->least.held)
         memory->least = now;
     memory->last = now;
+    return true;
 }
 
 static bool print_memory(struct ct_export *to)
 {
-    const int64_t length_ns = to->extent.end_ns - to->extent.begin_ns;
-    const int64_t step_ns = (length_ns > 0 ? length_ns : 0) / MEMORY_STEPS + 1;
-    struct memory *memory = calloc(to->process_count + 1, sizeof(*memory));
-    if (!memory)
-        return false;
-    bool good = true;
-    for (size_t i = 0; i < to->process_count; i++)
-        memory[i] = (struct memory){ .process_id = to->process[i].process_id, .step = -1, .printed_at = -1 };
-    sqlite3_stmt *rows = ct_export_ask(to, ct_sql_exports_memory);
-    int rc = SQLITE_ERROR;
-    while (rows && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        const struct ct_export_process *process = ct_export_process(to, sqlite3_column_int64(rows, 0));
-        struct memory *its = process->pid ? &memory[process - to->process] : NULL;
-        const struct point now = { sqlite3_column_int64(rows, 1) - to->extent.begin_ns,
-                                   sqlite3_column_int64(rows, 2) };
-        if (its && !its->points)
-            its->points = open_memstream(&its->text, &its->bytes);
-        good = good && (!its || its->points);
-        if (good && its && now.at >= 0)
-            take_memory(its, now, step_ns);
-    }
-    sqlite3_finalize(rows);
     fputs(",\n\"memory\":[", to->to);
-    for (size_t i = 0; i < to->process_count; i++) {
-        if (memory[i].points && good)
-            print_step(&memory[i]);
-        if (memory[i].points && fclose(memory[i].points) != 0)
-            good = false;
-        if (good)
-            fprintf(to->to, "%s{\"process\":%lld,\"points\":[%s]}", i ? ",\n" : "",
-                    (long long)memory[i].process_id, memory[i].text ? memory[i].text : "");
-        free(memory[i].text);
+    const bool good = ct_export_each(to, ct_sql_exports_memory, take_memory);
+    if (to->process_count > 0) {
+        turn_to_process(to, to->process_count - 1);
+        print_step(to);
+        fputs("]}", to->to);
     }
     fputc(']', to->to);
-    free(memory);
-    return good && rc == SQLITE_DONE;
+    return good;
 }
 
 static bool print_open_call(struct ct_export *to, sqlite3_stmt *row)
@@ -358,70 +357,47 @@ static void write_json(FILE *to, const char *json)
 
 /* ---- the calls ---- */
 
-struct packer {
-    FILE *to;
-    z_stream deflate;
-    uint8_t rest[3]; /* of base64, not written yet */
-    size_t rest_bytes;
-};
-
-static void write_base64(struct packer *packer, const uint8_t *bytes, size_t count, bool is_last)
+static void write_base64(FILE *to, const uint8_t *bytes, size_t count)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < count || (is_last && packer->rest_bytes > 0); i++) {
-        const size_t had = packer->rest_bytes;
-        packer->rest[packer->rest_bytes++] = i < count ? bytes[i] : 0;
-        const bool ends = i >= count;
-        while (ends && packer->rest_bytes < 3)
-            packer->rest[packer->rest_bytes++] = 0;
-        if (packer->rest_bytes < 3)
-            continue;
-        const uint8_t *r = packer->rest;
-        const char out[4] = { digits[r[0] >> 2], digits[(r[0] & 3) << 4 | r[1] >> 4],
-                              ends && had < 2 ? '=' : digits[(r[1] & 15) << 2 | r[2] >> 6],
-                              ends ? '=' : digits[r[2] & 63] };
-        fwrite(out, 1, sizeof(out), packer->to);
-        packer->rest_bytes = 0;
+    for (size_t i = 0; i < count; i += 3) {
+        const uint8_t a = bytes[i], b = i + 1 < count ? bytes[i + 1] : 0,
+                      c = i + 2 < count ? bytes[i + 2] : 0;
+        const char out[4] = { digits[a >> 2], digits[(a & 3) << 4 | b >> 4],
+                              i + 1 < count ? digits[(b & 15) << 2 | c >> 6] : '=',
+                              i + 2 < count ? digits[c & 63] : '=' };
+        fwrite(out, 1, sizeof(out), to);
     }
 }
 
-static bool pack(struct packer *packer, const void *bytes, size_t count, bool is_last)
+/* The columns, one behind the other, as page.js takes them apart. */
+static uint8_t *lay_out_columns(const struct ct_html_records *records)
 {
-    static uint8_t out[1 << 16];
-    packer->deflate.next_in = (Bytef *)(uintptr_t)bytes;
-    packer->deflate.avail_in = (uInt)count;
-    do {
-        packer->deflate.next_out = out;
-        packer->deflate.avail_out = sizeof(out);
-        if (deflate(&packer->deflate, is_last ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_ERROR)
-            return false;
-        write_base64(packer, out, sizeof(out) - packer->deflate.avail_out, false);
-    } while (packer->deflate.avail_out == 0);
-    if (is_last)
-        write_base64(packer, NULL, 0, true);
-    return true;
+    const size_t count = records->count;
+    uint8_t *columns = malloc(CALL_BYTES * count + 1);
+    for (size_t i = 0; columns && i < count; i++) {
+        const struct ct_html_record *record = &records->record[i];
+        memcpy(columns + 8 * i, &record->start, 8);
+        memcpy(columns + 8 * (count + i), &record->duration, 8);
+        memcpy(columns + 16 * count + 4 * i, &record->site, 4);
+        memcpy(columns + 20 * count + 4 * i, &record->calls, 4);
+    }
+    return columns;
 }
 
 static bool write_calls(struct ct_export *to)
 {
     const struct ct_html_records *records = &((struct state *)to->state)->records;
-    const struct ct_html_record *record = records->record;
-    const size_t count = records->count;
-    struct packer packer = { .to = to->to };
-    if (count == 0)
+    if (records->count == 0)
         return true;
-    if (deflateInit(&packer.deflate, Z_DEFAULT_COMPRESSION) != Z_OK)
-        return false;
-    bool good = true;
-    for (size_t i = 0; good && i < count; i++)
-        good = pack(&packer, &record[i].start, sizeof(double), false);
-    for (size_t i = 0; good && i < count; i++)
-        good = pack(&packer, &record[i].duration, sizeof(double), false);
-    for (size_t i = 0; good && i < count; i++)
-        good = pack(&packer, &record[i].site, sizeof(uint32_t), false);
-    for (size_t i = 0; good && i < count; i++)
-        good = pack(&packer, &record[i].calls, sizeof(uint32_t), i + 1 == count);
-    deflateEnd(&packer.deflate);
+    uLongf bytes = compressBound(CALL_BYTES * records->count);
+    uint8_t *columns = lay_out_columns(records), *packed = malloc(bytes);
+    const bool good =
+        columns && packed && compress(packed, &bytes, columns, CALL_BYTES * records->count) == Z_OK;
+    if (good)
+        write_base64(to->to, packed, bytes);
+    free(columns);
+    free(packed);
     return good;
 }
 
