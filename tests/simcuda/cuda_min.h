@@ -159,15 +159,6 @@ typedef struct CUDA_KERNEL_NODE_PARAMS {
     CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
-typedef struct CUDA_MEMSET_NODE_PARAMS {
-    CUdeviceptr dst;
-    size_t pitch;
-    unsigned int value;
-    unsigned int elementSize; /* 1, 2 or 4 bytes */
-    size_t width;             /* elements */
-    size_t height;            /* rows */
-} CUDA_MEMSET_NODE_PARAMS;
-
 typedef struct CUDA_HOST_NODE_PARAMS {
     CUhostFn fn;
     void *userData;

@@ -1,8 +1,8 @@
 /*
  * nvrtc.c: libnvrtc.so, NVIDIA's compiler at run time, simulated: the host's C++ compiler makes host code of
- * a program's kernels (device_code.h), which the simulated device runs (sim_kernel.c). What it calls PTX is that
- * image. A program whose kernels want what the device has not is refused as one that does not compile, with
- * the compiler's words as its log.
+ * a program's kernels (device_code.h), which the simulated device runs (sim_kernel.c). What it calls PTX is
+ * that image. A program whose kernels want what the device has not is refused as one that does not compile,
+ * with the compiler's words as its log.
  *
  * NVRTC_CXX names the compiler (c++).
  */

@@ -13,8 +13,6 @@
 
 static struct capture *captures; /* those begun and not ended */
 
-static _Thread_local CUstreamCaptureMode thread_mode; /* CU_STREAM_CAPTURE_MODE_GLOBAL at first */
-
 static struct capture *find(uint64_t id)
 {
     struct capture *capture = captures;
@@ -72,20 +70,16 @@ CUresult capture_spoil(CUstream stream, CUresult result)
     return result;
 }
 
-/* As cuThreadExchangeStreamCaptureMode documents it: whose captures forbid what to whom. */
+/* As cuThreadExchangeStreamCaptureMode documents it, for threads that are in the mode in which they began: a
+ * global capture forbids it to all, one of its thread to that thread. */
 CUresult capture_forbids_unsafe(void)
 {
     bool forbidden = false;
-    for (struct capture *capture = captures; capture; capture = capture->next) {
-        const bool mine = pthread_equal(capture->thread, pthread_self());
-        if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-            continue;
-        if (mine || (thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                     capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL)) {
-            capture->invalidated = true;
-            forbidden = true;
-        }
-    }
+    for (struct capture *capture = captures; capture; capture = capture->next)
+        if (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
+            (capture->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
+             pthread_equal(capture->thread, pthread_self())))
+            forbidden = capture->invalidated = true;
     return forbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
@@ -214,7 +208,8 @@ static CUresult begin(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, 
     }
     capture->origin = stream;
     capture->mode = mode;
-    capture->id = context_next_id();
+    static uint64_t ids;
+    capture->id = ++ids;
     capture->thread = pthread_self();
     capture->next = captures;
     captures = capture;

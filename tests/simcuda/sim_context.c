@@ -16,12 +16,6 @@ static _Thread_local struct {
 } stack[STACK_DEPTH];
 static _Thread_local unsigned depth;
 
-uint64_t context_next_id(void)
-{
-    static uint64_t next;
-    return ++next;
-}
-
 bool context_alive(CUcontext context)
 {
     return handle_alive(&contexts, context);

@@ -1,6 +1,7 @@
 /*
- * sim_graph.c: graphs as a whole: making, copying, ordering, listing and destroying them. Nodes are
- * sim_graph_node.c's, what can be launched sim_graph_exec.c's. A node holds the nodes that it comes after.
+ * sim_graph.c: graphs as a whole: making, copying, listing and destroying them. Nodes are
+ * sim_graph_node.c's, what can be launched sim_graph_exec.c's. A node holds the nodes that it comes after,
+ * all of which were there before it: the order in which nodes are made keeps the edges.
  */
 #include "simcuda.h"
 
@@ -40,11 +41,14 @@ void graph_free(CUgraph graph)
     handle_free(&graphs, graph);
 }
 
-CUresult graph_op_copy(struct op *copy, const struct op *op)
+static CUresult copy_graph(CUgraph *copy, CUgraph graph);
+
+/* With a reference of its own. */
+static CUresult copy_op(struct op *copy, const struct op *op)
 {
     *copy = *op;
     if (op->kind == OP_GRAPH) {
-        const CUresult result = graph_copy(&copy->child, op->child);
+        const CUresult result = copy_graph(&copy->child, op->child);
         if (result != CUDA_SUCCESS)
             return result;
         copy->child->is_child = true;
@@ -69,7 +73,7 @@ CUresult graph_add(CUgraphNode *node, CUgraph graph, const struct op *op, const 
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     made->after = malloc((count ? count : 1) * sizeof *made->after);
-    CUresult result = made->after ? graph_op_copy(&made->op, op) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = made->after ? copy_op(&made->op, op) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result != CUDA_SUCCESS) {
         free(made->after);
         handle_free(&nodes, made);
@@ -83,7 +87,7 @@ CUresult graph_add(CUgraphNode *node, CUgraph graph, const struct op *op, const 
     return CUDA_SUCCESS;
 }
 
-CUresult graph_copy(CUgraph *copy, CUgraph graph)
+static CUresult copy_graph(CUgraph *copy, CUgraph graph)
 {
     CUgraph made;
     CUresult result = graph_new(&made);
@@ -114,32 +118,6 @@ CUresult graph_copy(CUgraph *copy, CUgraph graph)
     return CUDA_SUCCESS;
 }
 
-enum { UNSEEN, OPEN, PLACED };
-
-static bool place(CUgraphNode node, CUgraphNode *order, size_t *count)
-{
-    if (node->place != UNSEEN)
-        return node->place == PLACED;
-    node->place = OPEN;
-    for (size_t i = 0; i < node->after_count; i++)
-        if (!place(node->after[i], order, count))
-            return false;
-    node->place = PLACED;
-    order[(*count)++] = node;
-    return true;
-}
-
-bool graph_sort(CUgraph graph, CUgraphNode *order)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < graph->node_count; i++)
-        graph->nodes[i]->place = UNSEEN;
-    for (size_t i = 0; i < graph->node_count; i++)
-        if (!place(graph->nodes[i], order, &count))
-            return false;
-    return true;
-}
-
 CUresult sim_cuGraphCreate(CUgraph *graph, unsigned int flags)
 {
     if (!graph || flags != 0)
@@ -162,7 +140,7 @@ CUresult sim_cuGraphClone(CUgraph *clone, CUgraph graph)
     driver_lock();
     if (!clone || !graph_of(graph))
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
-    return driver_unlock(graph_copy(clone, graph));
+    return driver_unlock(copy_graph(clone, graph));
 }
 
 /* A NULL list asks for the number, and room that is not needed is filled with NULL. */

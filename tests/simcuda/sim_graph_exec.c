@@ -1,5 +1,5 @@
 /*
- * sim_graph_exec.c: instantiated graphs: a flat list of ops in an order that keeps the edges, with the ops of
+ * sim_graph_exec.c: instantiated graphs: a flat list of ops in the order of their nodes, with the ops of
  * child graphs in their nodes' places. A launch is one op of its stream; its nodes take their times one after
  * another.
  */
@@ -52,35 +52,26 @@ void exec_run(CUgraphExec exec, CUstream stream)
 
 static CUresult flatten(CUgraphExec exec, CUgraph graph)
 {
-    CUresult result = CUDA_SUCCESS;
-    CUgraphNode *order = malloc((graph->node_count + 1) * sizeof *order);
-    struct exec_op *ops = realloc(exec->ops, (exec->op_count + graph->node_count + 1) * sizeof *ops);
-    if (ops)
-        exec->ops = ops;
-    if (!order || !ops)
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    else if (!graph_sort(graph, order))
-        result = CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < graph->node_count && result == CUDA_SUCCESS; i++) {
-        if (order[i]->op.kind == OP_GRAPH) {
-            result = flatten(exec, order[i]->op.child);
-            /* The child's ops took room that was meant for this graph's. */
-            ops = realloc(exec->ops, (exec->op_count + graph->node_count + 1) * sizeof *ops);
-            if (ops)
-                exec->ops = ops;
-            else
-                result = CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const CUgraphNode node = graph->nodes[i];
+        if (node->op.kind == OP_GRAPH) {
+            const CUresult result = flatten(exec, node->op.child);
+            if (result != CUDA_SUCCESS)
+                return result;
             continue;
         }
+        struct exec_op *ops = realloc(exec->ops, (exec->op_count + 1) * sizeof *ops);
+        if (!ops)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        exec->ops = ops;
         exec->ops[exec->op_count++] = (struct exec_op){
-            .op = order[i]->op,
-            .node = order[i],
-            .node_generation = order[i]->handle.generation,
+            .op = node->op,
+            .node = node,
+            .node_generation = node->handle.generation,
         };
-        op_hold(&order[i]->op);
+        op_hold(&node->op);
     }
-    free(order);
-    return result;
+    return CUDA_SUCCESS;
 }
 
 static CUresult instantiate(CUgraphExec *exec, CUgraph graph, uint64_t flags)

@@ -19,7 +19,7 @@ static CUlibrary library_of(CUlibrary library)
     return handle_alive(&libraries, library) ? library : NULL;
 }
 
-CUkernel kernel_of(const void *kernel)
+static CUkernel kernel_of(const void *kernel)
 {
     return handle_alive(&kernels, kernel) ? (CUkernel)(uintptr_t)kernel : NULL;
 }

@@ -1,13 +1,13 @@
 /*
  * simcuda.h: the simulated driver's objects and what its files offer one another.
  *
- * A model is a function sim_<export>; entries.py writes the exported function around it. Models take the
+ * A model is a function sim_<export>; sim_entries.py writes the exported function around it. Models take the
  * driver's one lock (driver_lock, or context_lock with the checks that a context needs), do their work under
  * it, and return through driver_unlock. Nothing below takes the lock unless it says so. No lock is held while
  * a program's callback runs or while a thread waits for the simulated GPU.
  *
- * What a program hands to a stream is a struct op. sim_op.c runs it at once, in the calling thread, and adds the
- * time it would take to the stream's timeline; only behind a host callback are ops kept for the driver's
+ * What a program hands to a stream is a struct op. sim_op.c runs it at once, in the calling thread, and adds
+ * the time it would take to the stream's timeline; only behind a host callback are ops kept for the driver's
  * thread. While a stream is captured, ops become nodes of a graph instead, and a graph's replay runs them
  * again.
  */
@@ -89,7 +89,6 @@ CUresult context_current(CUcontext *current);
 bool context_alive(CUcontext context);
 CUresult context_new(CUcontext *context);
 void context_end(CUcontext context); /* with all that it owns; context_wait() first */
-uint64_t context_next_id(void);
 
 /* Set in the driver's thread while it runs a program's callback, which may make no call. */
 extern _Thread_local bool sim_in_callback;
@@ -181,7 +180,11 @@ struct op {
     union {
         struct launch launch;
         CUDA_MEMCPY3D copy;
-        CUDA_MEMSET_NODE_PARAMS set;
+        struct set {
+            CUdeviceptr at;
+            size_t count;
+            uint8_t value;
+        } set;
         CUDA_HOST_NODE_PARAMS host;
         struct {
             CUevent event;
@@ -212,8 +215,8 @@ int64_t copy_duration_ns(const CUDA_MEMCPY3D *copy);
 void copy_run(const CUDA_MEMCPY3D *copy);
 
 /* ---- sim_set.c */
-CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *set);
-void set_run(const CUDA_MEMSET_NODE_PARAMS *set);
+CUresult set_check(const struct set *set);
+void set_run(const struct set *set);
 
 /* ---- sim_stream.c */
 enum stream_kind { STREAM_LEGACY, STREAM_THREAD, STREAM_BLOCKING, STREAM_NON_BLOCKING };
@@ -304,7 +307,7 @@ struct exec_op {
 
 struct CUgraphExec_st {
     struct handle handle;
-    struct exec_op *ops; /* in an order that keeps the edges; child graphs stand where their nodes stood */
+    struct exec_op *ops; /* child graphs stand where their nodes stood */
     size_t op_count;
     unsigned running; /* replays that the driver's thread has still to run */
     bool dying;
@@ -314,11 +317,8 @@ CUgraph graph_of(CUgraph graph);
 CUgraphNode node_of(CUgraphNode node);
 CUresult graph_new(CUgraph *graph);
 void graph_free(CUgraph graph);
-CUresult graph_copy(CUgraph *copy, CUgraph graph);
-CUresult graph_op_copy(struct op *copy, const struct op *op); /* with a reference of its own */
 CUresult graph_add(CUgraphNode *node, CUgraph graph, const struct op *op, const CUgraphNode *after,
                    size_t count);
-bool graph_sort(CUgraph graph, CUgraphNode *order); /* false: the edges form a circle */
 void exec_run(CUgraphExec exec, CUstream stream);
 bool exec_needs_thread(CUgraphExec exec);
 void exec_hold(CUgraphExec exec);
@@ -368,7 +368,6 @@ CUfunction function_alive(CUfunction function);
 CUresult function_get(CUfunction *function, CUmodule module, const char *name, CUkernel kernel);
 CUfunction function_next(const void *previous);
 void function_free_all(CUmodule module);
-CUkernel kernel_of(const void *kernel);
 void function_default_attributes(int attributes[CU_FUNC_ATTRIBUTE_COUNT]);
 
 #endif
