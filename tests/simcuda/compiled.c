@@ -1,6 +1,6 @@
 /* compiled.c: images that hold code of the host (nvrtc.c): which are such, and how their kernels are found.
  * Under the driver's lock. */
-#include "simcuda.h"
+#include "sim_code.h"
 
 #include "compiled.h"
 

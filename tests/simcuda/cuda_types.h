@@ -5,7 +5,7 @@
 #ifndef SIMCUDA_CUDA_TYPES_H
 #define SIMCUDA_CUDA_TYPES_H
 
-#include "cuda_min.h"
+#include "cuda_min_types.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* sim_alloc.c: allocating and freeing device and page-locked memory, and asking how much there is. */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 /* Lock; allocation is among the calls that a capture can forbid. */
 static CUresult lock_unsafe(CUcontext *context)

@@ -1,5 +1,5 @@
 /* sim_array.c: CUDA arrays, kept row by row without gaps. Mipmapped and sparse ones are not modelled. */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 static struct slab arrays = SLAB(struct CUarray_st);
 

@@ -6,7 +6,7 @@
  * error" are one, as there: every later call says CUDA_ERROR_STREAM_CAPTURE_INVALIDATED until the capture is
  * ended.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 #include <stdlib.h>
 #include <string.h>

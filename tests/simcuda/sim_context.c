@@ -1,7 +1,7 @@
 /*
  * sim_context.c: contexts, and each thread's stack of them.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 enum { STACK_DEPTH = 64 };
 

@@ -2,7 +2,7 @@
  * sim_copy.c: what a copy is allowed to touch, how long it takes, and moving the bytes. Every copy, of one
  * dimension or three, from host, device or array, is a CUDA_MEMCPY3D here; sim_copy_call.c makes them.
  */
-#include "simcuda.h"
+#include "sim_op.h"
 
 #include <string.h>
 

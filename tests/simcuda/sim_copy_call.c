@@ -1,5 +1,5 @@
 /* sim_copy_call.c: the cuMemcpy functions, which make a CUDA_MEMCPY3D each and submit it. */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 /* An end of a copy of one dimension. */
 struct end {

@@ -2,7 +2,7 @@
  * sim_driver.c: the driver as a whole: initialisation, its one lock, its clock, its forks, and the calls
  * about itself.
  */
-#include "simcuda.h"
+#include "sim_op.h"
 
 #include <errno.h>
 #include <sys/prctl.h>

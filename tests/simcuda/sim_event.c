@@ -1,5 +1,5 @@
 /* sim_event.c: events. A recorded event is a point in its stream's time. */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 #include <stdlib.h>
 

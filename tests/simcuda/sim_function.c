@@ -1,6 +1,6 @@
 /* sim_function.c: functions, their names and attributes, and how many of their blocks fit on a
  * multiprocessor. */
-#include "simcuda.h"
+#include "sim_code.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * sim_graph_node.c's, what can be launched sim_graph_exec.c's. A node holds the nodes that it comes after,
  * all of which were there before it: the order in which nodes are made keeps the edges.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * child graphs in their nodes' places. A launch is one op of its stream; its nodes take their times one after
  * another.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 #include <stdlib.h>
 

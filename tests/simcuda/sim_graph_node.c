@@ -1,5 +1,5 @@
 /* sim_graph_node.c: adding nodes by hand, of a kernel, a graph, a condition, or none of these. */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 /* ---- From what programs pass to ops. */
 

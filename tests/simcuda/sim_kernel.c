@@ -3,7 +3,7 @@
  * host (compiled.c). Any other name can be launched too; such a launch takes its time and changes nothing,
  * since its image is never looked into.
  */
-#include "simcuda.h"
+#include "sim_code.h"
 
 #include "compiled.h"
 

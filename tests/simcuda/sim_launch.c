@@ -1,7 +1,7 @@
 /* sim_launch.c: launching kernels. What is refused, and with which result, is what driver 580 refused on an
  * H200.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 /* context: where the function of a CUkernel is, or is made. */
 CUresult launch_prepare(struct launch *launch, CUcontext context, void *function_or_kernel, void **params,

@@ -2,7 +2,7 @@
  * sim_library.c: libraries and kernels, which belong to no context. In each context where a kernel is used
  * its library has a module, and the kernel a function, made on first use.
  */
-#include "simcuda.h"
+#include "sim_code.h"
 
 #include <stdlib.h>
 #include <string.h>

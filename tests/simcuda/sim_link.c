@@ -1,6 +1,6 @@
 /* sim_link.c: the linker. It takes whatever it is given, and its image is as good as any other; code of the
  * host goes through. */
-#include "simcuda.h"
+#include "sim_code.h"
 
 #include <stdlib.h>
 #include <string.h>

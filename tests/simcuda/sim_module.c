@@ -3,7 +3,7 @@
  * every function that it is asked for, unless the name begins with "missing" or is longer
  * than 4 KiB.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 #include <string.h>
 

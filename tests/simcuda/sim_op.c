@@ -3,7 +3,7 @@
  * checked, how long it takes and what it does; streams, captures, graphs and the driver's thread all go
  * through it.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 struct op_type {
     CUgraphNodeType node;

@@ -1,5 +1,5 @@
 /* sim_pool.c: the device's memory pool, which keeps nothing back, and stream-ordered allocation. */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 static struct CUmemPoolHandle_st {
     char address;

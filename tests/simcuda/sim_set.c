@@ -1,5 +1,5 @@
 /* sim_set.c: the cuMemset functions, of bytes in a row. */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * sim_stream.c: streams, their place in time, and waiting for them. A stream is busy until a point of
  * CLOCK_MONOTONIC; nothing runs at that point, but who synchronises sleeps until then.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * in it, and the driver promises no order between callbacks of independent streams, not even that they
  * overlap.
  */
-#include "simcuda.h"
+#include "sim_graph.h"
 
 #include <signal.h>
 #include <stdlib.h>

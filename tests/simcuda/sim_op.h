@@ -1,0 +1,116 @@
+/*
+ * sim_op.h: what streams are asked to do, and streams and events themselves.
+ *
+ * What a program hands to a stream is a struct op. sim_op.c runs it at once, in the calling thread, and adds
+ * the time it would take to the stream's timeline; only behind a host callback are ops kept for the driver's
+ * thread. While a stream is captured, ops become nodes of a graph instead, and a graph's replay runs them
+ * again.
+ */
+#ifndef SIMCUDA_OP_H
+#define SIMCUDA_OP_H
+
+#include "sim_code.h"
+
+/* ---- sim_op.c: what a stream can be asked to do */
+
+enum op_kind {
+    OP_EMPTY,
+    OP_CONDITIONAL, /* whose bodies never run */
+    OP_KERNEL,
+    OP_COPY,
+    OP_SET,
+    OP_HOST,
+    OP_RECORD,
+    OP_WAIT,
+    OP_ALLOC,
+    OP_FREE,
+    OP_GRAPH,  /* a child graph; only as a node */
+    OP_REPLAY, /* of an instantiated graph; never a node */
+    OP_KIND_COUNT
+};
+
+struct op {
+    enum op_kind kind;
+    union {
+        struct launch launch;
+        CUDA_MEMCPY3D copy;
+        struct set {
+            CUdeviceptr at;
+            size_t count;
+            uint8_t value;
+        } set;
+        CUDA_HOST_NODE_PARAMS host;
+        struct {
+            CUevent event;
+            uint64_t generation;
+        } event;
+        struct region *region; /* OP_ALLOC */
+        CUdeviceptr address;   /* OP_FREE */
+        CUgraph child;
+        CUgraphExec exec;
+    };
+};
+
+CUresult op_check(const struct op *op);
+CUresult op_submit(CUstream stream, const struct op *op); /* checks, then runs, keeps or captures */
+CUgraphNodeType op_node_type(enum op_kind kind);
+void op_hold(const struct op *op); /* a graph now refers to what op refers to */
+void op_drop(const struct op *op);
+void op_run_late(const struct op *op, CUstream stream); /* what was checked when it was submitted */
+bool op_needs_thread(const struct op *op);
+
+/* sim_worker.c: the driver's thread, which runs what stands behind host callbacks, in order. */
+CUresult worker_keep(CUstream stream, const struct op *op);
+void worker_after_fork(void);
+
+/* ---- sim_copy.c */
+CUresult copy_check(const CUDA_MEMCPY3D *copy);
+int64_t copy_duration_ns(const CUDA_MEMCPY3D *copy);
+void copy_run(const CUDA_MEMCPY3D *copy);
+
+/* ---- sim_set.c */
+CUresult set_check(const struct set *set);
+void set_run(const struct set *set);
+
+/* ---- sim_stream.c */
+enum stream_kind { STREAM_LEGACY, STREAM_THREAD, STREAM_BLOCKING, STREAM_NON_BLOCKING };
+
+struct CUstream_st {
+    struct handle handle;
+    CUcontext context;
+    enum stream_kind kind;
+    int64_t busy_until_ns;
+    unsigned kept; /* ops that the driver's thread has still to run */
+    bool dying;    /* destroyed by the program, kept until kept is 0 */
+    struct capture *capture;
+    CUgraphNode *tips; /* what the next captured node comes after */
+    size_t tip_count;
+};
+
+CUresult stream_of(CUstream *stream, CUcontext current); /* from what the program passed to the real one */
+CUstream stream_next(const void *previous);
+bool stream_is_blocking(CUstream stream); /* ordered with the legacy stream */
+int64_t stream_barrier_ns(CUstream stream);
+bool stream_is_held_up(CUstream stream);
+void stream_wait(CUstream stream);
+void stream_op_done(CUstream stream);
+void stream_end(CUcontext context);
+CUresult stream_new_legacy(CUcontext context);
+
+/* ---- sim_event.c */
+struct CUevent_st {
+    struct handle handle;
+    CUcontext context;
+    unsigned flags;
+    bool recorded;
+    int64_t at_ns;       /* when the recorded point is reached */
+    unsigned kept;       /* records that the driver's thread has still to run */
+    uint64_t capture_id; /* recorded in a capture: its id, and the nodes of that point */
+    CUgraphNode *tips;
+    size_t tip_count;
+};
+CUevent event_of(CUevent event);
+void event_record_now(CUevent event, int64_t at_ns);
+void event_end(CUcontext context);
+
+#endif
