@@ -115,7 +115,7 @@ static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
     atomic_store_explicit(&lane->state, position << 1, memory_order_release);
 }
 
-/* Whether a ring may have twice the capacity from now on: what was not given back has the same place then.
+/* True if a ring may have twice the capacity from now on: what was not given back has the same place then.
  * That is so when it all lies in one lap of the ring whose number is even, or there is nothing. */
 static inline bool ct_lane_may_grow(uint64_t tail, uint64_t position, uint64_t capacity)
 {

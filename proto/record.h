@@ -33,7 +33,7 @@ enum ct_kind {
     CT_KIND_COUNT
 };
 
-/* Whether a record is a call's, or a range's: the others say what those are about. */
+/* True if a record is a call's, or a range's: the others say what those are about. */
 static inline int ct_kind_is_call(unsigned kind)
 {
     return kind != CT_KIND_PAD && kind != CT_KIND_STRING && kind != CT_KIND_THREAD && kind != CT_KIND_NAME;
@@ -51,7 +51,7 @@ enum {
         8, /* CT_KIND_OBJECTS, besides CT_FLAG_BYTES: so many has the memory at the second object */
 };
 
-/* Whether `value` of a call is a number of bytes that it moved, set, got or asked for. */
+/* True if `value` of a call is a number of bytes that it moved, set, got or asked for. */
 static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
 {
     if (kind == CT_KIND_ALLOC)

@@ -126,7 +126,7 @@ static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry,
     return geometry->lane_offset + (uint64_t)lane * geometry->lane_stride;
 }
 
-/* Whether there may be rings of that size. */
+/* True if there may be rings of that size. */
 static inline bool ct_ring_bytes_valid(uint64_t bytes)
 {
     return bytes >= CT_RING_BYTES_MIN && bytes <= CT_RING_BYTES_MAX && (bytes & (bytes - 1)) == 0;
@@ -136,7 +136,7 @@ static inline bool ct_ring_bytes_valid(uint64_t bytes)
 #define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
 static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
 
-/* Whether geometry and clock are ones that hooks of this version write: places can be computed with them
+/* True if geometry and clock are ones that hooks of this version write: places can be computed with them
  * then. */
 static inline bool ct_segment_valid(const struct ct_segment *segment)
 {
@@ -150,7 +150,7 @@ static inline bool ct_segment_valid(const struct ct_segment *segment)
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
 
-/* Whether the program image that made the segment has its memory still: its process runs and is no other
+/* True if the program image that made the segment has its memory still: its process runs and is no other
  * program, in whatever pid namespace. `fd` is the segment's file, by another open file description than the
  * image's own. Unknown where the kernel did not give the image its lock. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)

@@ -88,7 +88,7 @@ static inline bool ct_selection_set_calls(struct ct_selection *selection, const 
     return true;
 }
 
-/* Whether the pattern of that length matches all of `name`. */
+/* True if the pattern of that length matches all of `name`. */
 static inline bool ct_pattern_matches(const char *pattern, size_t length, const char *name)
 {
     const char *const end = pattern + length, *star = NULL, *star_name = NULL;
@@ -111,7 +111,7 @@ static inline bool ct_pattern_matches(const char *pattern, size_t length, const 
     return pattern == end;
 }
 
-/* Whether calls of that function are recorded, sampling apart. */
+/* True if calls of that function are recorded, sampling apart. */
 static inline bool ct_selection_takes(const struct ct_selection *selection, enum ct_layer layer,
                                       const char *name)
 {

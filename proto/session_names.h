@@ -131,7 +131,7 @@ static inline const char *ct_session_number(const char *text, uint64_t most, uin
     return i == 0 || (text[0] == '0' && i > 1) || *number > most ? NULL : text + i;
 }
 
-/* Whether it is PID.IMAGE, as ct_session_segment_path() writes them. */
+/* True if it is PID.IMAGE, as ct_session_segment_path() writes them. */
 static inline bool ct_session_parse_segment(const char *text, struct ct_session_file *file)
 {
     uint64_t pid;
@@ -173,7 +173,7 @@ static inline bool ct_session_file_parse(const char *name, struct ct_session_fil
     return ct_session_parse_segment(at + (file->system ? strlen(system) : 0), file);
 }
 
-/* Whether the socket of that session has an address in that directory: those are 107 bytes at most. */
+/* True if the socket of that session has an address in that directory: those are 107 bytes at most. */
 static inline bool ct_session_socket_fits(const char *dir, uint32_t uid, const char *session)
 {
     char path[CT_NAME_BYTES];

@@ -34,7 +34,7 @@ static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *poin
     return is_character ? length : 0;
 }
 
-/* Whether a terminal would obey it rather than show it: control characters, the ends of lines and paragraphs,
+/* True if a terminal would obey it rather than show it: control characters, the ends of lines and paragraphs,
  * and what turns the direction of what follows (Bidi_Control in PropList.txt of the Unicode database). */
 static inline bool ct_utf8_steers(uint32_t point)
 {

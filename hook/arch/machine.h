@@ -1,4 +1,4 @@
-/* What differs by processor, besides the trampolines: those lie in a folder for each. */
+/* The differences between processors, besides the trampolines: those lie in a folder for each. */
 #ifndef CT_MACHINE_H
 #define CT_MACHINE_H
 

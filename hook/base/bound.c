@@ -28,7 +28,7 @@ static uint64_t address_limit(void)
     return all.rlim_cur < data.rlim_cur ? all.rlim_cur : data.rlim_cur;
 }
 
-/* What the process has mapped; 0 when nobody says. */
+/* The bytes that the process has mapped; 0 when nobody says. */
 static uint64_t addresses_used(void)
 {
     char text[128];

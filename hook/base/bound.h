@@ -1,5 +1,5 @@
-/* What the hook may take of what the program lives on: addresses and shared memory. SECURITY.md has the table
- * of all that it takes. */
+/* The bounds of what the hook takes of the program's own: addresses and shared memory. SECURITY.md has the
+ * table of all that it takes. */
 #ifndef CT_BOUND_H
 #define CT_BOUND_H
 
@@ -25,9 +25,9 @@ void *ct_pages_map(size_t bytes);
 /* Gives such pages back that nobody else has seen. */
 void ct_pages_unmap(void *pages, size_t bytes);
 
-/* What is to be had of a file system: what tracing cannot do without, or more of what it has already. */
+/* Needs that a file system may meet: what tracing cannot do without, or more of what it has already. */
 enum ct_bound_need { CT_BOUND_FIRST, CT_BOUND_MORE };
-/* Whether so many bytes may be taken of the file system that `fd` is on. */
+/* True if so many bytes may be taken of the file system that `fd` is on. */
 bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need);
 
 #endif

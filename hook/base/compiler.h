@@ -1,4 +1,4 @@
-/* What the compiler is told besides C.
+/* Words to the compiler besides C.
  *
  * All of the hook is compiled with -fvisibility=hidden, which is about definitions. A declaration of data
  * says it by itself: known to be local, it needs no look-up through the global offset table. */

@@ -30,7 +30,7 @@ static bool all_open(void)
     return true;
 }
 
-/* Whether it is what we put there still: the program may have opened something at that number (dup2()). */
+/* True if it is what we put there still: the program may have opened something at that number (dup2()). */
 static bool is_ours(int number)
 {
     struct stat status;
@@ -70,7 +70,7 @@ static bool fill(void)
     return true;
 }
 
-/* What is to be opened: a path, or a socket where that is NULL. */
+/* To be opened: a path, or a socket where that is NULL. */
 struct wanted {
     const char *path;
     int flags, domain;

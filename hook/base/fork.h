@@ -10,13 +10,13 @@
 
 enum ct_fork_memory { CT_MEMORY_OWN, CT_MEMORY_BORROWED, CT_MEMORY_INHERITED };
 enum ct_fork_memory ct_fork_memory(void);
-/* Whether it is borrowed, asked of the kernel: between ct_system_begin() and end. It takes and changes
+/* Asks the kernel whether it is borrowed: between ct_system_begin() and end. It takes and changes
  * nothing of the process's, which would stay behind in its parent. */
 bool ct_fork_is_borrower(void);
 /* The process that the memory's state is of. */
 int32_t ct_fork_pid(void);
 
-/* Whether the thread has called vfork() (trampoline_<cpu>.S), and may be its child; whether that has put a
+/* Set when the thread has called vfork() (trampoline_<cpu>.S), and may be its child; whether that has put a
  * filter on. */
 extern CT_LOCAL __thread uint32_t ct_vforked;
 enum { CT_VFORK_CALLED = 1, CT_VFORK_FILTERED = 2 };

@@ -26,8 +26,8 @@ static struct timespec later(struct timespec time)
 static __thread uint32_t own_number;
 static _Atomic bool no_inheritance; /* the kernel has no futexes that lend priority */
 
-/* What the C library knows of the thread, for when the kernel may not be asked: glibc's mutex that checks for
- * errors says who holds it; musl's says 0 there. */
+/* Asks the C library for the thread's number, for when the kernel may not be asked: glibc's mutex that checks
+ * for errors says who holds it; musl's says 0 there. */
 static uint32_t number_by_mutex(void)
 {
     uint32_t number = 0;

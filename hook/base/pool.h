@@ -29,7 +29,7 @@ void ct_pool_give(struct ct_pool *pool, uint32_t number);
 /* All numbers count as never given out; the memory is used again. */
 void ct_pool_forget(struct ct_pool *pool);
 
-/* Whether there is memory behind a number that somebody else claims to be one. */
+/* True if there is memory behind a number that somebody else claims to be one. */
 static inline bool ct_pool_holds(struct ct_pool *pool, uint32_t number)
 {
     return number / CT_POOL_BLOCK < CT_POOL_BLOCKS &&

@@ -1,5 +1,5 @@
-/* What the hook does on its slow ways opens files and makes system calls: it must not make the application's
- * calls points of cancellation, nor be cancelled while it holds the process's lock, nor change errno. */
+/* Quiet: on its slow ways the hook opens files and makes system calls. That must make no point of
+ * cancellation of the application's calls, cancel no holder of the process's lock, and leave errno alone. */
 #ifndef CT_QUIET_H
 #define CT_QUIET_H
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether what `holder` held has been left by a jump out of a signal handler, as is seen from a call at
+/* True if what `holder` held has been left by a jump out of a signal handler, as is seen from a call at
  * `frame`: both are addresses on the stack. */
 bool ct_stack_left(uintptr_t holder, uintptr_t frame);
 

@@ -54,7 +54,7 @@ static bool read_object(const struct dl_phdr_info *info, struct ct_object *objec
     return object->strings && object->symbols;
 }
 
-/* How many objects were loaded when the hook was: a preloaded one comes with the program. */
+/* The number of objects that were loaded when the hook was: a preloaded one comes with the program. */
 static _Atomic uint64_t loaded_at_start;
 
 struct walk {

@@ -24,7 +24,7 @@ struct ct_object {
  * that one alone, or one without a version. */
 void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version);
 
-/* Whether it has symbols of a version of that name. */
+/* True if it has symbols of a version of that name. */
 bool ct_symbol_defines_version(const struct ct_object *object, const char *version);
 
 /* Calls `visit` for each loaded object, in the order of loading, until it returns true; what it returned. */

@@ -20,7 +20,7 @@
 /* Filters that are on, or about to be: 0 while system calls may be made. */
 extern CT_LOCAL _Atomic uint32_t ct_system_silenced;
 
-/* Whether system calls may be made. It may end at any moment, but not between begin and end. */
+/* True if system calls may be made. It may end at any moment, but not between begin and end. */
 static inline bool ct_system_allowed(void)
 {
     return atomic_load_explicit(&ct_system_silenced, memory_order_relaxed) == 0;
@@ -31,9 +31,9 @@ bool ct_system_begin(void);
 void ct_system_end(void);
 /* For what must be ended once it was begun, whoever says no: waking those who wait between the two. */
 void ct_system_begin_anyway(void);
-/* Whether no other thread is between the two. */
+/* True if no other thread is between the two. */
 bool ct_system_alone(void);
-/* Whether the 8 bytes around an address can be read. Asked of the kernel. */
+/* Asks the kernel whether the 8 bytes around an address can be read. */
 enum ct_readable { CT_READABLE_NO, CT_READABLE_YES, CT_READABLE_UNKNOWN };
 enum ct_readable ct_system_readable(uint64_t address);
 /* A call was refused (an errno). Where the program has confined itself (Landlock), no other is tried. */

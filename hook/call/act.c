@@ -65,7 +65,11 @@ void ct_act_record(struct ct_producer *self, const struct ct_act *act)
         .slots = (uint8_t)(1 + (act->payload_bytes + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES),
         .value = act->value,
     };
-    const bool room = ct_record_write_or_lose(self, &record, act->payload, act->payload_bytes, 0);
+    const bool room = ct_record_room(self, record.slots);
+    if (room)
+        ct_record_write(self, &record, act->payload, act->payload_bytes);
+    else
+        ct_record_lose_full(self, &record, 0);
     CT_TEST_POINT("act.written");
     ct_record_release(self);
     if (!room || ct_wants_doorbell(self, self->lane, self->position))

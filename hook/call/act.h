@@ -14,8 +14,8 @@ struct ct_act {
     const void *payload;
     size_t payload_bytes;
 };
-/* Where an act of the calling thread goes: its lane, which is taken if need be; &ct_unlaned when it can only
- * be counted; NULL while nothing is recorded. *function is the row's number. */
+/* Finds where an act of the calling thread goes: its lane, which is taken if need be; &ct_unlaned when it can
+ * only be counted; NULL while nothing is recorded. *function is the row's number. */
 struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function);
 /* Writes the record of an act that ends now, or counts it. */
 void ct_act_record(struct ct_producer *producer, const struct ct_act *act);

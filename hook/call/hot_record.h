@@ -1,4 +1,4 @@
-/* How the hot path writes a record: what entry.c and wrap.c share. A lane is held from hold() to
+/* The hot path's way to write a record, for entry.c and wrap.c. A lane is held from hold() to
  * finish_record(); only then does what is found in it stay, because a signal handler's calls before it have
  * written records, and those that come meanwhile are counted. */
 #ifndef CT_HOT_RECORD_H
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* What is known of a call on its way out. */
+/* A call on its way out, as far as it is known. */
 struct open_call {
     uint64_t start;
     uint32_t depth;

@@ -15,7 +15,7 @@
 
 /* ---- in ---- */
 
-/* What a stub answers when there is no such function: with the hook away, the program would not have been
+/* The answers of stubs when there is no such function: with the hook away, the program would not have been
  * linked at all. CUDA_ERROR_NOT_FOUND, cudaErrorSharedObjectSymbolNotFound, and no text. */
 static ct_status missing_driver_function(void)
 {
@@ -96,7 +96,7 @@ struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller)
 
 /* ---- out ---- */
 
-/* What the call was: as `decode` says where it is not NULL, else as its row's decoder does. */
+/* Says what the call was: as `decode` does where it is not NULL, else as its row's decoder does. */
 static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *decode)
 {
     if (!decode)
@@ -195,8 +195,11 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         .status = decoded.status,
         .value = decoded.value,
     };
-    const bool room = ct_record_write_or_lose(
-        self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES, bytes_of(&decoded));
+    const bool room = ct_record_room(self, record.slots);
+    if (CT_LIKELY(room))
+        ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
+    else
+        ct_record_lose_full(self, &record, bytes_of(&decoded));
     CT_TEST_POINT("slow.leaving");
     ct_lane_leave(lane, frame->depth);
     CT_TEST_POINT("slow.left");

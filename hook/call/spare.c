@@ -5,7 +5,7 @@
 #include "system.h"
 #include "trampoline.h"
 
-/* How many of the words above a call's frame can hold arguments: those behind which the caller's stack may
+/* Counts the words above a call's frame that can hold arguments: those behind which the caller's stack may
  * end, as a coroutine's does, are on another page, and count where they can be read. */
 static bool find_stack_words(const uint64_t *from, uint64_t *words)
 {

@@ -7,7 +7,7 @@
 #include "decoded.h"
 #include "frame.h"
 
-/* What the trampoline does next, returned in two registers. */
+/* The trampoline's next step, returned in two registers. */
 struct ct_target {
     void *function;
     uint64_t mode; /* stack words to pass on (0 to 255), or one of the two below */

@@ -12,8 +12,8 @@
 #include "hot_record.h"
 #include "kernel_names.h"
 
-/* Where the trampoline leaves what it found; no argument travels there, and what a compiler puts before the
- * first statement of such a function does not use it. */
+/* The registers in which the trampoline leaves what it found; no argument travels there, and what a compiler
+ * puts before the first statement of such a function does not use it. */
 #define FOUND_BY_TRAMPOLINE(row, self, place)                                                                \
     register const struct ct_row *row##_found __asm__("r11");                                                \
     register struct ct_producer *self##_found __asm__("r10");                                                \
@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) struct open_call enter(const struct
     return (struct open_call){ start, depth };
 }
 
-/* What the trampoline would have laid out. */
+/* Lays out what the trampoline would have. */
 static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row, struct ct_producer *self,
                                                        const struct open_call *call, word result,
                                                        const word *args, const word *stack_args)

@@ -33,7 +33,7 @@ void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_
     }
 }
 
-/* Whether an allocation's addresses are the device's; mapped memory lies in addresses that were reserved. */
+/* True if an allocation's addresses are the device's; mapped memory lies in addresses that were reserved. */
 static bool on_device(enum ct_alloc_kind kind)
 {
     return kind == CT_ALLOC_DEVICE || kind == CT_ALLOC_MANAGED || kind == CT_ALLOC_POOL ||

@@ -1,4 +1,4 @@
-/* What decoders share. A decoder runs after the real call, on the application's thread: what the driver wrote
+/* Shared by decoders. A decoder runs after the real call, on the application's thread: what the driver wrote
  * is read when the call succeeded, what it read when it came to read it. Structures of the driver are
  * declared as far as they are read, from cuda.h 13.0. */
 #ifndef CT_DECODE_H
@@ -14,7 +14,7 @@ static inline bool succeeded(const struct ct_frame *frame)
     return (ct_status)frame->result == 0;
 }
 
-/* Whether the driver came to read its input: with these errors it may have returned before, and a pointer may
+/* True if the driver came to read its input: with these errors it may have returned before, and a pointer may
  * be anything. */
 static inline bool inspected(const struct ct_frame *frame)
 {
@@ -24,7 +24,7 @@ static inline bool inspected(const struct ct_frame *frame)
            status != CONTEXT_IS_DESTROYED;
 }
 
-/* What the driver wrote behind an argument, 0 when the call failed. */
+/* Reads what the driver wrote behind an argument, 0 when the call failed. */
 static inline uint64_t out(const struct ct_frame *frame, unsigned argument)
 {
     uint64_t handle = 0;

@@ -30,7 +30,7 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
                                   t.bytes ? 1 + t.more : 0);
 }
 
-/* Which side of the bus memory is on. */
+/* The sides of the bus that memory can be on. */
 enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
 
 static enum ct_transfer_kind kind_of(enum side source, enum side destination)

@@ -16,7 +16,7 @@
 
 enum { TEXT_BYTES_MAX = 1 << 28 };
 
-/* What nvcc lays around a fat binary: __fatBinC_Wrapper_t of fatbinary_section.h, CUDA 13.0. */
+/* The wrapper that nvcc lays around a fat binary: __fatBinC_Wrapper_t of fatbinary_section.h, CUDA 13.0. */
 #define WRAPPER_MAGIC UINT32_C(0x466243b1)
 struct wrapper {
     uint32_t magic, version;
@@ -169,7 +169,7 @@ static bool in_name(char c)
            c == '$' || c == '%';
 }
 
-/* What is behind a comment that begins at `at`; `at` when there is none. */
+/* Returns what is behind a comment that begins at `at`; `at` when there is none. */
 static const char *skip_comment(const char *at, const char *end)
 {
     if (end - at < 2 || at[0] != '/' || (at[1] != '/' && at[1] != '*'))

@@ -1,4 +1,4 @@
-/* How long code is, and which kernel is in it: images handed to the driver, and files named to it. */
+/* The length of code, and the kernel in it: images handed to the driver, and files named to it. */
 #ifndef CT_DECODE_IMAGE_H
 #define CT_DECODE_IMAGE_H
 

@@ -1,4 +1,4 @@
-/* What the program is told of its kernels, and what takes them away: their names are learned by it. */
+/* Calls that tell the program of its kernels, or take them away: their names are learned by it. */
 #include "decode.h"
 #include "kernel_names.h"
 #include "object_names.h"
@@ -67,7 +67,7 @@ void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *d
     unloaded(frame, decoded, CT_ROLE_library);
 }
 
-/* What was loaded in the context is gone. Releasing a primary context is not among the ends: it has more
+/* All that was loaded in the context is gone. Releasing a primary context is not among the ends: it has more
  * holders than can be seen. */
 void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {

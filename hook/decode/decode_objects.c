@@ -36,7 +36,7 @@ enum how {
     OPERATION_BEHIND,
 };
 
-/* Where something stands. A place without a role is the call's number of bytes. */
+/* A place where something stands. One without a role is the call's number of bytes. */
 struct place {
     uint8_t how; /* enum how */
     uint8_t role;
@@ -106,15 +106,19 @@ static uint64_t sum_at(uint64_t first, uint64_t count, uint32_t stride)
     return sum;
 }
 
-/* False when there is nothing. Numbers of elements are unsigned int or size_t: none has more than 32 bits to
- * say whether there is one. */
+/* True if there is something. Numbers of elements are unsigned int or size_t: 32 bits of them say whether
+ * there is one. */
+static bool is_there(const struct ct_frame *frame, const struct place *place)
+{
+    return (place->how < BEHIND_WORD || (succeeded(frame) && ct_argument(frame, place->argument))) &&
+           (place->how < FIRST_OF || (uint32_t)ct_argument(frame, place->count) != 0);
+}
+
 static bool read_place(const struct ct_frame *frame, const struct place *place, uint64_t *value,
                        uint8_t *role)
 {
     const uint64_t argument = ct_argument(frame, place->argument), at = argument + place->offset;
-    if (place->how >= BEHIND_WORD && (!succeeded(frame) || !argument))
-        return false;
-    if (place->how >= FIRST_OF && (uint32_t)ct_argument(frame, place->count) == 0)
+    if (!is_there(frame, place))
         return false;
     switch ((enum how)place->how) {
     case ARGUMENT_WORD:

@@ -6,7 +6,7 @@
 #include "record.h"
 #include "rows.h"
 
-/* What a decoder says of a returned call. Zeroed before. */
+/* A decoder's account of a returned call. Zeroed before. */
 struct ct_decoded {
     uint8_t kind;          /* enum ct_kind; CT_KIND_CALL when nothing else fits */
     uint8_t flags;         /* CT_FLAG_… */
@@ -37,9 +37,9 @@ typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded
 #undef OBJECTS_ALWAYS
 #undef OBJECTS
 
-/* What the row's decoder says of the call; of a row without one what every call has. */
+/* Asks the row's decoder about the call; without one the answer is what every call has. */
 struct ct_decoded ct_decode(const struct ct_frame *frame);
-/* Whether the row's decoder is wanted even while nothing is recorded. */
+/* True if the row's decoder is wanted even while nothing is recorded. */
 bool ct_decode_always(uint32_t row);
 
 #endif

@@ -39,7 +39,7 @@ static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
     return i < CT_REGISTER_ARGS ? frame->args[i] : frame->stack_args[i - CT_REGISTER_ARGS];
 }
 
-/* Where a call stands on its thread's stack: the same for one place in the program, whichever way its calls
+/* The place of a call on its thread's stack: the same for one place in the program, whichever way its calls
  * take through the hook. On x86-64 that is where the return address lies. */
 static inline uintptr_t ct_frame_address(const struct ct_frame *frame)
 {

@@ -48,7 +48,7 @@ static bool look_all_up(void)
     return true;
 }
 
-/* Where the address is, or would be. */
+/* The slot that the address has, or would have. */
 static size_t address_slot(const void *real)
 {
     size_t slot = ((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> 53;
@@ -99,7 +99,7 @@ void *ct_driver_spare(void *real, const char *name)
     return row == CT_ROWS_ALL ? NULL : ct_row_stub(row);
 }
 
-/* Whether an object that was loaded later is looked at, only the dynamic linker knows. */
+/* Only the dynamic linker knows whether an object that was loaded later is looked at. */
 static void *find_fallback(const char *name)
 {
     struct ct_object object;

@@ -13,8 +13,8 @@ void *ct_driver_symbol(const char *name);
 void *ct_driver_stub(const void *real);
 /* A spare stub for `real`, named `name`; NULL when they are used up. */
 void *ct_driver_spare(void *real, const char *name);
-/* What the program would have got for `row` without the hook, when the driver, or the runtime, is not loaded
- * or lacks the function: another library's, or NULL. */
+/* Finds what the program would have got for `row` without the hook, when the driver, or the runtime, is not
+ * loaded or lacks the function: another library's, or NULL. */
 void *ct_driver_fallback(uint32_t row);
 
 #endif

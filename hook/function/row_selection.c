@@ -18,7 +18,7 @@ static struct ct_selection selection;
 static _Atomic uint32_t followed; /* ct_control.selections that it is from, 0: the environment's */
 static _Atomic uint32_t sample = 1;
 
-/* What a row that has just got a number is to do; the process lock is held. */
+/* Tells a row that has just got a number what to do; the process lock is held. */
 static void apply(uint32_t index)
 {
     struct ct_row *row = &ct_rows[index];

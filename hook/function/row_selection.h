@@ -1,5 +1,5 @@
-/* Which calls are recorded: `cudatrace run --layers --calls --sample`, and `cudatrace set` while the process
- * runs. */
+/* The rows that are recorded, by `cudatrace run --layers --calls --sample` and `cudatrace set`, and the
+ * numbers of rows. */
 #ifndef CT_ROW_SELECTION_H
 #define CT_ROW_SELECTION_H
 
@@ -9,7 +9,7 @@
 void ct_selection_begin(struct ct_segment *segment);
 /* Goes by what the session's daemon wishes now, if that has changed. */
 void ct_selection_follow(struct ct_segment *segment);
-/* Whether this call of the row, which has returned, is one to be counted and not recorded. */
+/* True if this call of the row, which has returned, is one to be counted and not recorded. */
 bool ct_selection_leaves_out(const struct ct_producer *self, uint32_t row);
 
 /* The row's number, which it is given if need be; 0 when the directory is full or cannot grow. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the name of a decoder says: nothing but that there is one, unless it stands in these two lines. */
+/* A decoder's name says nothing but that there is one, unless it stands in these two lines. */
 #define FLAGS_none                 , 0
 #define FLAGS_no_status            , CT_ROW_DECODED | CT_ROW_NO_STATUS
 #define SECOND(first, second, ...) second

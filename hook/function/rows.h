@@ -89,8 +89,8 @@ uint32_t ct_row_extra(enum ct_layer layer, uint8_t category, const char *name);
  * pointer. */
 uint32_t ct_row_spare(void *real, const char *name);
 
-/* Where the stubs are, which the trampoline's file makes in the order of the rows and says in a section of
- * its own: the distance of each from its entry, 0 for none. The linker names the section's beginning. */
+/* The places of the stubs, which the trampoline's file makes in the order of the rows and says in a section
+ * of its own: the distance of each from its entry, 0 for none. The linker names the section's beginning. */
 extern CT_LOCAL const int32_t __start_ct_stubs[];
 /* The stub of a row, NULL where the architecture has none; of a runtime function, the entry that does not
  * look at the caller. */

@@ -61,7 +61,7 @@ struct census {
  * that counted. */
 static _Atomic uint64_t counted[CT_RUNTIME_VERSIONS];
 
-/* Whether the object is a libcudart of that version: by what it defines, or, where it defines no versions, by
+/* True if the object is a libcudart of that version: by what it defines, or, where it defines no versions, by
  * its soname. */
 static bool defines(const struct ct_object *object, const char *version, bool *has_soname)
 {
@@ -98,7 +98,7 @@ static int visit_first(struct dl_phdr_info *object, size_t bytes, void *data)
     return 1;
 }
 
-/* How many libraries of the version are loaded. One that was unloaded may still be counted. */
+/* Counts the libraries of the version that are loaded. One that was unloaded may still be counted. */
 static uint32_t count_libraries(uint32_t version)
 {
     uint64_t loads = 0;

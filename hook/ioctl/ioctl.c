@@ -40,7 +40,7 @@ enum { MINOR_MODESET = 254 };
 
 typedef int ioctl_function(int fd, unsigned long request, void *argument);
 
-/* What comes behind the hook; NULL until the constructors run. */
+/* The function behind the hook; NULL until the constructors run. */
 static ioctl_function *_Atomic next_ioctl;
 
 /* Files that speak different languages. /dev/nvidia-uvm-tools speaks that of /dev/nvidia-uvm. */
@@ -107,7 +107,7 @@ static bool is_driver_file(int fd, enum language language)
     return false;
 }
 
-/* What the low descriptors were last, for when the kernel may not be asked: a bit for each language. */
+/* The low descriptors as they were last, for when the kernel may not be asked: a bit for each language. */
 enum { KNOWN_FILES = 4096 };
 static _Atomic uint8_t known[KNOWN_FILES];
 

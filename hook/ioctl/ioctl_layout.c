@@ -1,5 +1,5 @@
-/* What an ioctl of the NVIDIA kernel driver asks, read from the application's structs. Called by ioctl.c;
- * knows nothing of files, rows or lanes, so that a test can run it alone.
+/* Reads from the application's structs what an ioctl of the NVIDIA kernel driver asks. Knows nothing of
+ * files, rows or lanes, so that a test can run it alone.
  *
  * The structs are those of open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
  * application's pointers are not trusted: a wrong one gives EFAULT without the hook, and must with it. */

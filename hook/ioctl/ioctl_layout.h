@@ -1,4 +1,4 @@
-/* Where the RM status lies in the struct that an ioctl of the NVIDIA kernel driver points to
+/* The place of the RM status in the struct that an ioctl of the NVIDIA kernel driver points to
  * (ioctl_layout.c). */
 #ifndef CT_IOCTL_LAYOUT_H
 #define CT_IOCTL_LAYOUT_H
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a number is the number of. */
+/* The things that have numbers. */
 enum ct_ioctl_space {
     CT_IOCTL_ESCAPE = 1, /* _IOC_NR of a request on /dev/nvidiactl or /dev/nvidiaN */
     CT_IOCTL_CONTROL,    /* the command of NV_ESC_RM_CONTROL */
@@ -47,7 +47,7 @@ struct ct_ioctl {
  * owner: the caller saves errno. */
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes);
 
-/* Whether a request may be one of the driver's at all. */
+/* True if a request may be one of the driver's at all. */
 static inline bool ct_ioctl_is_escape(uint32_t request)
 {
     return (request >> 8 & 0xff) == CT_IOCTL_TYPE;

@@ -57,7 +57,7 @@ extern CT_LOCAL struct ct_producer ct_dormant;
 /* A frame's producer when the process records and its thread has no lane. */
 extern CT_LOCAL struct ct_producer ct_unlaned;
 
-/* Whether the collector asked to be woken by now. Once it was, the next call need not do it again: it drains
+/* True if the collector asked to be woken by now. Once it was, the next call need not do it again: it drains
  * before it names another position. Position 0 asks for every call's attention (ct_process_heed()). */
 static inline bool ct_wants_doorbell(const struct ct_producer *self, struct ct_lane *lane, uint64_t position)
 {
@@ -65,8 +65,8 @@ static inline bool ct_wants_doorbell(const struct ct_producer *self, struct ct_l
     return position >= wake && (wake != self->rung || wake == 0);
 }
 
-/* How many calls are open around one at `frame`. One that stands there or below was left by longjmp, an
- * exception or cancellation: it is not open any more. */
+/* Counts the calls that are open around one at `frame`. One that stands there or below was left by longjmp,
+ * an exception or cancellation: it is not open any more. */
 static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t frame)
 {
     uint32_t depth = self->depth;
@@ -89,7 +89,7 @@ static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
     return depth;
 }
 
-/* Whether the call at that depth is not inside another one. Ranges have no frame and enclose trees of calls
+/* True if the call at that depth is not inside another one. Ranges have no frame and enclose trees of calls
  * without being part of them. */
 static inline bool ct_outermost(const struct ct_producer *self, uint32_t depth)
 {

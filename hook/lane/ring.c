@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What a record of so many slots needs up to, with the pad that fills the ring's end. */
+/* The end of a record of so many slots, with the pad that fills the ring's end. */
 static uint64_t end_of(const struct ct_producer *producer, uint32_t slots)
 {
     const uint64_t capacity = producer->mask + 1, place = producer->position & producer->mask;
@@ -16,7 +16,7 @@ static uint64_t end_of(const struct ct_producer *producer, uint32_t slots)
     return producer->position + pad + slots;
 }
 
-/* How far the ring may be written without asking: for as long as it may become longer, no further than to the
+/* The position up to which the ring may be written without asking: as long as it may grow, the
  * next place where it can. */
 static uint64_t limit_of(const struct ct_producer *producer, uint64_t tail, uint64_t wanted)
 {
@@ -70,19 +70,13 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
     CT_TEST_POINT("ring.published");
 }
 
-bool ct_record_write_or_lose(struct ct_producer *self, const struct ct_record *record, const void *payload,
-                             size_t payload_bytes, uint64_t bytes)
+void ct_record_lose_full(struct ct_producer *self, const struct ct_record *record, uint64_t bytes)
 {
-    if (ct_record_room(self, record->slots)) {
-        ct_record_write(self, record, payload, payload_bytes);
-        return true;
-    }
     const bool no_memory = self->mask + 1 < ct_segment_ring_slots();
     ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, record->function,
                    record->end - ct_span_ticks(record->span), record->end, bytes);
     CT_TEST_POINT("ring.lost");
     ct_lane_publish(self->lane, self->position);
-    return false;
 }
 
 /* ---- holding the lane ---- */
@@ -105,12 +99,12 @@ void ct_record_release(struct ct_producer *self)
     self->act = 0;
 }
 
-/* Whether the record that holds the lane will never be finished, since a signal handler left it by
+/* True if the record that holds the lane will never be finished, since a signal handler left it by
  * siglongjmp, or its thread was cancelled there: a call at `frame`, with `depth` open calls and ranges around
  * it, finds out. Whoever writes a record is a call around it, or an act, for as long as anything is left to
  * be written but `idle`; so where there is neither, the lane may be taken. What was left while another call
  * went on around it is found when that one returns. */
-static bool is_left(const struct ct_producer *self, uint32_t depth, uintptr_t frame)
+bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t frame)
 {
     if (depth >= CT_OPEN_MAX)
         return false;
@@ -138,11 +132,4 @@ void ct_record_take_over(struct ct_producer *self)
     self->act = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
-}
-
-bool ct_record_recover(struct ct_producer *self, uint32_t depth, uintptr_t frame)
-{
-    if (CT_UNLIKELY(!self->idle) && is_left(self, depth, frame))
-        ct_record_take_over(self);
-    return self->idle;
 }

@@ -4,16 +4,14 @@
 
 #include "producer.h"
 
-/* Whether there is room for a record of so many slots; the ring grows for it where it can. */
+/* True if there is room for a record of so many slots; the ring grows for it where it can. */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
 /* Writes a record of as many slots, for which there is room, at the producer's position. The caller holds the
  * lane (idle is 0) and has announced. */
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,
                      size_t payload_bytes);
-/* The same, or counts it with its bytes when there is no room: false. Either way nothing is announced any
- * more. */
-bool ct_record_write_or_lose(struct ct_producer *producer, const struct ct_record *record,
-                             const void *payload, size_t payload_bytes, uint64_t bytes);
+/* For a record without room: counts the call, with its bytes, and announces no more. */
+void ct_record_lose_full(struct ct_producer *producer, const struct ct_record *record, uint64_t bytes);
 
 /* For the new owner of a lane: what its ring has room for. */
 void ct_record_begin_lane(struct ct_producer *producer);
@@ -27,8 +25,15 @@ void ct_record_hold(struct ct_producer *producer, uintptr_t frame);
 void ct_record_release(struct ct_producer *producer);
 /* Makes a lane writable again whose holder was left in the middle of a record. */
 void ct_record_take_over(struct ct_producer *producer);
-/* Does that where the holder was left by a jump, as a call at `frame` with `depth` open calls around it sees;
- * whether the lane is idle. */
-bool ct_record_recover(struct ct_producer *producer, uint32_t depth, uintptr_t frame);
+/* True if the record that holds the lane will never be finished, as a call at `frame` with `depth` open calls
+ * around it finds out. */
+bool ct_record_is_left(const struct ct_producer *producer, uint32_t depth, uintptr_t frame);
+/* Makes a lane writable again that was left so; true if the lane is idle. */
+static inline bool ct_record_recover(struct ct_producer *producer, uint32_t depth, uintptr_t frame)
+{
+    if (CT_UNLIKELY(!producer->idle) && ct_record_is_left(producer, depth, frame))
+        ct_record_take_over(producer);
+    return producer->idle;
+}
 
 #endif

@@ -49,7 +49,7 @@ struct ct_slot_map *ct_slot_map(const struct ct_producer *producer)
     return map_of(producer->slot);
 }
 
-/* Where the header of its lane is mapped. */
+/* The address at which the header of its lane is mapped. */
 static void *lane_of(uint32_t slot)
 {
     return blocks[slot / BLOCK_SLOTS] + BLOCK_MAPS + slot % BLOCK_SLOTS * CT_LANE_HEADER_BYTES;

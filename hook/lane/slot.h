@@ -19,12 +19,12 @@ void ct_slot_set_owner(struct ct_producer *producer, enum ct_slot_owner owner);
  * a new one system calls may be made. */
 struct ct_producer *ct_slot_take_free(void);
 struct ct_producer *ct_slot_take_new(struct ct_segment *segment);
-/* Whether it is worth asking for either. */
+/* True if it is worth asking for either. */
 bool ct_slot_may_take(void);
 /* For the next thread. */
 void ct_slot_give_back(struct ct_producer *producer);
 
-/* Where the lane's ring is mapped: inherited by a fork's child, as the memory is. */
+/* The mapping of the lane's ring: inherited by a fork's child, as the memory is. */
 struct ct_slot_map;
 struct ct_slot_map *ct_slot_map(const struct ct_producer *producer);
 /* The ring of a lane that is written no more. */

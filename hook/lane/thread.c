@@ -41,7 +41,7 @@ static void give_back(void *unused)
     ct_self = &ct_dormant;
     own_map = NULL;
     run_end(CT_THREAD_RANGES);
-    /* What was open in them is no more. */
+    /* All that was open in them is no more. */
     for (struct ct_producer *next; left; left = next) {
         next = left->next_left;
         ct_slot_set_owner(left, CT_SLOT_SPARE);

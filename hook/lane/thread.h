@@ -11,7 +11,7 @@ bool ct_thread_take(struct ct_segment *segment, uintptr_t frame);
  * announced. */
 void ct_thread_on_take(void (*send)(struct ct_producer *producer));
 
-/* What ends with a thread: its name, while it still has its lane, and its ranges, behind that. */
+/* Ends with a thread: its name, while it still has its lane, and its ranges, behind that. */
 enum ct_thread_end { CT_THREAD_NAME, CT_THREAD_RANGES, CT_THREAD_ENDS };
 /* Has `end` run when the calling thread ends, lane or no lane; it is always the same one. */
 void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void));

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <wchar.h>
 
-/* What nvtxRangePush and nvtxRangePop return when they cannot tell a level. */
+/* nvtxRangePush and nvtxRangePop return this when they cannot tell a level. */
 #define CT_NVTX_NO_PUSH_POP_TRACKING (-2)
 
 enum ct_nvtx_message {

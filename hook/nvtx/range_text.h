@@ -1,5 +1,5 @@
-/* What ranges say: messages, and the names of domains and categories; and their records, which carry these
- * texts themselves. */
+/* The texts of ranges: messages, and the names of domains and categories; and their records, which carry
+ * these texts themselves. */
 #ifndef CT_RANGE_TEXT_H
 #define CT_RANGE_TEXT_H
 
@@ -17,7 +17,7 @@ uint32_t ct_range_domain(const char *name);
 /* Names a category of a domain. */
 void ct_range_name_category(uint32_t domain, uint32_t category, const char *name);
 
-/* What the application says of a range. One of the first three at most is set. `frame` is that
+/* The application's words about a range. One of the first three at most is set. `frame` is that
  * of the function which the application called: what lies at or below it is not open any more. */
 struct ct_said {
     const char *message;

@@ -8,7 +8,7 @@
  * process's current one from now on, NULL when there is none. `image_ns` is when the program began, and
  * system calls may be made. */
 struct ct_segment *ct_attach(uint64_t image_ns);
-/* Whether that is worth while: no system call is made to find out. */
+/* True if that is worth while: no system call is made to find out. */
 bool ct_attach_is_due(void);
 /* Lets go of a segment that the collector gave up; the process is dormant afterwards. */
 void ct_detach(void);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether it lets pass every row of system.def. `filter` is a struct sock_fprog that the kernel has. */
+/* True if it lets pass every row of system.def. `filter` is a struct sock_fprog that the kernel has. */
 bool ct_filter_passes(const void *filter);
 
 #endif

@@ -50,7 +50,7 @@ static void start_anew(void)
     CT_TEST_POINT("process.child_ready");
 }
 
-/* What pthread_atfork() and at_quick_exit() of glibc come to, and who has them: a program of another C
+/* pthread_atfork() and at_quick_exit() of glibc come to these, and not all have them: a program of another C
  * library (musl) loads the hook as well, which does nothing there. */
 extern void *__dso_handle __attribute__((visibility("hidden")));
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)

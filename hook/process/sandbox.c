@@ -1,4 +1,4 @@
-/* What programs put filters of system calls on with: the C library's prctl() and syscall(). Before one is on,
+/* The ways to put a filter of system calls on: the C library's prctl() and syscall(). Before one is on,
  * the hook is ready to do without system calls (system.h); afterwards it has a look whether it must. A filter
  * that inline assembly puts on is not seen. */
 #include "bound.h"
@@ -29,7 +29,7 @@
 
 enum { DRAIN_MS = 1000 };
 
-/* What could not be had afterwards: a number for each function that the process may call, and memory for
+/* Gets what could not be had afterwards: a number for each function that the process may call, and memory for
  * names. */
 static void prepare(void)
 {

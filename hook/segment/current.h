@@ -23,7 +23,7 @@ bool ct_process_lock(void);
 void ct_process_unlock(void);
 void ct_process_lock_forget(void);
 
-/* Whether ticks are the processor's counter. Set before the first segment, for all of a session. */
+/* True if ticks are the processor's counter. Set before the first segment, for all of a session. */
 extern CT_LOCAL bool ct_clock_is_counter;
 
 static inline uint64_t ct_now(void)

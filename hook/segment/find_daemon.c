@@ -18,7 +18,7 @@
 
 struct ct_control *ct_control;
 
-/* Where the control segments of a user's own daemons lie, one after the other, and those of the system's,
+/* The places of the control segments of a user's own daemons, one after the other, and those of the system's,
  * which cannot be written: an earlier one may still be in a thread's hands. */
 static struct ct_control *places[2];
 
@@ -43,7 +43,7 @@ bool ct_daemon_session(struct ct_session *session)
            strlen(session->dir) < CT_SHM_DIR_BYTES;
 }
 
-/* What it says is read once, and checked; false when it is none that hooks of this version go by. */
+/* Reads it once, and checks it; false when it is none that hooks of this version go by. */
 static bool read_wishes(const struct ct_control *control, bool own, struct ct_wishes *wishes)
 {
     const uint32_t clock = control->clock;

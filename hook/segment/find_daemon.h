@@ -10,12 +10,12 @@
 
 extern CT_LOCAL struct ct_control *ct_control; /* of the session in use; NULL before the first attachment */
 
-/* What a control segment says, read once. */
+/* A control segment's words, read once. */
 struct ct_wishes {
     uint64_t ring_bytes;
     bool clock_is_counter, system;
 };
-/* What the paths of a session's files are made of. */
+/* The parts of the paths of a session's files. */
 struct ct_session {
     const char *dir, *name; /* the environment's */
     uint32_t uid;

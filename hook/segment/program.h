@@ -1,4 +1,4 @@
-/* What /proc tells of the process: the program, when it started, in which pid namespace. */
+/* The process as /proc tells of it: the program, when it started, in which pid namespace. */
 #ifndef CT_PROGRAM_H
 #define CT_PROGRAM_H
 

@@ -149,7 +149,7 @@ static bool hold_segment(int fd)
     return false;
 }
 
-/* What is mapped anywhere, in the place that all segments have. */
+/* Puts what is mapped anywhere into the place that all segments have. */
 static struct ct_segment *put_in_place(void *map)
 {
     if (!own.place) {

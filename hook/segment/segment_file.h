@@ -9,7 +9,7 @@
 #include "find_daemon.h"
 #include "segment.h"
 
-/* What a segment is made with. */
+/* A segment to be made. */
 struct ct_segment_plan {
     const struct ct_session *session;
     const struct ct_wishes *wishes;
@@ -22,7 +22,7 @@ struct ct_segment_plan {
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
 /* In a fork's child: it is its parent's. */
 void ct_segment_forget(void);
-/* How many lanes it has, and another one, with `lane_place` (CT_LANE_HEADER_BYTES) for its header, and the
+/* The number of its lanes, and another one, with `lane_place` (CT_LANE_HEADER_BYTES) for its header, and the
  * first piece of its ring at *ring. NULL when memory is refused. It is counted once it is set up. */
 uint32_t ct_segment_lanes(void);
 struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring);
@@ -33,13 +33,13 @@ uint64_t ct_segment_ring_slots(void);
  * memory is refused. */
 uint8_t *ct_segment_ring(uint32_t index, uint64_t bytes);
 
-/* Whether the directory may have another entry: on a page that it has already, or while memory may be asked
+/* True if the directory may have another entry: on a page that it has already, or while memory may be asked
  * for. */
 bool ct_segment_may_define(void);
 /* The number of a new function in the directory, 0 where that cannot grow. The process lock is held. */
 uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct_layer layer,
                            uint32_t category);
-/* Whether shared memory may be asked for: after a refusal, no sooner than a second later. */
+/* True if shared memory may be asked for: after a refusal, no sooner than a second later. */
 bool ct_segment_may_allocate(enum ct_bound_need need);
 
 #endif

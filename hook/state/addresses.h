@@ -1,4 +1,4 @@
-/* Which addresses are the device's, by bookkeeping: copies by unified addresses do not say their direction,
+/* The device's addresses, by bookkeeping: copies by unified addresses do not say their direction,
  * and asking the driver would be a call that the program never made. */
 #ifndef CT_ADDRESSES_H
 #define CT_ADDRESSES_H

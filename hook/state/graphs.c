@@ -74,7 +74,7 @@ static void release(uint32_t index)
     ct_pool_give(&all_nodes, index);
 }
 
-/* What `handle` stands for from now on. Takes over one owner of `index`. */
+/* Says what `handle` stands for from now on. Takes over one owner of `index`. */
 static void assign(uint64_t handle, uint32_t index)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);

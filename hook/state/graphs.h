@@ -1,4 +1,4 @@
-/* What graphs consist of, by bookkeeping: the driver could be asked, but its answers would be calls that the
+/* The nodes of graphs, by bookkeeping: the driver could be asked, but its answers would be calls that the
  * program never made, and during a capture they are not allowed. All functions may be called from any thread;
  * a signal handler that interrupted one of them on its own thread learns nothing. */
 #ifndef CT_GRAPHS_H
@@ -47,7 +47,7 @@ void ct_capture_end(uint64_t stream, uint64_t graph);
 /* The program was told the graph that `stream` is captured into. */
 void ct_capture_graph(uint64_t stream, uint64_t graph);
 bool ct_capture_active(uint64_t stream);
-/* What a call on `stream` was captured as. */
+/* Adds what a call on `stream` was captured as. */
 void ct_capture_add(uint64_t stream, enum ct_node_kind kind, uint32_t count);
 /* An event recorded on a captured stream takes the capture along to the streams that wait for it. */
 void ct_capture_record(uint64_t stream, uint64_t event);

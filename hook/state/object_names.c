@@ -24,7 +24,7 @@ struct named {
 static struct named *all;
 static uint32_t used; /* places that were ever taken */
 
-/* How many have a name: while it is 0, as mostly, no end of an object is looked at. */
+/* The number of those that have a name: while it is 0, as mostly, no end of an object is looked at. */
 static _Atomic uint32_t count;
 static bool overflowed;           /* some have a name that is not kept */
 static __thread uint64_t own_tid; /* of a thread that has a name */

@@ -57,7 +57,7 @@ static char *piece_take(uint32_t size)
 {
     char *text = free_pieces[size];
     if (text) {
-        memcpy(&free_pieces[size], text, sizeof(free_pieces[size]));
+        free_pieces[size] = *(char **)(void *)text;
         return text;
     }
     const size_t bytes = (size_t)SMALLEST_BYTES << size;
@@ -76,7 +76,7 @@ static char *piece_take(uint32_t size)
 
 static void piece_give(char *text, uint32_t size)
 {
-    memcpy(text, &free_pieces[size], sizeof(free_pieces[size]));
+    *(char **)(void *)text = free_pieces[size];
     free_pieces[size] = text;
 }
 

@@ -21,7 +21,7 @@ void ct_texts_forget(void);
 /* The number by which records name a string that somebody holds, defined in the caller's lane if need be.
  * `producer` is busy, or NULL when nothing is recorded. */
 uint32_t ct_texts_number(uint32_t string, struct ct_producer *producer);
-/* Whether the definition of that string, 0 for none, went into a lane of the producer's segment. */
+/* True if the definition of that string, 0 for none, went into a lane of the producer's segment. */
 bool ct_texts_sent(uint32_t string, const struct ct_producer *producer);
 
 #endif

@@ -136,7 +136,7 @@
         br      x16
         END     ct_trampoline
 
-/* What a spare stub enters: how many stack words the function takes, nobody told us. */
+/* The entry of spare stubs: how many stack words the function takes, nobody told us. */
         FUNCTION ct_trampoline_spare, 6
         ENTER
         SAVE_VECTORS

@@ -147,7 +147,7 @@
         WRAPPER launch_ex
         .set    ct_trampoline_general, ct_trampoline
 
-/* What a versioned stub enters: a runtime function called from a page of ct_runtime_callers is a
+/* The entry of versioned stubs: a runtime function called from a page of ct_runtime_callers is a
  * call like any other; from elsewhere it is for ct_enter_careful() to say which library it is for. */
 #define RUNTIME_CALLERS 1024
 
@@ -160,7 +160,7 @@
         jmp     .Lchosen
         END     ct_trampoline_careful
 
-/* What a spare stub enters: how many stack words the function takes, nobody told us. */
+/* The entry of spare stubs: how many stack words the function takes, nobody told us. */
         FUNCTION ct_trampoline_spare, 6
         ENTER
         SAVE_VECTORS
