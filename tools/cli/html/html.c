@@ -370,34 +370,39 @@ static void write_base64(FILE *to, const uint8_t *bytes, size_t count)
     }
 }
 
-/* The columns, one behind the other, as page.js takes them apart. */
-static uint8_t *lay_out_columns(const struct ct_html_records *records)
+/* There is room for all that comes of it. */
+static void pack(z_stream *packed, const void *bytes, size_t count)
 {
-    const size_t count = records->count;
-    uint8_t *columns = malloc(CALL_BYTES * count + 1);
-    for (size_t i = 0; columns && i < count; i++) {
-        const struct ct_html_record *record = &records->record[i];
-        memcpy(columns + 8 * i, &record->start, 8);
-        memcpy(columns + 8 * (count + i), &record->duration, 8);
-        memcpy(columns + 16 * count + 4 * i, &record->site, 4);
-        memcpy(columns + 20 * count + 4 * i, &record->calls, 4);
-    }
-    return columns;
+    packed->next_in = (Bytef *)(uintptr_t)bytes;
+    packed->avail_in = (uInt)count;
+    deflate(packed, Z_NO_FLUSH);
 }
 
+/* Columns, one behind the other, as page.js takes them apart. */
 static bool write_calls(struct ct_export *to)
 {
     const struct ct_html_records *records = &((struct state *)to->state)->records;
+    const struct ct_html_record *record = records->record, *const end = record + records->count;
+    z_stream packed = { 0 };
     if (records->count == 0)
         return true;
-    uLongf bytes = compressBound(CALL_BYTES * records->count);
-    uint8_t *columns = lay_out_columns(records), *packed = malloc(bytes);
-    const bool good =
-        columns && packed && compress(packed, &bytes, columns, CALL_BYTES * records->count) == Z_OK;
+    if (deflateInit(&packed, Z_DEFAULT_COMPRESSION) != Z_OK)
+        return false;
+    packed.avail_out = (uInt)deflateBound(&packed, CALL_BYTES * records->count);
+    uint8_t *bytes = packed.next_out = malloc(packed.avail_out);
+    for (record = records->record; bytes && record < end; record++)
+        pack(&packed, &record->start, sizeof(record->start));
+    for (record = records->record; bytes && record < end; record++)
+        pack(&packed, &record->duration, sizeof(record->duration));
+    for (record = records->record; bytes && record < end; record++)
+        pack(&packed, &record->site, sizeof(record->site));
+    for (record = records->record; bytes && record < end; record++)
+        pack(&packed, &record->calls, sizeof(record->calls));
+    const bool good = bytes && deflate(&packed, Z_FINISH) == Z_STREAM_END;
     if (good)
-        write_base64(to->to, packed, bytes);
-    free(columns);
-    free(packed);
+        write_base64(to->to, bytes, packed.total_out);
+    deflateEnd(&packed);
+    free(bytes);
     return good;
 }
 
