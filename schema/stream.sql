@@ -1,4 +1,5 @@
--- What tools/trace/call_stream.c asks of each file of a trace, whose schema stands for %s.
+-- What tools/trace/call_stream.c asks of each file of a trace, whose schema stands for %s; of those in which streams have no names
+-- without ", stream_name".
 
 -- name: site
 SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,
@@ -31,18 +32,6 @@ SELECT graph_exec, kernel_nodes, stream, stream_name, captured FROM %s.graph_lau
 
 -- name: copy
 SELECT kind, async, stream, stream_name, captured FROM %s.copies WHERE call_id = ?1;
-
--- The same of traces in which streams have no names.
--- name: earlier_launch
-SELECT kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, captured
-  FROM %s.launches
- WHERE call_id = ?1;
-
--- name: earlier_graph_launch
-SELECT graph_exec, kernel_nodes, stream, captured FROM %s.graph_launches WHERE call_id = ?1;
-
--- name: earlier_copy
-SELECT kind, async, stream, captured FROM %s.copies WHERE call_id = ?1;
 
 -- name: range
 SELECT message, domain, category, kind FROM %s.ranges WHERE call_id = ?1;

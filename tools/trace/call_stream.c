@@ -38,14 +38,22 @@ struct ct_stream {
     int error;
 };
 
-/* A query of schema/stream.sql, each %s of which is the file's schema. */
-static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t file)
+/* A query of schema/stream.sql, each %s of which is the file's schema. Streams have had no names in traces of
+ * schema 5. */
+static sqlite3_stmt *prepare(struct ct_stream *stream, const char *sql, uint32_t file, bool with_names)
 {
-    const char *schema = ct_series_schema(file);
+    static const char name[] = ", stream_name";
     sqlite3_str *text = sqlite3_str_new(stream->connection);
-    for (const char *at; (at = strstr(sql, "%s")); sql = at + 2)
-        sqlite3_str_appendf(text, "%.*s%s", (int)(at - sql), sql, schema);
-    sqlite3_str_appendall(text, sql);
+    for (; *sql; sql++) {
+        if (strncmp(sql, "%s", 2) == 0) {
+            sqlite3_str_appendall(text, ct_series_schema(file));
+            sql++;
+        } else if (!with_names && strncmp(sql, name, strlen(name)) == 0) {
+            sql += strlen(name) - 1;
+        } else {
+            sqlite3_str_append(text, sql, 1);
+        }
+    }
     char *query = sqlite3_str_finish(text);
     sqlite3_stmt *statement = NULL;
     stream->error =
@@ -140,7 +148,7 @@ struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *se
     stream->sites = calloc(SITES_KEPT, sizeof(*stream->sites));
     stream->error = stream->sites ? sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) : SQLITE_NOMEM;
     for (uint32_t i = 0; i < stream->files && stream->error == SQLITE_OK; i++)
-        stream->file[i].site = prepare(stream, ct_sql_stream_site, i);
+        stream->file[i].site = prepare(stream, ct_sql_stream_site, i, true);
     if (stream->error != SQLITE_OK) {
         char why[256];
         ct_trace_why(connection, stream->error, why, sizeof(why));
@@ -170,7 +178,7 @@ void ct_stream_close(struct ct_stream *stream)
 
 static sqlite3_stmt *window(struct ct_stream *stream, const char *sql, uint32_t file)
 {
-    sqlite3_stmt *rows = prepare(stream, sql, file);
+    sqlite3_stmt *rows = prepare(stream, sql, file, true);
     sqlite3_bind_int64(rows, 1, stream->scope.from_ns);
     sqlite3_bind_int64(rows, 2, stream->scope.to_ns);
     return rows;
@@ -260,20 +268,14 @@ sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_
         [CT_DETAIL_COPY] = ct_sql_stream_copy,
         [CT_DETAIL_RANGE] = ct_sql_stream_range,
     };
-    static const char *const earlier[CT_DETAILS] = {
-        [CT_DETAIL_LAUNCH] = ct_sql_stream_earlier_launch,
-        [CT_DETAIL_GRAPH_LAUNCH] = ct_sql_stream_earlier_graph_launch,
-        [CT_DETAIL_COPY] = ct_sql_stream_earlier_copy,
-    };
     *detail = detail_of(&call->site);
     if (*detail == CT_DETAIL_NONE || stream->error != SQLITE_OK)
         return NULL;
     sqlite3_stmt **statement = &stream->file[call->site.file].detail[*detail];
     if (!*statement)
-        *statement = prepare(stream, sql[*detail], call->site.file);
-    /* Streams have had no names in traces of schema 5. */
-    if (!*statement && stream->error == SQLITE_ERROR && earlier[*detail])
-        *statement = prepare(stream, earlier[*detail], call->site.file);
+        *statement = prepare(stream, sql[*detail], call->site.file, true);
+    if (!*statement && stream->error == SQLITE_ERROR)
+        *statement = prepare(stream, sql[*detail], call->site.file, false);
     sqlite3_reset(*statement);
     sqlite3_bind_int64(*statement, 1, call->id);
     if (*statement && sqlite3_step(*statement) == SQLITE_ROW)
