@@ -56,6 +56,11 @@ int ct_store_save_lane(struct ct_store *store, int64_t segment_id, uint32_t lane
 int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
                          uint64_t *lost);
 
+/* More than the calls of nine years at a million a second; and thirty-six years, or an exabyte: sums of a few
+ * of these are numbers to SQLite still. */
+#define CT_UNSENT_CALLS_MAX (UINT64_C(1) << 48)
+#define CT_UNSENT_SUM_MAX   (UINT64_C(1) << 60)
+
 struct ct_loss_facts {
     uint32_t lane, tenancy, tid, cause;
     uint64_t calls, first_ns, last_ns;

@@ -196,6 +196,61 @@ def real_traffic(build):
     return found
 
 
+# Recordings: the events of collector/ledger/dump.h.
+DUMP = ["PROCESS", "FUNCTION", "THREAD", "NOTE", "CALL", "LANE", "LOSS", "UNSENT", "NOTHING_OPEN", "OPEN", "END", "META"]
+
+
+def event(name, form, *values, tail=b"", tail_bytes=None):
+    body = struct.pack("<" + form, *values) + tail
+    body += bytes(-len(body) % 8)
+    return struct.pack("<HHI", DUMP.index(name), len(tail) if tail_bytes is None else tail_bytes, len(body)) + body
+
+
+def frame(*events):
+    data = b"".join(events)
+    return struct.pack("<H", len(data) // 8) + data
+
+
+def told(kind="CALL", end=2000, duration=100, value=0, thread=1, function=1, segment=1, payload=b""):
+    number = KINDS.index(kind) if kind in KINDS else len(KINDS)
+    return event("NOTE" if kind in ("STRING", "NAME") else "CALL", "qqqQQQiBBBB", segment, thread, function, end, duration, value, 0,
+                 number, 0, 0, 0, tail=payload)
+
+
+PROCESS = event("PROCESS", "qqQQQQqiI", 1, 1, 5, 6, 7, 0, 7, 100, 0, tail=b"/bin/p\0p -x\0seg\0")
+BEGIN = PROCESS + event("FUNCTION", "q", 1, tail=b"driver\0cuMemAlloc_v2\0memory\0") + event("THREAD", "qqQ", 1, 1, 100, tail=b"main\0")
+END = event("END", "qQ", 1, 4000, tail=b"exited\0")
+BEHIND = (event("LANE", "qqQQ", 1, 1, 0, 9) + event("LOSS", "qIIIIQQQ", 1, 0, 0, 100, 0, 3, 10, 20) +
+          event("UNSENT", "qqQQQQQQQ", 1, 1, 1, 3, 30, 0, 2, 20, 0) + event("NOTHING_OPEN", "qqqQQ", 1, 0, 0, 0, 0) +
+          event("OPEN", "qqqQQ", 1, 1, 1, 0, 3000) + END + event("META", "q", 5, tail=b"realtime_offset_ns\0"))
+EACH_KIND = b"".join(told(kind, 2000 + i, payload=bytes(32)) for i, kind in enumerate(KINDS) if kind not in ("PAD", "STRING", "THREAD"))
+RECORDINGS = {name: b"\1" + data for name, data in {
+    "session": frame(BEGIN, EACH_KIND) + frame(told(end=2500), BEHIND),
+    "late": frame(BEGIN, told(end=5000)) + frame(*20 * [told(end=4000)]),
+    "names": frame(BEGIN, told("STRING", value=3, payload=b"_Z3foov\0"),
+                   told("NAME", value=1, payload=struct.pack("<II24x", 1, 3) + b"ab\0"), EACH_KIND),
+    "moment-largest": frame(BEGIN, told(end=2**62, duration=MAX64, value=MAX64), told(end=2**62), told(end=0)),
+    "moment-too-large": frame(BEGIN, told(end=2**62 + 1)),
+    "unknown-thread": frame(BEGIN, told(thread=2)),
+    "unknown-function": frame(BEGIN, told(function=2)),
+    "unknown-segment": frame(BEGIN, told(segment=2)),
+    "unknown-kind": frame(BEGIN, told("PAD")) + frame(told("THREAD")),
+    "no-thread": frame(BEGIN, told(thread=0)),
+    "note-without-thread": frame(PROCESS, told("STRING", thread=0, payload=b"k\0")),
+    "tail-too-long": frame(event("FUNCTION", "q", 1, tail=b"a\0b\0c\0", tail_bytes=60000)),
+    "texts-without-end": frame(event("FUNCTION", "q", 1, tail=b"abcdefgh")),
+    "texts-no-utf8": frame(BEGIN, event("FUNCTION", "q", 2, tail=b"\xff\0\xc0\0\xfe\0"), told(function=2)),
+    "losses-too-many": frame(BEGIN, event("LOSS", "qIIIIQQQ", 1, 0, 0, 1, 0, MAX64, 1, 2)),
+    "unsent-too-many": frame(BEGIN, event("UNSENT", "qqQQQQQQQ", 1, 1, 1, *[2**60] * 6)),
+    "cause-unknown": frame(BEGIN, event("LOSS", "qIIIIQQQ", 1, 0, 0, 1, 9, 1, 1, 2)),
+    "sums-largest": frame(BEGIN, *(event("UNSENT", "qqQQQQQQQ", 1, 1, i, *[2**48, 2**60, 2**60] * 2) for i in range(3))),
+    "ended-twice": frame(BEGIN, BEHIND) + frame(told(end=9000), END),
+    "told-again": frame(BEGIN, told()) + frame(BEGIN, told(end=3000)),
+    "segment-of-another": frame(BEGIN, event("PROCESS", "qqQQQQqiI", 2, 2, 9, 9, 9, 0, 9, 101, 0, tail=b"e\0c\0seg\0"),
+                                event("THREAD", "qqQ", 2, 2, 101, tail=b"x\0"), told(segment=2, thread=2)),
+}.items()} | {"file-empty": b"\0", "file-other": b"\0SQLite format 3\0", "file-short": b"\0CUDTREC1" + bytes(8)}
+
+
 def write(target, files):
     folder = CORPUS / target
     folder.mkdir(parents=True, exist_ok=True)
@@ -205,6 +260,7 @@ def write(target, files):
 
 
 write("drain", LIES)
+write("replay", RECORDINGS)
 write("strings", STRINGS)
 write("selection", SELECTIONS)
 if len(sys.argv) > 1:

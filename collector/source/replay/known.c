@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define MOMENT_MAX (UINT64_C(1) << 62)
-#define SUM_MAX    (UINT64_C(1) << 60) /* sums of a few of these are numbers to SQLite still */
 
 struct process {
     int64_t process_id; /* of the trace that is written; 0: none yet */
@@ -210,13 +209,14 @@ static bool check_lane(const struct ct_known *known, const struct ct_dump_lane *
 static bool check_loss(const struct ct_known *known, const struct ct_dump_loss *body)
 {
     return find(&known->segments, &body->segment_id) && body->cause < CT_LOSS_COUNT &&
-           body->calls <= SUM_MAX && AT_MOST(MOMENT_MAX, body->first_ns, body->last_ns);
+           body->calls <= CT_UNSENT_CALLS_MAX && AT_MOST(MOMENT_MAX, body->first_ns, body->last_ns);
 }
 
 static bool learn_unsent(struct ct_known *known, const struct ct_dump_unsent *body)
 {
     return find(&known->segments, &body->segment_id) && body->entry <= UINT32_MAX &&
-           AT_MOST(SUM_MAX, body->lost, body->lost_ns, body->lost_bytes, body->skipped, body->skipped_ns,
+           AT_MOST(CT_UNSENT_CALLS_MAX, body->lost, body->skipped) &&
+           AT_MOST(CT_UNSENT_SUM_MAX, body->lost_ns, body->lost_bytes, body->skipped_ns,
                    body->skipped_bytes) &&
            learn_callee(known, body->segment_id, body->function_id);
 }

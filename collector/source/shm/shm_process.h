@@ -20,10 +20,6 @@
 
 struct ct_lane_source;
 
-/* More than the calls of nine years at a million a second; and thirty-six years, or an exabyte: sums of a few
- * of these are numbers to SQLite still. */
-#define CT_UNSENT_CALLS_MAX (UINT64_C(1) << 48)
-#define CT_UNSENT_SUM_MAX   (UINT64_C(1) << 60)
 /* Of lanes: what the producer publishes has 63 bits. */
 #define CT_POSITION_MAX (UINT64_MAX >> 1)
 
