@@ -1,20 +1,16 @@
 #include "service.h"
 
+#include "adoption.h"
 #include "clock_source.h"
 #include "command.h"
 #include "cut_guard.h"
-#include "followed.h"
 #include "log.h"
 #include "notify.h"
 #include "recorder.h"
 #include "session.h"
-#include "shm_drain.h"
-#include "shm_segment.h"
-#include "shm_source.h"
 #include "shortage.h"
 #include "test_point.h"
 #include "trace_files.h"
-#include "watch.h"
 #include "worker_thread.h"
 
 #include <malloc.h>
@@ -42,19 +38,15 @@ struct daemon {
     uv_loop_t loop;
     struct ct_session session;
     struct ct_collection collection;
-    struct ct_shm shm;
+    struct ct_adoption adoption;
     struct ct_worker *worker;
-    struct ct_watch *watch;
     struct ct_commands *commands;
     uv_timer_t pace, housekeeping, unused, flush_due;
     uv_signal_t term, interrupt, hangup;
     struct ct_notify notify;
-    struct ct_followed followed;
     char database[4096]; /* the file that was in use at the start: its trace is read by it. What is in use by
                             now only the worker knows */
     struct ct_report last;
-    uint32_t segments_seen;
-    uint64_t detached; /* processes that broke a rule */
     unsigned int empty_batches;
     uint64_t batch_ms; /* when the last batch came back, by the loop's clock */
     bool awake;        /* the pace timer runs or a batch is being made */
@@ -114,68 +106,10 @@ static void on_end(void *data)
     batch_in(data, 0);
 }
 
-static const char *on_process(struct ct_shm_process *process, void *data)
+static void on_found(void *data)
 {
     struct daemon *daemon = data;
-    if (process->who.seen_pid == getpid())
-        return "it names the daemon";
-    if (ct_followed_disproves(&daemon->followed, &process->who))
-        return "the process that it names has another one";
-    if (ct_followed_has_many(&daemon->followed, &process->who))
-        return "the process that it names has as many as one may have";
-    char name[CT_LOG_NAME_BYTES];
-    ct_log(CT_LOG_process_found, "process %d is traced: %s", process->who.pid,
-           ct_log_quote(name, process->facts.exe));
-    ct_followed_end_earlier_images(&daemon->followed, &process->who);
-    ct_followed_add(&daemon->followed, &process->who);
-    ct_shm_adopt(&daemon->shm, process);
     batch_in(daemon, daemon->awake ? 0 : GATHER_MS);
-    return NULL;
-}
-
-static void close_process(struct daemon *daemon, struct ct_shm_process *process)
-{
-    ct_followed_remove(&daemon->followed, &process->who);
-    char name[CT_LOG_NAME_BYTES];
-    ct_log_quote(name, process->facts.exe);
-    daemon->detached += process->broken != NULL;
-    if (process->broken && process->who.user)
-        ct_user_complain(process->who.user, process->broken, process->path);
-    else if (process->broken)
-        ct_log(CT_LOG_process_let_go, "process %d is let go, with its segment %s, since %s: %s",
-               process->who.pid, process->path, process->broken, name);
-    else
-        ct_log(CT_LOG_process_ended, "process %d is no longer traced: %s", process->who.pid, name);
-    char path[CT_NAME_BYTES];
-    memcpy(path, process->path, sizeof(path));
-    struct ct_user *user = process->who.user;
-    ct_shm_close(process, true);
-    ct_watch_forget(daemon->watch, path, user);
-}
-
-/* Looks for new segments; what the hooks have counted before the look is known after it. */
-static void find_segments(struct daemon *daemon)
-{
-    const uint64_t now_ns = ct_monotonic_ns();
-    const uint32_t segments = atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire);
-    if (!ct_watch_scan(daemon->watch))
-        return; /* what may be there is not known: the next look tries again */
-    ct_shm_adopted(&daemon->shm, segments, now_ns);
-    daemon->segments_seen = segments;
-}
-
-static void find_new_segments(struct daemon *daemon)
-{
-    if (atomic_load_explicit(&daemon->session.control->segments, memory_order_acquire) !=
-        daemon->segments_seen)
-        find_segments(daemon);
-}
-
-/* What a flush must not miss: segments that were just made, processes that just ended. */
-static void look_around(struct daemon *daemon)
-{
-    find_segments(daemon);
-    ct_followed_look(&daemon->followed);
 }
 
 /* ---- batches ---- */
@@ -215,7 +149,7 @@ static bool holds(uint32_t uid, const void *data)
 static bool misses(uint32_t uid, bool all, char *text, size_t bytes, const void *data)
 {
     const struct daemon *daemon = data;
-    const struct ct_shortage is_short = ct_shortage_of(&daemon->last, daemon->watch, uid, all);
+    const struct ct_shortage is_short = ct_shortage_of(&daemon->last, daemon->adoption.watch, uid, all);
     return ct_shortage_say(&is_short, text, bytes);
 }
 
@@ -260,19 +194,15 @@ static void plan_next(struct daemon *daemon, const struct ct_report *report, uin
 static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
-    struct ct_shm_process *const gone = ct_shm_take_gone(&daemon->shm);
-    for (struct ct_shm_process *p = gone, *next; p; p = next) {
-        next = p->next;
-        close_process(daemon, p);
-    }
+    const bool any_gone = ct_adoption_close_gone(&daemon->adoption);
     /* What a thousand processes took lies in pieces between what stays. */
-    if (gone && report->processes == 0)
+    if (any_gone && report->processes == 0)
         malloc_trim(0);
     if (daemon->rotating && !ct_worker_busy(daemon->worker)) {
         daemon->rotating = false;
         ct_notify_say(&daemon->notify, "READY=1");
     }
-    find_new_segments(daemon);
+    ct_adoption_look_for_counted(&daemon->adoption);
     const bool failed = report->error[0] != '\0';
     if (failed != daemon->failing)
         note_failing(daemon, report);
@@ -302,7 +232,7 @@ static void on_batch(const struct ct_report *report, void *data)
 static void on_doorbell(void *data)
 {
     struct daemon *daemon = data;
-    find_new_segments(daemon);
+    ct_adoption_look_for_counted(&daemon->adoption);
     if (daemon->failing)
         return;
     daemon->empty_batches = 0;
@@ -367,7 +297,7 @@ static void on_housekeeping(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     check_files(daemon);
-    look_around(daemon);
+    ct_adoption_look_around(&daemon->adoption);
     check_clock(daemon);
     tell_status(daemon);
     ct_log_catch_up(ct_monotonic_ns());
@@ -380,7 +310,7 @@ static void on_housekeeping(uv_timer_t *timer)
 static void on_flush_due(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    look_around(daemon);
+    ct_adoption_look_around(&daemon->adoption);
     ct_worker_request(daemon->worker,
                       (struct ct_request){ .flush_ns = ct_commands_waiting(daemon->commands) });
 }
@@ -395,7 +325,7 @@ static void on_flush(uint64_t flush_ns, void *data)
             uv_timer_start(&daemon->flush_due, on_flush_due, GATHER_MS, 0);
         return;
     }
-    look_around(daemon);
+    ct_adoption_look_around(&daemon->adoption);
     ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
 }
 
@@ -412,7 +342,7 @@ static void on_status_for_others(char *text, size_t bytes, uint32_t uid, void *d
     const struct daemon *daemon = data;
     snprintf(text, bytes, "session %s\ndaemon %d\nserves all users\nstate %s\n", daemon->session.name,
              (int)getpid(), daemon->failing ? "the trace cannot be written" : "ok");
-    const struct ct_shortage his = ct_shortage_of(&daemon->last, daemon->watch, uid, false);
+    const struct ct_shortage his = ct_shortage_of(&daemon->last, daemon->adoption.watch, uid, false);
     if ((his.segments | his.lanes | his.functions) > 0)
         add_shortage(text, bytes, &his);
 }
@@ -437,15 +367,15 @@ static void on_status(char *text, size_t bytes, void *data)
              daemon->session.name, daemon->database, file, (unsigned long long)last->log_bytes, (int)getpid(),
              last->processes, last->lanes, (unsigned long long)last->rows_total,
              (unsigned long long)last->late_total, (unsigned long long)last->expired_total,
-             (unsigned long long)ct_watch_refused(daemon->watch), (unsigned long long)daemon->detached,
-             (unsigned long long)last->batches_total,
+             (unsigned long long)ct_watch_refused(daemon->adoption.watch),
+             (unsigned long long)daemon->adoption.detached, (unsigned long long)last->batches_total,
              daemon->session.control->clock != CT_CLOCK_COUNTER ? "clock_gettime"
              : daemon->clock_doubted ? "counter, which the kernel does not trust any more"
                                      : "counter",
              layers, *selection.calls ? selection.calls : "*", selection.sample,
              *last->checkpoint_error ? last->checkpoint_error : "ok", (unsigned long long)last->waiting,
              daemon->stamp, daemon->failing ? last->error : "ok");
-    const struct ct_shortage all = ct_shortage_of(last, daemon->watch, 0, true);
+    const struct ct_shortage all = ct_shortage_of(last, daemon->adoption.watch, 0, true);
     add_shortage(text, bytes, &all);
     const size_t length = strlen(text);
     snprintf(text + length, bytes - length, "made_anew %u\n", daemon->made_anew);
@@ -472,7 +402,7 @@ static void begin_stop(struct daemon *daemon)
     tell_status(daemon);
     ct_log(CT_LOG_stopping, "stopping: what was recorded is stored first");
     ct_session_hide(&daemon->session);
-    find_segments(daemon);
+    ct_adoption_look(&daemon->adoption);
     ct_worker_request(daemon->worker, (struct ct_request){ .detach = true, .flush_ns = ct_monotonic_ns() });
 }
 
@@ -542,27 +472,14 @@ static void stop_loop(struct daemon *daemon)
         uv_close(handles[i], NULL);
     ct_worker_destroy(daemon->worker);
     struct ct_ledger *ledger = &daemon->collection.ledger;
-    struct ct_shm_process *const left = ct_shm_finish(&daemon->shm);
-    if (!daemon->failing)
-        ct_ledger_end_orphans(ledger, ct_monotonic_ns(), ct_shm_alive, left, NULL);
-    for (struct ct_shm_process *p = left, *next; p; p = next) {
-        next = p->next;
-        /* The hooks have let go by then, even where no batch came to tell them. What was to be stored, and is
-         * not since the database cannot be written or the segment was found behind the last batch, stays in
-         * shared memory for the next daemon. */
-        ct_shm_detach(p);
-        const bool was_read = p->account.generation != 0 && !daemon->cut_short;
-        if (daemon->failing || (!was_read && ct_shm_has_backlog(p)))
-            p->path[0] = '\0';
-        close_process(daemon, p);
-    }
+    ct_adoption_end(&daemon->adoption, daemon->failing ? NULL : ledger, daemon->cut_short);
     CT_TEST_POINT("daemon.let_go");
     ct_ledger_finish(ledger);
     ct_store_close(ledger->store);
     CT_TEST_POINT("daemon.store_closed");
     ledger->store = NULL;
     ct_session_close(&daemon->session);
-    ct_watch_destroy(daemon->watch);
+    ct_adoption_finish(&daemon->adoption);
     ct_commands_destroy(daemon->commands, daemon->failing ? daemon->last.error : NULL);
     ct_notify_finish(&daemon->notify);
     ct_log_catch_up(UINT64_MAX);
@@ -595,7 +512,8 @@ static int start(struct daemon *daemon, char *message)
                daemon->database, options->database);
     ct_log_stamp(daemon->stamp);
     uv_loop_init(&daemon->loop);
-    ct_followed_init(&daemon->followed, &daemon->loop, on_end, daemon);
+    ct_adoption_init(&daemon->adoption, &daemon->loop, options->shm_dir, daemon->session.control, on_found,
+                     on_end, daemon);
     uv_timer_init(&daemon->loop, &daemon->pace);
     uv_timer_init(&daemon->loop, &daemon->housekeeping);
     uv_timer_init(&daemon->loop, &daemon->unused);
@@ -621,14 +539,11 @@ static int start(struct daemon *daemon, char *message)
                                                 .data = daemon };
     char socket_path[CT_NAME_BYTES];
     ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);
-    ct_shm_init(&daemon->shm, options->shm_dir, daemon->session.control);
-    daemon->shm.orphans = true;
-    daemon->collection.sources = &daemon->shm.source;
+    daemon->collection.sources = &daemon->adoption.shm.source;
     daemon->collection.bounds = options->bounds;
     int error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);
     if (!error)
-        error = ct_watch_create(&daemon->loop, options->shm_dir, daemon->session.uid, daemon->session.name,
-                                options->system, on_process, daemon, &daemon->watch);
+        error = ct_adoption_start(&daemon->adoption, &daemon->session, options->system);
     const char *what = "";
     if (!error && (error = ct_commands_create(&daemon->loop, socket_path, &handler, &daemon->commands)) != 0)
         what = socket_path; /* another user's stands in the way, say */
@@ -645,7 +560,7 @@ static int start(struct daemon *daemon, char *message)
     uv_timer_start(&daemon->housekeeping, on_housekeeping, HOUSEKEEPING_MS, HOUSEKEEPING_MS);
     if (options->leave_when_unused)
         uv_timer_start(&daemon->unused, on_unused, FIRST_HOLDER_MS, 0);
-    find_segments(daemon);
+    ct_adoption_look(&daemon->adoption);
     batch_in(daemon, 0);
     return 0;
 }

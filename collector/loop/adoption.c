@@ -1,0 +1,118 @@
+#include "adoption.h"
+
+#include "log.h"
+#include "session.h"
+#include "shm_drain.h"
+#include "shm_segment.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const char *on_process(struct ct_shm_process *process, void *data)
+{
+    struct ct_adoption *adoption = data;
+    if (process->who.seen_pid == getpid())
+        return "it names the daemon";
+    if (ct_followed_disproves(&adoption->followed, &process->who))
+        return "the process that it names has another one";
+    if (ct_followed_has_many(&adoption->followed, &process->who))
+        return "the process that it names has as many as one may have";
+    char name[CT_LOG_NAME_BYTES];
+    ct_log(CT_LOG_process_found, "process %d is traced: %s", process->who.pid,
+           ct_log_quote(name, process->facts.exe));
+    ct_followed_end_earlier_images(&adoption->followed, &process->who);
+    ct_followed_add(&adoption->followed, &process->who);
+    ct_shm_adopt(&adoption->shm, process);
+    adoption->on_found(adoption->data);
+    return NULL;
+}
+
+static void close_process(struct ct_adoption *adoption, struct ct_shm_process *process)
+{
+    ct_followed_remove(&adoption->followed, &process->who);
+    char name[CT_LOG_NAME_BYTES];
+    ct_log_quote(name, process->facts.exe);
+    adoption->detached += process->broken != NULL;
+    if (process->broken && process->who.user)
+        ct_user_complain(process->who.user, process->broken, process->path);
+    else if (process->broken)
+        ct_log(CT_LOG_process_let_go, "process %d is let go, with its segment %s, since %s: %s",
+               process->who.pid, process->path, process->broken, name);
+    else
+        ct_log(CT_LOG_process_ended, "process %d is no longer traced: %s", process->who.pid, name);
+    char path[CT_NAME_BYTES];
+    memcpy(path, process->path, sizeof(path));
+    struct ct_user *user = process->who.user;
+    ct_shm_close(process, true);
+    ct_watch_forget(adoption->watch, path, user);
+}
+
+void ct_adoption_init(struct ct_adoption *adoption, uv_loop_t *loop, const char *dir,
+                      struct ct_control *control, void (*on_found)(void *data), void (*on_end)(void *data),
+                      void *data)
+{
+    *adoption = (struct ct_adoption){ .on_found = on_found, .data = data };
+    ct_shm_init(&adoption->shm, dir, control);
+    adoption->shm.orphans = true;
+    ct_followed_init(&adoption->followed, loop, on_end, data);
+}
+
+int ct_adoption_start(struct ct_adoption *adoption, const struct ct_session *session, bool system)
+{
+    return ct_watch_create(adoption->followed.loop, adoption->shm.dir, session->uid, session->name, system,
+                           on_process, adoption, &adoption->watch);
+}
+
+void ct_adoption_look(struct ct_adoption *adoption)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    const uint32_t segments = atomic_load_explicit(&adoption->shm.control->segments, memory_order_acquire);
+    if (!ct_watch_scan(adoption->watch))
+        return; /* what may be there is not known: the next look tries again */
+    ct_shm_adopted(&adoption->shm, segments, now_ns);
+    adoption->segments_seen = segments;
+}
+
+void ct_adoption_look_for_counted(struct ct_adoption *adoption)
+{
+    if (atomic_load_explicit(&adoption->shm.control->segments, memory_order_acquire) !=
+        adoption->segments_seen)
+        ct_adoption_look(adoption);
+}
+
+void ct_adoption_look_around(struct ct_adoption *adoption)
+{
+    ct_adoption_look(adoption);
+    ct_followed_look(&adoption->followed);
+}
+
+bool ct_adoption_close_gone(struct ct_adoption *adoption)
+{
+    struct ct_shm_process *const gone = ct_shm_take_gone(&adoption->shm);
+    for (struct ct_shm_process *p = gone, *next; p; p = next) {
+        next = p->next;
+        close_process(adoption, p);
+    }
+    return gone != NULL;
+}
+
+void ct_adoption_end(struct ct_adoption *adoption, struct ct_ledger *ledger, bool cut_short)
+{
+    struct ct_shm_process *const left = ct_shm_finish(&adoption->shm);
+    if (ledger)
+        ct_ledger_end_orphans(ledger, ct_monotonic_ns(), ct_shm_alive, left, NULL);
+    for (struct ct_shm_process *p = left, *next; p; p = next) {
+        next = p->next;
+        /* The hooks have let go by then, even where no batch came to tell them. */
+        ct_shm_detach(p);
+        const bool was_read = p->account.generation != 0 && !cut_short;
+        if (!ledger || (!was_read && ct_shm_has_backlog(p)))
+            p->path[0] = '\0';
+        close_process(adoption, p);
+    }
+}
+
+void ct_adoption_finish(struct ct_adoption *adoption)
+{
+    ct_watch_destroy(adoption->watch);
+}
