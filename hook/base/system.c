@@ -1,4 +1,3 @@
-/* When the hook may make system calls (system.h). */
 #include "system.h"
 
 #include <errno.h>

@@ -13,8 +13,6 @@
 #include "test_point.h"
 #include "trampoline.h"
 
-/* ---- in ---- */
-
 /* The answers of stubs when there is no such function: with the hook away, the program would not have been
  * linked at all. CUDA_ERROR_NOT_FOUND, cudaErrorSharedObjectSymbolNotFound, and no text. */
 static ct_status missing_driver_function(void)
@@ -93,8 +91,6 @@ struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller)
     CT_QUIET;
     return enter(frame, &ct_rows[frame->row], ct_runtime_real(frame->row, caller));
 }
-
-/* ---- out ---- */
 
 /* Says what the call was: as `decode` does where it is not NULL, else as its row's decoder does. */
 static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *decode)
