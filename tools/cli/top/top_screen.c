@@ -361,8 +361,6 @@ static bool on_key(struct screen *screen, int key)
             look_at(screen, CT_TOP_PROCESSES, 0, 0);
         }
         break;
-    default:
-        break;
     }
     return true;
 }
