@@ -1,45 +1,17 @@
 /* The one place behind the merge: takes calls and what sources know of processes, numbers where calls come
  * from, keeps sums by function, status and duration, and has the store write all of it. Sources have no other
- * way to a trace.
+ * way to a trace, and a recording holds what came this way (recorder.h).
  *
  * Used by one thread. A batch: begin, then any of the rest, then commit; after an error, roll back. Functions
  * return 0, or -1 when the store has failed and said why. */
 #ifndef CT_LEDGER_H
 #define CT_LEDGER_H
 
+#include "account.h"
 #include "merge.h"
-#include "process_rows.h"
 #include "store.h"
 
 struct ct_recorder;
-
-/* A process that calls. All zero but for `budget` is one that the trace does not know yet. */
-struct ct_account {
-    int64_t process_id, segment_id; /* segment_id is 0 of one that was refused */
-    struct ct_budget *budget;       /* what taking its calls costs goes there; NULL: nowhere */
-    uint32_t generation;            /* of the store's numbers */
-    struct ct_tally tally;          /* of the rows of this batch, by function: durations and failures */
-    struct ct_account_total *totals;
-    uint32_t total_count, total_room;
-};
-
-/* A function of a process. */
-struct ct_callee {
-    int64_t function_id; /* 0: to be looked up */
-    uint32_t total;      /* place of its sums in this batch, from 1; 0: it has none yet */
-    bool is_driver;      /* of that layer */
-};
-
-/* A thread. All zero but for `account` and `tid` is one that has not called yet. */
-struct ct_caller {
-    struct ct_account *account;
-    int64_t thread_id;         /* 0: to be made of `tid` at the first call */
-    uint64_t calls, driver_ns; /* in this batch */
-    struct ct_known_site *known;
-    uint32_t tid;
-    uint32_t numbering; /* of the sites that are known */
-    uint32_t recorded;  /* when the recording was told of it */
-};
 
 struct ct_ledger {
     struct ct_store *store;
@@ -70,10 +42,6 @@ static inline bool ct_account_is_registered(const struct ct_ledger *ledger, cons
 void ct_account_revert(struct ct_account *account);
 void ct_account_finish(struct ct_account *account);
 
-/* What is known of a function. */
-struct ct_function_name {
-    const char *layer, *name, *category;
-};
 /* Gives the callee its function_id, 0 where the trace has none of that name; the other one makes it. A
  * failure breaks the batch off. */
 void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,

@@ -7,7 +7,11 @@
 #ifndef CT_RECORDER_H
 #define CT_RECORDER_H
 
-#include "ledger.h"
+#include "account.h"
+#include "call.h"
+#include "message.h"
+
+struct ct_recorder;
 
 /* Opens the file, or makes it for nobody else to read; what is no earlier recording of ours is left alone. 0
  * or -1 with a sentence. */
