@@ -33,7 +33,9 @@ struct ct_known_site {
 
 int ct_ledger_begin(struct ct_ledger *ledger)
 {
-    return ct_store_begin(ledger->store);
+    const int error = ct_store_begin(ledger->store);
+    ledger->numbering = ct_store_numbering(ledger->store);
+    return error;
 }
 
 int ct_ledger_commit(struct ct_ledger *ledger)
@@ -115,12 +117,13 @@ static int64_t site_of(struct ct_ledger *ledger, const struct ct_call *call)
     const int64_t function_id = call->callee->function_id;
     if (!caller->known && !(caller->known = calloc(KNOWN_SITES, sizeof(*caller->known))))
         return ct_store_site(ledger->store, caller->thread_id, function_id, call->depth, call->status);
-    if (caller->numbering != ct_store_numbering(ledger->store)) {
+    if (caller->numbering != ledger->numbering) {
         memset(caller->known, 0, KNOWN_SITES * sizeof(*caller->known));
-        caller->numbering = ct_store_numbering(ledger->store);
+        caller->numbering = ledger->numbering;
     }
     const uint64_t key = (uint64_t)function_id << 40 | (uint64_t)call->depth << 32 | (uint32_t)call->status;
-    struct ct_known_site *known = &caller->known[((uint64_t)function_id ^ (uint64_t)call->depth << 4) % KNOWN_SITES];
+    struct ct_known_site *known =
+        &caller->known[((uint64_t)function_id ^ (uint64_t)call->depth << 4) % KNOWN_SITES];
     if (known->call != key || known->site_id == 0) {
         known->call = key;
         known->site_id =
@@ -199,11 +202,13 @@ static void sum(struct ct_ledger *ledger, const struct ct_call *call, const stru
 static void take_call(struct ct_ledger *ledger, const struct ct_call *call, struct ct_row *row)
 {
     struct ct_caller *caller = call->caller;
-    const uint64_t before = ct_store_effort(ledger->store);
+    const struct ct_budget *budget = caller->account->budget;
+    const uint64_t before = budget ? ct_store_effort(ledger->store) : 0;
     ct_store_place(ledger->store, call->end_ns);
     if (caller->thread_id == 0)
         make_thread(ledger, caller, caller->tid, "");
-    ct_recorder_call(ledger->recorder, call);
+    if (ledger->recorder)
+        ct_recorder_call(ledger->recorder, call);
     *row = (struct ct_row){
         .end_ns = call->end_ns,
         .duration_ns = call->duration_ns,
@@ -216,7 +221,8 @@ static void take_call(struct ct_ledger *ledger, const struct ct_call *call, stru
     const bool is_first = caller->calls == 0;
     sum(ledger, call, row);
     count(ledger, caller->account, call);
-    charge(caller->account, 1 + ct_store_effort(ledger->store) - before + (is_first ? PLACE_EFFORT : 0));
+    if (budget)
+        charge(caller->account, 1 + ct_store_effort(ledger->store) - before + (is_first ? PLACE_EFFORT : 0));
 }
 
 static bool next_row(void *data, struct ct_row *row)

@@ -17,6 +17,7 @@ struct ct_ledger {
     struct ct_store *store;
     struct ct_recorder *recorder; /* NULL without one */
     struct ct_merge merge;        /* the owner of a batch begins it, and adds streams */
+    uint32_t numbering;           /* of the store, in this batch */
 };
 
 /* What was taken since begin is undone by ct_ledger_rollback(); accounts, callees and callers are their
