@@ -2,15 +2,37 @@
 
 #include "replay_source.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const struct ct_file_source *const ct_file_sources[] = {
     &ct_replay_files,
     NULL,
 };
+
+/* A database of its own; what is wrong with it is found before anything is read. */
+static int check_database(const char *database, char *message)
+{
+    struct stat status;
+    if (lstat(database, &status) == 0 && !(S_ISREG(status.st_mode) && status.st_size == 0)) {
+        snprintf(message, CT_MESSAGE_BYTES,
+                 "'%s' is there already, and a recording wants a database of its own: name another file with "
+                 "--db",
+                 database);
+        return -1;
+    }
+    const char *name = strrchr(database, '/');
+    char folder[4096];
+    snprintf(folder, sizeof(folder), "%.*s", name ? (int)(name - database + 1) : 1, name ? database : ".");
+    if (lstat(database, &status) == 0 || (errno == ENOENT && access(folder, W_OK | X_OK) == 0))
+        return 0;
+    snprintf(message, CT_MESSAGE_BYTES, "cannot open database '%s': %s", database, strerror(errno));
+    return -1;
+}
 
 static int open_all(const struct ct_file_source *kind, char *const *paths, size_t count,
                     struct ct_source **sources, char *message)
@@ -53,14 +75,8 @@ int ct_file_sources_store(const struct ct_file_source *kind, char *const *paths,
                           char message[CT_MESSAGE_BYTES])
 {
     struct ct_collection collection = { .bounds = *bounds };
-    struct stat status;
-    int error = -1;
-    if (stat(database, &status) == 0 && status.st_size > 0)
-        snprintf(message, CT_MESSAGE_BYTES,
-                 "'%s' is there already, and a recording wants a database of its own: name another file with "
-                 "--db",
-                 database);
-    else
+    int error = check_database(database, message);
+    if (!error)
         error = open_all(kind, paths, count, &collection.sources, message);
     if (!error)
         error =

@@ -13,7 +13,8 @@ from cudatrace_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, can, che
 PATH_VALUES = {"FILE", "DIR"}
 OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL"}
 # What a command wants besides; None: it has no arguments of its own.
-ARGUMENTS = {"run": ["--", "true"], "sql": ["SELECT 1"], "set": ["--calls", "*"], "top": ["--once"], "diff": ["plain.db", "plain.db"]}
+ARGUMENTS = {"run": ["--", "true"], "sql": ["SELECT 1"], "set": ["--calls", "*"], "top": ["--once"], "diff": ["plain.db", "plain.db"],
+             "import": ["recording"]}
 DEADLINE_S = 60  # of something that takes milliseconds
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534

@@ -78,6 +78,9 @@ def check_sameness(s, recording, again):
                     ["export", "--format", "chrome"]):
         check(said(again, *command) == said(s.db, *command), "what", *command, "says differs")
     equal(replay("--replay", recording, "--db", again, status=1).count("is there already"), 1, "sentences")
+    imported = s.dir / "imported.db"
+    s.run(CUDATRACE, "import", "--db", imported, recording, preload=False)
+    check_same(tables(imported), tables(s.db), "the import")
 
 
 def check_cut_short(s, data):

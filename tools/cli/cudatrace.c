@@ -14,7 +14,7 @@
     ROW(sql)                                                                                                 \
     ROW(report)                                                                                              \
     ROW(diff)                                                                                                \
-    ROW(timeline) ROW(top) ROW(html) ROW(export) ROW(flush) ROW(set) ROW(status) ROW(stop) ROW(doctor) ROW(gc)
+    ROW(timeline) ROW(top) ROW(html) ROW(export) ROW(import) ROW(flush) ROW(set) ROW(status) ROW(stop) ROW(doctor) ROW(gc)
 
 #define ROW(name) extern const struct ct_subcommand ct_subcommand_##name;
 EACH(ROW)
@@ -37,7 +37,7 @@ static void usage(FILE *to)
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n"
-          "Every command takes --session NAME and --shm-dir DIR (default: $CUDATRACE_SHM_DIR, or\n"
+          "Every command but import takes --session NAME and --shm-dir DIR (default: $CUDATRACE_SHM_DIR, or\n"
           "/dev/shm), and all but gc take --db FILE (default: ./trace.db), which is enough to find\n"
           "the session that writes it. `cudatrace COMMAND --help` explains the command,\n"
           "`cudatrace --version` says which version this is.\n"

@@ -153,6 +153,8 @@ _cudatrace()
         _cudatrace_words "$(cd /proc && printf '%s\n' [0-9]*)"
     elif [[ $command == @(run|doctor) ]]; then
         _cudatrace_command "$COMP_CWORD"
+    elif [[ $command == import ]]; then
+        _cudatrace_paths -f
     elif [[ $command == diff ]] && ((first == 0 || COMP_CWORD < first + 2)); then
         _cudatrace_paths -f
     elif [[ $command == @(report|diff) ]]; then
