@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by quickstart, check and bench: makes sure of Debian packages, as root or with sudo, and says what it does.
 
 # What building all of it takes.

@@ -2,8 +2,8 @@
 #ifndef CT_SOURCE_H
 #define CT_SOURCE_H
 
-#include "ledger.h"
 #include "batch_report.h"
+#include "ledger.h"
 
 /* What a batch is asked for; several requests for one batch are one. */
 struct ct_request {

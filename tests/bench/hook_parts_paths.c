@@ -1,6 +1,6 @@
-/* The hook's shortest way, that of plain calls, as hook/call/wrap.c and hook/arch/x86_64/trampoline_x86_64.S have it, once for
- * each row of HOOK_PATHS: with some of its parts and without the others. It is compiled as wrap.c is. What is
- * left out leaves a constant behind, so that the rest stays as it is. */
+/* The hook's shortest way, that of plain calls, as hook/call/wrap.c and hook/arch/x86_64/trampoline_x86_64.S
+ * have it, once for each row of HOOK_PATHS: with some of its parts and without the others. It is compiled as
+ * wrap.c is. What is left out leaves a constant behind, so that the rest stays as it is. */
 #include "hook_parts.h"
 
 #include <string.h>

@@ -14,8 +14,7 @@
 LTTNG_UST_TRACEPOINT_EVENT(cudatrace_bench, call_begin, LTTNG_UST_TP_ARGS(uint32_t, function),
                            LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(uint32_t, function, function)))
 
-LTTNG_UST_TRACEPOINT_EVENT(cudatrace_bench, call_end,
-                           LTTNG_UST_TP_ARGS(uint32_t, function, int32_t, status),
+LTTNG_UST_TRACEPOINT_EVENT(cudatrace_bench, call_end, LTTNG_UST_TP_ARGS(uint32_t, function, int32_t, status),
                            LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(uint32_t, function, function)
                                                    lttng_ust_field_integer(int32_t, status, status)))
 

@@ -5,8 +5,8 @@
  * runs the command and all that it starts, and writes lines of fields parted by tabs:
  *
  *   method  perf | ptrace
- *   ioctl   PID  FILE  REQUEST  COUNT   FILE is control (nvidiactl and nvidiaN), uvm, modeset, other, or ? where it is
- * not known lost    COUNT                       samples that the kernel had no room for end
+ *   ioctl   PID  FILE  REQUEST  COUNT   FILE is control (nvidiactl and nvidiaN), uvm, modeset, other, or ?
+ * where it is not known lost    COUNT                       samples that the kernel had no room for end
  *
  * The exit status is the command's. Two ways, of which without an option the first that is permitted is
  * taken:
@@ -17,8 +17,8 @@
  * ptrace has a seccomp filter stop the command at each ioctl and at nothing else, and looks the file up while
  * the thread stands still. It needs no privilege. no_new_privs keeps set-uid programs from becoming so.
  *
- * Files are told as the hook tells them: by the numbers of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools and nvidia-modeset, or of those in
- * $CUDATRACE_DEVICES. */
+ * Files are told as the hook tells them: by the numbers of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools and
+ * nvidia-modeset, or of those in $CUDATRACE_DEVICES. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,6 +1,6 @@
 /*
- * compiled.h: what the simulated compiler (nvrtc.c) and the simulated device (sim_kernel.c) have in common: an
- * image that holds code of the host, and how that describes its kernels.
+ * compiled.h: what the simulated compiler (nvrtc.c) and the simulated device (sim_kernel.c) have in common:
+ * an image that holds code of the host, and how that describes its kernels.
  */
 #ifndef COMPILED_H
 #define COMPILED_H

@@ -9,22 +9,22 @@
 
 #include "cuda_min_types.h"
 
-#define cuDevicePrimaryCtxRelease  cuDevicePrimaryCtxRelease_v2
-#define cuEventDestroy             cuEventDestroy_v2
-#define cuGetProcAddress           cuGetProcAddress_v2
-#define cuGraphAddKernelNode       cuGraphAddKernelNode_v2
-#define cuGraphInstantiate         cuGraphInstantiateWithFlags
-#define cuMemAlloc                 cuMemAlloc_v2
-#define cuMemFree                  cuMemFree_v2
-#define cuMemGetInfo               cuMemGetInfo_v2
-#define cuMemcpyDtoD               cuMemcpyDtoD_v2
-#define cuMemcpyDtoDAsync          cuMemcpyDtoDAsync_v2
-#define cuMemcpyDtoH               cuMemcpyDtoH_v2
-#define cuMemcpyDtoHAsync          cuMemcpyDtoHAsync_v2
-#define cuMemcpyHtoD               cuMemcpyHtoD_v2
-#define cuMemcpyHtoDAsync          cuMemcpyHtoDAsync_v2
-#define cuStreamBeginCapture       cuStreamBeginCapture_v2
-#define cuStreamDestroy            cuStreamDestroy_v2
+#define cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
+#define cuEventDestroy            cuEventDestroy_v2
+#define cuGetProcAddress          cuGetProcAddress_v2
+#define cuGraphAddKernelNode      cuGraphAddKernelNode_v2
+#define cuGraphInstantiate        cuGraphInstantiateWithFlags
+#define cuMemAlloc                cuMemAlloc_v2
+#define cuMemFree                 cuMemFree_v2
+#define cuMemGetInfo              cuMemGetInfo_v2
+#define cuMemcpyDtoD              cuMemcpyDtoD_v2
+#define cuMemcpyDtoDAsync         cuMemcpyDtoDAsync_v2
+#define cuMemcpyDtoH              cuMemcpyDtoH_v2
+#define cuMemcpyDtoHAsync         cuMemcpyDtoHAsync_v2
+#define cuMemcpyHtoD              cuMemcpyHtoD_v2
+#define cuMemcpyHtoDAsync         cuMemcpyHtoDAsync_v2
+#define cuStreamBeginCapture      cuStreamBeginCapture_v2
+#define cuStreamDestroy           cuStreamDestroy_v2
 
 CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int *version);

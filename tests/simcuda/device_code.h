@@ -1,7 +1,7 @@
 /*
- * device_code.h: CUDA C++ for the host's compiler, in front of what a program gives nvrtc.c to compile. Threads of a launch
- * run one after the other, so that what threads do together is not there: shared memory does not compile, barriers and inline
- * PTX do not link.
+ * device_code.h: CUDA C++ for the host's compiler, in front of what a program gives nvrtc.c to compile.
+ * Threads of a launch run one after the other, so that what threads do together is not there: shared memory
+ * does not compile, barriers and inline PTX do not link.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
@@ -9,7 +9,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __shared__ the simulated device has no shared memory
+#define __shared__      the simulated device has no shared memory
 #define asm(...) simcuda_has_no_inline_ptx()
 #define warpSize 32
 
@@ -31,8 +31,8 @@ template <class To, class From> static To simcuda_bits(From from)
     __builtin_memcpy(&to, &from, sizeof to);
     return to;
 }
-#define __int_as_float(x) simcuda_bits<float>((int)(x))
-#define __float_as_int(x) simcuda_bits<int>((float)(x))
+#define __int_as_float(x)       simcuda_bits<float>((int)(x))
+#define __float_as_int(x)       simcuda_bits<int>((float)(x))
 #define __longlong_as_double(x) simcuda_bits<double>((long long)(x))
 #define __double_as_longlong(x) simcuda_bits<long long>((double)(x))
 
@@ -58,8 +58,10 @@ template <class T, class C, class V> static T atomicCAS(T *at, C compare, V valu
 
 /* ---- a kernel, as compiled.h describes it */
 
-template <size_t... I> struct simcuda_numbers {};
-template <size_t N, size_t... I> struct simcuda_count : simcuda_count<N - 1, N - 1, I...> {};
+template <size_t... I> struct simcuda_numbers {
+};
+template <size_t N, size_t... I> struct simcuda_count : simcuda_count<N - 1, N - 1, I...> {
+};
 template <size_t... I> struct simcuda_count<0, I...> {
     typedef simcuda_numbers<I...> type;
 };
@@ -70,8 +72,7 @@ template <class... P> struct simcuda_kernel<void(P...)> {
     size_t param_bytes[48];
     void (*run)(void *const *, const unsigned *, const unsigned *);
 
-    template <void (*kernel)(P...), size_t... I>
-    static void call(void *const *params, simcuda_numbers<I...>)
+    template <void (*kernel)(P...), size_t... I> static void call(void *const *params, simcuda_numbers<I...>)
     {
         kernel(*(P *)params[I]...);
     }

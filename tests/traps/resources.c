@@ -1,4 +1,5 @@
-/* A program of argv[1] threads that does what it is told by lines on its standard input, and answers each with a line:
+/* A program of argv[1] threads that does what it is told by lines on its standard input, and answers each
+ * with a line:
  *
  *   calls N     every thread makes N calls
  *   threads N   as many threads come, make a call and go

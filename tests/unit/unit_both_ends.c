@@ -8,8 +8,8 @@
  *
  * TSan goes by addresses, so both ends must have one mapping: mmap() is wrapped, which by its 64-bit offsets
  * is mmap64(). */
-#include "both_ends.h"
 #include "batch.h"
+#include "both_ends.h"
 #include "shm_segment.h"
 #include "shm_source.h"
 

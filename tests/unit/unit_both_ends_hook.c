@@ -1,9 +1,8 @@
-/* The producers' side of unit_both_ends.c: the lanes of the hook and the slow way of a call, and for the rest of
- * it as little as they need. */
+/* The producers' side of unit_both_ends.c: the lanes of the hook and the slow way of a call, and for the rest
+ * of it as little as they need. */
 #include "attach.h"
 #include "both_ends.h"
 #include "bound.h"
-#include "trampoline.h"
 #include "current.h"
 #include "decoded.h"
 #include "driver_functions.h"
@@ -13,6 +12,7 @@
 #include "runtime_functions.h"
 #include "segment_file.h"
 #include "thread.h"
+#include "trampoline.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

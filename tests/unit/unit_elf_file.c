@@ -1,5 +1,5 @@
-/* The reader of ELF files (tools/base/elf_reader.c): what it says of this program, and that no cut or changed file makes
- * it read beyond what it has; AddressSanitizer is the judge of that. */
+/* The reader of ELF files (tools/base/elf_reader.c): what it says of this program, and that no cut or changed
+ * file makes it read beyond what it has; AddressSanitizer is the judge of that. */
 #include "elf_reader.h"
 
 #include <elf.h>

@@ -1,5 +1,6 @@
 /* A lane with both ends as threads: every record arrives once, whole and in order, across the ring's end and
- * with the positions starting just below a power of two, while the ring grows now and then. TSan watches it in the `threads` build. */
+ * with the positions starting just below a power of two, while the ring grows now and then. TSan watches it
+ * in the `threads` build. */
 #include "lane.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* A kind that has been too often is silent for a minute, its number is said once, and then it speaks again.
  */
-#include "log.h"
 #include "clock.h"
+#include "log.h"
 
 #undef NDEBUG
 #include <assert.h>

@@ -1,11 +1,11 @@
 /* The store: late and long calls stand where windows look for them; what is older than what is kept goes in
  * pieces, in order, with its parts, and is counted; what is held or still used stays. */
-#include "store.h"
 #include "clock.h"
 #include "deferred.h"
 #include "expire.h"
 #include "numbers.h"
 #include "process_rows.h"
+#include "store.h"
 #include "stored_calls.h"
 
 #include <sqlite3.h>

@@ -1,7 +1,7 @@
 /* Ticks become CLOCK_MONOTONIC to a microsecond, never run backwards, and a second daemon inherits the
  * anchors. */
-#include "ticks.h"
 #include "clock_source.h"
+#include "ticks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

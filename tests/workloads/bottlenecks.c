@@ -1,6 +1,6 @@
 /*
- * bottlenecks.c: a job of which it is known what bounds it: how long it takes to its first kernel, what it does
- * between two, whether it waits for them, and how it ends.
+ * bottlenecks.c: a job of which it is known what bounds it: how long it takes to its first kernel, what it
+ * does between two, whether it waits for them, and how it ends.
  */
 #include "workload.h"
 
