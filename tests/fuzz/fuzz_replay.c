@@ -30,8 +30,8 @@ static const char *const wrong[] = {
     "SELECT count(*) FROM totals WHERE calls <> stored + lost + skipped",
     "SELECT (SELECT ifnull(sum(stored), 0) FROM totals) - (SELECT count(*) FROM call)",
     "SELECT count(*) FROM call WHERE end_ns <= 0 OR duration_ns < 0 OR duration_ns > end_ns OR bytes < 0",
-    "SELECT count(*) FROM totals WHERE min(calls, stored, lost, skipped, total_ns, bytes, failed) < 0 OR "
-    "typeof(calls) <> 'integer' OR typeof(total_ns) <> 'integer' OR typeof(bytes) <> 'integer'",
+    ("SELECT count(*) FROM totals WHERE min(calls, stored, lost, skipped, total_ns, bytes, failed) < 0 OR "
+     "typeof(calls) <> 'integer' OR typeof(total_ns) <> 'integer' OR typeof(bytes) <> 'integer'"),
     "SELECT count(*) FROM losses WHERE min(calls, first_ns, last_ns) < 0",
     "SELECT count(*) FROM open_call WHERE start_ns < 0",
     "SELECT count(*) FROM launch LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
