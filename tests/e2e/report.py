@@ -49,17 +49,23 @@ with Session() as s:
     found = report(s)
     zero_ns = s.value("SELECT min(started_ns) FROM processes")
 
-    # Phases, as near as a five-hundredth of the run and the calls at their borders allow.
+    # Phases, to within two slices of a five-hundredth of the run; of a program that lost its processor at the border of a
+    # phase, to the phase's next call.
     for pid, (begun, idle) in truth.items():
-        length_s = (begun["end"] - begun["load"]) / 1e9
+        slices_ns = 2 * (begun["end"] - begun["load"]) / 500
         begun["exit"] = s.value("SELECT max(call_id) FROM copies JOIN processes USING (process_id) WHERE pid = ?", pid)
         begun["load"] = s.value("SELECT started_ns FROM processes WHERE pid = ?", pid)  # with the first call
         phases = [row for row in found["phases"] if row["pid"] == pid]
         equal([row["phase"] for row in phases], ["load", "preparation", "execution", "retrieval", "exit"], "phases")
         for row in phases:
-            # The program may have lost its processor between noting the moment and the phase's first call.
-            first_ns = row["phase"] != "load" and s.value("SELECT min(start_ns) FROM calls WHERE pid = ? AND start_ns >= ?", pid, begun[row["phase"]])
-            close(row["at_s"], ((first_ns or begun[row["phase"]]) - zero_ns) / 1e9, length_s / 200 + 0.001, f"{row['phase']} of {pid}")
+            wanted_ns = begun[row["phase"]]
+            calls = "launches" if row["phase"] == "execution" else "copies"
+            next_ns = s.value(f"SELECT min(start_ns) FROM {calls} JOIN processes USING (process_id) WHERE pid = ? AND start_ns >= ?",
+                              pid, wanted_ns + slices_ns)
+            earliest_s = (wanted_ns - slices_ns - zero_ns) / 1e9
+            latest_s = (max(wanted_ns + slices_ns, next_ns or 0) - zero_ns) / 1e9
+            check(earliest_s - 0.001 <= row["at_s"] <= latest_s + 0.001, row["phase"], "of", pid, "begins at", row["at_s"],
+                  "and not in", earliest_s, latest_s)
         equal({row["by"] for row in phases}, {"pattern"}, "how phases were found")
 
         # The idle gap: from the last launch before it to the first behind it, with what the driver did meanwhile.
