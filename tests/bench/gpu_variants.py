@@ -47,7 +47,7 @@ def siblings(cpu):
 
 
 class Place:
-    """What the variants share: the build, a scratch folder, the driver, the processor, the programs built."""
+    """Holds what the variants share: the build, a scratch folder, the driver, the processor, the programs built."""
 
     def __init__(self, build, options, scratch):
         self.options = options
@@ -63,7 +63,7 @@ class Place:
             folder = os.path.dirname(os.path.abspath(options.driver))
             self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, self.env.get("LD_LIBRARY_PATH")]))
         try:
-            self.driver = uprobes.library_path(options.driver or "libcuda.so.1")
+            self.driver = uprobes.path_of_library(options.driver or "libcuda.so.1")
         except OSError as error:
             raise gpu_run.Skip(f"no driver: {error}") from error
         self.past = uprobes.addresses(self.driver)["cuLaunchKernel"]
@@ -112,7 +112,7 @@ class Place:
                 *([f"image={image}"] if os.path.exists(image) else []), *more]
 
     def calls(self):
-        """How many calls a tracer must have seen at least: those that were timed."""
+        """Returns the number of calls that were timed: a tracer must have seen at least so many."""
         return 200 * (2 * self.options.batches + 2 * self.options.launch_batches)
 
 

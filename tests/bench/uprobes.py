@@ -29,7 +29,7 @@ def addresses(library):
     return {name.partition("@")[0]: int(address, 16) for address, _, name in words}
 
 
-def library_path(name):
+def path_of_library(name):
     """The file that the loader finds by that name."""
     ctypes.CDLL(name)
     with open("/proc/self/maps", encoding="utf-8") as maps:
@@ -38,7 +38,7 @@ def library_path(name):
 
 
 def file_offset(library, symbol):
-    """Where in the file a function is, as uprobes want to know."""
+    """Returns the offset of a function in the file: uprobes are set by it."""
     address = addresses(library).get(symbol)
     if address is None:
         raise Missing(f"{library} has no {symbol}")
@@ -56,7 +56,7 @@ class Probes:
     when the context ends."""
 
     def __init__(self, library, functions):
-        self.library, self.functions = library, functions
+        self.probed_file, self.functions = library, functions
         self.group = f"cudatrace_bench_{os.getpid()}"  # the kernel's names are for all of the machine
         self.undo = contextlib.ExitStack()
 
@@ -67,7 +67,7 @@ class Probes:
             self.tracefs = self.mount(undo)
             try:
                 for function in self.functions:
-                    where = f"{self.library}:0x{file_offset(self.library, function):x}"
+                    where = f"{self.probed_file}:0x{file_offset(self.probed_file, function):x}"
                     for kind in "pr":
                         self.define(f"{kind}:{self.group}/{kind}_{function} {where}")
                         undo.callback(self.define, f"-:{self.group}/{kind}_{function}")
@@ -112,7 +112,7 @@ class Probes:
     def hits(self):
         """{event: how often it was hit}"""
         words = (line.rsplit(maxsplit=2) for line in (self.tracefs / "uprobe_profile").read_text().splitlines())
-        return {event: int(count) for file, event, count in words if file.strip() == str(self.library)}
+        return {event: int(count) for file, event, count in words if file.strip() == str(self.probed_file)}
 
 
 class Tracefs(Probes):
@@ -176,7 +176,7 @@ class Bpftrace:
         self.end()
 
     def end(self):
-        """What it says of what it saw."""
+        """Stops bpftrace, and returns what it printed about the calls that it saw."""
         tracer, self.tracer = self.tracer, None
         if not tracer:
             return ""

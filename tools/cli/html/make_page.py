@@ -14,10 +14,10 @@ def array(name, data):
 
 def main():
     words = sys.argv[1:]
-    files = {"charts.library": "", "charts.licence": ""}
+    files = {"charts.code": "", "charts.licence": ""}
     if words[0] == "--charts":
         # Its map of lines lies beside it, where no page is.
-        files["charts.library"] = re.sub(r"^//# sourceMappingURL=.*$", "", pathlib.Path(words[1]).read_text(), flags=re.M)
+        files["charts.code"] = re.sub(r"^//# sourceMappingURL=.*$", "", pathlib.Path(words[1]).read_text(), flags=re.M)
         files["charts.licence"] = pathlib.Path(words[2]).read_text()
         words = words[3:]
     output, page, *parts = map(pathlib.Path, words)
