@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by quickstart, check and bench: makes sure of Debian packages, as root or with sudo, and says what it does.
 
-# What building all of it takes.
+# The packages that a build of everything needs.
 # shellcheck disable=SC2034
 build_packages=(gcc libc6-dev binutils pkg-config meson ninja-build python3 libuv1-dev libsqlite3-dev libiberty-dev
     libprotobuf-c-dev protobuf-c-compiler libncurses-dev zlib1g-dev libjs-dygraphs)

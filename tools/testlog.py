@@ -1,4 +1,4 @@
-"""What Meson's logs of tests (meson-logs/testlog.json) say of what was left out: for tools/promises and tools/untried.
+"""Reads in Meson's logs of tests (meson-logs/testlog.json) what was left out. Called by tools/promises and tools/untried.
 
 A test that cannot be tried ends with status 77 and says why, behind "skipped: "; one that leaves a part of it out says
 "not tried: WHAT: WHY" (tests/e2e/needs.py).

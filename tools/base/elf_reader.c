@@ -54,7 +54,7 @@ static bool section_at(const struct ct_elf *elf, uint32_t index, Elf64_Shdr *sec
 
 /* ---- the dynamic segment ---- */
 
-/* Where in the file an address of the image lies; UINT64_MAX when nowhere. */
+/* Returns the offset in the file of an address of the image; UINT64_MAX when no segment holds it. */
 static uint64_t offset_of(const struct ct_elf *elf, uint64_t address)
 {
     Elf64_Phdr segment;
@@ -66,7 +66,7 @@ static uint64_t offset_of(const struct ct_elf *elf, uint64_t address)
     return UINT64_MAX;
 }
 
-/* What the entries say: the string table first, then the names in it. */
+/* Reads the dynamic entries in two passes. The first finds the string table, the second the names in it. */
 static int read_dynamic(struct ct_elf *elf, const Elf64_Phdr *segment)
 {
     const size_t count = segment->p_filesz / sizeof(Elf64_Dyn);
@@ -349,7 +349,7 @@ int ct_elf_note(const struct ct_elf *elf, const char *owner, uint32_t type, void
     Elf64_Phdr segment;
     bool found = false;
     for (uint32_t i = 0; !found && i < elf->segments && segment_at(elf, i, &segment); i++) {
-        /* Where the alignment is 8, the notes are the linker's own. */
+        /* Segments with an alignment of 8 hold notes of the linker. They have another layout. */
         char *notes = segment.p_type == PT_NOTE && segment.p_align <= 4
                           ? load(elf, segment.p_offset, segment.p_filesz)
                           : NULL;

@@ -11,7 +11,7 @@
 
 struct ct_elf {
     int fd;
-    uint64_t bytes;    /* of the file */
+    uint64_t bytes;    /* size of the file */
     bool native;       /* 64 bits, of this processor: without it nothing below is known */
     uint16_t bits;     /* 32 or 64 */
     bool program;      /* an executable, also a position-independent one; false for a shared object */
@@ -34,7 +34,7 @@ void ct_elf_close(struct ct_elf *elf);
 struct ct_elf_names {
     const char **name;
     size_t count;
-    char *text; /* what the names lie in */
+    char *text; /* holds the names */
 };
 /* The functions that the file exports and `wanted` wants. 0, or -errno; -ENODATA without a symbol table. The
  * names may be freed either way. */

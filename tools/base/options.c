@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KNOWN_MAX = 24, FIRST = 1000 /* what getopt returns for the table's first */ };
+enum { KNOWN_MAX = 24, FIRST = 1000 /* getopt returns this for the table's first row */ };
 
 /* ---- values ---- */
 
@@ -116,7 +116,8 @@ static int print_help(const char *command, const struct ct_usage *usage)
 
 /* ---- */
 
-/* Of several letters behind one dash it is one, and the word they are in is not done with. */
+/* Names the option that getopt does not know. In a word of several letters `optind` still points at that
+ * word, so the letter is taken from `optopt`. */
 static int fail_unknown(char **argv)
 {
     const char *word = argv[optind - 1];

@@ -9,13 +9,13 @@
 
 struct ct_option {
     const char *name;  /* without the dashes; NULL ends a table */
-    const char *value; /* what kind it wants: FILE, T, PID, …; NULL: none */
+    const char *value; /* names the kind of value for the help: FILE, T, PID, …; NULL: the option has none */
     const char *help;  /* a line, or more */
-    void *to; /* what it sets: a bool, or with a value a const char *, unless `take` says otherwise */
+    void *to; /* the variable to set: a bool, or with a value a const char *, unless `take` says otherwise */
     /* Sets it; false for a value that is none. NULL takes any text. */
     bool (*take)(const struct ct_option *option, const char *value);
     const char *wrong; /* a clause about such a value: "wants a process number" */
-    /* Of `take`: */
+    /* Parameters for `take`: */
     const char *choices; /* ct_take_choice(): "text|csv" */
     int64_t least, most; /* ct_take_number() */
 };

@@ -90,7 +90,8 @@ bool ct_program_follow(char *file)
     return followed;
 }
 
-/* Whether whoever runs it gets rights that they have not: the loader then takes no LD_PRELOAD (AT_SECURE). */
+/* Returns whether the file gives its user rights that the user does not have. The loader then ignores
+ * LD_PRELOAD (AT_SECURE). */
 static bool raises_rights(const char *file)
 {
     struct stat status;

@@ -10,7 +10,7 @@ enum ct_program {
     CT_PROGRAM_STATIC,
     CT_PROGRAM_MUSL,
     CT_PROGRAM_SET_ID, /* gets rights that whoever starts it has not */
-    CT_PROGRAM_FOREIGN /* of 32 bits, or of another processor */
+    CT_PROGRAM_FOREIGN /* built for 32 bits or for another processor */
 };
 
 /* The file that execvp() would run, into `file` of PATH_MAX bytes; false when there is none. */
@@ -18,9 +18,9 @@ bool ct_program_find(const char *command, char *file);
 /* If `file` is a script, puts the program that reads it in its place, behind env too; false when it is none.
  */
 bool ct_program_follow(char *file);
-/* What this very file tells. */
+/* Judges this very file: it does not follow scripts. */
 enum ct_program ct_program_judge(const char *file);
-/* All three: what the program of a command tells, its scripts followed. */
+/* Does all three for a command: finds its file, follows scripts, and judges the program. */
 enum ct_program ct_program_inspect(const char *command);
 /* "is …": a predicate for a sentence, and what comes of it; NULL for CT_PROGRAM_UNKNOWN. */
 const char *ct_program_why(enum ct_program program);

@@ -100,7 +100,7 @@ void ct_print_csv_field(const char *text, size_t bytes, FILE *to)
     fputc('"', to);
 }
 
-/* What is no UTF-8 has no place in JSON: U+FFFD stands for each such byte. */
+/* Writes the text as a JSON string. JSON allows UTF-8 alone: each byte that is none becomes U+FFFD. */
 void ct_print_json_string(const char *text, size_t bytes, FILE *to)
 {
     size_t plain = 0;

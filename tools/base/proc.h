@@ -1,11 +1,12 @@
-/* What /proc tells of processes besides their state and user (proc_file.h). It is in part the process's own
- * to choose, its name and its command line above all. */
+/* Reads what /proc says of processes, besides the state and user that proc_file.h reads. A process can choose
+ * part of that itself, above all its name and its command line. Called by doctor, gc, run and the session
+ * client. */
 #ifndef CT_PROC_H
 #define CT_PROC_H
 
 #include "proc_file.h"
 
-/* Whether a signal or a debugger has stopped it. */
+/* Returns whether a signal or a debugger has stopped the process. */
 bool ct_proc_is_stopped(pid_t pid);
 
 /* A thread by which the memory of a process can be read: the files maps, environ, exe and root of a first
@@ -17,11 +18,11 @@ char *ct_proc_file(pid_t pid, const char *name, size_t *bytes);
 
 /* The inode of our own pid namespace; 0 when it is not known. */
 uint64_t ct_proc_namespace(void);
-/* Whether the processes of all pid namespaces are here to be seen: those of the first one see them, where
- * /proc hides nothing. */
+/* Returns whether we see the processes of all pid namespaces. A process of the first namespace does, unless
+ * /proc hides processes of other users. */
 bool ct_proc_shows_all(void);
-/* Whether there is a process that has that pid in its own namespace, and began then; true when it cannot be
- * told. */
+/* Returns whether a process lives that has this pid in its own namespace and that began at this time; true
+ * when /proc cannot be read. */
 bool ct_proc_exists(int32_t inner_pid, uint64_t start_ticks);
 
 #endif

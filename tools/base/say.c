@@ -22,7 +22,7 @@ int ct_fail(int status, const char *format, ...)
 
 static int output_error; /* the first of standard output */
 
-/* Whoever reads from the pipe that is standard output may have seen enough. */
+/* Returns whether standard output is a pipe whose reader is gone: it may have seen enough. */
 static bool reader_is_gone(void)
 {
     struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };

@@ -1,4 +1,5 @@
-/* What a command says beside its results, and whether its results got to where they should. */
+/* Prints a command's messages to standard error, and checks that its results reached standard output. Called
+ * by all commands. */
 #ifndef CT_SAY_H
 #define CT_SAY_H
 

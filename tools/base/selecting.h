@@ -29,7 +29,7 @@ bool ct_take_sample(const struct ct_option *option, const char *value);
     }
 static_assert(CT_SELECTION_CALLS_BYTES == 1024 && CT_SAMPLE_MAX == 1000000000, "what the sentences say");
 
-/* Of a command that chooses what is recorded. */
+/* The options of a command that chooses what is recorded. */
 #define CT_OPTIONS_OF_RECORDING(selecting_)                                                                  \
     CT_OPTION_LAYERS(selecting_, "record these layers: driver, runtime, ioctl, nvtx, or all"),               \
         CT_OPTION_CALLS(selecting_, "record driver and runtime functions by pattern, '!' before those to\n"  \

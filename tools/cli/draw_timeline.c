@@ -17,10 +17,10 @@ enum {
     WIDTH_OTHERWISE = 100,
     WIDTH_MAX = 2000,
     ROWS_SHOWN = 40,
-    ROWS_BYTES = 128 << 20, /* of those that are drawn at a time */
+    ROWS_BYTES = 128 << 20, /* memory for the rows that are drawn together */
 };
 
-/* What a letter stands for, and its colour: SGR parameters. Categories that are not here are "other". */
+/* The letter of each category, and its colour as SGR parameters. Categories that are not here are "other". */
 static const struct {
     const char *category;
     char letter;
@@ -44,14 +44,14 @@ struct timeline {
     struct ct_scope scope;
     const char *around;
     int64_t width; /* characters of a line; 0: not given */
-    int colour;    /* which of --color's */
+    int colour;    /* number of the choice of --color */
     sqlite3 *connection;
     struct ct_extent extent;
     int64_t from_ns, to_ns;
-    int label, columns;       /* characters of what stands before the letters, and of these */
-    sqlite3_stmt *threads;    /* those that have no row yet */
-    struct row *rows;         /* that are drawn together, in the order in which they are printed */
-    struct ct_intern numbers; /* theirs, from 1, by process and thread */
+    int label, columns;       /* characters of a line before the letters, and number of letters */
+    sqlite3_stmt *threads;    /* query for the threads that have no row yet */
+    struct row *rows;         /* the rows that are drawn together, in the order in which they are printed */
+    struct ct_intern numbers; /* numbers of the rows, from 1, by process and thread */
     size_t count, room;
     bool used[LETTERS]; /* letters that were printed */
     int64_t process_id; /* printed last */
@@ -223,7 +223,7 @@ static int draw_calls(struct timeline *timeline, const struct ct_series *series)
         scope.to_ns = pass == 0 ? until_ns : INT64_MAX;
         struct ct_stream *stream = ct_stream_open(timeline->connection, series, &scope);
         if (!stream)
-            return SQLITE_ABORT; /* which was said */
+            return SQLITE_ABORT; /* ct_stream_open() has said why */
         while (good && (pass == 0 ? ct_stream_next(stream, &call)
                                   : ct_stream_next_long(stream, &call) && call.start_ns < timeline->to_ns))
             good = draw_call(timeline, &call);
@@ -233,7 +233,7 @@ static int draw_calls(struct timeline *timeline, const struct ct_series *series)
     return good ? error : SQLITE_NOMEM;
 }
 
-/* Those that have not returned go on to the end of their process, or as far as is known. */
+/* Draws the calls that have not returned, up to the end of their process or of the trace. */
 static int draw_open_calls(struct timeline *timeline)
 {
     sqlite3_stmt *rows = NULL;

@@ -30,7 +30,7 @@ struct gc {
     uint64_t removed_bytes, kept_bytes;
 };
 
-/* What is to become of a file: removed, or kept for a reason. */
+/* Says whether a file is removed or kept, and why. */
 struct verdict {
     bool remove;
     char why[256];
@@ -72,7 +72,8 @@ static enum life life_elsewhere(int32_t pid, uint64_t start_ticks)
     return ct_proc_exists(pid, start_ticks) ? RUNS : GONE;
 }
 
-/* Of the maker of a segment. The lock that it holds tells; pid and start time only where it has none. */
+/* Returns whether the process that made a segment lives. The lock on the segment says so first; pid and start
+ * time say it where there is no lock, and tell a process that let its segment go from one that ended. */
 static enum life life_of(const struct ct_segment *segment, int fd, bool ours)
 {
     switch (ct_segment_hold(segment, fd)) {
@@ -276,8 +277,8 @@ static int compare(const void *left, const void *right)
     return a->kind != b->kind ? (a->kind < b->kind ? 1 : -1) : strcmp(a->name, b->name);
 }
 
-/* Of this user's sessions. The system's is root's, with the segments of all users; who is not root leaves his
- * own to it. */
+/* Returns whether the file is of a session of this user. The system's session belongs to root, with the
+ * segments of all users in it: other users do not touch even their own segments there. */
 static bool is_ours(const struct gc *gc, const struct ct_session_file *file)
 {
     if (gc->where.session_option && strcmp(file->session, gc->where.session) != 0)

@@ -136,7 +136,7 @@ ROW = re.compile(r"ROW\(\s*(\w+)\s*,\s*(\w+)\s*,\s*([\w() +]+?)\s*,\s*([^()]*?)\
 
 @dataclasses.dataclass(frozen=True)
 class Api:
-    """What tells the two libraries apart, for everything below."""
+    """Holds everything that differs between the two libraries."""
 
     layer: str
     soname: str
@@ -301,7 +301,7 @@ def letter_of(type_name, size, kind):
 
 
 class Headers:
-    """What the CUDA headers of one installation declare: signatures, status codes, version."""
+    """Reads what the CUDA headers of one installation declare: signatures, status codes, version."""
 
     def __init__(self, api, include):
         self.api = api
@@ -444,7 +444,7 @@ def format_table(before, rows, after):
 
 
 def head_of(path, first, version):
-    """What stands before a file's rows, with the toolkit's version in it."""
+    """Returns the text before a file's rows, with the toolkit's version put in."""
     head, found, _ = read_text(path).partition(f"\n{first}")
     if not found:
         raise Failure(f"{path}: holds no line that begins with {first}")

@@ -116,7 +116,7 @@ class Release:
         return texts
 
     def layout_key(self):
-        """What the measured structs are made of: releases that have the same need be measured once."""
+        """Identifies the headers that the measured structs come from. Releases with the same key are measured once."""
         paths = [f"{SDK}/nvos.h", f"{COMMON}/nvlimits.h", f"{UVM}/uvm_ioctl.h", f"{UVM}/uvm_types.h",
                  f"{UNIX}/nv-ioctl.h", f"{UNIX}/nv_escape.h", f"{UNIX}/nv-ioctl-numbers.h"]
         return self.git("rev-parse", *(f"{self.tag}:{path}" for path in paths))
@@ -299,7 +299,7 @@ def status_rows(releases):
 
 
 def head_of(path, releases):
-    """What stands before a file's rows, with the releases in it. It belongs to people."""
+    """Returns the text before a file's rows, with the releases put in. People write that text; only the releases change."""
     with open(path, encoding="utf-8") as file:
         head = re.match(r"(?:/\*.*?\*/\n|(?:--[^\n]*\n)*\n?)", file.read(), re.S)[0]
     newest = releases[0]

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    LOOK_S = 1,               /* how often a silent daemon is looked at */
+    LOOK_S = 1,               /* pause between two looks at a daemon that is silent */
     CONNECT_S = 10,           /* one that is stopped takes no more connections when a few wait */
     STATUS_BYTES_MAX = 65536, /* a socket may be anybody's, and say no end of things */
 };
@@ -36,7 +36,7 @@ int ct_client_connect(const struct ct_where *where)
     return fd >= 0 || ct_real_euid() == 0 ? fd : connect_as(where, 0);
 }
 
-/* Who listens; false when it is not known. */
+/* Gets the process and user at the other end of the socket; false when the kernel does not say. */
 static bool peer_of(int fd, struct ucred *peer)
 {
     socklen_t bytes = sizeof(*peer);

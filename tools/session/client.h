@@ -4,7 +4,7 @@
 
 #include "where.h"
 
-enum { CT_ANSWER_BYTES = 4800 }; /* of a line, the longest that it says: a path and a sentence */
+enum { CT_ANSWER_BYTES = 4800 }; /* room for the longest line of an answer: a path and a sentence */
 
 /* A connection to the session's daemon, or -1 when none serves it: this user's own first, then the system's,
  * as the hook looks. */
@@ -32,7 +32,7 @@ bool ct_client_status_word(const char *status, const char *word, char *value, si
 void ct_client_await_end(int fd);
 /* Why a daemon did not answer, to go behind "the daemon"; valid until the next call. */
 const char *ct_client_why(int fd);
-/* Whether the daemon's process is stopped, by a signal or a debugger. */
+/* Returns whether a signal or a debugger has stopped the daemon's process. */
 bool ct_client_is_stopped(int fd);
 
 #endif

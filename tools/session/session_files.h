@@ -1,5 +1,6 @@
-/* What lies in /dev/shm for sessions (proto/session_names.h), as it is judged from outside: by its name, and
- * by what it holds. Nothing here changes anything, and nothing is believed before it is checked. */
+/* Reads the files of sessions in /dev/shm (proto/session_names.h) from outside: their names, and the head of
+ * the control segment. It changes nothing, and checks everything before it believes it. Called by sessions.c,
+ * gc and doctor. */
 #ifndef CT_SESSION_FILES_H
 #define CT_SESSION_FILES_H
 
@@ -11,9 +12,10 @@
 #include <sys/types.h>
 
 enum ct_serving { CT_SERVED_NOT, CT_SERVED_LEFT /* a killed daemon's */, CT_SERVED };
-/* Whether a daemon holds the lock of that control segment, whose beginning goes to `control`. One that is not
- * the user's in its name, or that others may write, is none: hooks look past it, too. A lock that shows its
- * process is a tool's, for a moment: daemons' belong to open files. */
+/* Returns whether a daemon holds the lock of the control segment at `path`, whose head goes to `control`. The
+ * file has to belong to `uid` and nobody else may write it; else it counts as not served, and hooks ignore it
+ * too. A lock that shows its process belongs to a tool that takes it for a moment: the locks of daemons
+ * belong to open files and show no process. */
 enum ct_serving ct_control_read(const char *path, uint32_t uid, struct ct_control *control);
 
 /* The next file of the folder with a name of a session's; false, and the folder closed, behind the last. A

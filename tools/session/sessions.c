@@ -67,7 +67,7 @@ static void take(struct ct_where *where, const char *name)
     where->session = where->session_found;
 }
 
-/* What the daemon says that it writes. */
+/* Asks the daemon which file it writes. */
 static bool ask_database(const struct ct_where *where, const struct served *served,
                          char database[CT_ANSWER_BYTES])
 {
@@ -170,7 +170,7 @@ void ct_sessions_say(const struct ct_where *where)
     free(list.served);
 }
 
-/* What the daemon of the session says that it writes; false after reporting. */
+/* Asks the session's daemon which trace it writes; ./trace.db where none answers. False after reporting. */
 static bool ask_trace(const struct ct_where *where, char path[CT_ANSWER_BYTES])
 {
     const int daemon = ct_client_connect(where);

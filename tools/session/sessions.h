@@ -1,5 +1,6 @@
-/* Which session is meant: by its name, by the trace that its daemon writes, or by nothing at all; and which
- * trace. Sessions are found by their control segments, without asking their daemons. */
+/* Finds the session and the trace that a command is about: by the session's name, by the trace that its
+ * daemon writes, or without any option. Sessions are found by their control segments. Called by the commands
+ * that read a trace or talk to a daemon. */
 #ifndef CT_SESSIONS_H
 #define CT_SESSIONS_H
 
@@ -13,8 +14,8 @@ bool ct_session_find_writer(struct ct_where *where, const char *path);
 /* Has it name the session that belongs to the trace at `path` where no other one writes it: the same for
  * whichever name leads there. */
 void ct_session_derive(struct ct_where *where, const char *path);
-/* Whether a daemon of this user serves the session that `where` name; `trace` gets the identity of what it
- * writes. */
+/* Returns whether a daemon of this user serves the session that `where` names; `trace` gets the identity of
+ * the trace that it writes. */
 bool ct_session_is_served(const struct ct_where *where, uint64_t *trace);
 
 enum ct_guess {

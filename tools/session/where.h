@@ -1,5 +1,5 @@
-/* Where a command looks: --db, --session and --shm-dir, which every command takes as far as they mean
- * something to it. */
+/* Reads the options that say where a command looks: --db, --session and --shm-dir. A command's table has
+ * those of them that mean something to it. Called by all commands that read a trace or talk to a daemon. */
 #ifndef CT_WHERE_H
 #define CT_WHERE_H
 
@@ -13,8 +13,8 @@ struct ct_where {
     const char *session_option;             /* NULL: not given by --session */
     const char *shm_dir_option;             /* the same of --shm-dir */
     bool session_named;                     /* by --session or by $CUDATRACE_SESSION */
-    char session_found[CT_SESSION_MAX + 1]; /* what `session` then points to: that of a trace (sessions.h) */
-    char shm_dir[CT_SHM_DIR_BYTES];         /* where the session's files are, absolute */
+    char session_found[CT_SESSION_MAX + 1]; /* room for a name that sessions.h finds */
+    char shm_dir[CT_SHM_DIR_BYTES];         /* the folder of the session's files, absolute */
 };
 
 #define CT_OPTION_DB(where_, help_)                                                                          \
@@ -30,7 +30,7 @@ struct ct_where {
         "shm-dir", "DIR", "where its shared memory is (default: $CUDATRACE_SHM_DIR, or /dev/shm)",           \
             &(where_)->shm_dir_option, ct_take_name, "wants a folder"                                        \
     }
-/* Of a command that reads a trace. */
+/* The options of a command that reads a trace. */
 #define CT_OPTIONS_OF_TRACE(where_)                                                                          \
     CT_OPTION_DB(where_, "the trace (default: ./trace.db)"),                                                 \
         CT_OPTION_SESSION(where_, "the trace of that session's daemon"), CT_OPTION_SHM_DIR(where_)

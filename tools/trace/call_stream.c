@@ -32,7 +32,7 @@ struct ct_stream {
     uint32_t files;
     struct file file[CT_SERIES_FILES_MAX];
     uint32_t at;         /* the file that calls are read from, the oldest first */
-    sqlite3_stmt *calls; /* of it */
+    sqlite3_stmt *calls; /* the query that reads them */
     struct kept_site *sites;
     struct ct_names texts;
     int error;
@@ -92,7 +92,7 @@ static enum ct_site_kind kind_of(const struct ct_site *site)
     return strcmp(site->name, "nvtxRangeStart") == 0 ? CT_SITE_START : CT_SITE_PUSH;
 }
 
-/* What the file says of a site; false when it has none of that number. */
+/* Reads a site from the file; false when the file has no site of that number. */
 static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id, struct ct_site *site)
 {
     struct file *file = &stream->file[number];

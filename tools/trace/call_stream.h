@@ -7,8 +7,8 @@
 #include "scope.h"
 #include "series.h"
 
-/* What a thread calls lies one inside of the other, and so do ranges that it pushes; what it starts may end
- * wherever, even in another thread, and a mark has no length. */
+/* Calls of a thread nest, and so do the ranges that it pushes. A range that it starts may end anywhere, even
+ * in another thread. A mark has no length. */
 enum ct_site_kind { CT_SITE_CALL, CT_SITE_PUSH, CT_SITE_START, CT_SITE_MARK };
 
 /* Its texts live as long as the stream, and equal ones are one. */
@@ -27,7 +27,7 @@ struct ct_stream_call {
     struct ct_site site;
 };
 
-/* Whether calls of that function by that process are in the scope, its time apart. */
+/* Returns whether the scope includes calls of that function by that process. Does not look at times. */
 bool ct_stream_wants(const struct ct_scope *scope, int64_t pid, const char *layer, const char *name);
 
 struct ct_stream;

@@ -74,7 +74,7 @@ static int give_up(void *data)
 
 void ct_trace_hurry(sqlite3 *connection)
 {
-    enum { STEPS_MAX = 1000000 }; /* of SQLite's machine, where a few dozen do */
+    enum { STEPS_MAX = 1000000 }; /* instructions of SQLite's machine; an honest trace takes a few dozen */
     sqlite3_progress_handler(connection, STEPS_MAX, give_up, NULL);
 }
 

@@ -7,32 +7,33 @@
 
 #include <string.h>
 
-/* What a thread is in, the outermost first. */
+/* The open calls and ranges of a thread, the outermost first. */
 struct ct_nest {
     int64_t thread[2]; /* process and tid */
     struct ct_enclosing *call;
     size_t depth, room;
 };
 
-/* What the order is made of, without the call: it is moved about. */
+/* An entry of the heap: what the order depends on, and the slot of the call. It is small because the heap
+ * moves it about. */
 struct ct_moment {
     int64_t at_ns;
-    uint64_t order; /* of those of one moment: the order in which they came */
-    uint32_t call;  /* slot among those that are held */
+    uint64_t order; /* the order in which entries of one moment came */
+    uint32_t call;  /* slot in `held` */
     int32_t depth;
     bool is_begin;
-    bool is_return; /* of a call that has a length: one that has none lies among the beginnings */
+    bool is_return; /* false for a call without length, whose end is sorted as a beginning */
 };
 
 struct ct_held {
     struct ct_stream_call call;
-    uint32_t moments; /* that it has still */
-    uint32_t next;    /* of those that are free; 0: none */
+    uint32_t moments; /* entries of the heap that still refer to it */
+    uint32_t next;    /* the next free slot, if this one is free; 0: none */
 };
 
 /* ---- the heap ---- */
 
-/* Of one moment: returns, then beginnings, the outer one first. */
+/* Orders by time. At one moment returns come first, then beginnings, the outer one before the inner one. */
 static bool is_before(const struct ct_moment *a, const struct ct_moment *b)
 {
     if (a->at_ns != b->at_ns)
@@ -185,7 +186,8 @@ static void open_nest(struct ct_events *events, struct ct_event *event)
                                                        .in_call = event->around.in_call || is_call };
 }
 
-/* What lies in it has returned: it is the innermost, or was never among them. */
+/* Closes the call or range that ends. All that lies in it has returned, so it is the innermost of its thread,
+ * or it was never opened and lies across others. */
 static void close_nest(struct ct_events *events, struct ct_event *event)
 {
     struct ct_nest *open = nest_of(events, &event->call.site);

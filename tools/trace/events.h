@@ -27,15 +27,15 @@ struct ct_held;
 
 struct ct_events {
     struct ct_stream *stream;
-    struct ct_moment *heap; /* of beginnings and returns, the earliest first */
+    struct ct_moment *heap; /* beginnings and returns, the earliest first */
     size_t count, room;
     uint64_t order;
-    struct ct_held *held; /* the calls of these */
+    struct ct_held *held; /* the calls of the heap */
     size_t held_count, held_room;
-    uint32_t free;                   /* the first place that is; 0: none */
-    int64_t until_ns;                /* what happened before is due */
-    struct ct_stream_call long_call; /* the next to begin of those that took long */
-    struct ct_intern threads;        /* numbers, from 1, for those that may be in something: */
+    uint32_t free;                   /* the first free slot of `held`; 0: none */
+    int64_t until_ns;                /* events before this moment are due */
+    struct ct_stream_call long_call; /* the next call that took long, by its start */
+    struct ct_intern threads;        /* numbers, from 1, of the threads in `open` */
     struct ct_nest *open;
     size_t open_count, open_room;
     bool has_long, failed;

@@ -22,7 +22,7 @@ bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent)
 /* Enough for any clock, and for sums of a few of them. */
 #define MOMENT_MAX_NS INT64_C(4000000000000000000)
 
-/* What a text is; a moment that is FAR is one that nanoseconds cannot count. */
+/* The result of reading a text: no moment, a moment too far away to count in nanoseconds, or a moment. */
 enum reading { NONE, FAR, READ };
 
 /* "12.5", "350ms": nanoseconds. */
@@ -55,7 +55,8 @@ static enum reading add_span(int64_t moment_ns, int64_t span_ns, int64_t *at_ns)
     return READ;
 }
 
-/* What mktime() makes of it; it takes the 31st of April for the 1st of May. */
+/* Converts a local time with mktime(). A date that is none is refused: mktime() would take the 31st of April
+ * for the 1st of May. */
 static enum reading read_time(struct tm *time, int64_t fraction_ns, const struct ct_extent *extent,
                               int64_t *at_ns)
 {

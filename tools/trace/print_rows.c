@@ -27,25 +27,26 @@ static const char *name_of(sqlite3_stmt *statement, int column)
  * WIDTH_MAX does not make the other rows so. */
 enum { ROWS_MEASURED = 1000, BYTES_MEASURED = 16 * 1024 * 1024, WIDTH_MAX = 1000, DECIMALS_MAX = 6 };
 
-/* What is left of a text where lines are short: most of the first column, which says what the row is of. */
+/* Columns of text are cut no narrower than this where lines are short. The first column keeps more, since it
+ * says what the row is about. */
 enum { FIRST_MIN = 26, TEXT_MIN = 12 };
 
 struct column {
     int width;    /* in characters */
-    int decimals; /* of a column of numbers: the most that one has */
+    int decimals; /* the most decimals that a number of the column has */
     bool numbers, words;
-    bool cut; /* narrower than what stands in it may be */
+    bool cut; /* some texts are wider than the column */
 };
 
 struct table {
     sqlite3_stmt *statement;
     struct column *column;
     int columns;
-    int width;     /* that it may have; 0: any */
-    int shown;     /* the first so many have room */
-    int paragraph; /* the column that is all that people are to see of a row; -1: none */
-    char **cell;   /* of the rows that were measured */
-    int rows;      /* so many */
+    int width;     /* the most that the table may have; 0: any */
+    int shown;     /* number of columns that have room, from the first */
+    int paragraph; /* the one column that is printed, as a paragraph; -1: all are */
+    char **cell;   /* the cells of the rows that were measured */
+    int rows;      /* number of measured rows */
     int64_t seen;  /* rows in all */
 };
 
@@ -149,7 +150,7 @@ static size_t copy_row(const struct table *table, char **cell)
     return sum;
 }
 
-/* What the rows that were read say of the columns. */
+/* Finds the width and the kind of each column in the rows that were read. */
 static void measure(struct table *table)
 {
     for (int c = 0; c < table->columns; c++) {
@@ -206,7 +207,7 @@ static void fit(struct table *table, int width)
             break;
         }
     }
-    /* What was cut for columns that are left out now has their room. */
+    /* A column was cut to keep another one that was left out after all: it gets the room back. */
     for (int c = 0; width > 0 && c < table->shown && sum < width; c++) {
         if (table->column[c].cut) {
             table->column[c].width += width - sum;

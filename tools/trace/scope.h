@@ -9,7 +9,8 @@ struct ct_scope {
     int64_t pid;              /* 0: all */
     struct ct_selecting only; /* layers and functions */
     const char *from, *to;    /* as given; NULL: not */
-    int64_t from_ns, to_ns;   /* of returns, by ct_scope_settle(): 0 and INT64_MAX where none was given */
+    int64_t from_ns,
+        to_ns; /* bounds of return times, set by ct_scope_settle(); 0 and INT64_MAX: none given */
 };
 /* All of a trace. */
 struct ct_scope ct_scope_all(void);

@@ -87,7 +87,7 @@ bool ct_series_has(const char *wanted, const char *served)
 /* As schema/views.sql says. */
 static const struct {
     const char *view;
-    const char *key, *table; /* of what goes on in later files; NULL for what is in one file alone */
+    const char *key, *table; /* set where a row may go on in later files; NULL where one file has it */
 } views[] = {
 #define ROW(view_, key_, table_) { view_, key_, table_ },
     CT_VIEWS(ROW)

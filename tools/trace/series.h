@@ -17,7 +17,7 @@ struct ct_series {
 /* The files that belong together with the one at `path`, from its number on; where that one is not there (any
  * more), those of the newest series. False when there is none. A file that is no trace comes alone. */
 bool ct_series_find(const char *path, struct ct_series *found);
-/* Whether the file at `served` is of the trace at `wanted`, either of which may be gone. */
+/* Returns whether the file at `served` belongs to the trace at `wanted`. Either file may be gone. */
 bool ct_series_has(const char *wanted, const char *served);
 /* Opens them read-only as one trace; an SQLite code. The connection is the caller's to close either way. */
 int ct_series_open(const struct ct_series *series, sqlite3 **connection);

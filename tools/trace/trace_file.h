@@ -16,13 +16,13 @@ const char *ct_trace_file_problem(const char *path, sqlite3 *connection);
 /* Its name for SQLite, for a connection that takes URIs; sqlite3_free() it. NULL without memory. */
 char *ct_trace_file_uri(const char *path);
 
-/* What a file is, looked at without writing. */
+/* Describes a file, found without writing to it. */
 struct ct_trace_facts {
     int64_t application;          /* PRAGMA application_id: CT_APPLICATION_ID for a trace */
     int64_t schema;               /* PRAGMA user_version */
     int64_t objects;              /* tables and others in it */
-    char boot_id[64];             /* of a trace */
-    char series[CT_SERIES_BYTES]; /* the same; empty: none */
+    char boot_id[64];             /* of the machine's boot that a trace is from; empty for other files */
+    char series[CT_SERIES_BYTES]; /* the trace's series; empty: none */
 };
 /* False when it is no database that can be read; `problem`, unless NULL, says why. */
 bool ct_trace_inspect(const char *path, struct ct_trace_facts *facts, char *problem, size_t bytes);
@@ -36,8 +36,8 @@ void ct_ask_text(sqlite3 *connection, const char *sql, int64_t bound, char *text
 /* Binds a parameter, if the query has it. */
 void ct_bind_number(sqlite3_stmt *statement, const char *name, int64_t value);
 
-/* What went wrong: what the connection says, or, where it knows of no error, what `rc` stands for. Valid
- * until the connection's next use. */
+/* Says what went wrong: the message of the connection, or the text for `rc` where the connection has no
+ * error. Valid until the connection's next use. */
 const char *ct_sqlite_why(sqlite3 *connection, int rc);
 /* Why a query that is ours failed with `rc`; true when that is the trace's age. */
 bool ct_trace_why(sqlite3 *connection, int rc, char *why, size_t bytes);

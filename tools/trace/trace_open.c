@@ -23,7 +23,7 @@ static void note_successor(const char *path, const struct ct_series *series)
                 series->files + series->left_out, series->files);
 }
 
-/* Whether it is a trace that can be read; false after saying what it is. */
+/* Returns whether the file is a trace that this version can read; false after saying what it is. */
 static bool is_ours(const char *path, sqlite3 *connection)
 {
     const int64_t version = ct_ask_number(connection, "PRAGMA user_version", 0, -1);

@@ -13,7 +13,7 @@
 
 /* ---- a command ---- */
 
-/* What the program asks the loader for: the driver, the runtime. */
+/* Says which libraries of CUDA the program is linked with: the driver, the runtime. */
 static void say_needed(struct ct_doctor *doctor, const char *file)
 {
     struct ct_elf elf;

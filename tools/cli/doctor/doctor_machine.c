@@ -35,13 +35,13 @@ bool ct_doctor_is_way_in(const char *name)
     return strcmp(name, "dlsym") == 0 || ct_doctor_is_driver_name(name);
 }
 
-/* Of the source's own driver (tests/simcuda). */
+/* Functions with this prefix belong to the simulated driver (tests/simcuda). */
 static bool is_simulated_name(const char *name)
 {
     return strncmp(name, "simcuda_", strlen("simcuda_")) == 0;
 }
 
-/* Of up to `max` names, separated by commas, into `text`. */
+/* Writes up to `max` of the names into `text`, separated by commas. */
 static void list_names(char *text, size_t bytes, const char *const *name, size_t count, size_t max)
 {
     size_t n = 0;
@@ -122,7 +122,7 @@ void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *v
 
 /* ---- the driver ---- */
 
-/* What a child says of the library; it is sent as it is. */
+/* The answer of a child that loads the driver. It goes through a pipe as it is. */
 struct driver_answer {
     char path[PATH_MAX]; /* as the loader found it; empty when it found none */
     char error[512];

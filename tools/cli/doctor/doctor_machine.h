@@ -1,4 +1,5 @@
-/* What the machine has for tracing: the hook, the driver, the kernel, shared memory. */
+/* Checks what tracing needs of the machine: the hook, the driver, the kernel, shared memory. Called by
+ * doctor.c and doctor_process.c. */
 #ifndef CT_DOCTOR_MACHINE_H
 #define CT_DOCTOR_MACHINE_H
 
@@ -8,9 +9,10 @@ void ct_doctor_machine(struct ct_doctor *doctor);
 /* Says which functions of a driver the hook does not know. */
 void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driver);
 bool ct_doctor_is_driver_name(const char *name);
-/* Whether a function of that name keeps calls from the hook when it comes before it. */
+/* Returns whether a library that defines this function takes calls from the hook if it comes before it. */
 bool ct_doctor_is_way_in(const char *name);
-/* Whether the hook exports functions of that version of libcudart, and what comes of it. */
+/* Says whether the hook exports functions of this version of libcudart, and so whether their calls are
+ * traced. */
 void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *version);
 
 #endif

@@ -286,7 +286,8 @@ static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patien
     return true;
 }
 
-/* What stands before the hook answers first. */
+/* Checks the libraries of LD_PRELOAD before the hook. The loader looks there first, so they may answer calls
+ * that the hook should see. */
 static void check_preloaded(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     const char *preload = variable(patient, "LD_PRELOAD");
@@ -376,7 +377,7 @@ static void say_way_in(struct ct_doctor *doctor, const struct ct_patient *patien
 
 /* ---- its surroundings ---- */
 
-/* Whether it is the session that was asked about. */
+/* Returns whether the process belongs to the session that the user asked about; false after saying so. */
 static bool check_session(struct ct_doctor *doctor, const struct ct_patient *patient, const char *own)
 {
     if (!ct_session_valid(own))

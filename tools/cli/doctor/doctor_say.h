@@ -1,6 +1,6 @@
-/* What `cudatrace doctor` knows, and says. It looks and changes nothing: no file is made, no lock is taken,
- * no command is run, and what it reads of others (files, shared memory, /proc) is checked before it is
- * believed. */
+/* Holds what `cudatrace doctor` has found out, and prints it. Called by all files of this folder. Doctor
+ * changes nothing: it makes no file, takes no lock and runs no command. It checks what it reads of others
+ * (files, shared memory, /proc) before it believes it. */
 #ifndef CT_DOCTOR_SAY_H
 #define CT_DOCTOR_SAY_H
 
@@ -26,13 +26,13 @@ struct ct_patient;
 struct ct_doctor {
     struct ct_where where;
     struct ct_patient *patient; /* NULL: none */
-    int columns;                /* of the terminal; 0: lines are not broken */
+    int columns;                /* width of the terminal; 0: lines are not broken */
     unsigned misses;
 
-    /* Whose sessions, and where: those of the process, when one was asked about. */
+    /* The user, the session and its place: those of the process, when the user asked about one. */
     uint32_t uid;
     const char *session;
-    char shm_root[CT_DOCTOR_ROOT_BYTES]; /* what precedes /dev/shm: "", or /proc/PID/root */
+    char shm_root[CT_DOCTOR_ROOT_BYTES]; /* path before /dev/shm: "", or /proc/PID/root */
 
     /* The hook that `cudatrace run` would preload; an empty path when there is none. */
     char hook_path[PATH_MAX];

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is counted in a segment. */
+/* The sums over a segment. */
 struct sums {
     uint32_t functions, lanes;
     uint64_t lost_calls, skipped_calls;
     uint64_t lost_by[CT_LOSS_COUNT];
-    uint64_t most_lost; /* of one function */
+    uint64_t most_lost; /* calls of the function that lost most */
     char most_lost_name[CT_FUNCTION_NAME_MAX + 1];
     const char *way_in;
 };

@@ -1,10 +1,10 @@
-/* What a process has recorded, read from its segment in shared memory. */
+/* Says what a process has recorded, read from its segment in shared memory. Called by doctor_process.c. */
 #ifndef CT_DOCTOR_SEGMENT_H
 #define CT_DOCTOR_SEGMENT_H
 
 #include "doctor_say.h"
 
-/* What is known of a process before its segment is looked for. */
+/* The facts about a process that are known before its segment is found. */
 struct ct_traced {
     int32_t pid; /* as the process sees itself: its segment is named so */
     uint32_t uid;

@@ -79,7 +79,8 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
              layers, calls, sample, doctor->session);
 }
 
-/* What the daemon has no room for: of all, or of the user who asks the system's. */
+/* Says what the daemon had no room for, and whether the session's files were removed. The system's daemon
+ * counts only what belongs to the user who asks. */
 static void say_shortage(struct ct_doctor *doctor, const char *status)
 {
     char processes[32], threads[32], functions[32];
@@ -133,7 +134,8 @@ static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t 
     return ct_control_read(path, uid, control);
 }
 
-/* What the daemon says of itself; the database that it writes goes to `database`, but for the system's. */
+/* Prints what the daemon says of itself. The database that it writes goes to `database`; the system's daemon
+ * does not name its own. */
 static void say_status(struct ct_doctor *doctor, const char *status, char *database, size_t bytes)
 {
     char processes[32], threads[32], state[512], serves[32];
@@ -253,7 +255,7 @@ static int listed_holder(ino_t wanted)
 
 /* A daemon's lock is read in the kernel's list: taking it for a moment could turn a daemon away that is just
  * starting. That list comes a page at a time, counted by places: a lock that goes between two pages hides one
- * that stays, so who is not found is looked for again. */
+ * that stays, so a holder that is not found is looked for again. */
 static int holder_of(const struct stat *status)
 {
     enum { LOOKS = 4 };
@@ -275,7 +277,7 @@ static bool is_this_boot(const char *boot_id)
     return strcmp(line, boot_id) == 0;
 }
 
-/* Whether the next daemon may go on in this file; if not, false after saying so. */
+/* Returns whether the next daemon can go on in this file; false after saying why not. */
 static bool check_file(struct ct_doctor *doctor, const char *path, const struct stat *status, char *what,
                        size_t bytes)
 {
@@ -334,7 +336,7 @@ static void say_room(struct ct_doctor *doctor, const char *path, const char *wha
              known ? ct_size_text(size, free_bytes) : "unknown room is");
 }
 
-/* What the next daemon would write. */
+/* Checks the database that the next daemon would write. */
 static void check_database(struct ct_doctor *doctor)
 {
     const char *path = doctor->where.database ? doctor->where.database : "trace.db";

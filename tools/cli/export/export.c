@@ -28,7 +28,7 @@ struct export_options {
     struct ct_where where;
     struct ct_scope scope;
     const char *command;
-    int number; /* of the format */
+    int number; /* index in `formats`, as --format sets it */
     const struct ct_export_format *format;
     const char *output;
 };
@@ -87,7 +87,7 @@ static int fail_writing(const struct export_options *options, const char *stage,
                    stage ? ", which is made in " : "", stage ? stage : "", why);
 }
 
-/* What was written gets its name; nothing of it is left when it is not all. */
+/* Gives the file its name if all of it was written; else removes it. */
 static int end_output(const struct export_options *options, struct ct_output *output, bool good)
 {
     const int said = errno;
@@ -185,7 +185,7 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
                         "out, the last match deciding: 'cuMem*,!cuMemGetInfo*'"),
         { 0 }
     };
-    /* Of a command that is one format, --format is no option. */
+    /* The first row is --format, which a command with a fixed format does not have. */
     const struct ct_usage usage = { .options = table + (format != NULL),
                                     .about = format ? format->about : about };
     int first;

@@ -12,7 +12,7 @@ struct ct_export_process {
     char *name;
 };
 
-/* What is exported, and where to. */
+/* An export: the trace it reads, the part of it, and the place it writes to. */
 struct ct_export {
     struct ct_stream *stream;
     sqlite3 *connection;
@@ -20,9 +20,9 @@ struct ct_export {
     struct ct_extent extent;
     struct ct_export_process *process; /* by process_id */
     size_t process_count, process_room;
-    FILE *to;          /* NULL for a format that `is_file`: */
-    const char *path;  /* the empty file that it fills */
-    const char *trace; /* the newest file of it */
+    FILE *to;          /* NULL for a format that `is_file` */
+    const char *path;  /* the empty file that such a format fills; NULL for others */
+    const char *trace; /* the newest file of the trace */
     void *state;       /* the format's own: zeroed before `begin`, freed behind `finish` */
 };
 

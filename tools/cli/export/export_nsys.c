@@ -188,7 +188,7 @@ static bool write_thread(struct ct_export *to, sqlite3_stmt *row)
     return true;
 }
 
-/* Of the file nothing is read before it has its name, so that it needs no journal. */
+/* Makes the tables. Nobody reads the file before it has its name, so it needs no journal. */
 static bool create(struct ct_export *to, struct state *state)
 {
     static const char *const inserts[INSERTS] = {

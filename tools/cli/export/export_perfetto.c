@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of each kind of name so many have a number: a program may give each of its ranges another. */
+/* NAMES_MAX bounds the names of each kind that get a number: a program may give each of its ranges another
+ * name. */
 enum { NAMES_MAX = 1 << 16, ANNOTATIONS_MAX = 24, SEQUENCE = 1 };
 
 enum kind { CATEGORY, EVENT, ANNOTATION, VALUE, KINDS };
@@ -21,7 +22,7 @@ struct state {
 
     struct {
         struct ct_names names;
-        /* Those that the next packet is the first to mean. */
+        /* The names that the next packet is the first to use. */
         Perfetto__InternedName fresh[ANNOTATIONS_MAX], *list[ANNOTATIONS_MAX];
         size_t fresh_count;
     } names[KINDS];
@@ -118,7 +119,7 @@ static uint64_t number_of(struct state *state, enum kind kind, const char *text)
         perfetto__interned_name__init(fresh);
         fresh->has_iid = true;
         fresh->iid = name.number;
-        fresh->name = (char *)(uintptr_t)name.text; /* which is packed, and not changed */
+        fresh->name = (char *)(uintptr_t)name.text; /* packing does not change it */
     }
     return name.number;
 }

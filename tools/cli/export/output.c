@@ -14,13 +14,13 @@
 
 struct ct_output {
     struct ct_target target;
-    int fd;    /* of the thing itself, or of the temporary file beside it */
-    int stage; /* of what is filled and then copied there; -1: that is filled itself */
+    int fd;    /* the target itself, or the temporary file beside it */
+    int stage; /* a file that is filled and then copied to `fd`; -1: `fd` is filled itself */
     const char *stage_folder;
     bool in_place;       /* `fd` is a regular file that is there, and emptied before it is filled */
-    FILE *stream;        /* to what is filled; its first error, which others overwrite in errno: */
-    int error;           /* -errno */
-    char path[PATH_MAX]; /* of what is filled by its name */
+    FILE *stream;        /* writes to the file that is filled; NULL if that is filled by its name */
+    int error;           /* the stream's first error, as -errno: errno itself may be overwritten by then */
+    char path[PATH_MAX]; /* name of a file that is filled by its name */
 };
 
 /* ---- opening ---- */
@@ -45,7 +45,8 @@ static int open_existing(const struct ct_target *target, int flags)
     return -ESTALE;
 }
 
-/* What a new file would not have: an owner or group that is not ours to give, an access control list. */
+/* Gives the new file the owner, group and mode of the old one. False where the new file would lack something:
+ * an access control list, or an owner or group that we may not give. */
 static bool is_made_alike(int fd, const struct stat *old, int old_fd)
 {
     struct stat new;
@@ -192,7 +193,8 @@ static bool is_safe(const struct stat *folder)
            (!(folder->st_mode & (S_IWGRP | S_IWOTH)) || (folder->st_mode & S_ISVTX));
 }
 
-/* What is filled by its name is opened by others, who know of no descriptor. */
+/* Opens the file that is filled. With `by_name` SQLite fills it, which opens a file by its name and not by a
+ * descriptor. */
 static int open_content(struct ct_output *output, bool by_name)
 {
     const bool fill_beside = by_name && ct_temporary_exists(CT_TEMPORARY_BESIDE) &&

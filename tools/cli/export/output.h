@@ -24,7 +24,7 @@ struct ct_output *ct_output_open(const char *path, bool by_name, char *why, size
 FILE *ct_output_stream(const struct ct_output *output);
 /* The name of an empty file; NULL without `by_name`. */
 const char *ct_output_file(const struct ct_output *output);
-/* Where the content is kept until it is copied; NULL where it is not. */
+/* Returns the folder of the file that is filled first and then copied; NULL when nothing is copied. */
 const char *ct_output_stage(const struct ct_output *output);
 /* The file is open by its name, and needs it no more. */
 void ct_output_is_open(void);

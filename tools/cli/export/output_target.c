@@ -11,8 +11,9 @@
 
 enum { LINKS_MAX = 40 }; /* as the kernel's */
 
-/* What the kernel refuses with fs.protected_symlinks, protected_fifos and protected_regular, which need not
- * be set: a folder for everybody holds what anybody has laid there, under names that others will use. */
+/* Returns whether another user may have put the file into a shared folder, to catch what is written under its
+ * name. The kernel refuses such files itself where fs.protected_symlinks, protected_fifos and
+ * protected_regular are set, but they need not be. */
 static bool is_laid_by_others(const struct stat *around, const struct stat *status)
 {
     const mode_t shared = S_ISLNK(status->st_mode) ? S_IWOTH : S_IWOTH | S_IWGRP;

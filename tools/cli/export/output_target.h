@@ -1,5 +1,5 @@
-/* What a path leads to, component by component, so that no link is followed that another user may have laid
- * there. */
+/* Finds what a path leads to. It walks the path one component at a time, so that it follows no link that
+ * another user may have put there. Called by output.c. */
 #ifndef CT_OUTPUT_TARGET_H
 #define CT_OUTPUT_TARGET_H
 
@@ -9,11 +9,11 @@
 
 struct ct_target {
     int folder;              /* O_PATH */
-    int descriptor;          /* of this process, where the path is its name in /dev/fd; else -1 */
+    int descriptor;          /* our own descriptor, where the path names one in /dev/fd; else -1 */
     char name[NAME_MAX + 1]; /* in the folder; no link, but for one that `is_magic` */
     bool exists;
     bool is_magic;      /* a link in /proc that leads where its text does not say */
-    struct stat status; /* of what exists, behind such a link */
+    struct stat status; /* of the file, if it exists; of the file behind a link that `is_magic` */
     struct stat around; /* of the folder */
 };
 

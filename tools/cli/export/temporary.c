@@ -31,7 +31,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* Those alone that would end the process: what somebody has it ignore stays ignored. */
+/* Catches the signals that would end the process. A signal that the process ignores stays ignored. */
 static void catch_signals(void)
 {
     static const int numbers[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU };

@@ -5,7 +5,7 @@
 const TICK = 5;
 const CHART_LINES = { axisLineColor: "#8886", axisLineWidth: 1, gridLineColor: "#8883", gridLineWidth: 1, axisTickSize: TICK, axisLabelFontSize: 12,
   highlightCircleSize: 0, legend: "never", rightGap: 1 };
-// Where there is room the plot begins below that of the timeline.
+// Has the plot begin at the same place as the timeline's lanes, where there is room for that.
 const yAxisWidth = (box) => (box.clientWidth > 4 * LABEL ? LABEL : 80) - 2 * TICK;
 
 // Says why there is no chart; true if so.
@@ -15,7 +15,8 @@ function noChart(target) {
   return true;
 }
 
-// What a chart shows, or does not, and what stands at the pointer: a button for each series.
+// Makes the legend of a chart: a button for each series, which shows or hides it and has its value at the pointer. Returns the function
+// that sets these values.
 function makeLegend(target, series) {
   const at = element("output"), box = element("div", null, { className: "series" });
   const entries = series.map(({ name, colour, toggle }) => {
@@ -43,7 +44,7 @@ function chartBox(target, label) {
   return box;
 }
 
-// How many points of a staircase lie up to a time; it has the value of the last of them.
+// Counts the points of a staircase up to a time. The last of them has the value that holds at that time.
 function pointsUntil(points, at) {
   let low = 0, high = points.length;
   while (low < high) {
@@ -99,7 +100,7 @@ function drawMemory(trace, timeline) {
   const box = chartBox(target, "device memory held by process over time");
   const say = makeLegend(target, shown.map(({ process }, i) => ({ name: `process ${pids.get(process)}`, colour: hues[i], toggle: (on) => chart.setVisibility(i, on) })));
   let drawn = [timeline.from, timeline.to];
-  // Of what lies outside of the page's window nothing is known.
+  // The page knows nothing of the time outside of its window.
   const [first, last] = trace.window || [0, timeline.length];
   const nothing = shown.map(() => null);
   const rows = () => {
@@ -108,7 +109,7 @@ function drawMemory(trace, timeline) {
   };
   const chart = new Dygraph(box, rows(), {
     ...CHART_LINES, stepPlot: true, includeZero: true, strokeWidth: 1.5, colors: hues.slice(0, shown.length),
-    labels: ["time", ...shown.map((_, i) => String(i))], // which are keys: pids come up again
+    labels: ["time", ...shown.map((_, i) => String(i))], // labels are keys, so they are no pids: a pid may be used again
     dateWindow: drawn,
     axes: {
       x: { ticker: (from, to, pixels) => timeTicks(from, to, 1.4 * pixels).map(([v, label]) => ({ v, label })), axisLabelWidth: 80 },
@@ -117,7 +118,7 @@ function drawMemory(trace, timeline) {
     interactionModel: {
       ...Dygraph.defaultInteractionModel,
       dblclick: (event, its) => {
-        its.resetZoom(); // of its height; all that it has is the part that is looked at
+        its.resetZoom(); // resets the height alone: the chart has only the rows of the part that is shown
         timeline.setWindow(0, timeline.length);
       },
     },
@@ -166,7 +167,7 @@ function paintBars({ drawingContext: c, points, dygraph, color }) {
   const width = dygraph.toDomXCoord(1) - dygraph.toDomXCoord(0), base = dygraph.toDomYCoord(0), gap = width > 4 ? 1 : 0;
   c.fillStyle = color;
   for (const { canvasx, canvasy, yval } of points) {
-    const height = yval > 0 ? Math.max(base - canvasy, 1) : 0; // of a few among many it is seen that they are there
+    const height = yval > 0 ? Math.max(base - canvasy, 1) : 0; // a few calls among many still show
     c.fillRect(canvasx + gap, base - height, Math.max(width - 2 * gap, 1), height);
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whether a file is the chart library that the page wants, dygraphs: prints its version and where its licence is, a line each;
-otherwise why not, and ends with 1. The page holds the library, and so has to hold its licence."""
+"""Checks whether a file is the chart library that the page wants, dygraphs. Prints its version and the path of its licence, a line
+each; otherwise says why not and ends with 1. Meson calls it. The page holds the library, and so has to hold its licence."""
 import pathlib
 import re
 import sys

@@ -20,12 +20,12 @@ enum {
     BUCKETS = 256,
     BUCKETS_OF_OCTAVE = 4,
     CALL_BYTES = 24,     /* in the page's columns */
-    MEMORY_STEPS = 2000, /* of which each process has three points at most */
+    MEMORY_STEPS = 2000, /* steps of time; a process has three points at most in each */
 };
 
-/* Of the process whose memory is printed: its most, its least and its last in each step of time. */
+/* The process that is being printed: the most, the least and the last memory that it held in a step. */
 struct memory {
-    size_t begun; /* so many processes have had their turn, it being the last */
+    size_t begun; /* processes begun so far; the last of them is being printed */
     int64_t step, printed_at;
     struct point {
         int64_t at, held;
@@ -45,7 +45,7 @@ struct state {
 
 /* ---- calls ---- */
 
-/* What is known of a launch or a range, as a label. */
+/* Returns the label of a launch (its kernel) or of a range (its text); 0 when it has none. */
 static uint32_t label_of(struct ct_export *to, const struct ct_stream_call *call)
 {
     enum ct_detail detail;
@@ -307,7 +307,7 @@ static bool print_sums(struct ct_export *to)
     return good;
 }
 
-/* What was chosen of the trace's time: null for all of it. */
+/* Prints the part of the trace's time that --from and --to chose; null for all of it. */
 static void print_window(const struct ct_export *to)
 {
     const struct ct_extent *whole = &to->extent;

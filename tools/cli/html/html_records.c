@@ -83,7 +83,8 @@ bool ct_html_sites_settle(struct ct_html_records *records)
 
 /* ---- records ---- */
 
-/* Of the lane's last record and the next one, whether they are drawn as one, which is then the last. */
+/* Joins the next record to the last one of its lane if both are too short to be drawn apart. Returns whether
+ * it did. */
 static bool join(struct ct_html_record *last, const struct ct_html_record *next, double resolution)
 {
     if (next->start - last->start >= resolution || last->longest >= resolution || next->longest >= resolution)
@@ -116,8 +117,8 @@ static void fold(struct ct_html_records *records)
     const size_t count = records->count;
     records->count = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct ct_html_record record =
-            records->record[i]; /* which may be written over: what is kept is no more */
+        /* A copy: append() writes to the same array, at or before this index. */
+        const struct ct_html_record record = records->record[i];
         const struct ct_html_site *site = &records->sites[record.site];
         append(records, &records->threads[site->key.thread].last[site->key.level], &record);
     }

@@ -1,6 +1,6 @@
-/* What a page of `cudatrace html` draws: records, each one call or several short ones beside each other, of
- * sites, each of which is what calls have in common. There is room for so many records and sites, however
- * many calls, threads and sites a trace has: the resolution doubles until there is. */
+/* Holds what a page of `cudatrace html` draws. Called by html.c. A record is one call, or several short calls
+ * beside each other. A site is what calls have in common. Records and sites have a bound, however many calls
+ * and threads a trace has: whenever one is reached, the resolution doubles and more calls join. */
 #ifndef CT_HTML_RECORDS_H
 #define CT_HTML_RECORDS_H
 
@@ -8,11 +8,11 @@
 #include "intern.h"
 #include "name_numbers.h"
 
-enum { CT_HTML_LEVELS = 8 /* of a thread's calls, as page.js has them */ };
+enum { CT_HTML_LEVELS = 8 /* lanes of a thread, one for each depth of calls; the same in page.js */ };
 
 struct ct_html_record {
     double start, duration; /* ns since the trace began */
-    double longest;         /* of its calls, whose site it has */
+    double longest;         /* duration of its longest call, whose site it has */
     uint32_t site, calls;
 };
 
@@ -26,9 +26,9 @@ struct ct_html_site {
     const char *category, *status_name;
 };
 
-/* Of more threads than a page has room for, those of a process are one that has no number. */
+/* A page has room for so many threads. All further threads of a process share one entry. */
 struct ct_html_thread {
-    int64_t process_id, tid; /* tid -1: further ones */
+    int64_t process_id, tid; /* tid -1: the further threads */
     char *name;
     int64_t last[CT_HTML_LEVELS]; /* record of each lane, -1 for none */
 };

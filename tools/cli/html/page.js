@@ -207,12 +207,12 @@ class Timeline {
     return low;
   }
 
-  // Of those that are shorter than a pixel, the first in each is drawn.
+  // Draws a lane. Of the calls that are shorter than a pixel, only the first in each pixel is drawn.
   paintLane(c, lane) {
     const { start, duration, site } = this.calls, { index } = lane, { sites, names } = this.trace;
     const scale = (this.width - LABEL) / (this.to - this.from);
     let i = Timeline.find(start, index, this.from), last = -1;
-    while (i > 0 && lane.reach[i - 1] > this.from) i--; // which reach into the window
+    while (i > 0 && lane.reach[i - 1] > this.from) i--; // back to the first call that reaches into the window
     for (; i < index.length; i++) {
       const call = index[i];
       if (start[call] > this.to) break;

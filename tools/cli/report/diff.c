@@ -17,7 +17,7 @@ static struct ct_section sections[] = {
 };
 enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
 
-/* What a trace answers becomes a table of `both`. False after noting the problem. */
+/* Copies a trace's answer to the section's query into a table of `both`. False after noting the problem. */
 static bool take_side(struct ct_section *section, sqlite3 *trace, sqlite3 *both, const char *table)
 {
     sqlite3_stmt *side = NULL;

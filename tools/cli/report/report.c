@@ -39,7 +39,7 @@ static void bind(sqlite3_stmt *statement, const struct ct_scope *scope)
         ct_bind_number(statement, ":to_ns", scope->to_ns);
 }
 
-/* Whether there is something to report of: CT_GO_ON, or a status after reporting. */
+/* Checks that the trace has the part that the user asked for. CT_GO_ON, or a status after reporting. */
 static int look(sqlite3 *connection, struct report *report)
 {
     struct ct_extent extent = { 0 };
@@ -66,7 +66,8 @@ static int look(sqlite3 *connection, struct report *report)
 
 /* ---- running the sections, side by side ---- */
 
-/* What a connection sees of a trace that is being written; -1 when it cannot be asked. */
+/* Begins to read, and returns a number that tells one moment of a trace that is being written from another;
+ * -1 when the trace cannot be asked. */
 static int64_t begin_reading(sqlite3 *connection)
 {
     sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);

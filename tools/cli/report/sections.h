@@ -1,4 +1,4 @@
-/* What is printed in sections, each of them the rows of a query. */
+/* Runs and prints sections, each of them the rows of a query. Called by report.c and diff.c. */
 #ifndef CT_SECTIONS_H
 #define CT_SECTIONS_H
 
@@ -9,11 +9,11 @@ struct ct_section {
     const char *sql, *compare; /* compare: of two traces, what is asked of both */
     bool wanted;
 
-    /* Of ct_section_run(). */
+    /* Set by ct_section_run(): */
     char *text;
     size_t bytes;
     int64_t rows;
-    bool left_out;     /* for a reason that is no failure */
+    bool left_out;     /* true if it has no rows for a reason that is no failure */
     char problem[512]; /* empty for none */
 };
 

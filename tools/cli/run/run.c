@@ -52,7 +52,7 @@ static int preload(const struct run_options *options)
         !pass_on(CT_CALLS_ENV, selecting->calls) || !pass_on(CT_SAMPLE_ENV, selecting->sample))
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     free(value);
-    /* What NVTX loads into the command, unless the user named a tool of his own. */
+    /* Has NVTX load the hook into the command, unless the user has named another tool. */
     if (setenv("NVTX_INJECTION64_PATH", hook, 0) != 0)
         return ct_fail(EXIT_FAILURE, "run: out of memory");
     /* AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go
@@ -74,7 +74,7 @@ static void warn_about(const char *command)
         ct_fail(0, "run: %s %s", command, ct_program_why(program));
 }
 
-/* What the command's process needs to know, and the one that keeps the daemon for it. */
+/* The data of the two callbacks: prepare() runs in the command's process, on_orphaned() in the keeper. */
 struct traced {
     const struct run_options *options;
     int daemon;
@@ -142,7 +142,8 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                   "`cudatrace run --db FILE` makes one of your own");
 }
 
-/* What the trace counts and does not have since `began_ns`, of this command or another one of the session. */
+/* Says how many calls since `began_ns` are counted and not in the trace, of this command or of others of the
+ * session. */
 static void tell_losses(const struct ct_where *where, const char *database, int64_t began_ns)
 {
     static const char sql[] = "SELECT sum(calls) || ' calls are counted and not recorded (' || "

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What goes between this process and the keeper, a packet each. */
+/* The messages between this process and the keeper, a packet each. */
 enum kind {
     /* from here */
     SIGNALLED, /* we were sent `value`, with `info` */
@@ -62,8 +62,9 @@ static int compare(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Whoever waits for the end of a pipe shall not wait for us, who have inherited it as the command has. Keeps
- * two descriptors of ours, and one of the plan's; the standard ones, up to `last`, lead nowhere. */
+/* Closes what this process has inherited together with the command: a reader that waits for the end of a pipe
+ * must not wait for us. Keeps standard error and the three descriptors given. The standard ones up to `last`
+ * become /dev/null. */
 static void let_go_of_files(int last, int first_kept, int second_kept, int third_kept)
 {
     int kept[] = { STDERR_FILENO, first_kept, second_kept, third_kept };
@@ -86,8 +87,8 @@ struct keeper {
     int channel, children;
     pid_t front, command;
     bool is_stopped; /* the command, as far as is known */
-    int goes_on;     /* how often it went on */
-    bool is_late;    /* the front has not yet said that it heard of that */
+    int goes_on;     /* number of times that the command went on after a stop */
+    bool is_late;    /* the front has not yet said that it heard of the last time */
     bool has_ended;
 };
 
@@ -104,7 +105,8 @@ static void become_command(const struct ct_command_plan *plan, const struct siga
     _exit(error == ENOENT ? 127 : 126);
 }
 
-/* Of the signals that are pending here one is taken. */
+/* Takes a pending signal of this number; returns whether there was one. Then it was sent to our group, and
+ * the command has it already. */
 static bool was_sent_here(int number)
 {
     sigset_t wanted;
@@ -139,12 +141,13 @@ static void look_at_command(struct keeper *keeper)
     }
 }
 
-/* What a terminal stops all of a group with. */
+/* The signals by which a terminal stops a whole group. */
 static const int group_stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
 enum { GROUP_STOPS = sizeof(group_stops) / sizeof(group_stops[0]) };
 
-/* Whoever stopped since the command did does not hear that it goes on. Where all were told to stop again, so
- * was the command, which may not have come to it. */
+/* Wakes the front if it stopped after the command did, and so has not heard that the command goes on. Leaves
+ * it stopped while a signal that stops the whole group is pending here: the command was told to stop again,
+ * too. */
 static void wake_front(const struct keeper *keeper)
 {
     sigset_t pending;
@@ -273,7 +276,7 @@ static void pass_signals(const struct front *front)
         if (number == SIGCONT && sender == front->keeper)
             continue;
         if (number == SIGPIPE && sender == getpid())
-            continue; /* of what we have written ourselves */
+            continue; /* caused by our own writing */
         struct packet packet = { .kind = SIGNALLED, .value = number };
         packet.info.si_signo = number;
         packet.info.si_code = seen.ssi_code;
@@ -343,7 +346,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
         tell(front->channel, SYNC, 0);
         do {
             if (!hear(front->channel, &packet))
-                return NOTHING; /* which the next look says */
+                return NOTHING; /* the next call finds the keeper gone, and says so */
             if (packet.kind == ENDED) {
                 *wait_status = packet.value;
                 return END;
@@ -407,7 +410,7 @@ bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
     front.channel = ends[0];
     let_go_of_files(STDOUT_FILENO, front.channel, front.signals, plan->keep);
     const bool known = stand_for(&front, wait_status);
-    /* What came with the command's end was for the command. */
+    /* Signals that came together with the command's end were meant for the command. */
     struct signalfd_siginfo seen;
     while (read(front.signals, &seen, sizeof(seen)) > 0)
         ;

@@ -25,8 +25,8 @@ struct ct_command_plan {
  * were open only standard error and `keep` are afterwards: what the command closes is closed. False after
  * reporting that it could not be started, or was lost sight of. */
 bool ct_command_run(const struct ct_command_plan *plan, int *wait_status);
-/* What is left to be done may take long: from here on SIGINT, SIGTERM, SIGHUP or SIGQUIT ends this process,
- * two seconds later. */
+/* Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT end this process again, two seconds after one comes: the rest of
+ * the work may take long. */
 void ct_command_release(void);
 /* Leaves as the command did: returns its exit status, or dies of its signal. */
 int ct_command_end_as(int wait_status);

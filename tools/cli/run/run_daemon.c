@@ -88,7 +88,7 @@ static int start_daemon(const struct ct_where *where, const char *const wishes[C
             argv[n++] = wishes[i];
         }
     }
-    /* Where SIGCHLD is ignored nothing is to be known of children. */
+    /* While SIGCHLD is ignored, waitpid() does not tell how a child ended. */
     struct sigaction on_child;
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
@@ -113,7 +113,7 @@ enum { STOPPED = -2 };
 /* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
 static int try_hold(const struct ct_where *where, char database[CT_ANSWER_BYTES])
 {
-    /* Who names a database wants one of his own, which the system's daemon does not write. */
+    /* A user who names a database wants one of their own, and the system's daemon does not write that. */
     const int fd = where->database ? ct_client_connect_own(where) : ct_client_connect(where);
     if (fd < 0)
         return -1;
@@ -126,9 +126,12 @@ static int try_hold(const struct ct_where *where, char database[CT_ANSWER_BYTES]
     return stopped ? STOPPED : -1;
 }
 
-/* Which session it is to be: the named one. Else the one that writes the database, which is ./trace.db where
- * none is named and nobody serves the session default; else, where $CUDATRACE_SESSION names one that nobody
- * serves, that; else one that the database has of its own. */
+/* Chooses the session. The first of these that there is:
+ * - the session that the user named, by --session, or by $CUDATRACE_SESSION without --db;
+ * - the session default, if it is served and --db was not given;
+ * - the session whose daemon writes the database (--db, or ./trace.db);
+ * - the session that $CUDATRACE_SESSION names, if no daemon serves it;
+ * - a session named after the database. */
 static void choose_session(struct ct_where *where)
 {
     uint64_t trace;
@@ -147,7 +150,7 @@ static void choose_session(struct ct_where *where)
         ct_session_derive(where, where->database);
 }
 
-/* Whether the daemon that is held writes what was asked for. */
+/* Returns whether the daemon that we hold writes the database that the user asked for. */
 static bool writes_it(const struct ct_where *where, const char *database)
 {
     uint64_t trace;

@@ -5,7 +5,7 @@
 
 #include "client.h"
 
-/* What a daemon that is started is told. */
+/* The options that are passed on to a daemon when it is started. */
 enum ct_daemon_option { CT_DAEMON_RING, CT_DAEMON_KEEP, CT_DAEMON_MAX_DB, CT_DAEMON_OPTIONS };
 
 /* A connection that keeps the daemon. `where` names its session from then on; `database` gets the trace that

@@ -24,7 +24,8 @@ static const struct {
 
 /* ---- the daemon, if there is one ---- */
 
-/* Whether it writes this trace; the system's daemon says that to root alone. */
+/* Returns whether the daemon writes this trace. The system's daemon tells root alone: other users have to
+ * have named its session. */
 static bool writes_it(const struct ct_top *top, int daemon)
 {
     char served[CT_ANSWER_BYTES];
@@ -154,7 +155,8 @@ bool ct_top_sample(struct ct_top *top)
         return fail(top, blamed);
     ct_bind_number(side, ":now_ns", now_ns);
     ct_bind_number(side, ":process_id", top->process_id);
-    /* What nobody writes has no rate of now: it is compared with nothing, and so with its start. */
+    /* A trace that nobody writes has no present rate. It is compared with an empty table, so that its sums
+     * count from the start of each process. */
     const bool is_first = top->samples == 0 || !top->is_live;
     const char *shift =
         is_first ? "DROP TABLE IF EXISTS a" : "DROP TABLE IF EXISTS a; ALTER TABLE b RENAME TO a";
@@ -162,7 +164,7 @@ bool ct_top_sample(struct ct_top *top)
     const bool taken = shifted && ct_copy_table(side, top->moments, "b", &blamed) == SQLITE_OK;
     sqlite3_finalize(side);
     if (!shifted || !taken)
-        top->samples = 0; /* what is there is no moment */
+        top->samples = 0; /* the tables do not hold a whole moment */
     if (!shifted || (taken && is_first &&
                      sqlite3_exec(top->moments, "CREATE TABLE a AS SELECT * FROM b WHERE 0", NULL, NULL,
                                   NULL) != SQLITE_OK))

@@ -1,4 +1,5 @@
-/* What `cudatrace top` shows: two moments of a trace, compared. */
+/* Takes the moments of a trace that `cudatrace top` compares, and the rows of its views. Called by top.c and
+ * top_screen.c. */
 #ifndef CT_TOP_SAMPLE_H
 #define CT_TOP_SAMPLE_H
 
@@ -12,20 +13,20 @@ struct ct_top {
     struct ct_where where;
     double interval_s;
     enum ct_top_view view;
-    int64_t process_id; /* what is looked into, of all views but CT_TOP_PROCESSES */
-    int64_t pid;        /* of it */
+    int64_t process_id; /* the process that the views but CT_TOP_PROCESSES are about */
+    int64_t pid;        /* its pid */
     const char *sort;   /* a column; NULL: the view's own. Numbers from the most, texts from the first */
     bool is_reversed;   /* the other way */
     bool all;           /* processes that have ended, too, which all are in a trace that nobody writes */
-    char text[64];      /* what is looked for; empty: anything */
+    char text[64];      /* a text that rows must contain; empty: any */
 
     sqlite3 *trace, *moments;
     struct ct_series series;
     int daemon;             /* its socket, -1 when none writes the trace */
     bool is_live, was_live; /* a daemon said that all is in the trace: now, ever */
     const char *why;        /* why not; NULL where there is nothing to say */
-    char problem[512];      /* what failed last */
-    uint32_t samples;       /* of this view */
+    char problem[512];      /* the last failure */
+    uint32_t samples;       /* moments taken for this view */
     int64_t at_ns, last_ns; /* the moments that are compared; last_ns is 0 for the start of each process */
 };
 
