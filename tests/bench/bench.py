@@ -30,7 +30,7 @@ BENCHMARKS = (
     "answers",
 )
 GPU_BENCHMARKS = ("gpu_calls", "gpu_training")
-BUILT_HERE = ("hook", "hook_parts")  # where the build has no tests/bench
+BUILT_HERE = ("hook", "hook_parts")  # benchmarks that run also where the build has no tests/bench
 SKIP = 77
 
 
@@ -43,7 +43,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt(*_):
-    """What was started, mounted or attached is undone on the way out, and that is not interrupted again."""
+    """Ends the run. On the way out everything that was started, mounted or attached is undone; further signals are ignored meanwhile."""
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -24,7 +24,7 @@ CASES = (
 )
 # The ways to which ratios are shown.
 OTHERS = ("two_counter_reads", "clock_ring", "json_lines", "lttng_clock_and_event")
-# Where the call is long, what is added is lost in it, and a ratio to other small things would be one of noise.
+# Cases of long calls. The added time is lost in such a call, so its ratio to what another way adds would be noise.
 LONG = ("10us", "1ms", "cold")
 
 

@@ -16,7 +16,7 @@ def measure(build):
             said = program.communicate()[0]
         finally:
             program.kill()
-            pathlib.Path(f"/dev/shm/cudatrace-bench.{program.pid}").unlink(missing_ok=True)  # of one cut short
+            pathlib.Path(f"/dev/shm/cudatrace-bench.{program.pid}").unlink(missing_ok=True)  # left by a run that was cut short
     if program.returncode != 0:
         raise RuntimeError(f"collector_rate ended with {program.returncode}")
     return rounds_of(said)

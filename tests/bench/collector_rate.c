@@ -78,7 +78,7 @@ static struct plain {
     const char *name, *columns, *read;
     int column_count;
     int64_t *value, rows;
-    int64_t from, to; /* what is inserted next */
+    int64_t from, to; /* the rows that are inserted next */
 } plains[] = {
     { .name = "call",
       .columns = "end_ns, duration_ns, site_id, bytes",

@@ -1,5 +1,5 @@
-"""What the daemon itself takes: with nothing to do, with a thousand threads that do nothing, and with a thousand that make
-100,000 calls a second together."""
+"""Measures what the daemon itself takes: with nothing to do, with a thousand threads that do nothing, and with a thousand
+that make 100,000 calls a second together."""
 import os
 import subprocess
 import sys

@@ -47,7 +47,7 @@ def rounds_of(text):
 
 
 def less(values, floor):
-    """What each round has more than the floor of the same round."""
+    """Returns by how much each round is above the floor of the same round."""
     return [value - base for value, base in zip(values, floor)]
 
 

@@ -35,8 +35,8 @@
 enum {
     BATCH_CALLS = 200,
     BATCHES_MAX = 100000,
-    /* What is called between two pauses fits half of a lane's ring of the default size: a call takes one,
-     * a launch two. */
+    /* The calls between two pauses fit half of a lane's ring of the default size: a call takes one slot, a
+     * launch two. */
     CALL_BATCHES_A_PAUSE = 100,
     LAUNCH_BATCHES_A_PAUSE = 50,
     WARM_UP_BATCHES = 5,

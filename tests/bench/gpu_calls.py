@@ -1,7 +1,7 @@
-"""What tracing costs on this machine's GPU: calls that return at once, and launches of an empty kernel, untraced, under cudatrace and
-under its peers. Each round runs every variant once, in processes of their own, on one processor with nothing else on its core; every
-second round goes backwards. "Turns" are batches of launches through the tracer and past it, in turn, in one process, which the
-differences between processes do not touch."""
+"""Measures what tracing costs on this machine's GPU: calls that return at once, and launches of an empty kernel, untraced, under
+cudatrace and under its peers. Each round runs every variant once, in processes of their own, on one processor with nothing else on its
+core; every second round goes backwards. "Turns" are batches of launches through the tracer and past it, in turn, in one process, which
+the differences between processes do not touch."""
 import contextlib
 import sys
 import time

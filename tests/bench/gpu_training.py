@@ -1,5 +1,5 @@
-"""What tracing costs a PyTorch training loop on this machine's GPU: pairs of processes, untraced and traced in turn, the first one
-changing. Of the loop that is bound by launches every second pair is a triple, with the driver's layer alone."""
+"""Measures what tracing costs a PyTorch training loop on this machine's GPU: pairs of processes, untraced and traced in turn, the
+first one changing. Of the loop that is bound by launches every second pair is a triple, with the driver's layer alone."""
 import json
 import math
 import os

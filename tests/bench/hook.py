@@ -1,4 +1,4 @@
-"""What a call that returns at once costs more than the bare one, by the hook and by what one would take in its place:
+"""Measures what is added to a call that returns at once, by the hook and by what one would take in its place:
 wrappers, JSON lines, LTTng-UST, uprobes. All are in the same rounds of one program; ratios are of what is added."""
 import pathlib
 
@@ -6,7 +6,7 @@ import peers
 from figures import emit, less, over
 from program import Measured
 
-# Those that want nothing of the machine.
+# The ways that need nothing but this program.
 WAYS = ("bare", "wrapper", "two_counter_reads", "clock_ring", "json_lines", "json_lines_flushed", "cudatrace")
 # On a machine with a GPU, the targets for one.
 GPU = pathlib.Path("/dev/nvidiactl").exists()

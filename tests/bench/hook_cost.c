@@ -1,7 +1,7 @@
-/* What a call costs by each of several ways, the hook's among them. Rounds are interleaved: in each, every
- * way is measured once, one behind the other, beginning with another one each time. Prints `way round value`
- * in nanoseconds (`way.p99 round value` where there are several), and last `each 0 N`, the calls by each way,
- * and `traced 0 N`, those through the hook.
+/* Measures what a call costs by each of several ways, one of them the hook. Rounds are interleaved: each
+ * round measures every way once, one after the other, and begins with another way each time. Prints `way
+ * round value` in nanoseconds (`way.p99 round value` where there are several), and last `each 0 N`, the calls
+ * by each way, and `traced 0 N`, those through the hook.
  *
  * Before each round it prints `round` and waits for a line: its starter flushes the daemon meanwhile. */
 #include "clock.h"
@@ -61,7 +61,7 @@ static double *values_new(long count)
 
 /* ---- the ways to measure ---- */
 
-/* What instructions.py counts, by this name. */
+/* Makes `count` calls. instructions.py finds this function by its name, and counts its instructions. */
 __attribute__((noinline)) static void make_calls(bench_call *call, long count)
 {
     void *context;
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
     stay_on_processor(0);
     const bool count_only = strcmp(options.mode, "count") == 0;
     if (!count_only)
-        calibrate(); /* which takes as many instructions as the machine makes of 50 ms */
+        calibrate(); /* not for `count`: it spins for 50 ms, and the number of its instructions varies */
     const struct bench_subject *subject = bench_subject(options.subject, ns_per_tick);
     if (!subject)
         return usage();

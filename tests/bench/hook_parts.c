@@ -1,5 +1,5 @@
-/* What the hook's short way costs in parts, and what of it the reads of the counter hide: a microscope for a
- * processor on which a traced call costs more than two counter reads. It needs no GPU, no driver and no
+/* Measures what each part of the hook's short way costs, and how much of it the reads of the counter hide.
+ * For a processor on which a traced call costs more than two counter reads. It needs no GPU, no driver and no
  * daemon.
  *
  * Three things are measured, in interleaved rounds on one processor, as nanoseconds a call (the round's
@@ -70,7 +70,8 @@ static const struct {
 
 static struct ct_lane *lane;
 static uint8_t *small_ring, *large_ring;
-static uint64_t large_position; /* where the large ring goes on, so that every line has its turn */
+static uint64_t
+    large_position; /* the slot at which the next batch begins, so that every cache line has its turn */
 
 static int by_value(const void *a, const void *b)
 {
@@ -205,7 +206,7 @@ LOOP(publish_mfence, "\tmovq %%r8, (%%rdi)\n\tmovq %%r8, 64(%%rdi)\n\tmfence\n")
 static const struct {
     const char *name;
     void (*run)(uint64_t count, void *memory);
-    double per; /* how many of what is named a turn has */
+    double per; /* times that a turn of the loop has the named instructions */
 } loops[] = {
 #define L(name)                                                                                              \
     {                                                                                                        \
@@ -279,7 +280,7 @@ static void print_counts(void)
     }
     const double calls = (double)BATCHES * CALLS;
     for (size_t p = 0; p < CT_ARRAY_LENGTH(paths); p++) {
-        uint64_t counts[4] = { 0 }; /* how many, then each */
+        uint64_t counts[4] = { 0 }; /* their number, then the three counts */
         if (paths[p].ring == RING_READ && reader.cpu < 0)
             continue;
         ioctl(leader, PERF_EVENT_IOC_RESET, PERF_IOC_FLAG_GROUP);
@@ -334,7 +335,8 @@ int main(void)
     /* In the order of a segment's file: the lane's header, then its ring. */
     lane = map(CT_LANE_HEADER_BYTES + (size_t)LARGE_SLOTS * CT_SLOT_BYTES);
     large_ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
-    /* Where in a page neither the lane nor the producer has words that are written. */
+    /* At an offset in its page at which neither the lane nor the producer has words that are written. Equal
+     * offsets share a set of the first-level cache, and processors may take them for one address. */
     small_ring = (uint8_t *)map(4096 + 4096) + 2048;
     take_places();
     const uint64_t ticks = ct_counter_read(), ns = ct_monotonic_ns();

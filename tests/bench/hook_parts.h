@@ -7,10 +7,10 @@
 #include "producer.h"
 #include "rows.h"
 
-/* What wrap.c does. */
+/* The parts of what wrap.c does. */
 enum part {
     PART_COUNTERS = 1, /* the two reads of the counter */
-    PART_LOOKUP = 2,   /* what the trampoline found: the row, its number, the producer */
+    PART_LOOKUP = 2,   /* the results of the trampoline: the row, its number, the producer */
     PART_DEPTH = 4,    /* the thread's own stack of open calls */
     PART_OPEN = 8,     /* the open call in the lane */
     PART_STATE = 16,   /* announcing and publishing */

@@ -1,4 +1,4 @@
-"""What the hook's short way costs in parts, and what of it the counter's reads hide."""
+"""Measures what each part of the hook's short way costs, and how much of it the counter's reads hide."""
 import pathlib
 import shutil
 import statistics
@@ -81,7 +81,7 @@ def report(program):
     instructions = {name[len("instructions_"):]: values for name, values in rounds.items() if name.startswith("instructions_")}
     added = {name: [value - bare for value, bare in zip(values, rounds["bare"])] for name, values in rounds.items()
              if not name.startswith("instructions_")}
-    # What both cost alone, less what they cost together.
+    # The time hidden is what both cost alone, less what they cost together.
     counters = [both - wrapper for both, wrapper in zip(added["two_counter_reads"], added["wrapper"])]
     added["hidden"] = [reads + rest - whole for reads, rest, whole in
                        zip(counters, added["without_counters"], added["whole"])]

@@ -1,5 +1,5 @@
-"""What a call executes: machine instructions of a plain call, a launch and a copy, bare and through the hook, and of the
-launch's those in its decoder and in the look-up of its kernel's name. valgrind's callgrind counts them in a processor
+"""Counts the machine instructions of a call: of a plain call, a launch and a copy, bare and through the hook, and those
+that a launch takes in its decoder and in the look-up of its kernel's name. valgrind's callgrind counts them in a processor
 that it simulates. They say nothing of time, but they are the same on every machine and in every run, and a change of
 one shows.
 
@@ -16,7 +16,7 @@ from program import PROGRAMS, Measured
 # learns a name or pays for the next piece.
 KERNELS, FEW, MANY = 64, 128, 512
 ROUNDS = 3
-LOOP = "make_calls"  # of hook_cost: what comes before it is not the same in every run
+LOOP = "make_calls"  # in hook_cost; the program before this loop is not the same in every run
 SUBJECTS = {"plain": "instant", "launch_of_one_kernel": "launch", f"launch_of_{KERNELS}_kernels": f"launch:{KERNELS}",
             "copy": "copy"}
 # The hook's functions that a launch goes through, with all that they call.

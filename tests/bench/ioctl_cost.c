@@ -1,6 +1,6 @@
-/* What an ioctl on the driver's device costs: rounds of ioctls on nvidiactl in the folder $CUDATRACE_DEVICES.
- * Prints `ready`, then for each line that it reads the nanoseconds of the round's median batch, a call. Run
- * bare, under strace and under the hook at once, a round of each in turn. */
+/* Measures what an ioctl on the driver's device costs: rounds of ioctls on nvidiactl in the folder
+ * $CUDATRACE_DEVICES. Prints `ready`, then for each line that it reads the nanoseconds of the round's median
+ * batch, a call. Run bare, under strace and under the hook at once, a round of each in turn. */
 #include "clock.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-"""What an ioctl on the driver's device costs, bare, under `strace -e trace=ioctl` and under the hook's layer ioctl. The
-three programs are there at once and take turns, a round each. The device is one that refuses every request at once."""
+"""Measures what an ioctl on the driver's device costs, bare, under `strace -e trace=ioctl` and under the hook's layer
+ioctl. The three programs are there at once and take turns, a round each. The device is one that refuses every request at once."""
 import shutil
 import subprocess
 

@@ -1,5 +1,5 @@
-"""How old a call is when SQL sees it first, without any flush: programs make calls at a steady rate while a reader asks a
-connection of its own for the newest one."""
+"""Measures how old a call is when SQL sees it first, without any flush: programs make calls at a steady rate while a
+reader asks a connection of its own for the newest one."""
 import sqlite3
 import statistics
 import subprocess

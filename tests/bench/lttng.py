@@ -12,7 +12,7 @@ from figures import Missing
 from program import PROGRAMS
 
 DEADLINE_S = 60
-# Where root's daemon and the programs find each other, whatever LTTNG_HOME says.
+# Root's daemon and the programs find each other in this folder, whatever LTTNG_HOME says.
 ROOTS_FOLDER = pathlib.Path("/run/lttng")
 
 
@@ -85,7 +85,7 @@ class Tracer:
 
     @staticmethod
     def shared():
-        """What its programs wait on; LTTng itself leaves it behind."""
+        """Returns the files in shared memory on which traced programs wait. LTTng itself leaves them behind."""
         return set(pathlib.Path("/dev/shm").glob("lttng-ust-wait-*"))
 
     def remove_shared(self, before):

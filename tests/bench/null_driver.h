@@ -1,5 +1,6 @@
-/* What the benchmarks' driver has beside CUDA's functions: the functions themselves, past every stub, and
- * copies of one for peers that slow down a function for everyone who calls it. */
+/* Declares what the benchmarks' driver has beside CUDA's functions: pointers to the functions themselves,
+ * past every stub, and copies of one function for peers that slow a function down for all its callers. Called
+ * by hook_cost.c and peers.c. */
 #ifndef BENCH_NULL_DRIVER_H
 #define BENCH_NULL_DRIVER_H
 
@@ -25,7 +26,7 @@ struct bench_driver {
 };
 const struct bench_driver *bench_driver(void);
 
-/* How long get_flags takes from now on, in ticks of the counter. */
+/* Sets how long get_flags takes from now on, in ticks of the counter. */
 void bench_spin(uint64_t ticks);
 
 /* probed.c: get_current once more for each kind of probe. */

@@ -18,7 +18,8 @@ struct bench_subject {
  * launches so many kernels in turn. Calls cuInit(). */
 const struct bench_subject *bench_subject(const char *name, double ns_per_tick);
 
-/* Where the peers write, and the tracepoints' library; either may be NULL when no way needs it. */
+/* The folder in which the peers write, and the path of the tracepoints' library; either may be NULL when no
+ * way needs it. */
 struct bench_places {
     const char *folder, *tracepoints;
 };

@@ -1,4 +1,4 @@
-"""What the benchmarks of a running daemon share: the program that makes calls, and what /proc says of a daemon."""
+"""Holds what the benchmarks of a running daemon share: the program that makes calls, and what /proc says of a daemon."""
 import os
 import pathlib
 import time
@@ -13,12 +13,12 @@ def calls(*options):
 
 
 def shared_memory(s):
-    """How many files of the session and its processes lie in shared memory."""
+    """Returns the number of files that the session and its processes have in shared memory."""
     return len([name for name in os.listdir("/dev/shm") if name.startswith(f"cudatrace.{os.geteuid()}.{s.name}")])
 
 
 class Daemon:
-    """What a process uses, from /proc."""
+    """Reads in /proc what a process uses."""
 
     def __init__(self, pid):
         self.folder = pathlib.Path(f"/proc/{pid}")
@@ -39,7 +39,7 @@ class Daemon:
         return len((self.folder / "maps").read_text().splitlines())
 
     def cpu_s(self):
-        """Of all its threads, by the scheduler's own count in nanoseconds; by ticks where the kernel keeps none."""
+        """Returns the processor time of all threads: from the scheduler's count of nanoseconds, or from ticks where there is none."""
         try:
             return sum(int((self.folder / f"task/{thread}/schedstat").read_text().split()[0])
                        for thread in os.listdir(self.folder / "task")) / 1e9
@@ -48,7 +48,7 @@ class Daemon:
             return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
     def switches(self):
-        """How often its threads gave up a processor so far: (to wait, because others wanted it)."""
+        """Returns how often its threads gave up a processor so far: (to wait, because others wanted it)."""
         threads = [self._status(f"task/{thread}/status") for thread in os.listdir(self.folder / "task")]
         return tuple(sum(int(thread[which + "_ctxt_switches"]) for thread in threads)
                      for which in ("voluntary", "nonvoluntary"))

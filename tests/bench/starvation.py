@@ -41,7 +41,7 @@ def start_all(s, preload):
 
 
 def lost_share(s, pid):
-    """Of the process's last image under this number."""
+    """Returns the share of its calls that the process lost. The last process of this pid is meant: exec begins a new one."""
     return s.value("SELECT 1.0 * sum(lost) / sum(calls) FROM totals WHERE process_id = "
                    "(SELECT max(process_id) FROM processes WHERE pid = ?)", pid)
 

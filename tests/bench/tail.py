@@ -8,7 +8,7 @@ from program import Measured
 
 PARTS = ("p50", "p99", "p999", "max")
 CALLS, ROUNDS = 16000, 15
-SLOTS = 2 * 1024 * 1024 // 32  # of a ring, one a call
+SLOTS = 2 * 1024 * 1024 // 32  # slots of a ring; a call takes one
 
 
 def by_daemon():

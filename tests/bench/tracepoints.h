@@ -1,5 +1,5 @@
-/* What libbench_lttng.so gives to hook_cost, which loads it where it was built: LTTng's code is in a library
- * of its own, so that the benchmark runs without it. */
+/* Declares what libbench_lttng.so gives to hook_cost. LTTng's code is in this library of its own, so that the
+ * benchmark runs where it was not built. Loaded by peers.c. */
 #ifndef BENCH_TRACEPOINTS_H
 #define BENCH_TRACEPOINTS_H
 

@@ -16,7 +16,8 @@
 
 enum { FUNCTIONS_MAX = 256, KERNELS = 60, STREAMS = 8, NAME_SLOTS = 4 };
 
-/* What is decoded beyond name and times, by the beginning of the name; all else are plain calls. */
+/* The functions whose records hold more than name and times, by the beginning of the name. All other
+ * functions have plain records. */
 static const struct {
     const char *prefix;
     uint32_t category;
@@ -158,7 +159,7 @@ static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
     return record.slots;
 }
 
-/* What the hook sends before a kernel's first launch. */
+/* Writes the records that name the kernels, as the hook writes one before a kernel's first launch. */
 static uint64_t name_kernels(uint8_t *ring)
 {
     for (uint32_t kernel = 1; kernel <= KERNELS; kernel++) {

@@ -86,11 +86,11 @@ class Report:
 
 
 class Truth:
-    """What cupti_truth.c wrote for one or more processes."""
+    """Holds the counts that cupti_truth.c wrote for one or more processes."""
 
     def __init__(self):
         self.kernels = collections.Counter()  # mangled -> count, graph launches included
-        self.graph_kernels = collections.Counter()  # of these, those of graph launches
+        self.graph_kernels = collections.Counter()  # the same, of graph launches alone
         self.copies = collections.Counter()  # (kind, async) -> count
         self.copied_bytes = collections.Counter()
         self.graph_copies = 0
@@ -380,7 +380,7 @@ def check_layers(report, database):
 
 
 def check_database(report, database):
-    """What must hold in any database, whatever was traced."""
+    """Checks what must hold in any database, whatever was traced."""
 
     def scalar(query):
         return database.execute(query).fetchone()[0]

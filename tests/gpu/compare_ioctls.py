@@ -25,7 +25,7 @@ def read_names(path=NAMES):
 
 
 def request_of(file, request):
-    """What the hook takes a request for: ("escape", number), ("uvm", number), ("modeset", 0) or None."""
+    """Returns how the hook reads a request: ("escape", number), ("uvm", number), ("modeset", 0) or None."""
     is_escape = request >> 8 & 0xFF == ord("F")
     is_uvm = 0 < request <= 2047 or request in (0x30000001, 0x30000002)
     if is_escape and file in ("control", "?"):

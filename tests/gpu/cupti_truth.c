@@ -102,7 +102,7 @@ static _Atomic uint64_t calls[CALL_KINDS][CALLBACK_IDS];
 /* Asked for at exit, while CUPTI is up: it owns them. */
 static const char *call_names[CALL_KINDS][CALLBACK_IDS];
 
-/* Where shared libcudarts are loaded, as of the load that `runtimes_as_of` counts. */
+/* The address ranges of the shared libcudarts, as of the number of loads in `runtimes_as_of`. */
 static pthread_rwlock_t runtimes_lock = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t runtimes_as_of;
 static size_t runtime_count;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What breaks while a real training runs on the real driver: its daemon is killed again and again, and stopped until its end;
-the training is killed. It does the same work as untraced, and the trace has each call once or counts it.
+"""Breaks things while a real training runs on the real driver. The daemon is killed again and again, or stopped until the
+training ends; the training is killed. It does the same work as untraced, and the trace has each call once or counts it.
 
     faults.py --build build        0 for success, 1 for a failure, 77 where there is no GPU or no PyTorch
 """

@@ -257,7 +257,7 @@ struct ring {
     uint64_t bytes;
 };
 
-/* What sys_enter writes behind the fields that all tracepoints share. */
+/* A record of the tracepoint sys_enter. `common` stands for the fields that all tracepoints have. */
 struct sys_enter {
     uint64_t common;
     int64_t id;

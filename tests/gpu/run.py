@@ -224,7 +224,7 @@ def describe(outcome):
 
 
 class Bench:
-    """What every run needs: the tools, the CUPTI library, a scratch directory and the directory for what is kept."""
+    """Holds what every run needs: the tools, the CUPTI library, a scratch directory and the directory for results that are kept."""
 
     def __init__(self, report, options, scratch, truth_library, ioctl_truth=None):
         self.report = report

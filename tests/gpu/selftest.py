@@ -275,7 +275,7 @@ class ComparisonTest(unittest.TestCase):
                 self.assertEqual(len(report.failures), 1)
 
 
-# What the kernel counted in processes 42 and 43, as the trace of IoctlTest has it.
+# The kernel's counts for processes 42 and 43. They agree with the trace of IoctlTest.
 IOCTL_TRUTH = """\
 method\tptrace
 ioctl\t42\tcontrol\t0xc020462a\t7

@@ -30,7 +30,7 @@ constexpr uint32_t count = 1u << 16;
 constexpr size_t bytes = count * sizeof(uint32_t);
 constexpr unsigned block = 256;
 constexpr unsigned grid = count / block;
-constexpr int launch_rounds = 250; /* of four kernels each */
+constexpr int launch_rounds = 250; /* each launches four kernels */
 constexpr int graph_kernels = 20;
 constexpr int graph_replays = 50;
 
