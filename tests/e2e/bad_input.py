@@ -77,7 +77,7 @@ with Session() as s:
         equal(s.value("SELECT count(*) FROM sqlite_master WHERE name IN ('calls', 'call')"), 2, query)
     refuses(1, CUDATRACE, "report", "--db", s.db, "--pid", "1", says="no process 1")
 
-    # What cannot be read or written is said, whatever the command.
+    # Every command says what it cannot read or write.
     with open("/dev/full", "w") as full:
         for command in (["sql", "--db", s.db, "SELECT 1"], ["report", "--db", s.db], ["status", "--session", s.name], ["gc", "--dry-run"],
                         ["--help"], ["--version"], ["help", "sql"]):

@@ -12,10 +12,10 @@ from cudatrace_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, can, che
 
 PATH_VALUES = {"FILE", "DIR"}
 OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL"}
-# What a command wants besides; None: it has no arguments of its own.
+# The arguments that commands want besides their options.
 ARGUMENTS = {"run": ["--", "true"], "sql": ["SELECT 1"], "set": ["--calls", "*"], "top": ["--once"], "diff": ["plain.db", "plain.db"],
              "import": ["recording"]}
-DEADLINE_S = 60  # of something that takes milliseconds
+DEADLINE_S = 60  # for commands that take milliseconds
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
 
@@ -28,7 +28,7 @@ def path_options(text):
 
 
 class Folder:
-    """What the options are given, as one user; `made` may come, nothing else may change."""
+    """A folder with the paths that options are given, as one user. Files named in `made` may be made; nothing else may change."""
 
     def __init__(self, s, uid):
         self.s, self.uid, self.path = s, uid, s.dir / f"of-{uid}"
@@ -75,8 +75,8 @@ class Folder:
         lines = done.stderr.decode().splitlines()
         if done.returncode:
             check(done.returncode in (1, 2), what)
-            if command[1] != "doctor":  # which has a paragraph for everything
-                sessions = ("cudatrace:   session", "cudatrace: name one with --session")  # that there are, of others
+            if command[1] != "doctor":  # doctor prints a paragraph for everything
+                sessions = ("cudatrace:   session", "cudatrace: name one with --session")  # lines about sessions of other tests
                 equal(len([line for line in lines if not line.startswith(sessions)]), 1, f"lines of {what}")
                 names = {path.replace("\n", "\\n"), path.replace("\n", "\\x0a"), path.removeprefix("to-")}
                 check("session" in lines[0] or any(name in lines[0] for name in names), "the path in", what)

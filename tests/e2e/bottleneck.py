@@ -1,13 +1,13 @@
-"""What `cudatrace report` says bounds a run, of runs of which it is known: one that is all start, one that the host holds up, one whose
-launches wait for room in a full queue, one that waits in cuStreamSynchronize or in a copy back, mixtures, one that launches nothing,
-one that was killed in its wait; alone, together, of one process, and in windows."""
+"""Tests what `cudatrace report` says bounds a run, on runs of which that is known: one that is all start, one that the host holds up,
+one whose launches wait for room in a full queue, one that waits in cuStreamSynchronize or in a copy back, mixtures, one that
+launches nothing, one that was killed in its wait; alone, together, of one process, and in windows."""
 import re
 
 from cudatrace_test import CUDATRACE, SOURCE, HungCall, Session, WORKLOADS, check, equal
 
 QUEUE = {"SIMCUDA_QUEUE": 1024, "SIMCUDA_LAUNCH_NS": 100000}
 SLOW = {"SIMCUDA_LAUNCH_NS": 2000000}
-# Of loading a module and of launching, as on a real driver.
+# Loading a module and launching take as long as on a real driver.
 LATENCY = "cuModuleLoadData=20000000,cuLaunchKernel=3000"
 SHARES = re.compile(r"([\d.]+) % in the driver \(waiting for the GPU ([\d.]+), for room in the queue of launches ([\d.]+), launching ([\d.]+), "
                     r"copying ([\d.]+), memory ([\d.]+), loading ([\d.]+)\), ([\d.]+) % outside")
@@ -87,7 +87,8 @@ with Session() as s:
     queue = of("queue").wants("gpu", room=(25, 100), launch=(0, 40))
     check("waits until the GPU has done earlier ones" in queue.text, queue.text)
     of("brief").wants("gpu", room=(60, 100), launch=(0, 40))
-    # Of two threads the middle between the busiest, as if they were in the driver at the same time, and their sum.
+    # For two threads the report takes the middle of two values: the busiest thread's time, as if both were in the driver at the same
+    # time, and the sum of both.
     turns = of("turns")
     spent = [ns for ns, in s.rows("SELECT driver_ns FROM threads JOIN processes USING (process_id) WHERE pid = ? ORDER BY 1", pids["turns"])]
     equal(len(spent), 2, "threads")
@@ -134,7 +135,7 @@ with Session() as s:
     check("1 of them launched nothing" in everything.text, everything.text)
     check(f"{len(pids) + 1} processes of " in everything.text, everything.text)
 
-    # Of many calls outside of the launches a sample is read: here as if ten were many.
+    # Of many calls outside of the launches the report reads a sample. Here it takes few calls for many.
     sql = (SOURCE / "schema/reports/bottleneck.sql").read_text()
     check("/ 5e5" in sql, "what is many")
     sql = sql.replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL")

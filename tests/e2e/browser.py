@@ -55,7 +55,7 @@ class Browser:
             raise AssertionError(f"{method} {path}: {error.read().decode()[:2000]}") from None
 
     def command(self, name, **values):
-        """Of the browser's own protocol (https://chromedevtools.github.io/devtools-protocol/)."""
+        """Sends a command of the browser's own protocol (https://chromedevtools.github.io/devtools-protocol/)."""
         return self.ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": name, "params": values})
 
     def resize(self, width, height, colours="light"):
@@ -67,7 +67,7 @@ class Browser:
         self.ask("POST", f"{self.session}/url", {"url": pathlib.Path(path).resolve().as_uri()})
 
     def run(self, script, *arguments):
-        """What the script, a function's body, returns."""
+        """Runs the script, the body of a function, and returns its result."""
         return self.ask("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, selector):
@@ -80,12 +80,12 @@ class Browser:
         self.ask("POST", f"{self.session}/element/{self.find(selector)}/value", {"text": text})
 
     def act(self, *actions):
-        """Of one pointer, or a wheel: WebDriver's own actions."""
+        """Sends WebDriver's actions for one pointer, or for a wheel."""
         kind = "wheel" if actions[0]["type"] == "scroll" else "pointer"
         self.ask("POST", f"{self.session}/actions", {"actions": [{"type": kind, "id": kind, "actions": list(actions)}]})
 
     def errors(self):
-        """What the console holds that is no notice."""
+        """Returns the errors and warnings of the console."""
         entries = self.ask("POST", f"{self.session}/se/log", {"type": "browser"})
         return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING")]
 

@@ -80,7 +80,7 @@ for command in $commands; do
     same "the usage of cudatrace $command" "$wanted" "$(options_of "$(sed '/^$/q' <<<"$help")")"
     same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
-    # What help does not name, the command does not know.
+    # The command knows every option that is offered.
     for option in $(offered cudatrace "$command" --); do
         ! cudatrace "$command" "$option" 2>&1 </dev/null | grep -q 'unknown option' ||
             fail "cudatrace $command: $option is offered and unknown"

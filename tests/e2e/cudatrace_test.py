@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: a session of their own, real processes, and the trace as rows.
+"""Holds what the end-to-end tests share: a session of their own, real processes, and the trace as rows.
 
 A test is a script that imports this, does its work inside `with Session() as s:` and ends with the exit status of
 a failed assertion, 0, or 77 for a skip. Nothing here waits for time: `flush` is the barrier, pipes and FIFOs say
@@ -66,7 +66,7 @@ def wait_for(what, condition):
 
 
 def on_terminal(columns, *command, **env):
-    """What a command prints on a terminal of that width, and on standard error."""
+    """Runs a command on a terminal of that width. Returns what it prints there and on standard error."""
     here, there = pty.openpty()
     fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     child = subprocess.Popen(list(map(str, command)), stdout=there, stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", **env))
@@ -239,7 +239,7 @@ class Session:
             "WHERE layer = 'driver' GROUP BY pid, totals.name")}
 
     def truth(self, column="returned"):
-        """What the simulated driver counted: {(pid, function): calls}."""
+        """Returns the counts of the simulated driver: {(pid, function): calls}."""
         truth = collections.Counter()
         for pid, _, functions in counts.read_counts(self.counts):
             for name, (entered, returned) in functions.items():
@@ -272,7 +272,7 @@ class Session:
             "processes whose threads' calls do not add up")
         if lost is not None:
             seen = self.value("SELECT ifnull(sum(lost), 0) FROM totals")
-            # Where shared memory is small, more may be lost for want of it.
+            # With little shared memory more calls may be lost.
             more = self.value("SELECT ifnull(sum(calls), 0) FROM losses WHERE cause = 'memory'") if "memory" in causes() else 0
             check(lost <= seen <= lost + more, "calls lost are", seen, "and should be", lost, "and for want of memory at most", more)
         by_function, by_cause = self.rows("SELECT (SELECT ifnull(sum(lost), 0) FROM totals), "

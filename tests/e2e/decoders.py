@@ -1,5 +1,6 @@
-"""What calls are about: handles, addresses, attributes and bytes as the program passed them, whether the call succeeded or
-not; allocations with their frees; who waits for which event. The program prints what the trace must say."""
+"""Tests that the trace says what calls are about: handles, addresses, attributes and bytes as the program passed them,
+whether the call succeeded or not; allocations with their frees; who waits for which event. The program prints what the
+trace must say."""
 import re
 
 from cudatrace_test import SOURCE, Session, WORKLOADS, check, equal
@@ -8,7 +9,7 @@ PROGRAM = WORKLOADS / "objects"
 
 
 def said(s, pid):
-    """What the trace says, in the program's words."""
+    """Returns the calls of the trace, written as the program prints them."""
     calls = {}
     for call_id, name, status, size in s.rows(
             "SELECT call_id, name, status, bytes FROM calls WHERE pid = ? ORDER BY call_id", pid):

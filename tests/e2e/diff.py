@@ -42,7 +42,7 @@ with Session() as s, Session() as other:
           [("CUDA_ERROR_OUT_OF_MEMORY", 2, 0, -2)], "errors")
     equal(list(diff("errors")), ["errors"], "one section")
 
-    # Of one with itself nothing changes. One of them has functions that the other does not have.
+    # A trace compared with itself shows no change. Then one trace has functions that the other does not have.
     same = json.loads(s.run(CUDATRACE, "diff", "--format", "json", s.db, s.db, preload=False).stdout)
     equal({row["change"] for row in same["summary"]}, {0}, "changes to itself")
     with Session() as third:

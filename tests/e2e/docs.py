@@ -1,4 +1,4 @@
-"""What the documents point at is there: files, headings, pictures; and each command has its page."""
+"""Tests that the documents point at things that exist (files, headings, pictures), and that each command has its page."""
 import pathlib
 import re
 import subprocess
@@ -9,7 +9,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def anchors(path):
-    """Of a document's headings, as its readers make them."""
+    """Returns the anchors of a document's headings, as Markdown viewers make them."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", path.read_text(), re.M)}
 
 

@@ -107,12 +107,12 @@ with Session() as s:  # the machine, without a daemon
         kind = "miss" if status else "ok"
         says(doctor(s, "--db", s.db, status=status), kind, "database", says_what)
 
-    # What it quotes does not speak to the terminal.
+    # Control characters in quoted text do not reach the terminal.
     nasty = s.dir / "a\x1b]0;owned\x07b\u202ec\u061c"
     lines = doctor(s, "--db", nasty, status=0)
     says(lines, "ok", "database", r"a\x1b]0;owned\x07b\xe2\x80\xaec\xd8\x9c is not there yet")
 
-    # Wrong usage, and what cannot be looked at.
+    # Wrong usage, and processes and programs that doctor cannot look at.
     refuses(s, 2, "--", text="no command behind --")
     refuses(s, 2, "12", "13", text="one process at a time")
     refuses(s, 2, "0", text="no process number")
@@ -126,7 +126,7 @@ with Session() as s:  # the machine, without a daemon
     equal({name for name in os.listdir("/dev/shm") if s.name in name}, set(), "what all that left behind")
 
 if can("several users", "a daemon's name that is another user's"):
-    with Session() as s:  # what is another user's serves nobody, whatever it is called
+    with Session() as s:  # a control segment of another user does not count, whatever its name is
         s.start_daemon()
         path = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"
         says(doctor(s, status=0, cwd=s.dir), "ok", "daemon", f"process {s.daemon.pid} serves it")
@@ -235,7 +235,7 @@ with Session() as s, Session() as second:  # processes
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
     says(doctor(second, "--db", s.db, status=1), "miss", "database", f"process {s.daemon.pid} writes it for another")
 
-    # What is asked not to be recorded, and what comes before the hook.
+    # Calls that the user has left out, and a library that comes before the hook.
     s.cudatrace("set", "--calls", "!cuMem*")
     with held(s) as program:
         lines = doctor(s, program.pid, status=1)
@@ -262,7 +262,7 @@ with Session() as s, Session() as second:  # processes
     # The doctor leaves no trace of itself, with the hook in it as well.
     s.flush()
     processes = s.value("SELECT count(*) FROM processes")
-    # Where it is built with AddressSanitizer, that would have to come first.
+    # A doctor built with AddressSanitizer refuses to start with the hook before the sanitizer's library; this option lets it.
     s.run(CUDATRACE, "doctor", "--session", s.name, env={"ASAN_OPTIONS": "verify_asan_link_order=0"})
     s.flush()
     equal(s.value("SELECT count(*) FROM processes"), processes, "processes after the doctor was traced")

@@ -170,7 +170,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
     stuck.wait()
     s.flush()
 
-    # What cannot be written leaves nothing behind; what is no format or no moment is said.
+    # A failed export leaves no file behind. A wrong format or moment is named.
     for options, status, says in ((("--output", s.dir / "none" / "x"), 1, "cannot write"), (("--output", "/dev/full/x"), 1, "cannot write"),
                                   (("--from", "soon"), 2, "--from soon"), (("--from", "5", "--to", "4"), 2, "ends before it begins"),
                                   (("--layers", "gpu"), 2, "--layers gpu"), (("--calls", "cu Mem"), 2, "--calls cu Mem"), (("--pid", "x"), 2, "--pid x"),

@@ -55,7 +55,7 @@ def text(value):
 
 
 def read_perfetto(path):
-    """What is in a trace, by tracks, with numbers turned into the names that they mean."""
+    """Returns clocks, tracks and events of a file, with names in the place of their numbers."""
     names = {kind: {} for kind in ("event_categories", "event_names", "debug_annotation_names", "debug_annotation_string_values")}
     tracks, events, clocks = {}, [], None
     for number, packet in enumerate(decode(path)):
@@ -90,7 +90,7 @@ def read_perfetto(path):
 def slices(events):
     """[(begin, end)] of all slices, one inside of the other on each track; and those that do not end."""
     open_slices, whole = collections.defaultdict(list), []
-    for event in sorted(events, key=lambda e: e["at"]):  # which keeps the order of what happens at once, as its readers do
+    for event in sorted(events, key=lambda e: e["at"]):  # a stable sort, as in the programs that read the file
         stack = open_slices[event["track"]]
         if event["type"] == "TYPE_SLICE_BEGIN":
             stack.append(event)
@@ -195,11 +195,11 @@ def check_nsys(s):
           s.rows("SELECT name, count(*), sum(duration_ns) FROM calls WHERE layer = 'ioctl' GROUP BY name ORDER BY name"), "ioctls")
     equal(sorted(asked.execute("SELECT pid, globalPid >> 24 & 0xFFFFFF FROM PROCESSES").fetchall()),
           sorted((pid, pid) for pid, in s.rows("SELECT pid FROM processes")), "processes")
-    # What happens on the GPU is not in the trace, and not in the file.
+    # The trace does not have what happens on the GPU, so the file has no table of it.
     equal(asked.execute("SELECT name FROM sqlite_master WHERE name LIKE 'CUPTI%' ORDER BY 1").fetchall(),
           [("CUPTI_ACTIVITY_KIND_RUNTIME",)], "tables of CUPTI")
     asked.close()
-    # Where Nsight Systems is installed, its own reports.
+    # If Nsight Systems is installed, its own reports are compared.
     nsys = os.environ.get("CUDATRACE_NSYS", shutil.which("nsys"))
     if nsys:
         copy = path.with_suffix(".sqlite")

@@ -24,7 +24,7 @@ GONE_PID = 2 ** 22 - 1  # above every pid_max
 
 
 def names(s):
-    """What there is of the session."""
+    """Returns the names of the session's files."""
     return sorted(path.name for path in SHM.glob(f"cudatrace.{os.geteuid()}.{s.name}*"))
 
 
@@ -36,7 +36,7 @@ def told(text):
 
 
 def gc(s, *options):
-    """What it does, which is what it said that it would do."""
+    """Runs gc and returns what it did with each file. It must do what --dry-run said that it would do."""
     before = names(s)
     dry = told(s.cudatrace("gc", "--dry-run", *options).stdout)
     equal(names(s), before, "after --dry-run")

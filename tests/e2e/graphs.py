@@ -1,5 +1,5 @@
-"""What graphs consist of and which calls are captured, without one call of the hook's own: the driver's own word for
-the nodes, and its count of calls, are the truth."""
+"""Tests that the trace knows the nodes of graphs and which calls are captured, without any call of the hook's own. The driver's
+nodes, and its count of calls, are the truth."""
 import re
 
 from cudatrace_test import Session, WORKLOADS, equal

@@ -180,7 +180,7 @@ with Session() as s:
             wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
             equal((b.errors(), b.run("return document.querySelectorAll('script').length")), ([], 6), "problems, and scripts")
 
-# Where there is nothing, or nowhere.
+# A trace without calls, and wrong options.
 with Session() as s:
     s.start_daemon()
     done = s.cudatrace("html", "--output", s.dir / "empty.html")

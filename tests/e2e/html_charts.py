@@ -65,7 +65,7 @@ def check_memory(points, held, begin_ns, end_ns):
 
 
 def page_without_charts(page_with, path):
-    """What a build without the library makes of the same trace: as its build step does it."""
+    """Makes the page of the same trace that a build without the chart library would make, by the same build step."""
     header = path.with_suffix(".h")
     subprocess.run([sys.executable, PARTS / "make_page.py", header, PARTS / "page.html", PARTS / "page.css", PARTS / "charts.js", PARTS / "page.js"],
                    check=True)
@@ -85,7 +85,7 @@ def windows(b):
 
 
 def equal_windows(b, differs_from):
-    """Of the timeline and the chart, once both are another one."""
+    """Waits until the timeline and the chart show the same window, and another one than before. Returns that window."""
     found = wait_for("both to follow", lambda: (w := windows(b)) and w[0] == w[1] and w[0] != differs_from and w)
     return found[0]
 
@@ -215,7 +215,7 @@ with Session() as s:
                     open_page(b, path)
                     check_looks(b, width, colours)
 
-# What the build takes for the library.
+# Tests which files the build accepts as the chart library.
 with Session() as s:
     for name, content, says in (("none.js", None, "cannot be read"), ("other.js", "var x = 1;", "is no dygraphs"),
                                 ("old.js", 'Dygraph.VERSION="1.1.1"; stepPlot', "is dygraphs 1.1.1, and neither"),

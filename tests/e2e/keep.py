@@ -46,21 +46,21 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         asked_ns = time.monotonic_ns()
         expired_ns = s.value("SELECT max(value) FROM (SELECT value FROM meta WHERE key = 'expired_before_ns' UNION ALL SELECT 0)")
         check(expired_ns <= time.monotonic_ns() - KEEP_S * 10**9, "calls were taken away that are to be kept")
-        # What is left is all that returned since: the sums have counted it.
+        # All calls that have not expired are still there, and the sums count all.
         check_whole(s)
-        # What the file has once the log is written into it, and for how many calls: on a busy machine they do not come evenly.
+        # Notes the size of the file with its log written into it, and the number of calls: on a busy machine they do not come evenly.
         sizes.append((asked_ns, s.value("PRAGMA page_count"), s.value("SELECT count(*) FROM call")))
     equal(program.returncode, 0, "the program's status")
     s.flush()
     check(s.value("SELECT sum(expired) FROM totals") > 100000, "hardly a call has gone")
     s.check_truth()
-    # What is written takes the place of what went.
+    # New rows reuse the pages of rows that have gone.
     most = [max(column) for column in zip(*(size[1:] for size in sizes))]
     early = [max(column) for column in zip(*(size[1:] for size in sizes if size[0] - sizes[0][0] < 2 * KEEP_S * 10**9))]
     print("pages and calls at most, early:", early, "later:", most)
     check(most[0] / early[0] < 1.5 * most[1] / early[1], "the file grew with what had gone")
 
-    # What has just been called is all there, as long as it is young.
+    # All calls that were just made are there as long as they are young.
     young = s.run(WORKLOADS / "calls", "--calls", 500, "--mix", "training")
     began_ns = time.monotonic_ns()
     s.flush()
@@ -99,7 +99,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.flush()
     check_whole(s)
     s.check_truth()
-    # Of processes that ended long ago their sums are left, and little else.
+    # Processes that ended long ago keep their row and their sums.
     equal(s.value("SELECT count(*) FROM processes"), 5, "processes")
 
 # A daemon that `run` starts keeps as long as it is told.

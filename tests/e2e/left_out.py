@@ -1,5 +1,5 @@
-"""What the machine refuses is left out of the tests, said, listed and no failure; where it refuses nothing, nothing is left
-out: each need is had that can be, and no test skips for another reason than those below."""
+"""Tests needs.py and the list of tests that were left out. A test that the machine refuses is left out, says so, is listed and
+does not fail. Where the machine refuses nothing, nothing is left out, and no test skips for another reason than those below."""
 import errno
 import json
 import os
@@ -12,7 +12,7 @@ import tempfile
 import needs
 from cudatrace_test import SOURCE, check, equal, refuse_system_call
 
-# Who skips for what a machine has, and not for what it allows.
+# The tests that may skip for what a machine is or has, with the reason. All others skip only for what it does not allow.
 SKIPS = {
     "faults/interrupted.py": ["steps through x86-64 instructions", "this C library has no _Fork()"],
     "traps/old_glibc.py": ["CUDATRACE_OLD_ROOT names no container root with an old glibc; --make-root makes one"],
@@ -29,7 +29,7 @@ def facts():
 
 
 def restraints():
-    """What the kernel says of why something may be refused; nothing is tried for it."""
+    """Returns the reasons for refusals that the kernel names in /proc; tries nothing."""
     told, found = facts(), []
     if missing := [name for name, bit in RIGHTS.items() if not int(told["CapEff"], 16) >> bit & 1]:
         found.append("no right to " + ", ".join(missing))
@@ -64,14 +64,14 @@ def tool(name, *arguments, status=0):
     return done
 
 
-# What can be had is had. Where the kernel says that something is in the way, this part itself is left out.
+# All needs are met where the kernel names no reason for a refusal. Where it names one, this part is left out.
 found = restraints()
 if found:
     print(f"not tried: that all needs are had: {'; '.join(found)}")
 else:
     equal({name: needs.why_not(name) for name in needs.NEEDS if needs.why_not(name)}, {}, "what is refused where nothing is in the way")
 
-# What is refused ends a test with 77, or leaves a part of it out, with a sentence; and fails it where it is required.
+# A need that is refused ends a test with 77, or leaves a part of it out, with a sentence. The test fails where the need is required.
 for flags, result, said in (({}, 77, "skipped: no mount namespaces here: unshare: unshare failed: Operation not permitted"),
                             ({"CUDATRACE_REQUIRE": "all"}, 1, ""), ({"CUDATRACE_REQUIRE": "ptrace,mount namespaces"}, 1, ""),
                             ({"CUDATRACE_REQUIRE": "ptrace"}, 77, "skipped: no mount namespaces")):

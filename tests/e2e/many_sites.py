@@ -18,8 +18,8 @@ from cudatrace_test import CUDATRACE, SANITIZED, Session, WORKLOADS, check, equa
 LONG = os.environ.get("CUDATRACE_LONG") == "1"
 THREADS = 300_000 if LONG else 30_000
 FUNCTIONS = 15 if LONG else 5  # each thread calls them, once
-FAR = 1 << 33  # as site_ids may be: far apart, too
-MEGABYTES = 160  # of memory, where the sites of the long run alone would be 300
+FAR = 1 << 33  # distance between site_ids, which may be far apart
+MEGABYTES = 160  # the memory that a command may take; the sites of the long run alone would take 300
 
 # Made rows, since making so many threads takes minutes: process 1 gets threads, each with its own sites and calls.
 MADE = """
@@ -49,7 +49,7 @@ def make(db):
 
 
 def ask(s, *command):
-    """What it prints, in no more memory than it may take."""
+    """Runs a command with a bound on its memory, and returns what it prints."""
     def bound():
         resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES << 20, MEGABYTES << 20))
 

@@ -60,8 +60,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     report = s.run(CUDATRACE, "report", "--db", s.db, "processes", preload=False).stdout
     equal(len(re.findall(r"^ *\d+ +exited ", report, re.M)), 5, report)
 
-# What exceeds the bound goes, from the front, and what is left is true. A ring that has room for all, so that it comes to
-# that on a busy machine, too.
+# A trace above the bound loses its oldest files, and the rest is true. The ring has room for all calls, so that the trace
+# reaches the bound on a busy machine, too.
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", "16M", "--ring", "32M")
     held = workload(s, 5000, "--hold", hold)
@@ -130,7 +130,7 @@ with Session() as s:
     (s.dir / "away").rename(s.db.with_name("trace.4.db"))
     wait_for("the next file", lambda: s.cudatrace("flush", status=None) and files(s)[-1] > 4)
 
-# What lies where an earlier file was is opened only if it is a trace's, and not read without end.
+# A file that has taken the place of an earlier one is opened only if it is a trace's, and is not read without end.
 ENDLESS = "CREATE VIEW meta AS WITH RECURSIVE r(key) AS (SELECT 'a' UNION ALL SELECT 'b' FROM r) SELECT key, key AS value FROM r"
 for kind in ("FIFO", "view"):
     with Session() as s:

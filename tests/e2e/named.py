@@ -1,5 +1,5 @@
-"""What programs call their threads, streams, events, contexts and devices through NVTX: before and after the first call,
-in wide characters, too long, anew, of a handle that comes again, and while no daemon is there."""
+"""Tests the names that programs give to threads, streams, events, contexts and devices through NVTX: before and after the first
+call, in wide characters, too long, anew, for a handle that comes again, and while no daemon is there."""
 import json
 
 from cudatrace_test import HOOK, Session, WORKLOADS, equal, fifo

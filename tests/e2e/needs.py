@@ -1,5 +1,5 @@
-"""What a test needs of the machine beyond a program's ordinary rights, by name. Each need is tried for real, and where it is
-refused the test, or the part of it that needs it, is left out with a sentence:
+"""Finds out whether the machine gives a test what it needs beyond a program's ordinary rights. Needs have names. Each is tried for
+real, and where it is refused the test, or the part of it that needs it, is left out with a sentence:
 
     needs("mount namespaces")                                    the whole script: exit status 77
     if can("several users", "another user's socket"):            a part of it
@@ -115,7 +115,7 @@ def sleeper(become=lambda: None):
 
 
 def everyones_shm():
-    """That others than root can make files there: not where /dev/shm is a bare folder of a bound /dev."""
+    """Checks that users other than root can make files in /dev/shm. They cannot where it is a bare folder of a bound /dev."""
     def make():
         become_nobody()
         with tempfile.NamedTemporaryFile(dir="/dev/shm"):
@@ -170,7 +170,7 @@ def terminals():
 
 
 def set_user_id():
-    """That a set-user-ID program gets its owner's rights: not where a mount, or no_new_privs, forbids it."""
+    """Checks that a set-user-ID program gets its owner's rights. It does not where a mount, or no_new_privs, forbids it."""
     users()
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -182,7 +182,7 @@ def set_user_id():
 
 
 def others_processes():
-    """What the system's daemon and root's tools look at of other users' processes."""
+    """Checks that root can look at other users' processes, as the system's daemon and root's tools do."""
     in_child(become_nobody)
     mine, its = os.pipe()
     with sleeper(lambda: (become_nobody(), os.close(its))) as child:
@@ -246,7 +246,7 @@ def causes(*expected):
 
 
 def left_out(why, need):
-    """Where all is required, a refusal is a failure."""
+    """Fails if CUDATRACE_REQUIRE names the need, or all needs; otherwise the caller leaves its part out."""
     required = os.environ.get("CUDATRACE_REQUIRE", "")
     if required == "all" or need in required.split(","):
         raise AssertionError(f"{why}, and CUDATRACE_REQUIRE={required}")
@@ -275,7 +275,7 @@ def needs(*wanted, shm_mib=0):
 
 
 def can(need, what, promises=()):
-    """Whether it can be had; if not, it is said what is left out."""
+    """Returns whether the machine has the need; if not, prints what is left out."""
     why = why_not(need)
     if why is None:
         return True
@@ -286,7 +286,7 @@ def can(need, what, promises=()):
 
 
 def have_shm(mib, what):
-    """Whether so much of /dev/shm is free; if not, it is said what is left out."""
+    """Returns whether so much of /dev/shm is free; if not, prints what is left out."""
     if free_shm() >= mib:
         return True
     why = f"/dev/shm has no {mib} MiB free"

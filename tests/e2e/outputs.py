@@ -49,7 +49,7 @@ class Place:
         return subprocess.Popen(self.command(output, form), **self.options(**options))
 
     def write(self, output, form="csv", status=0, says="", **options):
-        """What it printed; there is one line on standard error, if any, and nothing is left beside what it wrote."""
+        """Exports to `output` and returns what was printed. Checks that there is one error line at most, and that no other file is left."""
         before = set(os.listdir(self.folder))
         child = self.start(output, form, **options)
         out, error = child.communicate(timeout=DEADLINE_S)
@@ -162,7 +162,7 @@ def as_it_is(p):
 
 
 def standard_output(s):
-    """What is printed: a full disk is said once, a reader that went away not at all, and a closed descriptor is nobody's file."""
+    """Tests standard output: a full disk is said once, a reader that went away not at all, and no file is opened as a closed descriptor."""
     for command in (["sql", "SELECT * FROM calls"], ["report"], ["timeline"], ["top", "--once"], ["export"], ["html", "--output", "-"]):
         command[1:1] = ["--db", s.db]
         with open("/dev/full", "w") as full:
@@ -267,7 +267,8 @@ def broken_off(p):
 
 def stop_while_writing(p, kept, output, number):
     """Signals it as soon as its temporary file is there, until that came in time: then the kept file is what it was."""
-    # Who sleeps until then (IN_CREATE) is run at once where the other is of the least priority, and who looks all the time is not.
+    # This process sleeps until the file is made (IN_CREATE). It then runs at once, since the other process has the least priority. If it
+    # polled, it would not.
     created, libc = 0x100, ctypes.CDLL(None)
     for _ in range(100):
         before = seen(kept)

@@ -39,7 +39,7 @@ def check_nesting():
         equal(s.value("SELECT count(*) FROM ranges JOIN calls USING (call_id) WHERE layer <> 'nvtx' "
                       "OR calls.category <> 'range' OR ranges.message IS NOT calls.message"), 0, "rows that disagree")
         equal(s.value("SELECT sum(duration_ns) FROM ranges WHERE kind = 'mark'"), 0, "the duration of marks")
-        # What a range encloses lies within its time.
+        # Calls in a range lie within its time.
         equal(s.rows("""
             SELECT outer.message, count(*), sum(inner.layer = 'driver')
               FROM ranges AS outer
@@ -111,7 +111,7 @@ def check_deep():
         s.start_daemon()
         act(s, "deep", "--count", 1000)
         s.flush()
-        wanted = [("cuCtxGetCurrent", 15, None)]  # what a record holds; deeper is 15
+        wanted = [("cuCtxGetCurrent", 15, None)]  # a record holds a depth up to 15; greater ones are 15
         wanted += [("nvtxRangePush", min(i, 15), f"level {i}") for i in reversed(range(1000))]
         equal(calls(s), wanted + [("cuCtxGetCurrent", 0, None)], "a thousand ranges")
         s.check_identity()

@@ -36,14 +36,14 @@ def replay(*arguments, status=0):
 
 
 def said(path, *command):
-    """What a command says of a trace, whatever the file is called."""
+    """Returns what a command prints about a trace, with the file's name replaced."""
     done = subprocess.run([CUDATRACE, *command, "--db", path], capture_output=True, timeout=DEADLINE_S)
     equal(done.returncode, 0, f"status of {command}: {done.stderr}")
     return done.stdout.replace(bytes(path), b"TRACE")
 
 
 def frames(data):
-    """Where each frame of a recording begins, and the end."""
+    """Yields the offset of each frame of a recording, and of the end."""
     at = HEADER_BYTES
     while at < len(data):
         yield at
@@ -84,7 +84,7 @@ def check_sameness(s, recording, again):
 
 
 def check_cut_short(s, data):
-    """What is whole is stored, wherever it ends."""
+    """Tests that all whole frames are stored, wherever a recording ends."""
     part, db = s.dir / "part.rec", s.dir / "part.db"
     starts = list(frames(data))
     check(len(starts) > 6, "a recording of", len(starts), "batches")
@@ -122,7 +122,7 @@ def check_bad_input(s, data):
 
 
 def check_outputs(s):
-    """What is no recording is not written over; one that cannot be made keeps the daemon from its start."""
+    """Tests that a file that is no recording is not written over, and that the daemon does not start when it cannot make its recording."""
     precious = s.dir / "precious"
     precious.write_text("mine\n")
     link = s.dir / "link.rec"

@@ -105,4 +105,4 @@ with Session() as s:
         equal(done.stdout, "", options)
     equal(len(json.loads(s.run(CUDATRACE, "report", "--db", s.db, "--format", "json", "processes", preload=False).stdout)["processes"]),
           1, "processes of a killed daemon's trace")
-    s.start_daemon()  # which clears up after the other
+    s.start_daemon()  # clears up after the killed one

@@ -43,7 +43,7 @@ with Session() as s:
     equal(s.rows("SELECT state FROM processes"), [("exited",)], "its state")
     s.check_identity(lost=0)
 
-# What a killed daemon left goes on with the clock that its processes have.
+# The successor of a killed daemon must keep the clock that the session's processes have.
 with Session() as s:
     s.start_daemon("--clock", "monotonic")
     s.daemon.kill()

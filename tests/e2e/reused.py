@@ -48,6 +48,6 @@ with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") a
     equal(len({address for address, _, _ in rows}), 1, "addresses")
     check(all(free > rows[2][1] for free in frees), "no call returned late:", frees, rows)
     equal([freed for _, _, freed in rows], [*frees, None], "when each was given back")
-    # What the hook knows of the address is of who has it now, too.
+    # The hook, too, takes the address for the allocation that has it now.
     equal(s.rows("SELECT kind FROM copies"), [("HtoD",)], "the direction of a copy to it")
     s.check_identity()

@@ -42,7 +42,7 @@ with Session() as s:
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=s.env(preload=False))
     equal(held.stdout.readline(), b"ready\n", "the held command")
     held.send_signal(signal.SIGTERM)
-    with contextlib.suppress(BrokenPipeError):  # where it has ended already
+    with contextlib.suppress(BrokenPipeError):  # the command may have ended already
         held.stdin.write(b"\n")
         held.stdin.flush()
     equal(held.wait(60), 9, "the status after a forwarded signal")

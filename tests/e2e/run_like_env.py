@@ -35,7 +35,7 @@ while signal.sigwait({signal.SIGUSR1}):
     print("here", flush=True)
 """
 SLEEPER = ("sh", "-c", "echo ready $$; exec sleep 1000")
-# What `run` is documented to change.
+# The variables that `run` changes, as its documentation says.
 OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "NVTX_INJECTION64_PATH", "ASAN_OPTIONS", "_")
 libc = ctypes.CDLL(None, use_errno=True)
 # A sanitizer takes the right to dump core from the program that it is in, and from what that starts.
@@ -142,7 +142,7 @@ def inherited(run):
 
 
 def closed_by_command(run):
-    """Who waits for the end of what the command closes does not wait for the command's."""
+    """Tests that a reader of a pipe sees its end as soon as the command closes it: `run` must not hold it open."""
     ours, its = os.pipe()
     child, _ = run.listen("sh", "-c", f"echo ready $$; exec {its}>&-; exec <&-; exec >&-; exec sleep 1000", stdin=subprocess.PIPE,
                           pass_fds=[its])
@@ -172,7 +172,7 @@ def signals(run):
         yield "group", run.lines(child, 1)
         os.kill(child.pid, signal.SIGRTMIN + 2)
         yield "behind", run.lines(child, 1)
-    # What was sent to all is not what the next one is taken for.
+    # A signal to the whole group before does not make `run` drop the next one, which is sent to it alone.
     os.kill(child.pid, signal.SIGINT)
     yield "alone", run.lines(child, 1)
     os.kill(child.pid, signal.SIGTERM)
@@ -205,7 +205,7 @@ def signals(run):
 
 def stops(run):
     for whom in ("front", "group", "command"):
-        # Of our session, and its parent in another group: a terminal's signals stop it.
+        # The command's group is in our session and its parent is in another group, so signals of a terminal can stop it.
         for number in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTTIN):
             if whom == "front" and number == signal.SIGSTOP:
                 continue  # no program can pass that on
@@ -243,7 +243,7 @@ def failures(run):
 # ---- on a terminal ----
 
 def terminal(run):
-    """What a shell with job control makes of the keys."""
+    """Tests the keys of a terminal under a shell with job control."""
     pid, fd = pty.fork()
     if pid == 0:
         start_afresh()
@@ -326,7 +326,7 @@ with Session() as s:
     for name in (inherited, closed_by_command, signals, stops, failures, terminal):
         if (not wanted or name.__name__ in wanted) and (name is not terminal or can("terminals", "keys on a terminal")):
             case(name, both)
-    # What a run that was killed had recorded is stored, and its daemon leaves.
+    # The calls of a run that was killed are stored, and its daemon leaves.
     wait_for("the daemon to leave", lambda: not any(s.name in name for name in os.listdir("/dev/shm")))
     s.check_identity()
 sys.exit(0)

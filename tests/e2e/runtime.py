@@ -69,7 +69,7 @@ with Session() as s:
           "runtime calls that failed")
     equal(s.rows("SELECT DISTINCT status_name FROM calls WHERE name = 'cudaGetErrorName'"), [("cudaSuccess",)], "a text")
 
-    # What a wait was for, and what an event was recorded in, are the same objects in both layers.
+    # Both layers name the same objects for a wait.
     for outer, inner in {"cudaStreamSynchronize": "cuStreamSynchronize", "cudaEventSynchronize": "cuEventSynchronize"}.items():
         handles = [s.rows("SELECT DISTINCT role, handle FROM objects JOIN calls USING (call_id) WHERE name = ?", name)
                    for name in (outer, inner)]

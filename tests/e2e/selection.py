@@ -63,7 +63,7 @@ with Session() as s:
     s.start_daemon()
     child = s.start(CALLS, "--mix", "getctx", "--calls", 1 << 40)
     def grows(value):
-        """Whether it is more after a flush than it was."""
+        """Returns whether the value grows between two flushes."""
         s.flush()
         before = value(s)
         s.flush()

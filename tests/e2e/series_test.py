@@ -1,4 +1,4 @@
-"""What the tests of traces of several files share (cudatraced --max-db)."""
+"""Holds what the tests of traces of several files (cudatraced --max-db) share."""
 import json
 import os
 import re

@@ -1,5 +1,5 @@
-"""What a service manager and the log are told: READY once the session is served, a line of status, STOPPING; and of each event
-one line, which no program can forge and none can make too many of."""
+"""Tests what the daemon tells a service manager (READY once the session is served, a line of status, STOPPING) and its log: a line
+for each event, which no program can forge, and of which none can cause too many."""
 import fcntl
 import os
 import pathlib

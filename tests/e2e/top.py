@@ -13,7 +13,7 @@ MB = 1e6
 
 
 def moments(s, *options, count=1, where=None):
-    """What `top --json` prints, an object for each moment."""
+    """Returns what `top --json` prints, an object for each moment."""
     done = s.run(CUDATRACE, "top", *(where or ("--session", s.name)), "--json", "--count", count, "--interval", "0.2", *options,
                  preload=False)
     decoder, text, found = json.JSONDecoder(), done.stdout, []
@@ -158,7 +158,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         s.daemon.kill()
         s.daemon.wait()
         s.daemon = None
-    # Of a killed daemon's trace.
+    # top shows the trace of a killed daemon.
     moment, = moments(s, where=("--db", s.db))
     equal((moment["live"], by_pid(moment)[hung.pid]["open_call"]), (False, "cuCtxSynchronize"), "what a killed daemon left")
     hung.kill()

@@ -1,5 +1,5 @@
-"""What nobody can know is NULL, and not 0: the kernels of graphs with conditional nodes and of graphs that were made past
-the hook, the size of memory that another process shares; sums leave it out, and reports say of how much."""
+"""Tests that values that cudatrace cannot know are NULL, and not 0: the kernels of graphs with conditional nodes and of graphs that
+were made past the hook, the size of memory that another process shares. Sums leave them out, and reports count them."""
 import csv
 import io
 
