@@ -1,4 +1,4 @@
-"""What a session takes is bounded: with fewer descriptors than processes each has its turn; a thousand processes at once,
+"""Tests that what a session takes is bounded: with fewer descriptors than processes each has its turn; a thousand processes at once,
 and a session of many days in a minute, leave no memory, descriptor or shared memory behind."""
 import contextlib
 import os
@@ -75,7 +75,7 @@ with Session() as s:
         print(f"{processes} at once: memory, descriptors, shared memory {during}; behind them {after}")
     with promise("processes"):
         equal(after[1:], first[1:], "descriptors and shared memory")
-        # What it knows of threads and functions fills tables of their own size (docs/performance.md).
+        # The daemon keeps threads and functions in tables with a size of their own (docs/performance.md).
         check(after[0] < 64 << 20 or SANITIZED, "the daemon has", after[0], "bytes of memory")
 
 # Days: what is kept of them is bounded, and so is all else.

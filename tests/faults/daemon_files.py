@@ -7,8 +7,8 @@ from series_test import check_series, check_truth, files, value, workload
 
 needs(shm_mib=256)  # rings for all that is called while no daemon is there
 
-# What a daemon passes when it is told to go on in another file, and how often it has passed it by then: at its start
-# it has opened the file that was there.
+# The test points that a daemon passes when it is told to go on in another file, and the passing at which it does so. It has
+# passed some of them at its start, when it opened the file that was there.
 GOING_ON = {"database.locked": 2, "database.opened": 2, "database.filled": 1, "database.made": 1, "store.going_on": 1,
             "store.went_on": 1}
 REMOVING = "database.removing"

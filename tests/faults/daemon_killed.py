@@ -60,8 +60,8 @@ with Deadly() as s, promise("daemon-killed-later", len(LOAD) * len(LATER)):
     s.check_causes("absent", "signal")
     check(s.deaths >= len(LOAD) * len(LATER) // 3, "deaths at later passings:", s.deaths)
 
-# What is older than a second goes meanwhile. Sweeps, behind which numbers begin anew, are a second apart and want all
-# calls to be younger than the last: only what steps through the time can come to them under load.
+# Calls older than a second expire meanwhile. Some test points come only after a sweep that finds all calls younger than the
+# last time that numbers began anew. Sweeps are a second apart, so each daemon runs under load until it comes to its point.
 with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
     options = ("--keep", "1s", "--ring", "4M")
     for nth in (1, 2) if LONG else (1,):
@@ -131,7 +131,7 @@ with Deadly() as s, promise("daemon-killed-setting"):
     s.check_all()
     check(s.value("SELECT sum(skipped) FROM totals") > 0, "nothing is left out")
 
-# What a program left that was killed while it made its segment is removed once.
+# A program was killed while it made its segment. The daemon removes the file, and a later daemon if that one dies.
 with Deadly() as s, promise("daemon-killed-removing"):
     gone = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True).stdout.strip()
     left = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{gone}.1"

@@ -78,7 +78,7 @@ with Deadly() as s:
             equal((tool.returncode, out), (1, ""), command)
             check(f"(process {s.daemon.pid}) is stopped" in said, command, "said", said)
     equal(s.cudatrace("sql", "--db", s.db, "--format", "csv", "SELECT 1 AS one").stdout.split(), ["one", "1"], "sql with --db")
-    # What it was asked it does when it goes on.
+    # When it goes on, the daemon does what it was asked to: it stops.
     s.daemon.send_signal(signal.SIGCONT)
     equal(s.daemon.wait(DEADLINE_S), 0, "the daemon's status")
     s.start_daemon()

@@ -1,5 +1,5 @@
-"""What the tests of the daemon's deaths share: daemons that die at test points while programs run, and what must hold of
-the trace afterwards."""
+"""Holds what the tests of the daemon's deaths share: daemons that die at test points while programs run, and the checks of the
+trace afterwards."""
 import os
 import signal
 import subprocess
@@ -92,11 +92,11 @@ class Deadly(fault_test.cudatrace_test.Session):
         return self.daemon.poll() is None
 
     def is_stopped(self, wait=0):
-        """Whether the daemon is stopped; without WNOHANG, once it is."""
+        """Returns whether a signal has stopped the daemon. Waits for that, unless `wait` has WNOHANG."""
         return os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED | os.WNOWAIT | wait) is not None
 
     def dead(self):
-        """Whether the daemon has been killed; it never ends otherwise."""
+        """Returns whether the daemon has been killed. Fails if it has ended in another way."""
         status = self.daemon.poll()
         check(status in (None, -signal.SIGKILL), "the daemon ended with", status)
         return status is not None
@@ -160,8 +160,8 @@ class Deadly(fault_test.cudatrace_test.Session):
         # Memory that is held stays when its call goes (--keep).
         equal([row for row in self.rows("PRAGMA foreign_key_check") if (row[0], row[2]) != ("allocation", "call")], [],
               "rows that name others that are not there")
-        # What one thread does comes one after the other, so a row that is there twice overlaps another; each daemon
-        # has a line of its own through the clock's anchors, a microsecond from the other's at most.
+        # Calls of one thread follow each other, so a row that is there twice overlaps another one. Each daemon fits a line of its
+        # own through the clock's anchors, and two such lines differ by a microsecond at most.
         equal(self.rows("SELECT * FROM (SELECT process_id, tid, name, start_ns, end_ns, lag(end_ns) OVER (PARTITION BY process_id, tid "
                         "ORDER BY call_id) AS before FROM calls WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],
               "calls that began before their thread's last one returned")

@@ -20,8 +20,8 @@ OUTPUT = re.compile(r"calls: processes=1 threads=2 calls=1000 failed=\d+ ok\n")
 ALL = MAIN | LOG | SHM | JOURNAL
 BEGINS, ENDS = "calls stay in shared memory", "can be written again"
 
-# What each fault says; which moments of a daemon's life it strikes at, being those at which SQLite does what fails then; and
-# which of them it makes fail. At the others the daemon may not notice, and then must have stored all.
+# For each fault: the message; the moments of a daemon's life at which it strikes, since SQLite then does what the fault hits;
+# and those of them at which the daemon must fail. At the others it may not notice, and then must have stored all calls.
 Fault = collections.namedtuple("Fault", "says strikes fails")
 WRITING = "create first middle checkpoint stop", "create first middle stop"
 WANTED = {
@@ -101,7 +101,7 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
         now, stored = wait_for("no batch between two looks", lambda: look_between_batches(s))
         check(fault.says in now["state"], "status says", now)
         missing = sum(s.truth().values()) - stored
-        # Where shared memory is small, some of a long program's calls have no room to wait in, and are lost.
+        # With little shared memory, some calls of a long program have no room to wait in, and are lost.
         waiting = int(now["waiting"])
         check(0 < waiting == missing or "memory" in causes() and waiting < missing, missing, "calls are missing; status says", now)
         check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", now["since"]), "since", now)
@@ -115,8 +115,8 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
     equal((now["state"], now["waiting"]), ("ok", "0"), "the state behind it")
     begun, ended = log_lines(s)
     check(begun == ended, "what the log says after it", begun, ended)
-    # What fits into the log as it is passes for recovery where it cannot grow; so does a batch that wants no page of
-    # the database but those in memory, where that cannot be read.
+    # Where the log cannot grow, the daemon takes a batch that still fits into it for the end of the fault. Where the database
+    # cannot be read, it does so for a batch whose pages are all in memory.
     check(begun <= before[0] + 1 or moment == "grown" or unread, "the log says it", begun - before[0], "times")
     run_program(s)
     s.flush()
@@ -146,7 +146,7 @@ def fail_to_start(s, disk, name, moment):
 
 
 def stop_while_failing(s, disk, name):
-    """What could not be stored is left to the next daemon, that of a process that runs on as well."""
+    """Tests that the next daemon gets all calls that could not be stored, those of a process that runs on as well."""
     disk.fail(name)
     run_program(s)
     hold = s.dir / "hold"

@@ -31,6 +31,6 @@ class Disk:
         self["fault"] = FAULTS.index(fault)
 
     def mend(self):
-        """How often the fault has struck."""
+        """Ends the fault. Returns how often it has struck."""
         self["fault"] = 0
         return self["hits"]

@@ -1,4 +1,5 @@
-"""Who fakeroot makes believe that he is root is traced as who he is: run within it, it within run, and a daemon within it."""
+"""Tests that a user whom fakeroot shows as root is traced as the user that they are: run within fakeroot, fakeroot within run, and a
+daemon within fakeroot."""
 import os
 import sys
 
@@ -35,7 +36,7 @@ def somebody(s):
 with Session() as s:
     u, uid = somebody(s)
     folder = u.folder("his", uid)
-    # What fakeroot is for: a file that seems to be root's, and stays so.
+    # fakeroot shows a file with another owner, and keeps that in mind.
     script = f"set -e; cd {folder}; : >file; chown 7:8 file; stat -c %u:%g file; id -u; {u.calls} --calls 100"
     alone = u.run(uid, "fakeroot", "sh", "-c", script).stdout
     check(alone.startswith("7:8\n0\n"), "fakeroot alone", alone)

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: tests/e2e/cudatrace_test.py, the hook and the daemon with test points, and the
+"""Holds what the tests of this folder share: tests/e2e/cudatrace_test.py, the hook and the daemon with test points, and the
 promises that the tests keep an account of.
 
 A promise is a row of promises.tsv: its name, the fault, what is promised, the test. A test says `with promise("name"):` around

@@ -22,7 +22,7 @@
 
 enum { PAGE_BYTES = 4096, SECTOR_BYTES = 512, IMAGES_MAX = 16 };
 
-/* What is done to files, as bits. */
+/* Operations on files, as bits. */
 enum operation { OPEN = 1, READ = 2, WRITE = 4, SYNC = 8, TRUNCATE = 16, MAP_SHM = 32 };
 
 /* Kinds of files, as bits. */
@@ -30,12 +30,12 @@ enum kind { MAIN = 1, LOG = 2, SHM = 4, JOURNAL = 8 };
 
 struct disk {
     _Atomic uint64_t fault;    /* index in `faults`, 0: none */
-    _Atomic uint64_t kinds;    /* of the files that it meets */
+    _Atomic uint64_t kinds;    /* kinds of files that the fault hits */
     _Atomic uint64_t left;     /* operations that still go well; bytes for the first two faults */
-    _Atomic uint64_t hits;     /* how often the fault struck */
+    _Atomic uint64_t hits;     /* times that the fault struck */
     _Atomic uint64_t changes;  /* operations that changed a file, or synced it */
     _Atomic uint64_t cut_at;   /* the one at which the power is cut; 0: never, and nothing is kept for it */
-    _Atomic uint64_t survival; /* what is left then: 0 nothing unsynced, 1 all of it, else a seed */
+    _Atomic uint64_t survival; /* unsynced data that survives it: 0 none, 1 all, else a seed */
 };
 
 /* In the order of FAULTS in disk_test.py. */
@@ -62,7 +62,7 @@ static const struct {
 struct image {
     char path[4096];
     uint8_t **before; /* for each page that was written since the last sync: as it was then */
-    size_t pages;     /* of `before` */
+    size_t pages;     /* length of `before` */
     uint64_t synced_bytes;
     bool known;     /* it is there, and was opened before */
     bool named;     /* its name survives */

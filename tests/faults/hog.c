@@ -25,7 +25,7 @@ struct hog {
     uint64_t position;
 };
 
-static uint64_t count; /* of all that was made up */
+static uint64_t count; /* records made so far */
 
 /* ---- one record of a kind: what makes it unlike all others ---- */
 

@@ -32,9 +32,9 @@ FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "fu
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
           "lanes": (1408, "I"), "functions": (1412, "I")}
 HEADER_BYTES = 1456
-STATE, CAPACITY, TAIL = 0, 272, 320  # of a lane
+STATE, CAPACITY, TAIL = 0, 272, 320  # offsets in a lane
 UNSENT, LOST_CALLS = 1448, DIRECTORY + 128 + 80
-IOCTL, CALL = 2, 1  # what made-up segments claim to call is no driver function: those are counted by the driver too
+IOCTL, CALL = 2, 1  # made-up segments claim to make ioctls: the simulated driver would have counted calls of its functions
 NO_PID = 4000000  # more than the kernel gives
 
 
@@ -463,7 +463,7 @@ def test_mutations(s, honest):
 
 
 def test_control_segment():
-    """What all hooks may write: the session's own segment. No program runs then, which would have it mapped too."""
+    """Writes garbage into the session's control segment, which all hooks may write. No program runs then: it would have it mapped, too."""
     with Session() as s:
         s.start_daemon()
         control = f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}"

@@ -27,7 +27,7 @@ def check_jumps(s, rounds_made, missed):
         equal(s.rows("SELECT name, count(*) FROM calls WHERE message = 'behind' GROUP BY name ORDER BY name"), wanted,
               "ranges behind a jump")
         return
-    # What was left before its record was published is not there, what was left later is.
+    # A call that was left before its record was published has no row. One that was left later has.
     rows = [name for (name,) in s.rows("SELECT name FROM calls ORDER BY call_id")]
     rows = rows[rows.index("cuCtxGetCurrent") + 1:]  # behind the round without signals
     rounds, recorded = [], False

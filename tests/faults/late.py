@@ -1,5 +1,5 @@
-"""What waits for whom: a thread that is stopped in the middle of a record holds the others back no longer than the patience,
-and its row then comes late, marked and counted; a call that does not return holds back nobody."""
+"""Tests who waits for whom. A thread that is stopped in the middle of a record holds the others back no longer than the patience,
+and its row then comes late, marked and counted. A call that does not return holds back no other."""
 import os
 import signal
 

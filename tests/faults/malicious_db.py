@@ -89,14 +89,14 @@ def schemas_that_would(s, trace):
         equal(sql(s, path, "SELECT * FROM processes").returncode, 1, "a view that writes")
         equal(tool(s, "report", "--db", path).returncode, 1, "its report")
         check(not target.exists(), "a view made a file")
-    # What looks by itself gives up: nobody asked for that much.
+    # The daemon and doctor give up when they look at such a file on their own account: no user asked for so much work.
     with promise("foreign_schema"), edited(s, "meta.db", trace, "DROP TABLE meta",
                                            "CREATE VIEW meta AS " + bomb.format("'boot_id' AS key, i AS value") +
                                            " WHERE i < 0") as path:
         done = s.run(DAEMON, "--foreground", "--session", s.name + "m", "--db", path, preload=False, status=1)
         check("is damaged (interrupted)" in done.stderr, done.stderr)
         tool(s, "doctor", "--db", path, "--session", s.name + "m")
-    # What a person asked for ends with Ctrl-C, in each format.
+    # A query that a user asked for ends with Ctrl-C, in each format.
     with edited(s, "bomb.db", trace, "DROP VIEW calls",
                 "CREATE VIEW calls AS " + bomb.format("i, printf('%0500d', i)")) as path:
         for form in ("text", "csv", "json"):

@@ -25,7 +25,7 @@ static uint64_t next_random(void)
     return state;
 }
 
-/* What breaks things more often than any number does. */
+/* Picks a value to write. Values at a limit or near the old one break more than random ones do. */
 static uint64_t next_value(uint64_t old)
 {
     static const uint64_t known[] = { 0, 1, 255, UINT32_MAX, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX, 4096 };

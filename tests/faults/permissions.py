@@ -1,5 +1,5 @@
-"""What is recorded is its owner's alone, whatever the umask is and whoever can write in the folder: modes while things run,
-another user who tries each file, and names that another user has taken before."""
+"""Tests that a recording belongs to its owner alone, whatever the umask is and whoever can write in the folder: modes while
+things run, another user who tries each file, and names that another user has taken before."""
 import glob
 import os
 import select
@@ -34,7 +34,7 @@ def record(u, owner, umask):
     """Background daemon and process of an owner, in a folder for everybody."""
     s, folder = u.s, u.folder(f"shared-{owner}-{umask:o}", mode=0o1777)
     db = folder / "trace.db"
-    # What another user has put among the segments is left alone, and makes the daemon write its log.
+    # A file of another user among the segments is left alone. The daemon writes its log because of it.
     stranger = f"/dev/shm/cudatrace.{owner}.{s.name}.1.1"
     start = [u.daemon, "--db", db, "--session", s.name]
     u.run(owner, *start, umask=umask)

@@ -158,7 +158,7 @@ def cut(at, survival, next_boot=False):
 with promise("power-whole"):
     changes, _ = cut(NEVER, 1, next_boot=True)
     check(changes > 200, changes, "operations")
-# How many batches there are, and with them operations, is not told: the last ones may not come.
+# The number of batches, and so of operations, differs between runs: the last ones may not come.
 step = 1 if LONG else max(1, changes // CUTS)
 left = 0
 for index, at in enumerate(range(1, changes, step)):

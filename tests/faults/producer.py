@@ -16,8 +16,8 @@ import time
 
 from fault_test import DEADLINE_S, FAULT_HOOK, LONG, Session, WORKLOADS, at_point, check, equal, points, promise, refuse_system_call
 
-# What the trace has of the call that its thread was in when it was killed: how often the driver counted its return and the
-# trace has it not, and whether it is shown as open.
+# Says what the trace has of the call that a thread was in when it was killed: the number of returns that the driver counted and
+# the trace lacks, and whether the call is shown as open.
 Outcome = collections.namedtuple("Outcome", "missing open")
 OUT = Outcome(0, False)      # not entered, or left
 ENTERED = Outcome(0, True)   # the real function was not called yet
@@ -135,7 +135,7 @@ class Victim:
 
 
 class Trace:
-    """What the trace and the driver have, read once."""
+    """Holds what the trace and the driver have, read once."""
 
     def __init__(self, s):
         self.states = dict(s.rows("SELECT pid, state FROM processes"))
@@ -166,7 +166,7 @@ class Trace:
         if outcome is UNSEEN:
             equal((self.states.get(victim.pid), missing), (None, {}), f"{victim}: state, and what is missing")
             return
-        # Whoever said that it was about to end has exited where the kernel does not tell otherwise (Linux before 6.15).
+        # A process that said that it was about to end counts as exited where the kernel does not tell its status (before Linux 6.15).
         states = ("killed", "exited") if victim.point == "process.marked" else ("killed",)
         check(self.states.get(victim.pid) in states, victim, "state", self.states.get(victim.pid))
         if isinstance(outcome, tuple) and not isinstance(outcome, Outcome):
@@ -293,7 +293,7 @@ def leaving(s, rows, others):
         victim = Victim(s, point, nth, None, command)
         beside = [s.start(*ENDLESS, stdout=subprocess.DEVNULL) for _ in range(others)]
         pids = {victim.pid} | {b.pid for b in beside}
-        # Of the threads that go on calling: one that has no lane yet has none to leave.
+        # Waits for the threads that go on calling: a thread that has no lane yet has none to leave.
         s.flush_until("calls of all", lambda: pids <= {pid for (pid,) in s.rows("SELECT DISTINCT pid FROM calls WHERE tid <> pid")})
         s.stop_daemon()
         victim.wait()
@@ -319,7 +319,7 @@ def refuse_names():
 
 
 def with_a_name_from_the_start():
-    """Where there are no files without a name, what a killed process left of its segment goes once it is old."""
+    """Tests file systems without unnamed files: what a killed process has left of its segment is removed once it is old."""
     with Session() as s:
         s.start_daemon()
         s.run(*CALLS, preexec_fn=refuse_names)

@@ -7,7 +7,7 @@ import subprocess
 from fault_test import BUILD, SANITIZED, Session, check, equal, needs, promise, wait_for
 from users import ALICE, BOB, Users
 
-# What is made up, and by how many processes. Names and functions are idle ones and called ones.
+# The kinds of rows that hogs make up, and the number of processes for each. "names" are functions that are never called.
 HOGS = {"names": 400, "lanes": 5, "functions": 20, "statuses": 2, "objects": 2, "shapes": 2, "routes": 2, "allocations": 2,
         "kernels": 2, "threads": 2, "texts": 2, "late": 1, "losses": 20, "open": 20}
 MEMORY_KIB = 128 * 1024
@@ -60,7 +60,7 @@ with Session() as s:
         check(f"threads of user {BOB} wait until others have ended" in s.log(), s.log())
         check(f"functions of user {BOB} are counted as one" in s.log(), s.log())
         check("wait and are not stored" in said(u, 0, "flush", 1 if not status else 0), "what root's flush said")
-    # What is idle is in no row.
+    # Functions that were never called have no row.
     with promise("every_table"):
         equal(s.value("SELECT count(*) FROM totals WHERE calls = 0"), 0, "functions without a call in totals")
         names = s.value("SELECT count(*) FROM functions WHERE name LIKE 'cuFake%'")

@@ -241,7 +241,7 @@ def nothing_is_given_away(u):
 
 
 def on_terminal(u, uid):
-    """What run says of its trace where its standard error is a terminal."""
+    """Returns what run says of its trace on a terminal."""
     ours, theirs = os.openpty()
     subprocess.run([u.cudatrace, "run", "--session", u.s.name, "--", u.calls, "--calls", "5"], stdout=subprocess.DEVNULL,
                    stderr=theirs, env=u.env(preload=False), check=True, timeout=100, **u.options(uid, 0o022))
@@ -266,14 +266,14 @@ def own_daemons_come_first(u):
             equal(s.value("SELECT uid FROM processes WHERE pid = ?", child.pid), ALICE, "the one from before")
         u.run(ALICE, u.cudatrace, "stop", "--session", s.name)
         equal(s.daemon.poll(), None, "the system's daemon")
-        # Who names a database has a daemon of his own.
+        # A user who names a database gets a daemon of their own.
         u.run(ALICE, u.cudatrace, "run", "--session", s.name, "--db", home / "run.db", "--", u.calls, "--calls", 333)
         equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 333'", db=home / "run.db"), 1, "in her run's")
         equal(s.rows("SELECT pid FROM processes WHERE cmdline LIKE '%--calls 333'"), [], "in the system's trace")
         u.run(ALICE, u.calls, "--calls", 322, preload=True)
         u.run(ALICE, u.cudatrace, "flush", "--session", s.name)
         equal(s.value("SELECT count(*) FROM processes WHERE cmdline LIKE '%--calls 322'"), 1, "in the system's again")
-    # Somebody who takes root's name before root is there serves nobody.
+    # A user who has taken the name of root's control segment keeps root's daemon from it, and serves nobody.
     other = s.name + "x"
     with promise("own_first"):
         path = f"/dev/shm/cudatrace.0.{other}"

@@ -1,6 +1,6 @@
-/* What happens at a test point (proto/test_point.h): CUDATRACE_TEST_POINT=NAME:NTH:ACTION has the process
- * killed (`kill`) or stopped (`stop`) by the signal of that name when it comes to the point for the NTH time,
- * counted from 1. The name `*` stands for all points, whose passings count together.
+/* Carries out what is asked for at a test point (proto/test_point.h): CUDATRACE_TEST_POINT=NAME:NTH:ACTION
+ * has the process killed (`kill`) or stopped (`stop`) by the signal of that name when it comes to the point
+ * for the NTH time, counted from 1. The name `*` stands for all points, whose passings count together.
  *
  * Linked into the hook and the daemon of this folder. Points lie on the hook's hot path: no vector register,
  * no function of the C library, no errno. */

@@ -27,7 +27,7 @@ def become(uid):
 
 
 def attempt(uid, act):
-    """What becomes of `act()` in a process of that user: the name of an error, or what it returned."""
+    """Runs `act()` in a process of that user. Returns the name of its error, or its result."""
     ends = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,5 @@
-/* What processes and threads do around the driver, one for each name; prints what it saw.
+/* Does what processes and threads do around the driver, one way for each name; prints what it saw. Run by
+ * around_calls.py.
  *
  *   around_calls vfork | exits | host | capture | plain LIBCUDA */
 #include "cuda_min.h"

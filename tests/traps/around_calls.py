@@ -21,8 +21,8 @@ with Session() as s:
         equal(calls["cuCtxGetCurrent"], 220, "calls around vfork")
         equal(s.value("SELECT count(*) FROM lane"), 1, "lanes")
     if trap == "exits":
-        # Of each of ten threads its own, one of the thread-local object and four of the key; at the end a thread-local
-        # object's, two exit handlers' and a destructor's.
+        # Each of ten threads makes a call itself, one in the destructor of its thread-local object and four in that of the key. At the
+        # end the main thread's object makes one, two exit handlers one each, and the program's destructor one.
         equal(calls["cuCtxGetCurrent"], 10 * (1 + 1 + 4) + 1 + 2 + 1, "calls at exits")
     if trap == "host":
         check("host: 0 " in said, said)

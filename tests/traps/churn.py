@@ -13,9 +13,9 @@ from trap_test import Session, WORKLOADS, check, equal
 
 SCALE = 1 if "--long" in sys.argv[1:] else 20
 THREADS, MODULES, FORKS = 100_000 // SCALE, 10_000 // SCALE, 1_000 // SCALE
-# What may come on top between a tenth and the end of a phase. The process: texts that nobody holds are kept up to 256 KiB,
-# the rest is the C library's heap. /dev/shm: a lane or two, when the daemon is late. The daemon keeps combinations of
-# thread, function and status, up to a number, and SQLite's 8 MiB of pages: it fills these, and stays below its limit.
+# Bounds of the memory that may be added between a tenth and the end of a phase. In the process up to 256 KiB are kept for texts
+# that nothing holds; the rest is the C library's heap. In /dev/shm it is a lane or two, when the daemon is late. The daemon keeps
+# combinations of thread, function and status, up to a number, and SQLite's 8 MiB of pages: it fills these and stays below its limit.
 PROCESS_KB, SHM_KB, DAEMON_KB, DAEMON_MOST_KB = 640, 2200, 32 * 1024, 64 * 1024
 
 

@@ -21,7 +21,7 @@ PRIVATE = ("sh", "-c", 'mount -t tmpfs none /dev/shm && "$0" "$@" && ls -A /dev/
 
 
 def ended(s, states):
-    """How all processes ended; that one of another namespace has is seen at a flush."""
+    """Checks how all processes ended. The daemon sees at a flush that a process of another namespace has ended."""
     s.flush()
     equal(sorted(s.rows("SELECT state, count(*) FROM processes GROUP BY state")), sorted(states.items()), "states")
     s.check_identity()
@@ -158,7 +158,7 @@ def clocks(s):
 
 
 def refused(s):
-    """What cannot work is said in a sentence."""
+    """Tests that a --shm-dir that cannot work is refused with a sentence."""
     long = pathlib.Path(tempfile.mkdtemp(dir=s.dir)) / ("x" * 90)
     long.mkdir()
     plain = s.dir / "file"

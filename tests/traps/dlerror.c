@@ -1,5 +1,5 @@
-/* What dlerror() says behind calls of the driver and look-ups of its names: of the program's own failures
- * all, of the hook's none. LATE: the driver is loaded by hand, once the program runs. */
+/* Prints what dlerror() says after calls of the driver and look-ups of its names. It must say all failures of
+ * the program's own, and none of the hook's. LATE: the program loads the driver by hand while it runs. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>

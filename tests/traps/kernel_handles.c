@@ -50,7 +50,8 @@ typedef CUresult get_function(CUfunction *, CUmodule, const char *);
 static get_function *past_the_hook(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    /* Of a handle that the hook does not know, dlvsym finds the driver's own dlsym. */
+    /* dlvsym() finds the C library's own dlsym(), which the hook does not see: so it gives functions of the
+     * driver past the hook. */
     void *(*look_up)(void *, const char *) =
         (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
     if (!look_up)

@@ -1,4 +1,5 @@
-/* How processes, threads and calls begin, change and end, one way for each name; prints what it saw.
+/* Begins, changes and ends processes, threads and calls, one way for each name; prints what it saw. Run by
+ * lifecycle.py.
  *
  *   lifecycle WAY [SCRATCH FOLDER] */
 #include "lifecycle.h"

@@ -87,7 +87,7 @@ int way_cancel_async(void)
             sched_yield();
         pthread_cancel(thread);
         pthread_join(thread, &result);
-        /* Where cancellation comes as it is allowed again, glibc 2.36 gives no PTHREAD_CANCELED. */
+        /* glibc 2.36 gives NULL where a thread is cancelled as it allows cancellation again. */
         cancelled += result == PTHREAD_CANCELED || !result;
         calls(3);
     }

@@ -1,5 +1,5 @@
-"""What a preloaded library does not see: RTLD_DEEPBIND, dlmopen, dlvsym, static programs, musl. Results are untouched,
-nothing counts as traced, and `cudatrace run` says so in one line.
+"""Tests programs that a preloaded library does not see: RTLD_DEEPBIND, dlmopen, dlvsym, static programs, musl. Results are
+untouched, nothing counts as traced, and `cudatrace run` says so in one line.
 
     missed.py deepbind | dlmopen | dlvsym | static | musl
 """
@@ -65,7 +65,7 @@ with Session() as s:
                 check("Error relocating" not in child.stderr, child.stderr)
             s.flush()
             equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
-            # What it starts itself may be traced.
+            # Programs that it starts may be traced.
             starts = compiled(s, "#include <stdlib.h>\nint main(int n, char **v) { return n == 2 ? system(v[1]) : 1; }\n",
                               output="starts", compiler=compiler)
             traced = compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="started")

@@ -28,7 +28,8 @@ if not root:
 needs("mount namespaces")
 root = pathlib.Path(root)
 
-# What is built in there: the same sources, with the C library's own headers and versions of symbols.
+# Builds the driver and the workloads inside of the root, from the same sources, with the headers and the symbol versions of the C
+# library there.
 BUILD_INSIDE = """set -e
 cd /cudatrace
 gcc -std=gnu11 -O1 -shared -fPIC -D_GNU_SOURCE -fvisibility=hidden -Itests/simcuda -Ihook/function -o libcuda.so.1 \\

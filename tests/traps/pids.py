@@ -22,7 +22,7 @@ def reuse(s):
     s.start_daemon()
     pids = []
     for calls in (100, 200, 300):
-        # Of two programs that are started under one pid, the first is gone before the second begins.
+        # Programs under one pid run one after the other: each has gone before the next begins.
         with open("/proc/sys/kernel/ns_last_pid", "w") as last:
             last.write("4999")
         program = s.start(*CALLS, calls, stdout=-3)
@@ -54,7 +54,7 @@ def namespace(s):
         victim.kill()
     s.flush()
     s.check_identity()
-    # That a process of another namespace has ended is looked for, and not told.
+    # The kernel does not tell the daemon that a process of another namespace has ended: it has to look.
     s.flush_until("the end of all processes", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'running'") == 0)
     rows = s.rows("SELECT pid, state FROM processes WHERE cmdline LIKE '%getctx%'")
     equal(len(rows), 13, "programs")
@@ -75,7 +75,7 @@ def own_shm(s):
 
 
 def open_files(pid):
-    """What they are; one that is closed meanwhile is none."""
+    """Returns what the descriptors of a process are. A descriptor that is closed meanwhile is left out."""
     files = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):

@@ -39,7 +39,7 @@ with Session() as s:
             equal((done.stdout, done.stderr), (plain.stdout, plain.stderr), (order, program))
     s.flush()
     s.check_identity(lost=None)
-    # What ran without the hook is in the driver's counts alone.
+    # The driver also counts programs that ran without the hook; these are left out.
     traced = {pid for (pid,) in s.rows("SELECT pid FROM processes")}
     truth = {key: n for key, n in s.truth().items() if key[0] in traced}
     seen = s.totals()

@@ -15,7 +15,7 @@ int plugin_calls(void)
     return cuInit(0) || cuCtxGetCurrent(&current);
 }
 #else
-/* What is mapped meanwhile takes the places that were free: what comes again comes elsewhere. */
+/* Maps memory in the places that are free now, so that a library that is loaded again has another address. */
 static void take_places(void)
 {
     for (int i = 0; i < 8; i++)

@@ -1,5 +1,5 @@
-"""What the hook takes of the program has a bound (SECURITY.md, "What the hook takes of the program"). The program runs at each
-of them, and does not notice.
+"""Tests the bounds on what the hook takes of the program (SECURITY.md, "What the hook takes of the program"). The program runs at
+each of them, and does not notice.
 
     resources.py WAY…      shared, addresses, restarts, written, removed; all of them when none is named
 """
@@ -162,7 +162,7 @@ def written():
                 equal(program.ask("calls 300"), "failed 0", "calls")
                 equal(program.ask("threads 4"), "gone", "threads that come and go")
             program.end()
-            s.daemon.kill()  # what it stored was written by us
+            s.daemon.kill()  # its trace holds what this test made up, so nothing in it is checked
             s.daemon.wait()
             s.daemon = None
             for path in glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}*"):
@@ -185,7 +185,7 @@ def removed():
         s.flush()
         s.check_identity()
         stored = s.value("SELECT sum(stored) FROM totals WHERE name = 'cuDeviceGetCount'")
-        # Where the daemon notices, the program makes another segment, with a moment between the two.
+        # When the daemon notices, the program makes another segment. Calls in the moment between the two are not stored.
         check(stored >= 39_600, "stored are", stored, "of 40,040")
         print(f"{stored} of 40040 stored without the file")
 

@@ -231,7 +231,7 @@ int main(int argc, char **argv)
         cuCtxSetCurrent(context))
         return 3;
     cuDeviceGetCount(&count);
-    for (int i = 0; i < 5; i++) /* what is remembered of them has the memory that it needs */
+    for (int i = 0; i < 5; i++) /* gives the hook the memory that it needs to remember allocations */
         allocate();
     load_nvtx();
     start(&known, 1);

@@ -48,15 +48,15 @@ static int find_hook(struct dl_phdr_info *info, size_t bytes, void *unused)
 enum { FUNCTIONS = 400 };
 static CUfunction functions[FUNCTIONS];
 static pid_t (*forks)(void);
-static bool is_child; /* whose driver answers with an error */
+static bool is_child; /* in a child of fork() the driver answers with an error */
 static bool is_late;
 static int late_child, late_pipe[2];
 static int killed;
 static CUfunction outer, inner;
 static CUcontext current;
 static CUstream stream;
-static int unnamed =
-    -1; /* of the functions, the first whose name no record has named; -1: inner is launched */
+/* Index of the first function that no record has named yet; -1: inner is launched. */
+static int unnamed = -1;
 
 static void call(CUfunction function, unsigned int grid)
 {
@@ -68,15 +68,15 @@ static void call(CUfunction function, unsigned int grid)
 
 /* Shared by the program and its tracer. */
 static struct {
-    long stop_at; /* which of a call's instructions in the hook the signal precedes */
-    long steps;   /* as many as were counted before it */
+    long stop_at; /* number of the call's instruction in the hook that the signal comes before */
+    long steps;   /* instructions counted before the signal */
     bool again; /* the call took another way than in the rounds before: the round is made again, step by step
                  */
     bool jumps; /* each round begins as the one before: its first instructions need no steps */
     long rounds;
 } * shared;
 
-/* What is left by a jump. */
+/* The calls that a handler leaves by a jump. */
 static void interrupted_plain(void)
 {
     int version;
@@ -164,7 +164,7 @@ static void every_instruction(void)
         if (interrupted)
             call_behind_a_jump();
         else
-            call(outer, 1); /* what is remembered of a kernel is remembered of this one */
+            call(outer, 1); /* has the hook remember this kernel, and no other */
         __asm__ volatile("int3" ::: "memory");
         if (!interrupted)
             call(outer, 1);

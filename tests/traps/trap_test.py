@@ -1,4 +1,4 @@
-"""What the tests of this folder share: tests/e2e/cudatrace_test.py, a compiler at hand, and a comparison with the program
+"""Holds what the tests of this folder share: tests/e2e/cudatrace_test.py, a compiler at hand, and a comparison with the program
 untraced. A test's C program lies beside it."""
 import os
 import pathlib

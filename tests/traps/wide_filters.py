@@ -9,9 +9,10 @@ import sys
 
 from trap_test import SOURCE, WORKLOADS, Session, check, compiled, equal, needs
 
-# What both let pass, of the calls that programs and the hook may make: Docker's default profile (moby, profiles/seccomp), and
-# systemd's @system-service (src/shared/seccomp-util.c), which has all of these by its groups @default, @file-system,
-# @basic-io, @network-io, @process, @signal, @sync, @timer, @resources, @memlock, @ipc, @io-event, @aio, @setuid, @chown.
+# The system calls that both filters let pass, of those that programs and the hook may make: Docker's default profile (moby,
+# profiles/seccomp), and systemd's @system-service (src/shared/seccomp-util.c), which has all of these by its groups @default,
+# @file-system, @basic-io, @network-io, @process, @signal, @sync, @timer, @resources, @memlock, @ipc, @io-event, @aio,
+# @setuid, @chown.
 BOTH = """accept accept4 access alarm arch_prctl bind brk capget capset chdir chmod chown clock_getres clock_gettime
 clock_nanosleep clone clone3 close close_range connect copy_file_range creat dup dup2 dup3 epoll_create epoll_create1
 epoll_ctl epoll_pwait epoll_wait eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64 fallocate
