@@ -49,7 +49,7 @@ def main():
               for size, word in STRUCTS.values()]
     calls = []
     signatures = re.findall(r'^SIG\((\w+),\s*"([\w>]*)"\)', text, re.M)
-    # Those that no header declares are called without arguments.
+    # Functions that no header declares are called without arguments.
     unknown = re.findall(r"^ \*   (cu\w+)$", text.partition("declared by no header")[2].partition("*/")[0], re.M)
     for seed, (name, signature) in enumerate(signatures + [(name, "") for name in unknown], 1):
         letters, _, returned = signature.partition(">")

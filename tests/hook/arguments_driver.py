@@ -14,7 +14,7 @@ VERIFY = {"SIMCUDA_VERIFY": "checksum", "SIMCUDA_COUNTS": ""}
 
 
 def told(session, view, process):
-    """What a view tells of a process's calls, but for times and numbers of processes."""
+    """Returns a view's rows of a process's calls, without times and numbers of processes."""
     columns = [name for _, name, *_ in session.rows(f"PRAGMA table_info({view})") if name not in VARYING]
     rows = session.rows(f"SELECT {', '.join(columns)} FROM {view} WHERE process_id = ? ORDER BY call_id", process)
     check(rows, view, "tells nothing")
@@ -62,8 +62,9 @@ with Session() as s:
         for view in VIEWS:
             equal(told(s, view, other), told(s, view, this), f"{view} of the other and of this architecture")
 
-# What a decoder may follow: nothing that a failed call should have written, nothing at all where the driver may have
-# returned before it looked, and no count that it did not accept. The program must come through, and its calls with it.
+# Tests which pointers decoders follow. They follow no pointer that a failed call should have written, none at all where the
+# driver may have returned before it looked, and no count that the driver refused. The program must survive, and its calls be
+# recorded.
 NOT_INITIALIZED, INVALID_VALUE = 3, 1
 for mode, status in ("wild", INVALID_VALUE), ("nowhere", NOT_INITIALIZED), ("small", 0):
     with Session() as s:

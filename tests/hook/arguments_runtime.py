@@ -21,7 +21,7 @@ with Session() as s:
     s.flush()
     s.check_identity()
     recorded = dict(s.rows("SELECT name, calls FROM totals WHERE layer = 'runtime'"))
-    # What the compiler makes of <<<…>>> is recorded as cudaLaunchKernel.
+    # The compiler turns <<<…>>> into __cudaLaunchKernel, which is recorded as cudaLaunchKernel.
     wanted = collections.Counter(line.split()[0].lstrip("_") for line in plain)
     equal(recorded, dict(wanted), "calls recorded")
     # Results too: the status of each row is what the function returned.

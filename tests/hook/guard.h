@@ -18,12 +18,13 @@ enum { GUARD_REGISTERS = 20, GUARD_STACK_POINTER = 11 };
 #endif
 
 struct guard {
-    void *function;                   /* the one to call */
-    void *link;                       /* where the caller is */
+    void *function;                   /* the function to call */
+    void *link;                       /* the return address in the caller */
     uint64_t indirect;                /* aarch64: what the function finds in x8 */
-    uint64_t saved[GUARD_REGISTERS];  /* the caller's */
-    uint64_t wanted[GUARD_REGISTERS]; /* what the function finds; the stack pointer's place is filled in */
-    uint64_t seen[GUARD_REGISTERS];   /* what it left */
+    uint64_t saved[GUARD_REGISTERS];  /* the caller's values */
+    uint64_t wanted[GUARD_REGISTERS]; /* the values that the function finds; guard_call() sets the stack
+                                         pointer's */
+    uint64_t seen[GUARD_REGISTERS];   /* the values that the function left */
 };
 extern struct guard guard;
 

@@ -1,5 +1,5 @@
-"""What the tests of the hook alone share. The programs may be of another architecture: CUDATRACE_EMULATOR then runs them,
-and the rest is this machine's."""
+"""Holds what the tests of the hook alone share. The programs may be of another architecture: CUDATRACE_EMULATOR then runs
+them, and everything else is this machine's."""
 import contextlib
 import os
 import pathlib
@@ -14,8 +14,8 @@ EMULATOR = shlex.split(os.environ.get("CUDATRACE_EMULATOR", ""))
 
 
 def run(session, name, *arguments, preload=True, env=None):
-    """What tests/hook/NAME prints, a line each. The emulator sets the program's variables: its own loader has no use for
-    a library of another architecture."""
+    """Runs tests/hook/NAME and returns its lines. The emulator sets the program's variables: the emulator itself could not
+    load a library of another architecture."""
     program = BUILD / "tests/hook" / name
     if not EMULATOR:
         return session.run(program, *arguments, preload=preload, env=env).stdout.splitlines()

@@ -1,5 +1,5 @@
-"""What cuGetProcAddress hands out under the hook is named like what it hands out without: every question that libcudart
-asks (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 and 2.
+"""Tests that cuGetProcAddress returns functions of the same name with the hook as without. Asks every question that
+libcudart asks (tests/simcuda/cudart-13.0.procaddress.tsv), with each of the flags 0, 1 and 2.
 
     procaddress.py HOOK [LIBCUDA-DIRECTORY]
 

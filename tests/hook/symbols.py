@@ -1,5 +1,5 @@
-"""What the built hook needs and exports: glibc 2.17 at most, no library but the C library's own, the driver's functions and
-the few that are interposed; and no vector register and no locked instruction on the hot path."""
+"""Checks what the built hook needs and exports: glibc 2.17 at most, no library but the C library's own, the driver's functions
+and the few that are interposed; and no vector register and no locked instruction on the hot path."""
 import argparse
 import pathlib
 import re
@@ -77,7 +77,7 @@ wrappers = ["ct_wrap_plain", "ct_wrap_plain_2", "ct_wrap_launch", "ct_wrap_launc
 
 
 def check_inputs(function, instructions):
-    """What the trampoline left in these registers must be read before the compiler puts something else there."""
+    """Checks that the function reads each register that the trampoline has set before it puts something else there."""
     for register, names in {"r11": r"%r11[dwb]?", "r10": r"%r10[dwb]?", "rax": r"%[re]?ax|%al"}.items():
         first = next((i for i in instructions if re.search(rf"({names})\b", i)), "")
         destination = re.split(r",(?![^(]*\))", first)[-1]

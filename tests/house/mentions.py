@@ -28,7 +28,7 @@ def main():
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             for meant in re.findall(rf"`((?:{PARTS})/[\w./<>*-]+)`", line):
                 seen += 1
-                if not list(SOURCE.glob(re.sub(r"<\w+>|NAME", "*", meant).rstrip("/"))) and meant != "tools/cudatrace":  # which a build has
+                if not list(SOURCE.glob(re.sub(r"<\w+>|NAME", "*", meant).rstrip("/"))) and meant != "tools/cudatrace":  # the build makes that
                     wrong.append(f"{file}:{number}: {meant} is not there")
             if path.suffix not in (".c", ".h", ".S", ".def", ".py", ".sql", ".build", ".md"):
                 continue

@@ -92,7 +92,7 @@ int main(void)
 
 
 def copy_of_tree(folder):
-    """What git knows, as it stands in the working tree."""
+    """Copies the files that git knows, as they stand in the working tree."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=SOURCE, capture_output=True, text=True,
                             check=False).stdout.splitlines()
     if not listed:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long files, functions and headers are: `sizes.py` prints the longest, and fails beyond the bounds below."""
+"""Measures how long files, functions and headers are. `sizes.py` prints the longest, and fails beyond the bounds below."""
 import pathlib
 import statistics
 import subprocess

@@ -16,7 +16,7 @@
  * second is not in the model, and not needed. Twins: TWIN_AWAKE_FOR_EACH_LOOK, TWIN_NO_SECOND_LOOK, TWIN_WAKE_AT_HALF. */
 #define PRODUCERS 2
 #define RECORDS(p) (p == 0 -> 3 : 1)
-#define HALF 2 /* of a ring */
+#define HALF 2 /* records that fill half of a ring */
 #define NEVER 15
 
 byte position[PRODUCERS];

@@ -20,7 +20,7 @@ typedef lane_of {
     byte loss_seen;
     byte published;
     byte slot[SPACE]; /* records: the tenancy they are of; an introduction has INTRODUCES added */
-    /* What only the properties know. */
+    /* Used by the properties alone. */
     byte owners, lost_by[THREADS + 1];
     /* The database. */
     byte stored_position, stored_tenancy, stored_loss[THREADS + 1];

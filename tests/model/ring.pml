@@ -34,15 +34,15 @@ byte position = START; /* lane->state, without its announcement */
 byte tail = START;
 byte capacity = SLOTS;
 byte slot_record[MOST]; /* of each slot: the record's number, or PAD in a pad's first slot; */
-byte slot_length[MOST]; /* in the first, its length; */
-byte slot_part[MOST];   /* which of the record's slots it is */
+byte slot_length[MOST]; /* in the first slot of a record, its length; */
+byte slot_part[MOST];   /* the number of the slot in its record */
 
 /* The database. */
 byte stored_position = START;
 byte stored;           /* records */
 byte last_stored;      /* the number of the newest */
 
-/* What only the properties know. */
+/* Used by the properties alone. */
 byte lost;
 bool was_lost[RECORDS + 1];
 bool wanted[MOST]; /* written, and not given back */

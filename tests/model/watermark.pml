@@ -31,13 +31,13 @@ typedef lane_of {
     bool buffer_announcing[2];
     byte buffer_time[2];
     byte buffered;
-    /* Of the collector. */
+    /* The collector's own. */
     byte taken, head, silent, announced_at, announced_since, looked
 }
 lane_of lane[LANES];
 byte running = LANES;
 byte last_batch = SLACK + 1;
-bool was_impatient[LANES]; /* what only the properties know */
+bool was_impatient[LANES]; /* used by the properties alone */
 
 inline store_state(p, position_now, announcing_now)
 {

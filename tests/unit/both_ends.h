@@ -1,4 +1,5 @@
-/* What the two sides of unit_both_ends.c have in common: they cannot include each other's headers. */
+/* Declares what the two sides of unit_both_ends.c share: the hook's side (unit_both_ends_hook.c) and the
+ * daemon's cannot include each other's headers. */
 #ifndef CT_TESTS_BOTH_ENDS_H
 #define CT_TESTS_BOTH_ENDS_H
 

@@ -1,5 +1,5 @@
-/* Which call gave back which allocation, where an address is got again at once: by when the calls began and
- * returned, in whatever order their records come. */
+/* Tests which call frees which allocation where an address is allocated again at once. The times at which
+ * calls began and returned decide, in whatever order their records come. */
 #include "deferred.h"
 #include "process_rows.h"
 #include "store.h"

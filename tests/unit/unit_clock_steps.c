@@ -205,7 +205,8 @@ static void long_calls(void)
     }
 }
 
-/* What another daemon, or whoever may write there, has left in the control segment. */
+/* Begins with anchors that another daemon, or any process that may write there, has left in the control
+ * segment. */
 static void left_over(const char *name, const struct ct_anchor *kept, size_t count)
 {
     begin(name, 3);

@@ -47,7 +47,7 @@ static void on_removed(const char *gone)
     removed++;
 }
 
-/* How many files go where none has room. */
+/* Prunes with no room for any file. Returns the number of files that were removed. */
 static int prune(void)
 {
     removed = 0;
@@ -88,7 +88,7 @@ int main(void)
     expect("nothing is there", !has(CALL_ID) && prune() == 0);
     expect("a link of ours", symlink(away, path) == 0 && has(CALL_ID));
     unlink(path);
-    /* Who reads alone takes nothing away. */
+    /* A connection that only reads leaves these two files behind. */
     snprintf(side, sizeof(side), "%s-wal", away);
     unlink(side);
     snprintf(side, sizeof(side), "%s-shm", away);

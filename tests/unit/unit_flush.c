@@ -1,5 +1,5 @@
-/* What a report says is flushed, is: also where it stands for several batches, where users were held back,
- * and where segments may be there that nobody has looked for. */
+/* Tests that all is flushed that a report says is flushed: also where it stands for several batches, where
+ * users were held back, and where the daemon has not yet looked for new segments. */
 #include "batch.h"
 #include "clock.h"
 #include "shm_source.h"

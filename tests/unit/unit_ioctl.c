@@ -1,5 +1,5 @@
-/* What the hook reads of an ioctl's struct is right in each layout that the driver ever had, whatever the
- * pointers are; and every number that the collector has a name for is found under it. */
+/* Tests that the hook reads an ioctl's struct right in each layout that the driver ever had, whatever the
+ * pointers are; and that the collector finds every number that it has a name for. */
 #include "category.h"
 #include "ioctl_layout.h"
 #include "ioctl_names.h"
@@ -113,7 +113,7 @@ static void test_transfer(void)
     ENSURE(ioctl.space == CT_IOCTL_CLASS && ioctl.code == 0xc86f && ioctl.params_bytes == 48);
     ENSURE(ct_ioctl_status(&ioctl) == 0x1b);
 
-    /* What a transfer carries may be wrong too. */
+    /* The pointer in a transfer may be wrong, too. */
     memset(transfer + 8, 0, sizeof(pointer));
     ioctl = escape(0xd3, sizeof(transfer), transfer, 0);
     ENSURE(ioctl.space == CT_IOCTL_ESCAPE && ioctl.code == 0x2b && ct_ioctl_status(&ioctl) == 0);
@@ -222,7 +222,7 @@ static void test_names(void)
         ENSURE(snprintf(wanted, sizeof(wanted), "%s%s", prefix, rows[i].name) < (int)sizeof(wanted));
         expect_name((enum ct_ioctl_space)rows[i].space, rows[i].number, NULL, wanted);
     }
-    /* What another version of the hook or a hostile one may send. */
+    /* Names that another version of the hook, or a hostile one, may send. */
     char name[CT_IOCTL_NAME_MAX + 1];
     uint32_t category;
     static const char *const others[] = { "",     "UVM other", "RM other",

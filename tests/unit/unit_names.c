@@ -52,7 +52,8 @@ static void ensure(bool condition, const char *what)
 static struct ct_lane lane;
 static struct ct_producer producer = { .lane = &lane, .epoch = 1 };
 
-/* Whether a launch of `handle` is given `name`, whose definition has arrived by then; NULL for none. */
+/* Returns whether a launch of `handle` gets `name`, and the definition of the name has arrived by then; NULL:
+ * no name. */
 static bool is_named(uint64_t handle, const char *name)
 {
     static char texts[1 << 20][24];
@@ -125,7 +126,7 @@ static void late_unload(void)
     ct_names_unload(0x1, UINT64_MAX);
 }
 
-/* What a module's list gives, what the program was told, and whose handles were got past the hook. */
+/* Names from a module's list, names that the program was told, and handles that it got past the hook. */
 static void told(void)
 {
     ct_names_load(0x80, 0, "only", 4, &producer);
@@ -153,8 +154,8 @@ static void told(void)
     ct_names_unload(0x80, UINT64_MAX);
 }
 
-/* Who gets functions past the hook may be given those of a context that ended. Must be last: it is not
- * forgotten. */
+/* A program that gets functions past the hook may get the handles of a context that has ended. Must be the
+ * last test, since the hook does not forget its doubt. */
 static void doubted(void)
 {
     ct_names_learn(0xb1, 0xb0, "before", &producer);

@@ -1,5 +1,5 @@
-/* What /proc says of a process that lives, is a zombie, is gone; and that without a descriptor to ask with
- * nobody is taken for gone. */
+/* Tests what is read in /proc of a process that lives, is a zombie, or is gone; and that no process is taken
+ * for gone when there is no descriptor to ask with. */
 #include "proc_file.h"
 
 #include "exit_status.h"

@@ -128,7 +128,7 @@ static void store_first(uint64_t base_ns)
     store_calls((const uint64_t(*)[2])call, CALLS);
     const uint64_t late[][2] = {
         { base_ns + 500, 10 },               /* before all but the first */
-        { base_ns + 300 * 1000000, 20 },     /* where one is already */
+        { base_ns + 300 * 1000000, 20 },     /* at the time of another call */
         { base_ns + 300 * 1000000, 30 },     /* again */
         { base_ns + 400500000, 2 * SECOND }, /* late and long */
     };

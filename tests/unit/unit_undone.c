@@ -170,7 +170,7 @@ static void check_orphans(void)
     ct_ledger_finish(&collection.ledger);
 }
 
-/* What is said of one file's log is not said of the next one's. */
+/* An error of one file's log is not reported of the next file's. */
 static void check_next_file(void)
 {
     put_call(ct_monotonic_ns());

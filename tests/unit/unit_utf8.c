@@ -1,5 +1,5 @@
-/* What is UTF-8 is taken whole, what is none is not taken at all, and what steers a terminal is told from
- * what it shows. */
+/* Tests that valid UTF-8 is read whole, that other bytes are refused, and that characters that steer a
+ * terminal are told from those that it shows. */
 #include "utf8.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* How long a lane may hold up the rows of all: while it may have a record to publish, and no longer because
- * it says so again and again. */
+/* Tests how long a lane may hold up the rows of all lanes: as long as it may have a record to publish, and
+ * not longer because it announces one again and again. */
 #include "shm_lane.h"
 
 #include <stdio.h>

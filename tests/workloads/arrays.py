@@ -46,7 +46,7 @@ for _ in range(int(sys.argv[1])):
     same("as doubles", rows.astype("float64"), table.astype("float64"))
     x[:] = y
     same("written over", x, b)
-# What the device cannot do is said and leaves it as it was.
+# An operation that the device cannot do raises an error and leaves the array as it was.
 try:
     y.sum()
     sys.exit("a reduction compiled, which wants what the simulated device has not")

@@ -1,15 +1,14 @@
-/*
- * churn.c: what comes and goes for as long as a job runs: threads in sequence, modules and libraries with
- * kernels of names that return and of names that never do, forked children. The driver gives the handles of
- * what went to what comes.
+/* churn.c: begins and ends threads, modules, libraries and forked children for as long as a job runs. Names
+ * of kernels come again, or are new each time. The driver gives a handle that was released to the next
+ * object.
  *
  * At a tenth of each phase, at its end and now and then it prints "NAME PERCENT" and waits for a line, so
- * that somebody can look at it from outside. What is launched how often follows from the options alone: each
- * thread          launches "common" once module i of M        launches "common" once and "module_<i>" twice,
- * which is 4096 bytes long when i % 50
- * == 0 library i of M       launches its kernel "library_<i % 100>" once, and the same by its function child
- * i of K         launches "common" of the parent once and "child_<i>" of its own once
- */
+ * that a test can look at it from outside. The launches follow from the options alone:
+ *
+ *   each thread        "common" once
+ *   module i of M      "common" once and "module_<i>" twice; that name has 4096 bytes where i % 50 == 0
+ *   library i of M     "library_<i % 100>" once as a kernel and once as its function
+ *   child i of K       "common" of the parent once and its own "child_<i>" once */
 #include "workload.h"
 
 #include <pthread.h>

@@ -48,7 +48,7 @@ static void be_refused(void)
         EXPECT(CUDA_ERROR_NOT_INITIALIZED, cu.CtxGetCurrent(&context));
 }
 
-/* What a child does, by its number; the return value is what main returns in it. */
+/* Makes a child's calls, and ends it in the way of its number; or returns what main() is to return. */
 static int child(long long number, bool is_late)
 {
     CUcontext context;

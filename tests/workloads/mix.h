@@ -9,7 +9,7 @@ extern const char *const mix_words[]; /* in the order of enum mix, ended by NULL
 
 enum { BUFFER_BYTES = 65536, STREAM_ROOM = 8, BLOCK_ROOM = 16 };
 
-/* What all threads of a process share. */
+/* The objects that all threads of a process share. */
 struct shared {
     CUcontext context;
     CUlibrary library;
@@ -25,7 +25,7 @@ struct worker {
 
     CUstream stream;
     CUdeviceptr buffer, second;           /* device memory */
-    unsigned char expected[BUFFER_BYTES]; /* what buffer holds */
+    unsigned char expected[BUFFER_BYTES]; /* content of `buffer` */
     unsigned char read[BUFFER_BYTES];
     size_t read_bytes; /* a read of that many bytes ends at the next synchronisation */
     bool copied;       /* second holds what buffer held at the last copy */

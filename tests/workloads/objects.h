@@ -38,7 +38,7 @@ struct want {
     uint64_t value;
 };
 
-extern bool fails; /* what the functions do in "arguments" and "memory" */
+extern bool fails; /* true if the driver's functions fail, in "arguments" and "memory" */
 extern void *objects_driver;
 
 /* Prints the line of a call that was made; its name may go on with arguments. */
@@ -52,7 +52,7 @@ void object_call(const char *name, const uint64_t *arguments, const struct want 
 #define I(r, v)  { ALWAYS, #r, (v) }
 #define O(r, v)  { AFTER_SUCCESS, #r, (v) }
 #define F(r, v)  { AFTER_FAILURE, #r, (v) }
-#define UNKNOWN(r) { NEVER, #r, 0 } /* what nobody says */
+#define UNKNOWN(r) { NEVER, #r, 0 } /* the trace must not have it */
 #define WANTS(...)                                                                                           \
     (const struct want[]){ __VA_ARGS__ }, sizeof((const struct want[]){ __VA_ARGS__ }) / sizeof(struct want)
 #define CALL(name, arguments, ...)  object_call(#name, arguments, WANTS(__VA_ARGS__))

@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <unistd.h>
 
-/* What only looks at graphs; what changes them is for nodes.c. */
+/* Calls about graphs that leave their nodes as they are, but for parameters; nodes.c makes the others. */
 static void graphs(void)
 {
     CALL(cuGraphGetNodes, A(RESOURCE, 0, 0), I(graph, RESOURCE));

@@ -23,7 +23,8 @@ static void virtual_memory(void)
     CALL(cuMemRelease, A(MEMORY + 2), F(memory, MEMORY + 2));
     CALL(cuMemUnmap, A(ADDRESS, 2 * piece), F(address, ADDRESS));
     CALL(cuMemMap, A(ADDRESS, piece, 0, MEMORY, 0), I(bytes, piece));
-    CALL(cuMemAddressFree, A(ADDRESS - piece, piece), F(address, ADDRESS - piece)); /* of nothing known */
+    CALL(cuMemAddressFree, A(ADDRESS - piece, piece),
+         F(address, ADDRESS - piece)); /* an address that was never reserved */
 
     held("physical", MEMORY, piece, 0, true);
     held("physical", MEMORY, 2 * piece, 0, false);

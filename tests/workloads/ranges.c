@@ -74,7 +74,7 @@ static void nest(void)
     free(page);
 }
 
-/* Of all kinds of messages and payloads. */
+/* Makes marks with all kinds of messages and payloads. */
 static void mark(void *wide, struct nvtx_attributes a, struct nvtx_attributes r, void *wide_message)
 {
     struct nvtx_attributes w = say(NULL);
