@@ -24,6 +24,7 @@ with Session() as s:
     refuses(2, CUDATRACE, "run", "--session", s.name, "--db", s.db, "--keep", "soon", "--", "true", says="--keep soon")
     for command in ("sql", "stop"):
         refuses(2, CUDATRACE, command, "-xy", "SELECT 1", says=f"{command}: unknown option -x ")
+        refuses(2, CUDATRACE, command, "--db=x.db", "-xy", says=f"{command}: unknown option -x ")
     refuses(2, CUDATRACE, "gc", "--db", s.db, says="unknown option --db")
     refuses(1, CUDATRACE, "sql", "--db", "/etc/passwd/x", "SELECT 1", says="no trace at '/etc/passwd/x', Not a directory")
     refuses(2, CUDATRACE, "sql", says="wants one query")

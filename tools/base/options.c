@@ -117,11 +117,11 @@ static int print_help(const char *command, const struct ct_usage *usage)
 /* ---- */
 
 /* Names the option that getopt does not know. In a word of several letters `optind` still points at that
- * word, so the letter is taken from `optopt`. */
+ * word, so the letter is taken from `optopt`; that is 'h' for --help with a value alone. */
 static int fail_unknown(char **argv)
 {
     const char *word = argv[optind - 1];
-    if (optopt > 0 && optopt < FIRST && strncmp(word, "--", 2) != 0)
+    if (optopt > 0 && optopt < FIRST && optopt != 'h')
         return ct_fail(EXIT_USAGE, "%s: unknown option -%c (see cudatrace %s --help)", argv[0], optopt,
                        argv[0]);
     return ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], word, argv[0]);
