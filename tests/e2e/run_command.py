@@ -44,9 +44,8 @@ with Session() as s:
     held.send_signal(signal.SIGTERM)
     with contextlib.suppress(BrokenPipeError):  # the command may have ended already
         held.stdin.write(b"\n")
-        held.stdin.flush()
+        held.stdin.close()
     equal(held.wait(60), 9, "the status after a forwarded signal")
-    held.stdin.close()
     held.stdout.close()
 
     # Several at once share one daemon and one trace.
