@@ -251,12 +251,11 @@ static enum ct_detail detail_of(const struct ct_site *site)
         return CT_DETAIL_RANGE;
     if (strcmp(site->layer, "driver") != 0)
         return CT_DETAIL_NONE;
+    if (strncmp(site->name, "cuGraphLaunch", strlen("cuGraphLaunch")) == 0)
+        return CT_DETAIL_GRAPH_LAUNCH;
     if (strcmp(site->category, "launch") == 0)
         return CT_DETAIL_LAUNCH;
-    if (strcmp(site->category, "copy") == 0)
-        return CT_DETAIL_COPY;
-    return strncmp(site->name, "cuGraphLaunch", strlen("cuGraphLaunch")) == 0 ? CT_DETAIL_GRAPH_LAUNCH
-                                                                              : CT_DETAIL_NONE;
+    return strcmp(site->category, "copy") == 0 ? CT_DETAIL_COPY : CT_DETAIL_NONE;
 }
 
 sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_call *call,
