@@ -34,4 +34,4 @@ SELECT graph_exec, kernel_nodes, stream, stream_name, captured FROM %s.graph_lau
 SELECT kind, async, stream, stream_name, captured FROM %s.copies WHERE call_id = ?1;
 
 -- name: range
-SELECT message, domain, category, kind FROM %s.ranges WHERE call_id = ?1;
+SELECT message, domain, category AS range_category, kind FROM %s.ranges WHERE call_id = ?1;

@@ -1,6 +1,6 @@
 #include "recorder.h"
 
-#include "dump.h"
+#include "dump_buffer.h"
 #include "log.h"
 #include "own_file.h"
 #include "private_file.h"
@@ -22,9 +22,7 @@ struct ct_recorder {
     struct ct_dump_header header;
     uint32_t
         epoch; /* counts what was taken back, from 1: threads that were told before have to be told again */
-    /* The batch: room for its frame, then the events. */
-    uint8_t *batch;
-    size_t used, capacity;
+    struct ct_dump_buffer batch;
 };
 
 /* A file of ours may be written over if there is nothing in it, or a recording. */
@@ -57,7 +55,6 @@ int ct_recorder_create(const char *path, const char *session, struct ct_recorder
     if (!recorder || !(recorder->path = strdup(path)))
         goto fail;
     recorder->epoch = 1;
-    recorder->used = sizeof(struct ct_dump_frame);
     recorder->header = (struct ct_dump_header){ .magic = CT_DUMP_MAGIC,
                                                 .version = CT_DUMP_VERSION,
                                                 .record_version = CT_PROTO_VERSION };
@@ -108,7 +105,7 @@ void ct_recorder_destroy(struct ct_recorder *recorder)
         unlink(recorder->path);
     if (recorder->fd >= 0)
         close(recorder->fd);
-    free(recorder->batch);
+    ct_dump_buffer_finish(&recorder->batch);
     free(recorder->path);
     free(recorder);
 }
@@ -123,8 +120,7 @@ static void stop(struct ct_recorder *recorder, const char *reason)
         reason = strerror(errno);
     close(recorder->fd);
     recorder->fd = -1;
-    free(recorder->batch);
-    recorder->batch = NULL;
+    ct_dump_buffer_finish(&recorder->batch);
     ct_log(CT_LOG_recording_stopped, "the recording %s ends here: %s; the trace goes on",
            ct_log_quote(name, recorder->path), reason);
 }
@@ -133,72 +129,47 @@ void ct_recorder_forget(struct ct_recorder *recorder)
 {
     if (!recorder)
         return;
-    recorder->used = sizeof(struct ct_dump_frame);
+    recorder->batch.used = 0;
     recorder->epoch++;
 }
 
 void ct_recorder_commit(struct ct_recorder *recorder, uint64_t until_ns)
 {
-    if (!recorder || recorder->fd < 0 || recorder->used == sizeof(struct ct_dump_frame))
+    if (!recorder || recorder->fd < 0 || recorder->batch.used == 0)
         return;
-    const size_t bytes = recorder->used - sizeof(struct ct_dump_frame);
-    const struct ct_dump_frame frame = {
-        .magic = CT_DUMP_FRAME_MAGIC,
-        .bytes = bytes,
-        .hash = ct_dump_hash(recorder->batch + sizeof(frame), bytes),
-        .until_ns = until_ns,
-    };
-    memcpy(recorder->batch, &frame, sizeof(frame));
+    const struct ct_dump_frame *frame = ct_dump_seal(&recorder->batch, until_ns);
+    const size_t bytes = sizeof(*frame) + frame->bytes;
     errno = 0;
-    if (bytes > CT_DUMP_FRAME_MAX) {
+    if (frame->bytes > CT_DUMP_FRAME_MAX) {
         stop(recorder, "a batch is too large");
-    } else if (!write_all(recorder->fd, recorder->batch, recorder->used)) {
+    } else if (!write_all(recorder->fd, frame, bytes)) {
         stop(recorder, strerror(errno));
     } else {
-        recorder->bytes += recorder->used;
-        recorder->used = sizeof(frame);
+        recorder->bytes += bytes;
+        recorder->batch.used = 0;
     }
 }
 
 /* ---- events ---- */
 
-/* Room for an event, all zero behind its body; NULL where nothing is recorded. */
+/* Adds an event. Returns the room for its tail; NULL where nothing is recorded. */
 static uint8_t *add(struct ct_recorder *recorder, enum ct_dump_type type, const void *body, size_t body_bytes,
                     size_t tail_bytes)
 {
     if (!recorder || recorder->fd < 0)
         return NULL;
-    const size_t padded = (body_bytes + tail_bytes + 7) & ~(size_t)7;
-    const size_t wanted = sizeof(struct ct_dump_event) + padded;
-    if (recorder->used + wanted > recorder->capacity) {
-        const size_t capacity = recorder->capacity * 2 + wanted + 65536;
-        uint8_t *batch = realloc(recorder->batch, capacity);
-        if (!batch) {
-            stop(recorder, "out of memory");
-            return NULL;
-        }
-        recorder->batch = batch;
-        recorder->capacity = capacity;
-    }
-    uint8_t *place = recorder->batch + recorder->used;
-    const struct ct_dump_event event = { (uint16_t)type, (uint16_t)tail_bytes, (uint32_t)padded };
-    memset(place + wanted - 8, 0, 8);
-    memcpy(place, &event, sizeof(event));
-    memcpy(place + sizeof(event), body, body_bytes);
-    recorder->used += wanted;
-    return place + sizeof(event) + body_bytes;
+    uint8_t *tail = ct_dump_add(&recorder->batch, type, body, body_bytes, tail_bytes);
+    if (!tail)
+        stop(recorder, "out of memory");
+    return tail;
 }
 
-/* An event with texts, of which there are so many. */
 static void add_texts(struct ct_recorder *recorder, enum ct_dump_type type, const void *body,
                       size_t body_bytes, size_t count, const char *const *text)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += strlen(text[i]) + 1;
-    uint8_t *to = add(recorder, type, body, body_bytes, bytes);
-    for (size_t i = 0; to && i < count; i++)
-        to = (uint8_t *)stpcpy((char *)to, text[i]) + 1;
+    if (recorder && recorder->fd >= 0 &&
+        !ct_dump_add_texts(&recorder->batch, type, body, body_bytes, count, text))
+        stop(recorder, "out of memory");
 }
 
 void ct_recorder_process(struct ct_recorder *recorder, const struct ct_account *account,

@@ -1,4 +1,4 @@
-/* Fuzzes the replay of recordings. The first byte of the input is even: the rest is a recording; odd: it is
+/* Fuzzes the replay. The first byte of the input is even: the rest is a recording, or JSON lines; odd: it is
  * frames, each of which is two bytes that say how many words of eight bytes it has, and those, which get a
  * header and checksums here, so that what is behind them is read. Whatever it says, the database must hold:
  * sums and rows agree, and no number is negative. */

@@ -1,4 +1,4 @@
-/* cudatrace import: recordings into a trace of their own, by the daemon's --replay. */
+/* cudatrace import: recordings and JSON lines into a trace of their own, by the daemon's --replay. */
 #include "installed.h"
 #include "subcommand.h"
 #include "where.h"
@@ -17,17 +17,18 @@ static int import(int argc, char **argv)
     const struct ct_option options[] = { CT_OPTION_DB(&where, "the new trace (default: ./trace.db)"), { 0 } };
     const struct ct_usage usage = {
         .options = options,
-        .arguments = "RECORDING…",
+        .arguments = "FILE…",
         .about =
             "Stores what the daemon has recorded (cudatraced(1)) in a new trace, as if it happened: rows,\n"
-            "reports and exports are those of the session. Of several recordings calls are merged by\n"
-            "time. One that is damaged or cut short is stored up to there, and the exit status is 1.\n",
+            "reports and exports are those of the session. Of traces in JSON lines, which 'cudatrace\n"
+            "export' and others write, it stores the calls. Calls of several files are merged by time. A\n"
+            "file that is damaged or cut short is stored up to there, and the exit status is 1.\n",
     };
     const int status = ct_options_parse(argc, argv, &usage, &first);
     if (status != CT_GO_ON)
         return status;
     if (first == argc)
-        return ct_fail(EXIT_USAGE, "import: wants a recording (see cudatrace import --help)");
+        return ct_fail(EXIT_USAGE, "import: wants a recording, or JSON lines (see cudatrace import --help)");
     enum { COMMON = 5 };
     char path[PATH_MAX];
     const char **command = calloc((size_t)(argc - first) + COMMON + 1, sizeof(*command));
@@ -47,5 +48,5 @@ static int import(int argc, char **argv)
     return ct_fail(EXIT_FAILURE, "import: cannot start %s: %s", path, strerror(errno));
 }
 
-const struct ct_subcommand ct_subcommand_import = { "import", "store recordings of the daemon in a trace",
+const struct ct_subcommand ct_subcommand_import = { "import", "store recordings and JSON lines in a trace",
                                                     import };

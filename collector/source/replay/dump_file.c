@@ -57,7 +57,9 @@ static const char *check_header(const struct ct_dump_header *header, ssize_t got
     if (got == 0)
         return "is empty: there is nothing to store";
     if ((size_t)got < sizeof(header->magic) || header->magic != CT_DUMP_MAGIC)
-        return "is no recording: cudatraced --record makes one";
+        return "is no recording, which cudatraced --record makes, and no trace in JSON lines, which "
+               "cudatrace "
+               "export --format jsonl makes";
     if ((size_t)got < sizeof(*header))
         return "is cut short within its header: there is nothing to store";
     if (header->version != CT_DUMP_VERSION || header->record_version != CT_PROTO_VERSION)
@@ -68,6 +70,14 @@ static const char *check_header(const struct ct_dump_header *header, ssize_t got
                    memchr(origin->host, '\0', sizeof(origin->host))
                ? NULL
                : "is damaged in its header";
+}
+
+/* Returns whether the file begins as an object of JSON. */
+static bool has_lines(int fd)
+{
+    char begin[64] = "";
+    const ssize_t got = pread(fd, begin, sizeof(begin) - 1, 0);
+    return got > 0 && begin[strspn(begin, " \t\r\n")] == '{';
 }
 
 int ct_dump_open(struct ct_dump_file *file, const char *path)
@@ -84,6 +94,11 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
     }
     if (!S_ISREG(status.st_mode))
         return fail(file, "is not a regular file");
+    if (has_lines(file->fd)) {
+        file->lines = ct_json_lines_open(file->fd);
+        file->fd = file->lines ? -1 : file->fd;
+        return file->lines ? 0 : fail(file, "cannot be read: out of memory");
+    }
     const char *reason = check_header(&file->header, read_at(file, &file->header, sizeof(file->header)));
     file->at = sizeof(file->header);
     return reason ? fail(file, reason) : 0;
@@ -91,15 +106,30 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
 
 void ct_dump_doubt(struct ct_dump_file *file, const char *reason)
 {
-    char text[128];
+    char text[192];
     snprintf(text, sizeof(text), "%s: what was recorded before is stored", reason);
     fail(file, text);
+}
+
+static bool next_lines(struct ct_dump_file *file)
+{
+    char problem[128] = "";
+    const struct ct_dump_frame *frame = ct_json_lines_next(file->lines, problem, sizeof(problem));
+    if (*problem)
+        ct_dump_doubt(file, problem);
+    if (!frame)
+        return false;
+    file->head = *frame;
+    file->events = (const uint8_t *)(frame + 1);
+    return true;
 }
 
 bool ct_dump_next(struct ct_dump_file *file)
 {
     if (file->problem[0])
         return false;
+    if (file->lines)
+        return next_lines(file);
     const ssize_t got = read_at(file, &file->head, sizeof(file->head));
     if (got == 0)
         return false;
@@ -131,11 +161,13 @@ bool ct_dump_next(struct ct_dump_file *file)
         return false;
     }
     file->at += head->bytes;
+    file->events = file->frame;
     return true;
 }
 
 void ct_dump_close(struct ct_dump_file *file)
 {
+    ct_json_lines_close(file->lines);
     if (file->fd >= 0)
         close(file->fd);
     free(file->frame);
@@ -149,12 +181,12 @@ bool ct_dump_view(const struct ct_dump_file *file, size_t *at, struct ct_dump_vi
     const size_t left = file->head.bytes - *at;
     if (left < sizeof(event))
         return false;
-    memcpy(&event, file->frame + *at, sizeof(event));
+    memcpy(&event, file->events + *at, sizeof(event));
     if (event.type >= CT_DUMP_TYPES || event.bytes % 8 != 0 || event.bytes > CT_DUMP_EVENT_MAX ||
         event.bytes > left - sizeof(event) ||
         shapes[event.type].body_bytes + (size_t)event.tail_bytes > event.bytes)
         return false;
-    const uint8_t *body = file->frame + *at + sizeof(event);
+    const uint8_t *body = file->events + *at + sizeof(event);
     *view = (struct ct_dump_view){
         .type = (enum ct_dump_type)event.type,
         .body = body,

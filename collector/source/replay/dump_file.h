@@ -1,9 +1,9 @@
-/* A recording as a file: frames are read whole, and none is given out that is not as it was written. Nothing
- * that it says is believed beyond that. */
+/* A recording as a file, or a trace in JSON lines, which is made into one: frames are read whole, and none is
+ * given out that is not as it was written. Nothing that it says is believed beyond that. */
 #ifndef CT_DUMP_FILE_H
 #define CT_DUMP_FILE_H
 
-#include "dump.h"
+#include "json_lines.h"
 #include "message.h"
 
 #include <stdbool.h>
@@ -14,8 +14,10 @@ struct ct_dump_file {
     uint64_t at; /* behind the frame */
     struct ct_dump_header header;
     struct ct_dump_frame head;
-    uint8_t *frame; /* its events */
+    const uint8_t *events; /* of the frame */
+    uint8_t *frame;        /* room for them */
     size_t capacity;
+    struct ct_json_lines *lines;    /* where the frames come from; NULL: from the file as it is */
     char problem[CT_MESSAGE_BYTES]; /* why there is no further frame; empty at the end of the file */
 };
 

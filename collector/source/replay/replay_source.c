@@ -252,7 +252,7 @@ static const char *problem_of(const struct ct_source *source)
 
 const struct ct_file_source ct_replay_files = {
     .name = "replay",
-    .help = "  --replay FILE     store FILE, which --record has made, and those named behind it, in a new\n"
+    .help = "  --replay FILE     store FILE, a recording or JSON lines, and those named behind it, in a new\n"
             "                    database, as if it happened, and end\n",
     .open = open_replay,
     .origin = origin_of,

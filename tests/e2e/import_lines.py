@@ -1,0 +1,151 @@
+"""What `export --format jsonl` writes is stored again as the same calls, and so are lines of other programs; lines that cannot be
+read are named, and what was before is stored."""
+import json
+import subprocess
+
+from cudatrace_test import CUDATRACE, DEADLINE_S, HOOK, Session, WORKLOADS, check, equal
+
+SAME = (
+    "SELECT layer, name, category, pid, tid, depth, status, start_ns, call_id, bytes FROM calls ORDER BY call_id",
+    "SELECT pid, layer, name, calls, total_ns, min_ns, max_ns, bytes, failed FROM totals JOIN processes USING (process_id) ORDER BY 1, 2, 3",
+    "SELECT pid, layer, name, from_ns, durations.calls FROM durations JOIN processes USING (process_id) ORDER BY 1, 2, 3, 4",
+    "SELECT call_id, kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, stream_name, captured FROM launches "
+    "ORDER BY call_id",
+    "SELECT call_id, graph_exec, kernel_nodes, stream, stream_name, captured FROM graph_launches ORDER BY call_id",
+    "SELECT call_id, kind, bytes, async, stream, stream_name, captured FROM copies ORDER BY call_id",
+    "SELECT call_id, kind, domain, message, category, depth, start_ns FROM ranges ORDER BY call_id",
+)
+
+
+def export(db, *options):
+    return subprocess.run([CUDATRACE, "export", "--format", "jsonl", "--db", db, *options], capture_output=True, check=True,
+                          timeout=DEADLINE_S).stdout
+
+
+class Imported:
+    """Lines, stored in a new trace."""
+    count = 0
+
+    def __init__(self, s, *files, sentence=""):
+        Imported.count += 1
+        self.s, self.db = s, s.dir / f"imported-{Imported.count}.db"
+        paths = []
+        for n, lines in enumerate(files):
+            paths.append(s.dir / f"lines-{Imported.count}-{n}.jsonl")
+            paths[-1].write_bytes(lines if isinstance(lines, bytes) else "".join(json.dumps(line) + "\n" for line in lines).encode())
+        done = subprocess.run([CUDATRACE, "import", "--db", self.db, *paths], capture_output=True, text=True, timeout=DEADLINE_S)
+        equal(done.returncode, 1 if sentence else 0, f"status, saying {done.stderr}")
+        check(sentence in done.stderr and done.stderr.count("\n") == bool(sentence), sentence, "is not what it says:", done.stderr)
+
+    def rows(self, query, *values):
+        return self.s.rows(query, *values, db=self.db)
+
+
+def event(phase, op_id, ts, name="cuInit", **members):
+    return {"ts": ts, "op_id": op_id, "phase": phase, "name": name, **members}
+
+
+def own(phase, op_id, ts, name="cuInit", **details):
+    return event(phase, op_id, ts, name, pid=7, tid=8, layer="driver", details=details)
+
+
+def check_sameness(s):
+    whole = export(s.db)
+    again = Imported(s, whole)
+    for query in SAME:
+        wanted = s.rows(query)
+        check(wanted, "nothing to compare:", query)
+        equal(again.rows(query), wanted, query)
+    check(export(again.db) == whole, "what is exported again differs")
+    equal(again.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "states")
+
+    # Of each process's lines a file: merged by time.
+    by_pid = {}
+    for line in whole.splitlines(keepends=True):
+        by_pid.setdefault(json.loads(line)["pid"], []).append(line)
+    parts = Imported(s, *(b"".join(lines) for lines in by_pid.values()))
+    equal(parts.rows(SAME[0]), s.rows(SAME[0]), "calls of one file a process")
+
+    # Of what a filter has let through: returns alone, and a window.
+    returns = Imported(s, b"".join(line for line in whole.splitlines(keepends=True) if b'"phase":"E"' in line))
+    plain = "SELECT layer, name, pid, tid, status, start_ns, call_id FROM calls ORDER BY call_id"
+    equal(returns.rows(plain), s.rows(plain), "calls of which the returns are there")
+    window = export(s.db, "--from", str(json.loads(whole.splitlines()[whole.count(b"\n") // 2])["ts"]))
+    check(0 < len(window) < len(whole), "a window of", len(window), "bytes")
+    check(Imported(s, window).rows(plain) == s.rows(plain)[-window.count(b"\n") // 2:], "the calls of a window differ")
+
+    # Cut short in a line: the calls before it, and those that had begun.
+    cut = Imported(s, whole[:len(whole) // 2], sentence="it is no JSON, or cut short: what was recorded before is stored")
+    calls = cut.rows(SAME[0])
+    equal(calls, s.rows(SAME[0])[:len(calls)], "what was before the cut")
+    check(len(calls) > 100, "calls before the cut:", len(calls))
+
+
+def check_other_programs(s):
+    some = Imported(s, [event("B", 0, 0.000001, details={"flags": 0}), event("E", 0, 0.000050, details={"status": 3}),
+                        event("B", 5, 0.0001, "cudaMalloc"), event("B", 6, 0.0002, "cuMemAlloc_v2", tid=9),
+                        event("E", 5, 0.0005, "cudaMalloc", details=None)])
+    equal(some.rows("SELECT pid, tid, layer, name, status, start_ns - 1000000000, duration_ns FROM calls ORDER BY call_id"),
+          [(1, 1, "driver", "cuInit", 3, 1000, 49000), (1, 1, "runtime", "cudaMalloc", 0, 100000, 400000)], "calls")
+    equal(some.rows("SELECT tid, name, start_ns - 1000000000 FROM open_calls"), [(9, "cuMemAlloc_v2", 200000)], "open calls")
+    equal(some.rows("SELECT pid, state FROM processes"), [(1, "running")], "a process in a call")
+
+    # Nested calls, in any order of lines of two threads; streams have the names that they have at the time.
+    launch = {"grid_x": 1, "grid_y": 2, "grid_z": 3, "block_x": 4, "block_y": 5, "block_z": 6, "kernel": "k", "stream": 5}
+    lines, names = [], ["a", "b", None, "a"]
+    for n, name in enumerate(names):
+        lines += [own("B", 5000 + 1000 * n, n * 1e-6, "cuLaunchKernel", **launch, **({"stream_name": name} if name else {})),
+                  own("E", 5000 + 1000 * n, n * 1e-6 + 1e-9, "cuLaunchKernel", duration_ns=1, status=0)]
+    equal(Imported(s, lines).rows("SELECT call_id, kernel, stream_name FROM launches ORDER BY call_id"),
+          [(5000 + 1000 * n, "k", name) for n, name in enumerate(names)], "launches")
+
+
+def check_bad_lines(s):
+    good = [own("B", 1000, 0), own("E", 1000, 1e-7, duration_ns=100, status=0)]
+    for bad, sentence in (
+            (b"[1]\n", "line 3: it has no ts, op_id, phase and name of a call"),
+            (b'"text"\n', "line 3: it has no ts"),
+            (b"{\n", "line 3: it is no JSON"),
+            (b"\0\n", "line 3: it is no JSON"),
+            (b"\xff\n", "line 3: it is no JSON"),
+            (b"[" * 200000 + b"\n", "line 3: it is no JSON"),
+            (b'{"name":"' + b"x" * 300000 + b'"}\n', "line 3: it is longer than 256 KiB"),
+            (own("X", 1, 0), "line 3: its phase is neither B nor E"),
+            ({**own("B", 1, 0), "op_id": "1"}, "line 3: it has no ts"),
+            ({**own("B", 1, 0), "name": ""}, "line 3: it has no ts"),
+            (own("B", 1, -1), "line 3: its ts is no time of a trace"),
+            (own("B", 1, 1e300), "line 3: its ts is no time of a trace"),
+            ({**own("B", 1, 0), "pid": -1}, "line 3: its pid or tid is none"),
+            ({**own("B", 1, 0), "tid": 1 << 40}, "line 3: its pid or tid is none"),
+            (own("E", -5, 0, duration_ns=0), "line 3: its op_id is no moment"),
+            (own("E", 5, 0, duration_ns=6), "line 3: its op_id is no moment")):
+        head = "".join(json.dumps(line) + "\n" for line in good).encode()
+        lines = head + (bad if isinstance(bad, bytes) else json.dumps(bad).encode() + b"\n") + json.dumps(own("B", 2000, 1)).encode() + b"\n"
+        equal(Imported(s, lines, sentence=sentence).rows("SELECT call_id, duration_ns FROM calls"), [(1000, 100)], f"calls before {bad!r:.60}")
+    before = [event("B", 1, 2.0), event("E", 1, 1.0)]
+    equal(Imported(s, before, sentence="line 2: it returns before it began").rows("SELECT name FROM calls"), [], "calls")
+    many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="line 16385: its thread has begun 16,384 calls")
+    equal(many.rows("SELECT count(*) > 0 FROM open_calls"), [(1,)], "open calls")
+
+    # What is out of range in the details is none; texts are cut to what a record has.
+    odd = Imported(s, [own("B", 9000, 0, "cuLaunchKernel", grid_x=-1, grid_y=1 << 40, depth=99, bytes="many", kernel=7, stream=-(1 << 63)),
+                       own("E", 9000, 0, "cuLaunchKernel", duration_ns=1, status="no"),
+                       {**own("B", 9500, 0, "nvtxMark", message="m" * 20000, domain="d", depth=-5), "layer": "nvtx"},
+                       {**own("E", 9500, 0, "nvtxMark", duration_ns=0), "layer": "nvtx"},
+                       own("B", 9900, 0, "cuMemAlloc_v2", bytes=-3), own("E", 9900, 0, "cuMemAlloc_v2", duration_ns=1)])
+    equal(odd.rows("SELECT depth, grid_x, grid_y, grid_z, kernel FROM launches JOIN calls USING (call_id)"), [(15, 0, 0, 0, None)], "a launch")
+    (message,), = odd.rows("SELECT message FROM ranges")
+    check(1000 < len(message) < 9000 and set(message) == {"m"}, "a message of", len(message))
+    equal(odd.rows("SELECT bytes FROM calls WHERE call_id = 9900"), [(None,)], "bytes")
+
+
+with Session() as s:
+    s.start_daemon()
+    nvtx = {"NVTX_INJECTION64_PATH": HOOK}
+    for command in (["demo"], ["calls", "--calls", "3000", "--mix", "training"], ["threads"], ["ranges"], ["named"], ["graph"], ["forks"]):
+        s.run(WORKLOADS / command[0], *command[1:], stdout=subprocess.DEVNULL, status=None, env=nvtx)
+    s.flush()
+    s.check_identity(lost=None, killed=None)
+    check_sameness(s)
+    check_other_programs(s)
+    check_bad_lines(s)
