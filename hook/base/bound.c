@@ -18,7 +18,7 @@ enum { PART_OF_ADDRESSES = 16 };
 
 static _Atomic uint64_t mapped; /* by the hook; a fork's child has it, too */
 
-/* Of addresses, or of private memory, which most of them are: the smaller limit. */
+/* Returns the limit of addresses, or of private memory, which most of them are, where that is smaller. */
 static uint64_t address_limit(void)
 {
     /* No limit, RLIM_INFINITY, is the highest number. */

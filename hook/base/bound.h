@@ -16,7 +16,7 @@ void *ct_bound_map(void *at, size_t bytes, int protection, int fd, off_t offset)
 /* Moves what ct_bound_map() placed by itself into the place of something that it did. False where that cannot
  * be done. */
 bool ct_bound_move(void *memory, size_t bytes, void *to);
-/* Of something that ct_bound_map() placed by itself. */
+/* Unmaps something that ct_bound_map() placed by itself. */
 void ct_bound_unmap(void *memory, size_t bytes);
 
 /* Zeroed pages, for what the hook remembers of a program; NULL when there are none. Where no system call may

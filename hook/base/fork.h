@@ -1,5 +1,5 @@
-/* Whose memory the calling thread works in: the child of a fork that ran no handlers has its parent's state
- * in it, the child of vfork() its parent's memory itself. */
+/* Tells in whose memory the calling thread works: the child of a fork that ran no handlers has its parent's
+ * state in it, the child of vfork() its parent's memory itself. */
 #ifndef CT_FORK_H
 #define CT_FORK_H
 

@@ -23,7 +23,7 @@ struct ct_lock {
      * was put on (system.h). */
     const bool signals_wait;
     bool masked;      /* by the holder */
-    uintptr_t frame;  /* of the holder, on its stack */
+    uintptr_t frame;  /* address on the holder's stack */
     uint64_t signals; /* the holder's mask without the lock */
     struct quiet quiet;
 };

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-extern const char __ehdr_start[]; /* where the hook itself is loaded; the linker defines it */
+extern const char __ehdr_start[]; /* the hook itself is loaded here; the linker defines it */
 
 /* ---- objects ---- */
 
@@ -99,7 +99,7 @@ __attribute__((constructor)) static void count_start(void)
 struct wanted {
     const char *name;
     const void *address;
-    struct ct_object object, before; /* what was found; the one that begins highest below `address` */
+    struct ct_object object, before; /* `object` was found; `before` begins highest below `address` */
     void *symbol;
     bool behind; /* the hook has been passed */
 };

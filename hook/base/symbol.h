@@ -13,8 +13,8 @@ struct ct_object {
     const char *path;   /* as the loader has it; "" is the program */
     const char *soname; /* NULL: it has none */
     const void *dynamic, *strings, *symbols, *gnu_hash, *hash;
-    const uint16_t *versions; /* of each symbol; NULL: it has none */
-    const void *definitions;  /* of versions */
+    const uint16_t *versions; /* the version of each symbol; NULL: it has none */
+    const void *definitions;  /* the versions that it defines */
     uint64_t definition_count;
     bool at_start; /* loaded with the program: it stays for good */
     bool is_hook;  /* this library */

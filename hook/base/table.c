@@ -17,7 +17,7 @@ struct slot {
 struct ct_table_slots {
     uint64_t mask; /* slots - 1 */
     uint64_t used; /* slots with a key */
-    uint64_t live; /* of these, the ones with a value */
+    uint64_t live; /* slots whose key has a value */
     uint64_t reserved;
     struct slot slot[];
 };

@@ -12,7 +12,7 @@ struct ct_table_slots;
 /* All zero is an empty table. */
 struct ct_table {
     struct ct_table_slots *_Atomic current;
-    struct ct_table_slots *spare; /* what was current before: readers may still be in it */
+    struct ct_table_slots *spare; /* the table that was current before: readers may still be in it */
     _Atomic uint32_t rebuilds;    /* begun: a reader that finds it changed looks again */
 };
 

@@ -5,9 +5,9 @@
 #include "producer.h"
 
 struct ct_act {
-    uintptr_t frame; /* where the function that the application called stands on the stack */
+    uintptr_t frame; /* place on the stack of the function that the application called */
     uint64_t start;  /* ticks; 0: now */
-    uint32_t row;    /* which ct_act_begin() has given a number */
+    uint32_t row;    /* a row that ct_act_begin() has given a number */
     uint32_t depth;
     uint8_t kind; /* enum ct_kind */
     uint64_t value;

@@ -115,7 +115,7 @@ static void leave_unrecorded(const struct ct_frame *frame)
         ct_decode(frame);
 }
 
-/* Of a thread without a lane, in a process that records. */
+/* Counts the call of a thread without a lane, in a process that records. */
 static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
 {
     struct ct_segment *segment = ct_process_current();

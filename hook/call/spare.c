@@ -20,7 +20,7 @@ static bool find_stack_words(const uint64_t *from, uint64_t *words)
     return beyond != CT_READABLE_UNKNOWN;
 }
 
-/* Where it cannot be told how many words there are, the function is jumped to, and its call is counted. */
+/* Jumps to the function, and only counts its call, where the number of stack words cannot be told. */
 struct ct_target ct_enter_spare(struct ct_frame *frame)
 {
     struct ct_target target = ct_enter(frame);

@@ -34,7 +34,7 @@ static inline uint64_t out(const struct ct_frame *frame, unsigned argument)
     return handle;
 }
 
-/* When the call began, for what its end takes back. Nothing that was learned since is its own. */
+/* Returns when the call began, for what its end takes back. Nothing that was learned since is its own. */
 static inline uint64_t began(const struct ct_frame *frame)
 {
     return frame->producer ? frame->start : UINT64_MAX;

@@ -214,10 +214,10 @@ void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *dec
     decoded->kind = CT_KIND_GRAPH;
     decoded->payload_slots = 1;
     decoded->value = stream;
-    decoded->flags = ct_decode_captured(frame, frame->args[1]); /* which driver 580 refuses */
+    decoded->flags = ct_decode_captured(frame, frame->args[1]); /* driver 580 refuses to capture it */
     bool all;
     const struct ct_graph_nodes nodes = ct_graphs_nodes(exec, &all);
-    /* How often the bodies of a conditional node run is only known to the GPU. */
+    /* Only the GPU knows how often the bodies of a conditional node run. */
     if (!all || nodes.count[CT_NODE_CONDITIONAL] > 0)
         decoded->flags |= CT_FLAG_UNKNOWN;
     decoded->payload.graph =

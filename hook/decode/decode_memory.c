@@ -35,7 +35,7 @@ void ct_decode_map(const struct ct_frame *frame, struct ct_decoded *decoded)
 
 /* ---- what others share ---- */
 
-/* Of another process's pool, and in no stream's order. */
+/* The memory is of another process's pool, and in no stream's order. */
 void ct_decode_pool_import(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));

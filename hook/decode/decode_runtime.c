@@ -45,7 +45,7 @@ void ct_decode_bytes_pitch(const struct ct_frame *frame, struct ct_decoded *deco
     moved(decoded, (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
 }
 
-/* Where an array takes part, the width is in its elements, whose size the driver call knows. */
+/* Counts no copy with an array: the width is in the array's elements, whose size the driver call knows. */
 static void moved_3d(struct ct_decoded *decoded, uint64_t source, uint64_t destination, struct extent extent)
 {
     if (!source && !destination)

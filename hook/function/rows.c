@@ -51,7 +51,7 @@ static const char *const runtime_names[CT_RUNTIME_FUNCTIONS] = {
 #undef ROW
 };
 
-/* Of rows that no table names: spares, then extras. */
+/* Names of the rows that no table names: spares, then extras. */
 static char made_names[CT_ROWS_ALL - CT_NAMED_COUNT][CT_FUNCTION_NAME_MAX + 1];
 static _Atomic uint32_t spares, extras; /* in use; a row's fields are written before */
 

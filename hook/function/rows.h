@@ -29,7 +29,7 @@ enum {
 #define ROW(name, category, stack_words, decoder) CT_ROW_##name,
 #include "driver_api.def"
 #undef ROW
-    CT_ROW_COUNT, /* of the driver */
+    CT_ROW_COUNT, /* the driver's rows */
     CT_NAMED_COUNT = CT_ROW_COUNT + CT_RUNTIME_VERSIONS * CT_RUNTIME_FUNCTIONS,
     CT_SPARE_COUNT = 128,
     CT_STUB_COUNT = CT_NAMED_COUNT + CT_SPARE_COUNT,

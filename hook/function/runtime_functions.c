@@ -30,7 +30,7 @@ static const char *const versions[CT_RUNTIME_VERSIONS] = {
 
 /* A libcudart. Once listed it is constant, and it stays loaded: its handle is kept. */
 struct library {
-    uintptr_t base; /* where it is loaded */
+    uintptr_t base; /* the address at which it is loaded */
     uint32_t version;
     uint32_t reserved;
     void *real[CT_RUNTIME_FUNCTIONS];
@@ -39,7 +39,7 @@ struct library {
 enum { LIBRARIES_MAX = 16 };
 static struct library *_Atomic libraries[LIBRARIES_MAX];
 static _Atomic uint32_t library_count;
-static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* whose functions are in ct_rows */
+static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* their functions are in ct_rows */
 
 _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
 /* The same without forgetting, and for all libraries: page and version to index in `libraries`, plus 1. */
@@ -54,7 +54,7 @@ struct census {
     const char *version;
     uint32_t count;
     bool has_soname;
-    struct ct_object object; /* whose soname is the version, else the one that was loaded first */
+    struct ct_object object; /* the library with the version as its soname, else the first that was loaded */
 };
 
 /* By version: the objects that the process had loaded at the latest census, and in the lower eight bits what

@@ -37,10 +37,10 @@ struct ct_ioctl {
     uint32_t code;
     uint32_t escape;     /* CT_IOCTL_ESCAPE, CONTROL and CLASS: the escape itself, or the one that a transfer
                             carried */
-    uint64_t address;    /* of the request's struct */
-    uint32_t size_bytes; /* of the struct; 0 when nobody knows */
-    uint32_t params_bytes; /* of the parameters: what RM_CONTROL points to, else the struct */
-    int32_t status_offset; /* of the RM status in the struct, -1 where there is none */
+    uint64_t address;    /* address of the request's struct */
+    uint32_t size_bytes; /* size of the struct; 0 when nobody knows */
+    uint32_t params_bytes; /* size of the parameters: what RM_CONTROL points to, else the struct */
+    int32_t status_offset; /* place of the RM status in the struct, -1 where there is none */
 };
 
 /* Reads `bytes`, 1 to 8, at `address`; false when they cannot be read. Neither crashes nor touches errno's

@@ -34,17 +34,17 @@ struct ct_producer {
                      * then, and may have looked too early, is tried again with the next call */
     uint32_t idle;  /* 1 except while a record is being written: a signal handler then finds 0 */
     uint32_t depth;
-    uint32_t index;                /* of the lane */
-    uint32_t epoch;                /* of the process when the lane was mapped */
+    uint32_t index;                /* number of the lane */
+    uint32_t epoch;                /* the process's epoch when the lane was mapped */
     uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_address() of the open calls; ranges have none, see range.c */
     struct ct_segment *segment;
     uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
     struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
-    uintptr_t act; /* where the act that is being recorded stands (ct_record_hold()), 0 for none */
+    uintptr_t act; /* place on the stack of the act that is being recorded (ct_record_hold()), 0 for none */
 
     /* slot.c's and thread.c's own. */
     _Atomic uint32_t owner;        /* enum slot_owner */
-    uint32_t slot;                 /* which of these it is */
+    uint32_t slot;                 /* number of this slot */
     uintptr_t around;              /* left: the outermost call that was open then, 0 for none */
     struct ct_producer *next_left; /* left by the same thread before */
 };

@@ -107,7 +107,7 @@ static struct ct_producer *spare_slot(void)
         if (!is_spare || map_of(slot)->is_kept)
             continue;
         ct_slot_drop_ring(map_of(slot));
-        producer->slot = slot; /* which a fork has wiped */
+        producer->slot = slot; /* a fork may have wiped it */
         return producer;
     }
     if (!add_block())

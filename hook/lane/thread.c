@@ -11,10 +11,10 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-/* Of ct_self, in memory that a fork's child has, too. */
+/* Keep the map and the lane of ct_self, in memory that a fork's child has, too. */
 static __thread struct ct_slot_map *own_map;
 static __thread struct ct_lane *own_lane;
-static __thread struct ct_producer *left; /* by this thread */
+static __thread struct ct_producer *left; /* the producers that this thread has let go of */
 
 static _Atomic uint64_t next_take_ns; /* CLOCK_MONOTONIC_COARSE: none of them was fit to be taken */
 
@@ -140,7 +140,7 @@ void ct_thread_redirect(void)
 static struct ct_producer *take(struct ct_segment *segment, uintptr_t frame)
 {
     enum { TAKE_INTERVAL_NS = 10000000 };
-    /* Where there was none for another thread, nobody looks for a moment. */
+    /* No thread looks for a moment after another one found no lane. */
     if (ct_coarse_ns() < atomic_load_explicit(&next_take_ns, memory_order_relaxed) || !ct_slot_may_take() ||
         !ct_process_lock())
         return NULL;

@@ -28,7 +28,7 @@
 
 enum {
     PUSHED_MAX = 1024,       /* open ranges of a thread; deeper ones have a level and are counted as lost */
-    TEXT_BYTES = 256 * 1024, /* of their messages */
+    TEXT_BYTES = 256 * 1024, /* bytes of their messages */
 };
 
 /* Above every address of a program, on all architectures that the driver runs on. */
@@ -36,10 +36,10 @@ enum {
 
 struct pushed {
     struct ct_range_kept kept;
-    uint64_t token;    /* what its place in ct_producer.frames[] holds */
+    uint64_t token;    /* the value at its place in ct_producer.frames[] */
     uint32_t depth;    /* its place */
-    uint32_t text_end; /* of its message in the thread's text */
-    uint16_t previous; /* of its domain: index + 1, 0 for none */
+    uint32_t text_end; /* end of its message in the thread's text */
+    uint16_t previous; /* the range around it in its domain: index + 1, 0 for none */
     bool open;
 };
 
@@ -50,7 +50,7 @@ struct level {
 };
 
 struct ct_range_thread {
-    uintptr_t holder; /* where it stands on the stack; 0: nobody */
+    uintptr_t holder; /* place of the holder on the stack; 0: nobody */
     uint32_t used;    /* entries of `pushed`, in order of their push */
     uint32_t text_used;
     uint64_t tokens;

@@ -20,7 +20,8 @@ enum {
     BIG_CELLS = 1 << 12,
     SMALL_BYTES = 256,
     BIG_BYTES = 256 + CT_RANGE_MESSAGE_BYTES,
-    CELL_BITS = 17, /* of an identifier: 0 for a range that is not kept, then small cells, then big ones */
+    CELL_BITS =
+        17, /* bits of an identifier: 0 for a range that is not kept, then small cells, then big ones */
 };
 static_assert(1 + SMALL_CELLS + BIG_CELLS <= 1 << CELL_BITS, "every cell has a number");
 

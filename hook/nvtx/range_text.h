@@ -37,12 +37,12 @@ struct ct_range_kept {
     uint64_t payload;
     const char *text;    /* the message */
     uint32_t text_bytes; /* with its NUL; 0 for none */
-    uint32_t epoch;      /* of the process when it started; 0: nothing was recorded then */
+    uint32_t epoch;      /* the process's epoch when it started; 0: nothing was recorded then */
     uint32_t domain, category, color, payload_type;
 };
 
 enum {
-    CT_RANGE_NAME_BYTES = 256, /* of domains and categories, with their NUL */
+    CT_RANGE_NAME_BYTES = 256, /* bytes of a domain's or a category's name, with its NUL */
     CT_RANGE_PAYLOAD_BYTES = sizeof(struct ct_range) + CT_RANGE_MESSAGE_BYTES + 2 * CT_RANGE_NAME_BYTES,
 };
 static_assert(CT_RANGE_PAYLOAD_BYTES <= (CT_SLOTS_MAX - 1) * CT_SLOT_BYTES, "fits a record");

@@ -25,7 +25,7 @@ static struct ct_control *places[2];
 static struct {
     struct sockaddr_un address; /* without a path where that is too long for one */
     _Atomic uint32_t rung;      /* the sleep for which this process has rung */
-} bell;                         /* of the system's daemon */
+} bell;                         /* reaches the system's daemon */
 
 /* A relative directory would be another after chdir(). */
 bool ct_daemon_session(struct ct_session *session)

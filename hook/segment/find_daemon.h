@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern CT_LOCAL struct ct_control *ct_control; /* of the session in use; NULL before the first attachment */
+extern CT_LOCAL struct ct_control *ct_control; /* the session's segment; NULL before the first attachment */
 
 /* A control segment's words, read once. */
 struct ct_wishes {

@@ -45,8 +45,8 @@ static uint64_t process_start(int32_t pid)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
-/* Where the first thread has ended, /proc tells it of another one alone. (Not always by that one: qemu does
- * not make it up.) */
+/* Asks /proc about the process, and where that has nothing, since the first thread has ended, about the
+ * calling thread. Never about the thread first: qemu makes up the process's entry alone. */
 void ct_program_describe(struct ct_segment *segment, int32_t pid)
 {
     char path[64];

@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 static struct {
-    /* Where the header and the directory of every segment lie, one after the other; NULL before the first.
-     * Whoever writes there late, because he has not let go of an earlier one, writes into the current one. */
+    /* Place of every segment's header and directory, one segment after the other; NULL before the first. A
+     * thread that writes late, as it has not let go of an earlier segment, writes into the current one. */
     struct ct_segment *place;
     void *hold; /* the mapping that holds the lock on the segment */
     uint64_t ring_bytes;

@@ -12,7 +12,7 @@ struct nodes {
     uint32_t owners; /* handles and captures that mean this one */
     _Atomic uint32_t count[CT_NODE_KINDS];
     _Atomic bool partly; /* there may be others: it was made where nobody looked */
-    uint64_t serial;     /* of this use of the place */
+    uint64_t serial;     /* number of this use of the place */
     uint64_t named;      /* ct_now() when a handle came to mean it last, 0 while nothing is recorded */
 };
 

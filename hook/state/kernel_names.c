@@ -38,8 +38,8 @@ static struct entry *entry_at(uint32_t number)
 
 /* Handles that are nobody's. */
 enum {
-    OWNER_UNKNOWN = 1, /* of a handle that was handed out past the hook */
-    OWNER_NONE = 2,    /* of modules and libraries */
+    OWNER_UNKNOWN = 1, /* owner of a handle that was handed out past the hook */
+    OWNER_NONE = 2,    /* owner of modules and libraries */
 };
 
 /* Contexts that ended: their modules went too, and nobody told which. Whoever gets functions past the hook
@@ -258,7 +258,7 @@ void ct_names_unload(uint64_t owner, uint64_t began)
     if (!write_begin())
         return;
     unload(owner, began);
-    take_below(OWNER_UNKNOWN, began); /* which may have gone with it */
+    take_below(OWNER_UNKNOWN, began); /* handles without a known owner may have gone with it */
     write_end();
 }
 

@@ -15,7 +15,7 @@
 struct named {
     uint64_t handle;
     uint32_t role;                  /* CT_ROLE_none: the place is free */
-    uint32_t epoch;                 /* of the segment that has got it */
+    uint32_t epoch;                 /* the epoch of the segment that has got it */
     char text[CT_NAMED_TEXT_BYTES]; /* empty: the object has ended, which is to be told yet */
 };
 
@@ -27,7 +27,7 @@ static uint32_t used; /* places that were ever taken */
 /* The number of those that have a name: while it is 0, as mostly, no end of an object is looked at. */
 static _Atomic uint32_t count;
 static bool overflowed;           /* some have a name that is not kept */
-static __thread uint64_t own_tid; /* of a thread that has a name */
+static __thread uint64_t own_tid; /* the thread's number, if it has a name */
 
 static struct named *find(enum ct_role role, uint64_t handle)
 {

@@ -8,7 +8,7 @@
 enum {
     CT_NAMED_MAX =
         1024, /* objects whose names are kept for the next daemon; later ones are sent once, and their end */
-    CT_NAMED_TEXT_BYTES = 256, /* of a name, with its NUL: what exceeds it is cut at a character */
+    CT_NAMED_TEXT_BYTES = 256, /* bytes of a name, with its NUL: what exceeds it is cut at a character */
 };
 
 /* `handle` is called `name` from now on, by nobody's name where it is empty: kept for each segment that

@@ -24,7 +24,7 @@ struct string {
     uint32_t bytes;
     _Atomic bool kept; /* by ct_texts_keep() */
     _Atomic uint32_t number;
-    _Atomic uint32_t epoch; /* of the segment in which it was defined last */
+    _Atomic uint32_t epoch; /* the epoch of the segment in which it was defined last */
 };
 
 static struct ct_pool pool = { .object_bytes = sizeof(struct string) };
