@@ -1,4 +1,4 @@
-/* Which clock this machine's kernel trusts: the rule that clock.h tells. The daemon decides by it for its
+/* Tells which clock this machine's kernel trusts, by the rule in clock.h. The daemon decides by it for its
  * session; `cudatrace doctor` says what it would decide. */
 #ifndef CT_PROTO_CLOCK_SOURCE_H
 #define CT_PROTO_CLOCK_SOURCE_H

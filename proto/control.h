@@ -51,13 +51,13 @@ struct ct_control {
     int32_t daemon_pid;
     _Atomic uint32_t
         closing; /* the daemon is leaving: hooks take it for gone, while it still holds the lock */
-    /* What is to be recorded. Written by the daemon between two additions to `selections`, which is odd
-     * meanwhile; 0 until it was asked for anything. */
+    /* Counts changes of `selection`, which the daemon writes between two additions: the count is odd
+     * meanwhile. 0 until the daemon was asked for anything. */
     _Atomic uint32_t selections;
     uint32_t system; /* 1: the system's session */
     uint32_t pad_trace;
-    /* Which trace the daemon writes, by which tools find the session of one (ct_trace_identity() in
-     * schema/trace_files.h). */
+    /* Identifies the trace that the daemon writes: tools find the session of a trace by it
+     * (ct_trace_identity() in schema/trace_files.h). */
     uint64_t trace;
     uint8_t pad0[8];
 

@@ -1,5 +1,5 @@
-/* What the hook's file tells of itself without being loaded: an ELF note, in the section .note.cudatrace.
- * Written by hook/note.c, read by `cudatrace doctor`. */
+/* Tells of the hook's file without loading it: an ELF note, in the section .note.cudatrace. Written by
+ * hook/note.c, read by `cudatrace doctor`. */
 #ifndef CT_PROTO_HOOK_NOTE_H
 #define CT_PROTO_HOOK_NOTE_H
 
@@ -12,7 +12,7 @@ enum { CT_HOOK_NOTE_TYPE = 1 };
 struct ct_hook_note {
     uint32_t proto_version; /* CT_PROTO_VERSION */
     uint32_t spare_stubs;   /* for functions that the hook's table lacks */
-    char version[24];       /* of cudatrace */
+    char version[24];       /* version of cudatrace */
 };
 static_assert(sizeof(struct ct_hook_note) == 32, "ct_hook_note");
 

@@ -67,14 +67,14 @@ struct ct_loss {
 };
 static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
 
-/* Who may write a lane. */
+/* Says whether a thread has the lane, which alone may write it. */
 enum ct_lane_owner { CT_LANE_FREE = 0, CT_LANE_OWNED = 1 };
 
 struct ct_lane {
     /* The producer's line: three nested calls fit beside the position. */
     _Atomic uint64_t state; /* position << 1 | announcing */
     _Atomic uint32_t depth; /* calls entered and not returned; open[] holds the outermost CT_OPEN_MAX */
-    _Atomic uint32_t tid;   /* of the owner, or the last one */
+    _Atomic uint32_t tid;   /* the owner's, or the last one's */
     struct ct_open open[CT_OPEN_MAX];
     _Atomic uint64_t capacity; /* slots of the ring, a power of two; it doubles, see ct_lane_may_grow() */
     uint8_t pad0[40];

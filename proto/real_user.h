@@ -1,5 +1,5 @@
-/* Whose a process and a file are, by the kernel's own word: a library that is preloaded to lie about it
- * (fakeroot) is not asked. What is not asked for with these, outputs' modes for instance, is left to it. */
+/* Asks the kernel itself whose a process and a file are: a library that is preloaded to lie about it
+ * (fakeroot) is not asked. All else, outputs' modes for instance, is left to that library. */
 #ifndef CT_PROTO_REAL_USER_H
 #define CT_PROTO_REAL_USER_H
 
@@ -19,7 +19,7 @@ static inline int ct_real_fstat(int fd, struct stat *status)
     return (int)syscall(SYS_fstat, fd, status);
 }
 
-/* Of a link itself. */
+/* Tells of a link itself. */
 static inline int ct_real_lstat(const char *path, struct stat *status)
 {
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);

@@ -15,7 +15,7 @@ enum {
     CT_STRING_MAX = (CT_SLOTS_MAX - 1) * CT_SLOT_BYTES - 1, /* bytes of a string definition, 8127 */
 };
 
-/* What a record is, and with it the type of its payload and the meaning of `value`. */
+/* Says what a record is, and with it the type of its payload and the meaning of `value`. */
 enum ct_kind {
     CT_KIND_PAD = 0,      /* skip `slots` slots */
     CT_KIND_CALL = 1,     /* a returned call; value: see CT_FLAG_BYTES */
@@ -148,7 +148,7 @@ enum ct_alloc_kind {
 
 struct ct_alloc {
     uint64_t address;
-    uint64_t stream; /* of stream-ordered allocations, else 0 */
+    uint64_t stream; /* stream of a stream-ordered allocation, else 0 */
     uint64_t pool;   /* handle, 0 for the current pool or none */
     /* enum ct_alloc_kind. Of memory given back, CT_ALLOC_DEVICE stands for all plain kinds, and CT_ALLOC_POOL
      * for the same given back in the order of `stream`. */
@@ -191,7 +191,7 @@ struct ct_graph_nodes {
 };
 static_assert(sizeof(struct ct_graph_nodes) == 64, "ct_graph_nodes");
 
-/* What a call was about. An object's role tells what its handle is; unused places have CT_ROLE_none. */
+/* Names what a call was about. An object's role tells what its handle is; unused places have CT_ROLE_none. */
 enum { CT_OBJECTS_MAX = 3 };
 struct ct_objects {
     uint64_t handle[CT_OBJECTS_MAX];
@@ -211,7 +211,7 @@ struct ct_range {
     uint32_t color; /* ARGB, 0 for none */
     uint32_t
         payload_type; /* nvtxPayloadType_t: 0 none, 1 and 4 unsigned, 2 and 5 signed, 3 double, 6 float */
-    uint64_t id;      /* of process ranges, which may end in another thread; else 0 */
+    uint64_t id;      /* identifies a process range, which may end in another thread; else 0 */
 };
 static_assert(sizeof(struct ct_range) == 32, "ct_range");
 
@@ -226,8 +226,8 @@ union ct_payload {
     struct ct_range range;
 };
 
-/* What the program calls a thread, stream, event, context or device. The text follows with a NUL; an empty
- * one takes the name back. */
+/* Names a thread, stream, event, context or device as the program calls it. The text follows with a NUL; an
+ * empty one takes the name back. */
 struct ct_object_name {
     uint32_t role;       /* enum ct_role of proto/role.h */
     uint32_t text_bytes; /* with its NUL */

@@ -32,7 +32,7 @@ enum {
     CT_RING_BYTES_MIN = 64 * 1024,
     CT_RING_BYTES_MAX = 256 * 1024 * 1024,
     CT_RING_BYTES_DEFAULT = 2 * 1024 * 1024, /* sixty milliseconds at a million calls a second */
-    CT_CHUNK_BYTES = 64 * 1024,              /* what a ring begins with */
+    CT_CHUNK_BYTES = 64 * 1024,              /* a ring begins with so many */
 };
 
 /* A directory entry. Written by the hook before the first record that names its index; of the counters only
@@ -47,7 +47,7 @@ struct ct_function {
 };
 static_assert(sizeof(struct ct_function) == 128, "ct_function");
 
-/* How a process goes. */
+/* Marks by which the hook and the collector end a segment's use. */
 enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook lets go of the segment */
@@ -107,8 +107,8 @@ static inline void ct_segment_note_unsent(struct ct_segment *segment)
         atomic_store_explicit(&segment->unsent, 1, memory_order_relaxed);
 }
 
-/* What all segments together leave free of the file system that they are on, with so many bytes: half of it,
- * for what there must be; of a large one no more than is enough for anybody. */
+/* Returns what all segments together leave free of a file system of `bytes` bytes: half of it, for what there
+ * must be; of a large one no more than is enough for anybody. */
 static inline uint64_t ct_segment_leaves(uint64_t bytes)
 {
     const uint64_t enough = UINT64_C(512) << 20;

@@ -22,7 +22,7 @@ enum { CT_SELECTION_CALLS_BYTES = 1024, CT_SAMPLE_MAX = 1000000000 };
 
 struct ct_selection {
     uint32_t layers; /* a bit 1 << enum ct_layer for each that is recorded */
-    uint32_t sample; /* of so many outermost calls, and what is called inside them, one is recorded; 1 to
+    uint32_t sample; /* one of so many outermost calls is recorded, with what is called inside it; 1 to
                         CT_SAMPLE_MAX */
     char calls[CT_SELECTION_CALLS_BYTES]; /* patterns, "" for none */
 };

@@ -110,14 +110,14 @@ static inline void ct_session_segment_path(char path[CT_NAME_BYTES], const char 
 
 enum ct_session_file_kind { CT_FILE_CONTROL, CT_FILE_SOCKET, CT_FILE_BELL, CT_FILE_SEGMENT };
 
-/* What a name in the session's directory says. */
+/* Holds what a name in the session's directory says. */
 struct ct_session_file {
     char name[CT_NAME_BYTES];
     enum ct_session_file_kind kind;
     uint32_t uid;
     char session[CT_SESSION_MAX + 1];
-    int32_t pid;         /* of a segment: the maker's, in its own namespace */
-    uint64_t created_ns; /* of a segment */
+    int32_t pid;         /* pid of a segment's maker, in the maker's own namespace */
+    uint64_t created_ns; /* when the segment was created */
     bool system;         /* a segment for the system's session, which is root's, whosever it is */
 };
 

@@ -17,7 +17,7 @@ struct ct_intern {
     int64_t next;
 };
 
-/* What a hash begins with, so that no program can make up keys or texts that all have one place. */
+/* Returns a random start for hashes: no program can make up keys or texts that all have one place. */
 uint64_t ct_hash_seed(void);
 
 /* Numbers start at `first`, 1 or more. */

@@ -1,6 +1,6 @@
-/* What /proc says of a process. Each question has three answers: 0, -ESRCH when there is no such process, and
- * another -errno when that cannot be told (no descriptor or no memory to read the file with, no /proc): that
- * must not be taken for an end.. */
+/* Reads what /proc says of a process. Each question has three answers: 0, -ESRCH when there is no such
+ * process, and another -errno when that cannot be told (no descriptor or no memory to read the file with, no
+ * /proc): that must not be taken for an end. */
 #ifndef CT_PROC_FILE_H
 #define CT_PROC_FILE_H
 
@@ -9,12 +9,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Whether an -errno is for want of what may be had later. */
+/* Returns whether an -errno is for want of something that may be had later. */
 bool ct_proc_is_short(int error);
 /* The beginning of /proc/PID/FILE, as text. */
 int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes);
 
-/* Of /proc/PID/stat. */
+/* Holds what /proc/PID/stat says. */
 struct ct_proc_stat {
     uint64_t start_ticks;
     bool ended;        /* a zombie, and none of its threads runs on */
@@ -24,8 +24,8 @@ struct ct_proc_stat {
 };
 int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat);
 
-/* Of /proc/PID/status: its user, of whom a program may change, and the last number of NSpid, which is what
- * the process itself takes for its pid (Linux 4.1). */
+/* Holds what /proc/PID/status says: the users that the process is, which a program may change, and the last
+ * number of NSpid, which the process itself takes for its pid (Linux 4.1). */
 struct ct_proc_status {
     uid_t real, effective, saved;
     int32_t inner_pid; /* 0 before Linux 4.1 */
