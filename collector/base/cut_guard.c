@@ -11,7 +11,7 @@
  * used again and never freed, so what it meets is always an entry. */
 static struct ct_guard *_Atomic guards;
 static struct ct_guard *unused;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `unused` and of writers to `guards` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held to change `unused` or `guards` */
 
 static bool put_zeros(uintptr_t from, size_t bytes)
 {
@@ -19,9 +19,9 @@ static bool put_zeros(uintptr_t from, size_t bytes)
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
-/* What lies behind a page that is gone is gone too. All of it is replaced at once: a process may have only so
- * many mappings, and page by page a few truncated files would take them all. Where there is no room for one
- * more, the whole range gives its own place. */
+/* Puts zeros in place of the page that is gone and of all behind it, which is gone too. One mapping covers
+ * all: a process may have only so many, and page by page a few truncated files would take them all. Where
+ * there is no room for one mapping more, the zeros take the place of the whole range. */
 static void handle(int number, siginfo_t *info, void *context)
 {
     (void)context;

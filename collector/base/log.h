@@ -13,7 +13,7 @@
 
 enum ct_log_level { CT_LOG_ERROR, CT_LOG_WARNING, CT_LOG_NOTICE, CT_LOG_INFO, CT_LOG_DEBUG, CT_LOG_LEVELS };
 
-/* Of one kind are lines that tell of one thing: what one of them may be too many of (log.def). */
+/* Names what a line tells of. Lines of one kind share a limit in each minute (log.def). */
 enum ct_log_kind {
 #define KIND(name, level, burst) CT_LOG_##name,
 #include "log.def"

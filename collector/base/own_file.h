@@ -1,4 +1,4 @@
-/* Whether a file is ours alone: what lies in a folder where others may write may be anybody's. */
+/* Checks that a file is ours alone: in a folder where others may write, anybody may have put it there. */
 #ifndef CT_OWN_FILE_H
 #define CT_OWN_FILE_H
 

@@ -9,7 +9,7 @@
 
 enum { CT_NO_GROUP = -1 };
 
-/* Who may read a file besides its owner. */
+/* Says who may read a file besides its owner. */
 struct ct_private_readers {
     mode_t mode; /* 0600; 0640 with a group */
     gid_t group; /* (gid_t)CT_NO_GROUP: left as it is */

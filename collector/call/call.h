@@ -23,7 +23,7 @@ struct ct_call {
 };
 static_assert(sizeof(struct ct_call) <= 64, "ct_call");
 
-/* When its turn is: what is no call takes effect where it stands in its stream. */
+/* Returns when the call's turn is. A note has none: it takes effect where it stands in its stream. */
 static inline uint64_t ct_call_due_ns(const struct ct_call *call)
 {
     return ct_kind_is_call(call->kind) ? call->end_ns : 0;

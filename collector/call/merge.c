@@ -9,7 +9,7 @@ void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns)
     merge->until_ns = until_ns;
 }
 
-/* Whether the stream has a call for this merge. */
+/* Returns whether the stream has a call for this merge; its budget notes where it held one back. */
 static bool has_next(struct ct_stream *stream, uint64_t until_ns)
 {
     if (stream->budget && stream->budget->spent >= stream->budget->allowance) {

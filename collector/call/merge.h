@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What somebody may spend of a batch, in rows of plain calls and what costs as much. */
+/* Bounds what one user may spend of a batch, in rows of plain calls. Other work counts as so many rows. */
 struct ct_budget {
     uint64_t spent, allowance;
-    bool is_held; /* something of his is left for the next one */
+    bool is_held; /* something of the user's is left for the next batch */
 };
 
 /* Calls in the order of their return, of which some are filled in at a time. */
@@ -38,7 +38,7 @@ struct ct_merge {
 void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns);
 /* Adds a stream if it has a call; 0 or -ENOMEM. */
 int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream);
-/* When the turn of the next call of all is; there must be one. */
+/* Returns when the turn of the next call of all is; there must be one. */
 static inline uint64_t ct_merge_due_ns(const struct ct_merge *merge)
 {
     return merge->heap[0].due_ns;

@@ -175,8 +175,8 @@ static void store_range(const struct context *c, const struct ct_range *range, c
         payload);
 }
 
-/* What an allocation or a free says of streams and of failures stands with the objects of its call: the
- * stream in whose order it was, and the address that could not be given back. */
+/* Stores an allocation or a free. The stream in whose order it was, and the address that could not be given
+ * back, are stored as objects of the call. */
 static void store_alloc(const struct context *c, const struct ct_alloc *alloc)
 {
     const uint8_t kind = alloc->alloc < CT_ALLOC_COUNT ? alloc->alloc : CT_ALLOC_DEVICE;

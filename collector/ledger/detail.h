@@ -1,4 +1,4 @@
-/* What a call's record says beside its time: its kind decides which rows of other tables name the call. */
+/* Stores what a record says beside its time, for the ledger: the kind decides which rows name the call. */
 #ifndef CT_DETAIL_H
 #define CT_DETAIL_H
 

@@ -36,7 +36,7 @@ static_assert(sizeof(struct ct_dump_header) == 400, "ct_dump_header");
 struct ct_dump_frame {
     uint32_t magic;
     uint32_t reserved;
-    uint64_t bytes;    /* of the events, CT_DUMP_FRAME_MAX at most */
+    uint64_t bytes;    /* length of the events, CT_DUMP_FRAME_MAX at most */
     uint64_t hash;     /* ct_dump_hash() of them */
     uint64_t until_ns; /* no call of a later frame returned before, but late ones */
 };
@@ -59,8 +59,8 @@ enum ct_dump_type {
 
 struct ct_dump_event {
     uint16_t type;       /* enum ct_dump_type */
-    uint16_t tail_bytes; /* of payload, or texts, each with its NUL */
-    uint32_t bytes;      /* of all behind this, padding too: CT_DUMP_EVENT_MAX at most */
+    uint16_t tail_bytes; /* length of the payload, or of the texts, each with its NUL */
+    uint32_t bytes;      /* length of all behind this, padding too: CT_DUMP_EVENT_MAX at most */
 };
 
 struct ct_dump_process {

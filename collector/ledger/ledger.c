@@ -92,7 +92,7 @@ static void make_thread(struct ct_ledger *ledger, struct ct_caller *caller, uint
     ct_recorder_thread(ledger->recorder, caller, name);
 }
 
-/* What is no call: it takes effect where it stands. */
+/* Takes a note. It is no call, and takes effect where it stands. */
 static void take_note(struct ct_ledger *ledger, const struct ct_call *note)
 {
     struct ct_thread_name name;
@@ -189,7 +189,7 @@ static void sum(struct ct_ledger *ledger, const struct ct_call *call, const stru
     total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
     total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
     total->total_ns = add(total->total_ns, row->duration_ns);
-    /* What was asked for and refused moved nothing. */
+    /* A call that failed moved nothing. */
     if (row->has_bytes && call->status == 0)
         total->bytes = add(total->bytes, row->bytes);
     total->failed += ct_status_is_failure(call->status);
@@ -284,7 +284,6 @@ void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
           ct_store_function(ledger->store, name->layer, name->name, name->category, &callee->function_id));
 }
 
-/* What the thread did since its sums were written last. */
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller)
 {
     if (caller->calls > 0)
@@ -395,7 +394,7 @@ int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t
     return ct_store_end_process(ledger->store, process_id, ended_ns, state);
 }
 
-/* Whether those who go on do is asked of the owner of the processes; that the others do not is recorded. */
+/* Asks the owner of the processes which of them go on, and records the end of those that do not. */
 struct asking {
     struct ct_ledger *ledger;
     uint64_t now_ns;

@@ -17,11 +17,11 @@ struct ct_ledger {
     struct ct_store *store;
     struct ct_recorder *recorder; /* NULL without one */
     struct ct_merge merge;        /* the owner of a batch begins it, and adds streams */
-    uint32_t numbering;           /* of the store, in this batch */
+    uint32_t numbering;           /* the store's numbering in this batch */
 };
 
-/* What was taken since begin is undone by ct_ledger_rollback(); accounts, callees and callers are their
- * owners' to take back, with ct_account_revert() and by function_id = 0. */
+/* ct_ledger_rollback() undoes what was taken since begin. The owners of accounts, callees and callers take
+ * them back themselves, with ct_account_revert() and by function_id = 0. */
 int ct_ledger_begin(struct ct_ledger *ledger);
 int ct_ledger_commit(struct ct_ledger *ledger);
 void ct_ledger_rollback(struct ct_ledger *ledger);
@@ -34,7 +34,7 @@ int ct_ledger_calls(struct ct_ledger *ledger, uint64_t rows_max, uint64_t *rows)
 /* Makes the rows of a process where it has none, or numbers are new. */
 int ct_ledger_register(struct ct_ledger *ledger, struct ct_account *account,
                        const struct ct_process_facts *facts);
-/* Whether it was registered since the store's numbers began anew. */
+/* Returns whether the account was registered since the store's numbers began anew. */
 static inline bool ct_account_is_registered(const struct ct_ledger *ledger, const struct ct_account *account)
 {
     return account->generation == ct_store_generation(ledger->store);
@@ -56,7 +56,7 @@ int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *accou
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller);
 int ct_ledger_find_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
                         uint32_t lane, uint64_t *position);
-/* What was known of its sites is forgotten, with the memory for it. */
+/* Forgets what is known of the thread's sites, and frees the memory for it. */
 void ct_caller_rest(struct ct_caller *caller);
 
 /* Writes the sums of a process's functions. */
@@ -79,7 +79,7 @@ int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
                           const void *data, uint64_t *going_on);
 int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value);
 
-/* Whether a status is one. "Not ready", of driver and runtime, is an answer. */
+/* Returns whether a status is a failure. "Not ready" (600), of driver and runtime, is an answer. */
 static inline bool ct_status_is_failure(int32_t status)
 {
     return status != 0 && status != 600;

@@ -22,11 +22,11 @@ int ct_recorder_begin(struct ct_recorder *recorder, char message[CT_MESSAGE_BYTE
 /* A file that was made, and not begun, goes again. */
 void ct_recorder_destroy(struct ct_recorder *recorder);
 
-/* What was told is committed, or taken back. */
+/* Writes what was told since the last commit, or forgets it. */
 void ct_recorder_commit(struct ct_recorder *recorder, uint64_t until_ns);
 void ct_recorder_forget(struct ct_recorder *recorder);
 
-/* What the ledger is told: the functions of ledger.h. */
+/* Record what the ledger is told by the functions of ledger.h. */
 void ct_recorder_process(struct ct_recorder *recorder, const struct ct_account *account,
                          const struct ct_process_facts *facts);
 void ct_recorder_function(struct ct_recorder *recorder, int64_t function_id,

@@ -68,7 +68,7 @@ void ct_adoption_look(struct ct_adoption *adoption)
     const uint64_t now_ns = ct_monotonic_ns();
     const uint32_t segments = atomic_load_explicit(&adoption->shm.control->segments, memory_order_acquire);
     if (!ct_watch_scan(adoption->watch))
-        return; /* what may be there is not known: the next look tries again */
+        return; /* the directory could not be read: the next look tries again */
     ct_shm_adopted(&adoption->shm, segments, now_ns);
     adoption->segments_seen = segments;
 }

@@ -30,7 +30,7 @@ int ct_adoption_start(struct ct_adoption *adoption, const struct ct_session *ses
 void ct_adoption_look(struct ct_adoption *adoption);
 /* The same if a hook has counted one. */
 void ct_adoption_look_for_counted(struct ct_adoption *adoption);
-/* What a flush must not miss: segments that were just made, processes that just ended. */
+/* Finds what a flush must not miss: segments that were just made, processes that just ended. */
 void ct_adoption_look_around(struct ct_adoption *adoption);
 /* Closes those that came back; whether there were any. */
 bool ct_adoption_close_gone(struct ct_adoption *adoption);

@@ -13,7 +13,7 @@ enum {
     ROWS_MAX = 250000,   /* a batch's: about a tenth of a second */
     EXPIRE_ROWS = 20000, /* taken away behind a batch: a hundredth of a second; more where more come */
 };
-#define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* of a log that a reader holds */
+#define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* beyond it a log that a reader holds begins a new file */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
 #define GO_ON_RETRY_NS    UINT64_C(10000000000)
 
@@ -24,7 +24,7 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
     return bounds->max_bytes / CT_SERIES_FILES_MAX;
 }
 
-/* Where files are small, so are batches: a third of a file at most. */
+/* Bounds a batch. Where files are small, it is a third of a file at most. */
 static uint64_t rows_max(const struct ct_bounds *bounds)
 {
     enum { ROW_BYTES = 21 };
@@ -54,7 +54,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
         return -1;
     CT_TEST_POINT("batch.inserted");
     report->more = ledger->merge.count > 0;
-    /* What returned before the earliest call that was left is stored. */
+    /* All that returned before the earliest call that was left is stored. */
     report->flushed_ns = batch->until_ns;
     if (report->more)
         report->flushed_ns = ct_merge_due_ns(&ledger->merge) > 0 ? ct_merge_due_ns(&ledger->merge) - 1 : 0;
@@ -107,13 +107,13 @@ static void prune(struct ct_collection *collection, uint64_t now_ns)
 {
     const struct ct_bounds *bounds = &collection->bounds;
     collection->pruned_ns = now_ns;
-    /* What is left has room for the file in use to grow to its share, for its log, and for a batch. */
+    /* Keeps two shares free: the file in use grows to its share, and its log and a batch need room. */
     ct_store_prune(collection->ledger.store, bounds->max_bytes - 2 * ct_bounds_share(bounds),
                    bounds->keep_ns && now_ns > bounds->keep_ns ? now_ns - bounds->keep_ns : 0, note_removed);
 }
 
-/* Why the trace is to go on in its next file. A log that a reader holds grows until the reader ends; that of
- * the next file begins anew. */
+/* Returns why the trace is to go on in its next file, or NULL. A log that a reader holds grows until the
+ * reader ends; that of the next file begins anew. */
 static const char *why_go_on(struct ct_collection *collection, uint64_t now_ns)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);

@@ -5,17 +5,17 @@
 
 #include "source.h"
 
-/* What bounds a trace; 0 for no bound. */
+/* Bounds a trace; 0 for no bound. */
 struct ct_bounds {
     uint64_t keep_ns;   /* calls that returned longer ago are taken away */
-    uint64_t max_bytes; /* of all files of the trace: it goes on in numbered ones, the oldest of which go */
+    uint64_t max_bytes; /* all files together: the trace goes on in numbered ones, of which the oldest go */
 };
 
-/* What one file of it may take; 0 for any. */
+/* Returns how many bytes one file of the trace may take; 0 for any number. */
 uint64_t ct_bounds_share(const struct ct_bounds *bounds);
 
-/* What is collected from, and where to. `ledger`, whose store the caller has opened, `sources` and `bounds`
- * are the owner's to set; what follows starts as zero. */
+/* Holds what is collected from, and where to. The owner sets `ledger`, whose store it has opened, `sources`
+ * and `bounds`; what follows starts as zero. */
 struct ct_collection {
     struct ct_ledger ledger;
     struct ct_source *sources;

@@ -26,7 +26,7 @@ struct client {
     struct ct_commands *commands;
     char line[LINE_MAX_BYTES];
     size_t length;
-    uid_t uid;      /* whose it is, by the kernel's word */
+    uid_t uid;      /* the user's, by the kernel's word */
     bool is_reader; /* one who may read the trace */
     bool holds, stops;
     uint64_t flush_ns; /* 0: does not wait */
@@ -43,7 +43,7 @@ struct ct_commands {
     uv_loop_t *loop;
     struct listener *listener; /* NULL where it could not be made anew */
     char path[128];
-    ino_t inode; /* of the socket, which a successor may have replaced */
+    ino_t inode; /* the socket's: a successor may have put its own there */
     struct ct_command_handler handler;
     struct client *clients;
     size_t holders;
@@ -91,7 +91,7 @@ static void answer(struct client *client, const char *text)
     }
     struct answer *reply = malloc(sizeof(*reply) + length);
     if (!reply) {
-        drop(client); /* who waits for it hears at least that none comes */
+        drop(client); /* the client hears at least that no answer comes */
         return;
     }
     reply->write.data = reply;
@@ -139,7 +139,7 @@ static void do_hold(struct client *client)
         answer(client, "error the daemon is leaving\n");
         return;
     }
-    /* Where the trace lies is nothing to those who may not read it. */
+    /* Users who may not read the trace are not told where it lies. */
     snprintf(text, sizeof(text), "ok %s\n", client->is_reader ? client->commands->handler.database : "");
     if (!client->holds) {
         client->holds = true;

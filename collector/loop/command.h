@@ -1,13 +1,16 @@
-/* The daemon's command socket: one line in, an answer out. Loop thread. That of the system's daemon answers
- * all users: `flush`, `hold` and `release` do for them what they do for root, `status` says less, and what
- * else they ask for is answered with `refused …`. Where the trace lies is told to those who may read it.
+/* The daemon's command socket: one line in, an answer out. Loop thread. The system's daemon answers all
+ * users: `flush`, `hold` and `release` do for them what they do for root, `status` says less, and whatever
+ * else they ask for is answered with `refused …`. Users who may read the trace are told where it lies.
  *
- *   flush     ok | error …       all that was recorded before is in the database; `ok SENTENCE` says to root
- * what of others is not status    key value lines, then an empty one stop      ok                 once the
- * daemon is about to leave hold      ok DATABASE        the connection counts as a user of the daemon until
- * it ends release   ok                 gives the hold back; when that lets the daemon leave, once it is about
- * to database  DATABASE           the file being written set [layers=L] [calls=P] [sample=N] ok | error …
- * what processes of the session are to record (proto/selection.h)
+ *   flush     ok | error …      all that was recorded before is in the database; `ok SENTENCE` tells root
+ *                               what of others is not
+ *   status    key value lines   and an empty one behind them
+ *   stop      ok                once the daemon is about to leave
+ *   hold      ok DATABASE       the connection counts as a user of the daemon until it ends
+ *   release   ok                gives the hold back; where the daemon leaves for it, once it is about to
+ *   database  DATABASE          the file being written
+ *   set       ok | error …      [layers=L] [calls=P] [sample=N]: what processes of the session are to
+ *                               record (proto/selection.h)
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H
@@ -28,7 +31,7 @@ struct ct_command_handler {
     bool (*set)(const char *wishes, char *problem, size_t bytes, void *data);
     /* Writes the answer to `status`. */
     void (*status)(char *text, size_t bytes, void *data);
-    /* Whether the daemon may still be held. */
+    /* Returns whether the daemon may still be held. */
     bool (*may_hold)(void *data);
     /* The number of holders changed; true when the daemon leaves for it. */
     bool (*holders)(size_t count, void *data);

@@ -182,7 +182,7 @@ static int run(const struct ct_daemon_options *options, const struct readiness *
 
 static int run_in_background(const struct ct_daemon_options *options, struct readiness *readiness)
 {
-    /* What the caller had open is not the daemon's to keep: a lock, a pipe that somebody waits on. */
+    /* The daemon must not keep what the caller had open: a lock, a pipe that a process waits on. */
     syscall(SYS_close_range, 3U, ~0U, 0U);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {

@@ -1,5 +1,4 @@
-/* What a service manager is told of the daemon: the datagrams of sd_notify(3) to $NOTIFY_SOCKET. Loop thread.
- */
+/* Tells a service manager of the daemon, by the datagrams of sd_notify(3) to $NOTIFY_SOCKET. Loop thread. */
 #ifndef CT_NOTIFY_H
 #define CT_NOTIFY_H
 

@@ -19,9 +19,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* When batches are made: one right after the other while they are full, every PACE_MS while calls come,
- * sooner where a ring would be fuller than FILL_WANTED by then, none until the doorbell rings once two in a
- * row found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and whatever a doorbell may have
+/* Batches are made one right after the other while they are full, every PACE_MS while calls come, sooner
+ * where a ring would be fuller than FILL_WANTED by then, and none until the doorbell rings once two in a row
+ * found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and whatever a doorbell may have
  * missed. */
 enum { FILL_WANTED = 250 }; /* thousandths */
 enum {
@@ -54,11 +54,11 @@ struct daemon {
     bool clock_doubted; /* by the kernel, since the session chose it */
     bool rotating;      /* new files were asked for, and are not there yet */
     bool stopping;
-    bool cut_short;                 /* the stop, though calls wait */
-    bool is_taken;                  /* the session, by another daemon */
-    bool files_gone;                /* the session's, and not made anew yet */
-    unsigned int made_anew;         /* how often they were */
-    uint64_t progress_ms;           /* of a stop: when it began, or something was stored */
+    bool cut_short;                 /* it stops though calls wait */
+    bool is_taken;                  /* another daemon has the session */
+    bool files_gone;                /* the session's files were removed, and are not made anew yet */
+    unsigned int made_anew;         /* how often the session's files were made anew */
+    uint64_t progress_ms;           /* when the stop began, or last stored something */
     char stamp[CT_LOG_STAMP_BYTES]; /* since when it fails, or not */
 };
 
@@ -76,7 +76,7 @@ static void tell_status(struct daemon *daemon)
 static void on_pace(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    /* What could not be written may be the open calls, which only some batches take. */
+    /* After a failure takes the open calls too: they may be what failed, and only some batches take them. */
     ct_worker_request(daemon->worker, (struct ct_request){ .snapshot_open = daemon->failing });
 }
 
@@ -168,7 +168,6 @@ static void go_on_stopping(struct daemon *daemon, const struct ct_report *report
         batch_in(daemon, 0);
 }
 
-/* When the next batch is due. */
 static void plan_next(struct daemon *daemon, const struct ct_report *report, uint64_t since_last_ms)
 {
     const uint64_t flush_ns = ct_commands_waiting(daemon->commands);
@@ -176,7 +175,7 @@ static void plan_next(struct daemon *daemon, const struct ct_report *report, uin
         batch_in(daemon, RETRY_MS);
     } else if (flush_ns) {
         daemon->awake = true;
-        if (!uv_is_active((uv_handle_t *)&daemon->flush_due)) /* which asks for one behind its look around */
+        if (!uv_is_active((uv_handle_t *)&daemon->flush_due)) /* else on_flush_due() asks for it */
             ct_worker_request(daemon->worker, (struct ct_request){ .flush_ns = flush_ns });
     } else if (report->more) {
         batch_in(daemon, 0);
@@ -195,7 +194,7 @@ static void on_batch(const struct ct_report *report, void *data)
 {
     struct daemon *daemon = data;
     const bool any_gone = ct_adoption_close_gone(&daemon->adoption);
-    /* What a thousand processes took lies in pieces between what stays. */
+    /* The memory of a thousand processes lies in pieces between what stays. */
     if (any_gone && report->processes == 0)
         malloc_trim(0);
     if (daemon->rotating && !ct_worker_busy(daemon->worker)) {
@@ -493,7 +492,7 @@ static int start(struct daemon *daemon, char *message)
                         message) != 0)
         return 1;
     struct ct_ledger *ledger = &daemon->collection.ledger;
-    /* What is wrong with any of the files is found before another one is touched. */
+    /* An error in any of the files is found before another file is changed. */
     if ((options->record &&
          ct_recorder_create(options->record, options->session, &ledger->recorder, message) != 0) ||
         ct_store_open(options->database, options->session, &ledger->store, message) != 0 ||
@@ -568,7 +567,7 @@ static int start(struct daemon *daemon, char *message)
 int ct_daemon_run(const struct ct_daemon_options *options, void (*on_ready)(void *data), void *data,
                   char message[CT_MESSAGE_BYTES])
 {
-    /* Of a start that fails the process's end takes away what it has made. */
+    /* The process ends after a start that failed, and what the start has made goes with it. */
     static struct daemon daemon;
     daemon.options = options;
     /* Two descriptors a traced process. */

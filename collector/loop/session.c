@@ -62,7 +62,7 @@ static void mend_selection(struct ct_control *control)
            "`cudatrace set` says otherwise");
 }
 
-/* What an earlier daemon published last; everything where it is nothing that can be asked for. */
+/* Returns what an earlier daemon published last; everything, where that is no valid selection. */
 static struct ct_selection take_over_selection(struct ct_control *control)
 {
     const struct ct_selection everything = ct_selection_everything();
@@ -89,7 +89,7 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
         return false;
     if (known && clock != CT_CLOCK_CHOSEN && control->clock != (uint32_t)clock)
         return false;
-    /* What a killed daemon left is taken over: hooks have it mapped and ring. */
+    /* A segment that a killed daemon left is taken over: hooks have it mapped and ring. */
     if (!known) {
         memset(control, 0, sizeof(*control));
         char source[CT_CLOCK_SOURCES_BYTES];
@@ -353,7 +353,7 @@ static void renew_bell(struct ct_session *session)
     uv_poll_start(&session->bell_poll, UV_READABLE, on_bell);
 }
 
-/* What hooks know of the session goes on; those that have the old one mapped take its daemon for gone. */
+/* Copies what hooks know of the session. Hooks that have the old segment mapped take its daemon for gone. */
 static void fill_anew(struct ct_control *fresh, const struct ct_control *old)
 {
     memcpy(fresh, old, sizeof(*fresh));
@@ -380,7 +380,7 @@ static int make_unnamed(const struct ct_session *session, const struct ct_contro
     return fd;
 }
 
-/* Whether a daemon holds the file of that name. */
+/* Returns whether a daemon holds the file at `path`. */
 static bool is_served(const char *path)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

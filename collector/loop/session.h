@@ -11,12 +11,12 @@
 
 struct ct_session {
     char name[CT_SESSION_MAX + 1];
-    const char *dir; /* of its files; the caller's */
+    const char *dir; /* the folder of its files; the caller's */
     uint32_t uid;    /* in their names */
     int fd;
     char path[CT_NAME_BYTES];
     struct ct_control *control;
-    struct ct_guard *guard;        /* of `control`, which whoever may write it may cut short */
+    struct ct_guard *guard;        /* guards `control`: whoever may write it may cut it short */
     struct ct_selection selection; /* as published last: what `control` says by now is not read again */
     bool system;
     int bell; /* the system's */
@@ -42,13 +42,13 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
 /* Calls `on_doorbell` on the loop's thread whenever a producer rings. 0 or a libuv error. */
 int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doorbell)(void *data),
                       void *data);
-/* What processes are to record, as published last; everything at first. */
+/* Returns what processes are to record, as published last; everything at first. */
 struct ct_selection ct_session_selection(const struct ct_session *session);
 /* Publishes it anew: "layers=L calls=P sample=N", any of them; what is not named stays as it is. False, with
  * a sentence in `problem`, when one of them is no selection; then nothing changes. */
 bool ct_session_select(struct ct_session *session, const char *wishes, char *problem, size_t bytes);
-/* Whether its files have their names still: somebody may have removed them, as systemd-logind does with all
- * of a user's at his last logout (RemoveIPC=yes). */
+/* Returns whether the session's files still have their names. Somebody may remove them, as systemd-logind
+ * does with all files of a user at the last logout (RemoveIPC=yes). */
 bool ct_session_is_named(const struct ct_session *session);
 /* Makes them anew, the mapping of `control` staying where it is: hooks that have the old one mapped are to
  * let go. */

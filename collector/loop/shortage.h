@@ -1,12 +1,12 @@
-/* What there is no room for, said to those whom it concerns: in the log when it begins and ends, in `status`,
- * and by `flush`. Loop thread. */
+/* Tells users what there is no room for: in the log when it begins and ends, in `status`, and by `flush`.
+ * Loop thread. */
 #ifndef CT_SHORTAGE_H
 #define CT_SHORTAGE_H
 
 #include "batch_report.h"
 #include "watch.h"
 
-/* Of the user `uid`; where `all`, of everybody together. */
+/* Returns what the user `uid` has no room for; where `all`, what everybody together has none for. */
 struct ct_shortage ct_shortage_of(const struct ct_report *report, const struct ct_watch *watch, uint32_t uid,
                                   bool all);
 /* A sentence; false, with none, where nothing is missing. */

@@ -21,7 +21,7 @@ struct ct_worker {
     /* Under the mutex. */
     bool wanted;
     struct ct_request request;
-    struct ct_report report; /* of the last batch */
+    struct ct_report report; /* what the last batch brought */
     bool reported;           /* and the loop has not heard of it yet */
     bool busy, stop;
 
@@ -30,7 +30,7 @@ struct ct_worker {
     struct ct_checkpointer *checkpointer;
 };
 
-/* Where files are small, logs are. */
+/* Bounds the log to a quarter of a file's share, where files are small. */
 static struct ct_checkpointer *create_checkpointer(const struct ct_collection *collection)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
