@@ -23,10 +23,10 @@ void ct_followed_add(struct ct_followed *followed, struct ct_process *process);
 void ct_followed_remove(struct ct_followed *followed, struct ct_process *process);
 /* Notes at once who has ended, whatever the loop has heard. */
 void ct_followed_look(struct ct_followed *followed);
-/* Whether an image that is followed says that this one, which claims to be the same, is made up: it has not
- * been mapped by the process that has the other one. */
+/* Returns whether an image that is followed shows that this one, which claims to be the same, is made up: the
+ * process has mapped the file of the followed image, and not the file of this one. */
 bool ct_followed_disproves(const struct ct_followed *followed, const struct ct_process *process);
-/* Whether a process of a user of the system's session has as many segments as one may have. */
+/* Returns whether a process of a user of the system's session has as many segments as one may have. */
 bool ct_followed_has_many(const struct ct_followed *followed, const struct ct_process *process);
 /* A process that has become another program: the images before it are at their end, if it is so. */
 void ct_followed_end_earlier_images(struct ct_followed *followed, const struct ct_process *process);

@@ -56,7 +56,7 @@ bool ct_process_runs(const struct ct_process *process)
     return process->looked_up && ct_process_lives(process->looked_up, process->start_ticks);
 }
 
-/* What every program has mapped stands in /proc/PID/maps with the numbers of device and inode. */
+/* Looks for the file in /proc/PID/maps, which has the device and inode of all that is mapped. */
 enum ct_process_hold ct_process_hold(const struct ct_process *process)
 {
     char path[64], line[512];

@@ -1,4 +1,4 @@
-/* Who a traced process is, and whether it lives, apart from what it records and where. */
+/* Says who a traced process is, and whether it lives; shm_process.h has what it records, and where. */
 #ifndef CT_IDENTITY_H
 #define CT_IDENTITY_H
 
@@ -17,9 +17,9 @@ struct ct_process {
         start_ticks;   /* field 22 of its /proc/PID/stat, 0 when unknown: with the pid, names the process */
     uint64_t image_ns; /* when its program was loaded: tells execs apart */
     int pidfd;         /* -1 when the process was gone already, or cannot be had */
-    int32_t looked_up; /* where there can be no pidfd: the pid to look for in /proc; otherwise 0 */
+    int32_t looked_up; /* the pid to look for in /proc where there can be no pidfd; otherwise 0 */
     _Atomic bool dead; /* set by whoever finds out first that it is */
-    dev_t device;      /* of a file that this program has mapped as long as it has its memory */
+    dev_t device;      /* device and inode of a file that is mapped while the program has its memory */
     ino_t inode;
     struct ct_user *user; /* in the system's session; otherwise NULL */
     void *follower;       /* followed.c's */
@@ -29,15 +29,15 @@ struct ct_process {
  * or a filter of system calls forbids it; one that is gone is dead. 0, or -errno for want of something that
  * may be had later. */
 int ct_process_follow(struct ct_process *process);
-/* Whether a live process is, or was when it began, its user's; root may have become anybody since. 0, -EPERM
- * when it is not, or -errno when that cannot be told. */
+/* Checks that a live process is its user's, or was when it began; root may have become anybody since. 0,
+ * -EPERM when it is not, or -errno when that cannot be told. */
 int ct_process_check_owner(const struct ct_process *process);
-/* Whether process `pid` is the one that started then, and lives. Where that cannot be told it is: who asks
- * will ask again. */
+/* Returns whether process `pid` lives and is the one that started then. True where that cannot be told: the
+ * caller will ask again. */
 bool ct_process_lives(int32_t pid, uint64_t start_ticks);
-/* Whether the process itself runs on, perhaps as another program. */
+/* Returns whether the process itself runs on, perhaps as another program. */
 bool ct_process_runs(const struct ct_process *process);
-/* Whether its program has the file mapped. Nothing else tells whose it is. */
+/* Tells whether the program has the file mapped. Nothing else tells whose file it is. */
 enum ct_process_hold { CT_HOLD_NO, CT_HOLD_YES, CT_HOLD_UNKNOWN };
 enum ct_process_hold ct_process_hold(const struct ct_process *process);
 void ct_process_let_go(struct ct_process *process);

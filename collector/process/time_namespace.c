@@ -22,8 +22,8 @@ static int namespace_of(int32_t pid, const char *name, ino_t *inode)
     return 0;
 }
 
-/* What /proc says is of the namespace that its children will have: its own, unless it is about to make
- * another one. */
+/* Reads the offsets of the namespace that the process's children will have: /proc has no others. They are the
+ * process's own unless it is about to make another namespace, which is an error. */
 static int offsets_of(int32_t pid, struct ct_time_ahead *offsets)
 {
     ino_t own, children;

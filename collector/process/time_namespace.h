@@ -1,6 +1,6 @@
-/* How far the clocks of a process are ahead of ours: in a time namespace of its own they have another origin,
- * for CLOCK_MONOTONIC and for the boot time by which /proc tells when a process began. The processor's
- * counter is the same everywhere. Loop thread. */
+/* Tells how far the clocks of a process are ahead of ours. In a time namespace CLOCK_MONOTONIC has another
+ * origin, and so has the boot time by which /proc tells when a process began. The processor's counter is the
+ * same everywhere. Loop thread. */
 #ifndef CT_TIME_NAMESPACE_H
 #define CT_TIME_NAMESPACE_H
 

@@ -1,5 +1,5 @@
 /* The users whose processes a system's daemon traces: who they are by the kernel's word, and what each may
- * take of what all share. A user who goes beyond starves himself. */
+ * take of what all share. A user who goes beyond starves nobody else. */
 #ifndef CT_USER_H
 #define CT_USER_H
 
@@ -10,21 +10,21 @@
 #include <stdint.h>
 
 enum {
-    CT_USER_LOOKS_NAMESPACE = 16, /* what it counts as to find a process of another pid namespace in /proc */
-    CT_USER_LOOKS_MAPS = 256,     /* and to read what one has mapped */
-    /* Of a batch, beside the rows of calls: what it looks up, and writes at once. More is for the next one.
-     */
+    CT_USER_LOOKS_NAMESPACE = 16, /* looks charged to find a process of another pid namespace in /proc */
+    CT_USER_LOOKS_MAPS = 256,     /* looks charged to read what a process has mapped */
+    /* These bound what a batch looks up and writes at once for one user, beside the rows of calls. More is
+     * for the next batch. */
     CT_USER_STARTS_MAX = 256,  /* processes, at their first batch */
     CT_USER_WRITES_MAX = 8192, /* rows about lanes, losses and open calls */
     CT_USER_SCANS_MAX = 65536, /* entries of directories whose counters are looked at */
 };
 
-/* What one wants more of than there is for him, so that calls of his are not recorded, or not by their
+/* Counts what a user wants and there is no room for. Calls of the user are then not recorded, or not by their
  * function. */
 struct ct_shortage {
     uint32_t segments;  /* processes that wait */
     uint32_t lanes;     /* threads that wait */
-    uint32_t functions; /* that are counted as one */
+    uint32_t functions; /* functions that are counted as one */
 };
 
 struct ct_user {
@@ -32,12 +32,12 @@ struct ct_user {
     /* The loop thread's; the entry itself is found and freed by it. */
     struct ct_holding loop_has;
     uint32_t segments_wait; /* in this look */
-    uint64_t said_ns;       /* when the log named him last */
-    uint64_t unsaid;        /* what it left out since */
+    uint64_t said_ns;       /* when the log named the user last */
+    uint64_t unsaid;        /* complaints that the log left out since */
     /* The worker's. */
     struct ct_holding worker_has;
     uint64_t waiting;               /* slots published and not stored, in this batch */
-    uint64_t not_waited_until_ns;   /* his threads held the others up: they are not waited for */
+    uint64_t not_waited_until_ns;   /* the user's threads held the others up: they are not waited for */
     struct ct_budget budget;        /* in this batch */
     uint32_t starts, writes, scans; /* in this batch */
     struct ct_shortage is_short;    /* as this batch found it */
@@ -47,7 +47,7 @@ struct ct_user {
 /* Count in this batch; true where it is still within the bounds of one. NULL has none. */
 bool ct_user_may_start(struct ct_user *user);
 bool ct_user_may_write(struct ct_user *user);
-/* How many of `wanted` entries may be looked at. */
+/* Returns how many of `wanted` entries may be looked at in this batch. */
 uint32_t ct_user_may_scan(struct ct_user *user, uint32_t wanted);
 
 struct ct_users {

@@ -1,4 +1,4 @@
-/* What a batch brought. */
+/* Reports what a batch brought: the worker writes it, the loop reads it. */
 #ifndef CT_BATCH_REPORT_H
 #define CT_BATCH_REPORT_H
 
@@ -19,13 +19,13 @@ struct ct_report {
     } short_users[CT_HELD_MAX];
     uint32_t short_count;
     uint64_t rows;                /* stored */
-    uint64_t flushed_ns;          /* all that returned before is stored; 0 when rows were left over */
+    uint64_t flushed_ns;          /* all that returned up to then is stored; 0 when the batch failed */
     uint64_t looked_ns;           /* all processes that were there then were in it */
     bool more;                    /* the batch was full: rows that could be stored were left */
     bool backlog;                 /* published calls wait, if only because they are too young */
     bool expiring;                /* calls wait to be taken away */
     const char *go_on;            /* why the trace is to go on in its next file; NULL: it need not */
-    uint32_t fill;                /* of the fullest ring when the batch began, in thousandths */
+    uint32_t fill;                /* how full the fullest ring was when the batch began, in thousandths */
     char error[CT_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
     uint64_t waiting;             /* calls that were not stored, where it did not go well */
 
@@ -37,12 +37,12 @@ struct ct_report {
 
     /* As it is now. */
     uint32_t file;      /* number of the trace's file in use */
-    uint64_t log_bytes; /* of its write-ahead log */
+    uint64_t log_bytes; /* length of its write-ahead log */
 };
 
 /* Notes that calls of that user were left over. */
 void ct_report_hold(struct ct_report *report, uint32_t uid);
-/* Whether calls of that user may have been left over. */
+/* Returns whether calls of that user may have been left over. */
 bool ct_report_holds(const struct ct_report *report, uint32_t uid);
 /* Adds what the report of the batch before said, of which nobody has heard. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier);

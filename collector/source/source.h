@@ -5,13 +5,13 @@
 #include "batch_report.h"
 #include "ledger.h"
 
-/* What a batch is asked for; several requests for one batch are one. */
+/* Says what a batch is asked for; several requests for one batch are one. */
 struct ct_request {
     bool snapshot_open; /* open calls are to be saved */
     bool next_file;     /* the trace is to go on in its next file */
-    bool detach;        /* who records is to let go of what it records to */
-    bool let_go;        /* and of what there is now, to make others */
-    uint64_t flush_ns;  /* what returned up to then must be in it; 0 for no matter */
+    bool detach;        /* traced processes are to let go of what they record to */
+    bool let_go;        /* they are to let go of what there is now, and make others */
+    uint64_t flush_ns;  /* all that returned up to then must be in it; 0: no such moment */
 };
 
 struct ct_batch {
@@ -28,9 +28,9 @@ struct ct_source {
     struct ct_source *next;
 };
 
-/* What is called in each batch, in this order; `start`, NULL for nothing, before the first one, since it may
- * take its time. Functions that return int return 0, or -1 when the store has failed and said why: then the
- * batch is undone. */
+/* Each batch calls these, in this order; `start`, NULL for nothing, comes before the first batch, since it
+ * may take its time. Functions that return int return 0, or -1 when the store has failed and said why: then
+ * the batch is undone. */
 struct ct_source_class {
     void (*start)(struct ct_source *source);
     /* A batch is about to begin: it may have to wait for the database yet. */
@@ -60,9 +60,9 @@ struct ct_file_source {
     const char *help; /* lines of --help */
     /* 0, or -1 with a sentence. Whatever was opened is to be closed. */
     int (*open)(const char *path, struct ct_source **source, char message[CT_MESSAGE_BYTES]);
-    /* Where it was recorded. */
+    /* Returns where the file was recorded. */
     const struct ct_origin *(*origin)(const struct ct_source *source);
-    /* Why it ended before its end, a sentence; NULL when it did not. */
+    /* Returns why the source ended before its end, a sentence; NULL when it did not. */
     const char *(*problem)(const struct ct_source *source);
     void (*close)(struct ct_source *source);
 };

@@ -15,7 +15,7 @@ enum {
     ERROR_NS = 1000,
     ERROR_PATIENCE_NS = 2000000000,
     SLEW_PARTS = 2000,
-    /* What no slew of NTP or error of a slope explains is a step: so much, and a thousandth of the time. */
+    /* A step is what no slew of NTP or error of a slope explains: so much, and a thousandth of the time. */
     STEP_NS = 100000,
     STEP_PARTS = 1000,
     /* One that another rate may be gets a line of its own: its error is a quarter of the step. More is a
@@ -47,7 +47,7 @@ static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
 static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
 {
     if (timeline->count == CT_ANCHORS) {
-        /* Of the older half every second one goes: the past gets coarser, and is never forgotten. */
+        /* Every second one of the older half goes: the past gets coarser, and is never forgotten. */
         const size_t half = CT_ANCHORS / 2, kept = half / 2;
         for (size_t i = 0; i < kept; i++)
             timeline->anchor[i] = timeline->anchor[2 * i];
@@ -65,7 +65,7 @@ static void append(struct ct_timeline *timeline, struct ct_anchor anchor)
     timeline->count = n + 1;
 }
 
-/* Of a number of ticks that may be anything: no more than 63 bits. */
+/* Converts a number of ticks that may be anything; returns no more than 63 bits. */
 static uint64_t ticks_to_ns(uint64_t ticks, uint64_t line)
 {
     const unsigned __int128 ns = ((unsigned __int128)ticks * line) >> 32;

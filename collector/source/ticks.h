@@ -24,7 +24,7 @@ struct ct_stretch {
     uint64_t first, last, shift;
 };
 
-/* Where time comes from; a test has its own. */
+/* Reads time; a test has its own. */
 struct ct_clocks {
     struct ct_anchor (*read)(int tries);
     void (*pause)(uint64_t ns);

@@ -33,7 +33,7 @@ static int fail(struct ct_dump_file *file, const char *what)
     return -1;
 }
 
-/* How many bytes could be read; -1 for an error. */
+/* Returns how many bytes could be read; -1 for an error. */
 static ssize_t read_at(const struct ct_dump_file *file, void *to, size_t bytes)
 {
     size_t got = 0;

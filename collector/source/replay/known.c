@@ -9,20 +9,20 @@
 #define MOMENT_MAX (UINT64_C(1) << 62)
 
 struct process {
-    int64_t process_id; /* of the trace that is written; 0: none yet */
+    int64_t process_id; /* number in the trace that is written; 0: none yet */
     bool ended;
 };
 
 struct segment {
     struct ct_account account;
-    struct ct_caller nobody; /* of notes that come before a thread */
+    struct ct_caller nobody; /* caller of notes that come before a thread */
     struct process *process;
     struct ct_process_facts facts;
-    char *text[3]; /* of the facts */
+    char *text[3]; /* the texts of `facts` */
 };
 
 struct function {
-    struct ct_callee callee; /* of nobody */
+    struct ct_callee callee; /* holds the number for all processes */
     char *text[3];
 };
 

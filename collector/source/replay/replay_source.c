@@ -15,10 +15,10 @@ struct ct_replay {
     struct ct_stream stream;
     struct ct_dump_file file;
     struct ct_known known;
-    bool loaded;   /* a frame that is not committed as a whole */
-    bool told;     /* of which the processes and functions were registered */
+    bool loaded;   /* there is a frame that is not committed as a whole */
+    bool told;     /* its processes and functions were registered */
     bool stale;    /* numbers of the store are void */
-    bool finished; /* there is no further one */
+    bool finished; /* there is no further frame */
     size_t filled; /* in the frame: how far the stream has come */
     uint64_t until_ns;
     struct ct_call call[FILLED_MAX];

@@ -11,7 +11,7 @@
 
 enum space { ESCAPE, CONTROL, CLASS, UVM };
 
-/* What a name begins with: in the hook, and here where the number alone does not tell its space. */
+/* Prefixes of names as the hook sends them, and as shown where the number does not tell its space. */
 static const char *const sent[] = {
     [ESCAPE] = "ESC ", [CONTROL] = "RM_CONTROL ", [CLASS] = "RM_ALLOC ", [UVM] = "UVM "
 };

@@ -1,4 +1,4 @@
-/* What the numbers of the NVIDIA kernel driver's ioctl commands are called. */
+/* Names the ioctl commands of the NVIDIA kernel driver by their numbers. */
 #ifndef CT_IOCTL_NAMES_H
 #define CT_IOCTL_NAMES_H
 

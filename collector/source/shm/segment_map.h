@@ -25,7 +25,7 @@ struct ct_segment_map {
  * or -errno. */
 int ct_segment_map_lane(struct ct_segment_map *map, const struct ct_segment *facts, int fd, uint32_t index,
                         struct ct_lane **lane);
-/* Whether the file was cut short below a block. */
+/* Returns whether the file was cut short below a block. */
 bool ct_segment_map_is_poisoned(const struct ct_segment_map *map, const struct ct_segment *facts);
 void ct_segment_map_finish(struct ct_segment_map *map, const struct ct_segment *facts);
 

@@ -144,8 +144,8 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
         if (process->broken)
             return 0;
     }
-    /* What a lane published that was not there at the last batch returned since. At a user's first batch
-     * nothing is waited for that he could make up. */
+    /* A lane that was not there at the last batch has published nothing that returned before that batch. At
+     * the first batch of a user's process nothing is waited for that the user could make up. */
     if (process->who.user && process->synced_ns == 0)
         process->synced_ns = process->shm->silent_ns;
     const int error = sync_lanes(process, batch->ledger);
@@ -273,7 +273,7 @@ bool ct_shm_has_backlog(const struct ct_shm_process *process)
            (process->unfinished || (has_unread_lanes(process) && !process->lanes_refused));
 }
 
-/* Of a lane that no batch has taken on, for the database could not say where it stands. */
+/* Counts the calls of a lane that no batch has taken on, since the database could not say where it stands. */
 static uint64_t waiting_unread(struct ct_shm_process *process, uint32_t index)
 {
     struct ct_lane_source *lane;

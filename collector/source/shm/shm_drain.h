@@ -1,4 +1,4 @@
-/* What a batch does with one process. Functions that return int return 0, or -1 for the store's error. */
+/* Does a batch's work for one process. Functions that return int return 0, or -1 for the store's error. */
 #ifndef CT_SHM_DRAIN_H
 #define CT_SHM_DRAIN_H
 
@@ -6,8 +6,7 @@
 
 /* Makes the rows of the process, and finds lanes that are new. */
 int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch);
-/* How far back rows of this process may still come: lowers batch->until_ns, and takes the lanes' positions.
- */
+/* Takes the lanes' positions, and lowers batch->until_ns to before any row that may still come. */
 void ct_shm_watermark(struct ct_shm_process *process, struct ct_batch *batch);
 /* Slots that are published and not stored, behind ct_shm_watermark(). */
 uint64_t ct_shm_slots(const struct ct_shm_process *process);

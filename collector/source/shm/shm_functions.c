@@ -154,7 +154,7 @@ static int save_unsent(struct ct_shm_process *process, struct ct_ledger *ledger,
     struct ct_shm_function *function = find_function(process, ledger, i);
     if (!function)
         return -1;
-    /* Of several that are counted as one, what was saved is not known: each is saved again. */
+    /* Entries that are counted as one share `function`, which keeps nothing of each: each is saved again. */
     const bool is_own = function->entry == i && function->callee.function_id != 0;
     if (is_own && lost == function->lost && skipped == function->skipped)
         return 0;
@@ -216,7 +216,7 @@ int ct_shm_save_functions(struct ct_shm_process *process, struct ct_ledger *ledg
     return 0;
 }
 
-/* What was saved of their counters in this batch is not told from what was before: all are saved again. */
+/* Has every counter saved again: what this batch saved cannot be told from what earlier ones saved. */
 void ct_shm_revert_functions(struct ct_shm_process *process)
 {
     for (uint32_t i = 0; i < process->function_count; i++) {

@@ -12,7 +12,7 @@ void ct_shm_read_directory(struct ct_shm_process *process);
 struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t entry);
 /* Saves the counters of what was not sent, where the hook says that they moved. 0 or -1. */
 int ct_shm_save_functions(struct ct_shm_process *process, struct ct_ledger *ledger);
-/* What the store knew of them is void. */
+/* Forgets the functions' numbers and what was saved, which the store took back. */
 void ct_shm_revert_functions(struct ct_shm_process *process);
 /* Frees what is kept of them. */
 void ct_shm_forget_functions(struct ct_shm_process *process);

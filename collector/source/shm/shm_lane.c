@@ -16,14 +16,14 @@ enum {
 
 enum { BUFFER_SLOTS = 256, FILLED_MAX = 64 }; /* a buffer holds the longest record: CT_SLOTS_MAX */
 
-/* What a lane needs that is not silent: of thousands of threads most are most of the time. */
+/* Holds what a lane needs that is not silent: of thousands of threads most are silent most of the time. */
 struct ct_lane_work {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES]; /* private copies of the slots from buffer_at on */
     struct ct_call call[FILLED_MAX];              /* the stream's */
-    uint64_t at[FILLED_MAX];                      /* where their records begin */
+    uint64_t at[FILLED_MAX];                      /* the positions at which their records begin */
 };
 
-#define DISTRUST_NS UINT64_C(60000000000) /* how long a user's threads are not waited for */
+#define DISTRUST_NS UINT64_C(60000000000) /* time for which a user's threads are not waited for */
 
 /* A record may not claim to have returned in the future, but for the error of the anchors. */
 #define FUTURE_NS 1000000
@@ -82,7 +82,7 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
     return 0;
 }
 
-/* What was filled in before is taken; nothing is from here on. */
+/* Calls that were filled in before are still taken; nothing is taken from here on. */
 static void break_rule(struct ct_lane_source *source, const char *rule)
 {
     source->process->broken = rule;
@@ -115,7 +115,7 @@ void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *ba
         break_rule(source, "a lane's position is out of its ring");
         return;
     }
-    /* Who writes on and on would be waited for without end. */
+    /* A thread that writes on and on would be waited for without end. */
     if ((process->detached && state.position > source->last_position) ||
         (source->ended && state.position != source->head)) {
         break_rule(source, "a lane is written after its process had ended or was told to let go");
@@ -229,7 +229,7 @@ static bool tell_times(struct ct_lane_source *source, const struct ct_record *re
     return true;
 }
 
-/* What became of a record. */
+/* Says what became of a record: filled in, left for later, or against a rule. */
 enum filled { FILLED, LATER, BROKEN };
 
 static enum filled fill_in(struct ct_lane_source *source, const struct ct_record *record, uint64_t until_ns,
@@ -261,7 +261,7 @@ static enum filled fill_in(struct ct_lane_source *source, const struct ct_record
     return call->callee ? FILLED : LATER;
 }
 
-/* Whether its user has had what there is for him of this batch: what is left is the next one's. */
+/* Returns whether the user's budget for this batch is spent, and notes then that something is left. */
 static bool has_spent(struct ct_lane_source *source)
 {
     struct ct_budget *budget = source->stream.budget;
@@ -271,7 +271,7 @@ static bool has_spent(struct ct_lane_source *source)
     return true;
 }
 
-/* Where the call that was taken last began. */
+/* Notes where the call that was taken last began. */
 static void note_taken(struct ct_lane_source *source)
 {
     struct ct_record record;
@@ -285,7 +285,7 @@ static void note_taken(struct ct_lane_source *source)
     }
 }
 
-/* What was filled in and not taken is filled in again by the next batch. */
+/* Goes back behind the calls that were taken: the next batch fills in the others again. */
 static void settle(struct ct_lane_source *source)
 {
     struct ct_stream *stream = &source->stream;
@@ -328,7 +328,7 @@ static bool fill(struct ct_stream *stream, uint64_t until_ns)
         if (++stream->end == source->work->call + FILLED_MAX)
             break;
     }
-    /* Of one that has not said whose it is. */
+    /* The lane's header names its thread until a record has. */
     if (source->caller.thread_id == 0)
         source->caller.tid = atomic_load_explicit(&source->shared->tid, memory_order_relaxed);
     return stream->next < stream->end;
@@ -360,8 +360,8 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
     }
     for (uint32_t cause = 0; cause < CT_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
-        /* What is counted may be the next owner's by now, who counted its tenancy before: the next batch's.
-         */
+        /* A new owner counts its tenancy before its first loss: what is counted may be its own, and is the
+         * next batch's. */
         if (atomic_load_explicit(&lane->tenancy, memory_order_relaxed) != tenancy)
             break;
         if (calls <= source->loss_base[cause])

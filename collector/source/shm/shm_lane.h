@@ -12,10 +12,10 @@ struct ct_lane_source {
     struct ct_batch *batch; /* while one is made */
     struct ct_lane *shared;
     uint32_t index;
-    uint64_t ring_slots; /* that the ring may have, */
-    uint64_t capacity;   /* and that it has, as far as its slots were read */
+    uint64_t ring_slots; /* slots that the ring may have */
+    uint64_t capacity;   /* slots that it has, as far as they were read */
 
-    struct ct_caller caller;     /* whose records stand at the position */
+    struct ct_caller caller;     /* the thread whose records stand at the position */
     uint64_t read;               /* the next record to fill in; between batches, to take */
     uint64_t committed;          /* the next one to take, as the database has it, */
     int64_t committed_thread_id; /* and whose */
@@ -24,7 +24,7 @@ struct ct_lane_source {
     uint64_t stop_at; /* and those that begin before this are taken in this batch */
 
     struct ct_lane_work *work;        /* NULL while the lane is silent */
-    uint64_t buffer_at, buffer_slots; /* of its buffer */
+    uint64_t buffer_at, buffer_slots; /* which slots its buffer holds */
     size_t clock_hint;
 
     uint64_t last_start; /* ticks, of the last call taken */
@@ -41,7 +41,7 @@ struct ct_lane_source {
     bool ended;             /* head is where the process ended */
 
     uint32_t tenancy;
-    uint64_t loss_base[CT_LOSS_COUNT]; /* of earlier owners */
+    uint64_t loss_base[CT_LOSS_COUNT]; /* what earlier owners lost */
     uint64_t loss_saved[CT_LOSS_COUNT];
 };
 

@@ -20,7 +20,7 @@
 
 struct ct_lane_source;
 
-/* Of lanes: what the producer publishes has 63 bits. */
+/* A lane's position has 63 bits: the producer publishes it with one bit more. */
 #define CT_POSITION_MAX (UINT64_MAX >> 1)
 
 /* An entry of the directory that was called: shm_functions.c. */
@@ -33,27 +33,27 @@ struct ct_shm_function {
 struct ct_shm_process {
     struct ct_process who;
     struct ct_account account;
-    struct ct_shm *shm; /* whose it is, once it is handed over */
+    struct ct_shm *shm; /* the source, once the process is handed over */
     char path[CT_NAME_BYTES];
     int fd;
     _Atomic bool unnamed; /* set by the loop thread: its file was removed, and it is to make another one */
     bool final;           /* it was dead when this batch began: what is there now is all there will be */
     bool detached;        /* its hook was told to let go */
     bool call_soon; /* its hook is to look up at its next record: it is detached, or has a wish to follow */
-    const char *broken; /* what rule it broke, NULL for none */
+    const char *broken; /* the rule that it broke, NULL for none */
     int64_t changed_ns; /* when its file was changed last but by writing to it: nobody can set it back */
 
     struct ct_segment facts; /* copied at open and checked, its times turned into ours */
-    bool is_ahead_known;     /* how far its clocks are ahead of ours: not of one that was gone before it was
-                                looked at */
-    uint64_t ahead_ticks;    /* of its records, where they are times of CLOCK_MONOTONIC */
+    bool is_ahead_known;     /* it is known how far its clocks are ahead of ours: not so of one that was gone
+                                before it was looked at */
+    uint64_t ahead_ticks;    /* how far its records are ahead, where they are times of CLOCK_MONOTONIC */
     struct ct_segment *shared;
     struct ct_guard *guard;
     struct ct_segment_map map;
 
     /* shm_functions.c's. */
     uint32_t published; /* entries of the directory, as the batch found them */
-    uint16_t *places;   /* of entries in `functions`, from 1; 0: not called yet. NULL: none was */
+    uint16_t *places;   /* entries' places in `functions`, from 1; 0: not called yet. NULL: none was called */
     struct ct_shm_function **functions;
     uint32_t function_count, function_room;
     bool scans;        /* counters of entries are being looked at, from scan_at on */
@@ -77,7 +77,7 @@ struct ct_shm_process {
 /* The source. The members up to `timeline` are the owner's to set; all others start as zero. */
 struct ct_shm {
     struct ct_source source;    /* first */
-    const char *dir;            /* of the session's segments */
+    const char *dir;            /* the folder of the session's segments */
     struct ct_control *control; /* its `sleeping` is set between batches */
     /* Processes that nobody follows may still run, an earlier daemon's and those that broke a rule: their end
      * is looked for until none is left. */
@@ -115,7 +115,7 @@ static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t 
 {
     return ct_timeline_ns(&process->shm->timeline, ticks - process->ahead_ticks, hint);
 }
-/* When a moment was that a process says is past: now, if it lies. */
+/* Returns the time of a moment that the process says is past: now, if the process lies. */
 static inline uint64_t ct_shm_past_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)
 {
     const uint64_t ns = ct_shm_ns(process, ticks, hint), now_ns = ct_monotonic_ns();

@@ -38,9 +38,9 @@ static const char *check_facts(const struct ct_segment *facts)
     return NULL;
 }
 
-/* Of one that was gone before /proc could be asked: its file's time of day, which is the same everywhere,
- * against the time that it says it made it at. No more than that, rounded where it can be, and only while it
- * is young: the time of day may be set. */
+/* Guesses how far ahead the clock of a process is that was gone before /proc could be asked. Compares the
+ * file's time of day, which is the same everywhere, with the time at which the process says it made the file.
+ * Rounds to seconds where it can, and takes a young file only: the time of day may be set. */
 static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahead *ahead)
 {
     const int64_t second_ns = 1000000000, young_ns = 10 * second_ns, near_ns = second_ns / 10;
@@ -201,7 +201,7 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
         ct_guard_remove(process->guard);
         munmap(process->shared, CT_LANE_OFFSET);
     }
-    /* What lies there by now may be another file. */
+    /* Another file may lie there by now. */
     if (remove && ct_shm_is_at(process, process->path)) {
         CT_TEST_POINT("process.removing");
         unlink(process->path);
@@ -217,15 +217,15 @@ void ct_shm_close(struct ct_shm_process *process, bool remove)
 
 /* ---- the end ---- */
 
-/* Whether the program image has no memory any more: the process has ended, wherever it was, or goes on as
- * another program. */
+/* Returns whether the program image has no memory any more: the process has ended, wherever it was, or goes
+ * on as another program. */
 static bool has_let_go(const struct ct_shm_process *process)
 {
     return ct_segment_hold(&process->facts, process->fd) == CT_SEGMENT_LET_GO;
 }
 
-/* What no descriptor tells. One that is known here and has no memory is about to end, and its descriptor
- * tells how; with other memory it is another program. */
+/* Finds ends that no descriptor tells. A process that is known here and has no memory at all is about to end,
+ * and its descriptor tells how; one that has other memory is another program. */
 bool ct_shm_is_over(const struct ct_shm_process *process)
 {
     char path[64], exe[8];
@@ -237,8 +237,8 @@ bool ct_shm_is_over(const struct ct_shm_process *process)
     return process->who.seen_pid == 0 || readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;
 }
 
-/* What the kernel says counts; else whether the exit handlers have run. An image that let go of a process
- * that runs on became another program, which may make no call. */
+/* Asks the kernel first; where it cannot tell, asks whether the exit handlers have run. An image that let go
+ * of a process that runs on became another program, which may make no call. */
 bool ct_shm_has_exited(const struct ct_shm_process *process)
 {
     const uint32_t flags = atomic_load_explicit(&process->shared->flags, memory_order_acquire);

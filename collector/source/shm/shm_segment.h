@@ -9,13 +9,13 @@
  * when its header is not complete yet; -EPERM, -ELOOP, -EPROTO and the like when it is none, with *reason a
  * short text. Loop thread. */
 int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **result, const char **reason);
-/* Whether the file at `path` is the one that was opened. */
+/* Returns whether the file at `path` is the one that was opened. */
 bool ct_shm_is_at(const struct ct_shm_process *process, const char *path);
 /* Unmaps and frees; `remove` takes the file away too, if it is still there. NULL is fine. Loop thread. */
 void ct_shm_close(struct ct_shm_process *process, bool remove);
-/* Whether it has ended, or become another program, where no descriptor tells. */
+/* Returns whether the process has ended, or become another program, where no descriptor tells. */
 bool ct_shm_is_over(const struct ct_shm_process *process);
-/* Whether it ended by itself, once it has; false for one that was killed. */
+/* Returns whether the process ended by itself, once it has; false for one that was killed. */
 bool ct_shm_has_exited(const struct ct_shm_process *process);
 
 #endif

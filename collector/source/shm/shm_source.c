@@ -99,7 +99,7 @@ bool ct_shm_alive(const struct ct_running *running, const void *processes)
     return ct_process_lives(running->pid, running->start_ticks);
 }
 
-/* What is here, or has a segment that will be, is at its end when that has been read. */
+/* Returns whether a process goes on: one that is here, or has a segment that will be, until that is read. */
 static bool goes_on(const struct ct_running *running, const void *data)
 {
     char path[CT_NAME_BYTES];
@@ -176,7 +176,7 @@ static void add_shortage(struct ct_shortage *to, const struct ct_shm_process *p)
     to->functions += p->merged;
 }
 
-/* Who is held, and who lacks what. */
+/* Reports which users are held back, and what each lacks. */
 static void close_accounts(struct ct_shm *shm, struct ct_report *report)
 {
     EACH_PROCESS(p)
@@ -332,12 +332,12 @@ static void publish(struct ct_source *source, struct ct_batch *batch)
     sort_out(shm);
 }
 
-/* What memory says of rows that are gone again goes too. */
+/* Forgets what memory says of rows that are gone again. */
 static void revert(struct ct_source *source)
 {
     struct ct_shm *shm = shm_of(source);
     EACH_PROCESS(p) ct_shm_revert(p);
-    shm->orphans = true; /* whose end may have been in it */
+    shm->orphans = true; /* an orphan's end may have been in the batch */
     shm->meta_written_ns = 0;
     shm->quiet = false;
 }

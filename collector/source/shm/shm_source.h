@@ -17,8 +17,8 @@ void ct_shm_adopted(struct ct_shm *shm, uint32_t segments, uint64_t looked_ns);
 /* takes back those that are at their end, or broke a rule: a list to be closed. */
 struct ct_shm_process *ct_shm_take_gone(struct ct_shm *shm);
 
-/* Whether a process of the trace runs: by its descriptor where it is one of the list `processes`, since its
- * pid may be one of another namespace; else process `pid` must be the one that started then. */
+/* Returns whether a process of the trace runs. One of the list `processes` is asked by its descriptor, since
+ * its pid may be of another namespace; otherwise process `pid` must be the one that started then. */
 bool ct_shm_alive(const struct ct_running *running, const void *processes);
 
 #endif

@@ -21,8 +21,8 @@ struct seen {
     struct seen *next;
     uint32_t scan; /* when it was in the directory last */
     bool refused;
-    struct ct_user *user;           /* whose a refused one is; NULL for the daemon's own */
-    struct ct_shm_process *process; /* of one that is being read */
+    struct ct_user *user;           /* owner of a refused file; NULL for the daemon's own user */
+    struct ct_shm_process *process; /* the process, where its segment is read */
 };
 
 enum { SEEN_BUCKETS = 1024 };
@@ -118,8 +118,8 @@ void ct_watch_forget(struct ct_watch *watch, const char *path, struct ct_user *u
     }
 }
 
-/* Whether the maker of an incomplete segment was killed over it. Its pid may be that of a namespace, and
- * nobody's here, so that it gets time: making one takes a millisecond. */
+/* Returns whether the maker of an incomplete segment was killed over it. Its pid may be that of a namespace,
+ * and nobody's here: so it gets time, where making one takes a millisecond. */
 static bool is_left_over(const char *path, pid_t pid)
 {
     enum { MAKING_S = 10 };
@@ -130,7 +130,7 @@ static bool is_left_over(const char *path, pid_t pid)
            now.tv_sec - status.st_mtim.tv_sec > MAKING_S;
 }
 
-/* Whether there is something left of a user's share; NULL for the daemon's own, whose all of it is. */
+/* Returns whether a user's share has room for the file; NULL is the daemon's own user, who has all. */
 static bool may_take(struct ct_watch *watch, struct ct_user *user, const char *path)
 {
     struct ct_holding *his = user ? &user->loop_has : NULL;
@@ -166,7 +166,7 @@ static void refuse(struct ct_watch *watch, struct seen *seen, struct ct_user *us
 
 static void consider(struct ct_watch *watch, const char *path, int32_t pid, struct ct_user *user)
 {
-    /* What may be otherwise at the next look, whoever has made the file. */
+    /* These errors may be gone at the next look, whoever has made the file. */
     static const int later[] = { -EAGAIN, -ENOENT, -ENOMEM, -EMFILE, -ENFILE, -EBUSY };
     struct seen *seen = find(watch, path);
     if (seen)

@@ -15,10 +15,10 @@ struct ct_watch;
 int ct_watch_create(uv_loop_t *loop, const char *dir, uint32_t uid, const char *session, bool system,
                     const char *(*on_process)(struct ct_shm_process *process, void *data), void *data,
                     struct ct_watch **watch);
-/* How many files with a segment's name were none, or not their process's. */
+/* Counts the files with a segment's name that were no segment, or not their process's. */
 uint64_t ct_watch_refused(const struct ct_watch *watch);
-/* How many processes wait, since there are no descriptors or mappings for them: of all, or of a user of the
- * system's session. */
+/* Count the processes that wait, since there are no descriptors or mappings for them: of all users, or of one
+ * user of the system's session. */
 uint32_t ct_watch_waiting(const struct ct_watch *watch);
 uint32_t ct_watch_waiting_of(const struct ct_watch *watch, uint32_t uid);
 /* Reads the directory now. False when there is no descriptor or memory to read it with. */
