@@ -1,8 +1,8 @@
-/* Which call gave back which allocation. Calls are stored in the order of their return, and that is not the
- * order in which the driver did what they asked for: a call that frees returns late, and the address was got
- * again meanwhile by another thread. Intervals tell: a call gives back what had been got when it began
- * (free_allocation in schema/store.sql). Records of an allocation may come behind those of the call that
- * gives it back, too: such calls are remembered here for a while. */
+/* Finds the allocation that a call gave back. Calls are stored in the order of their return, and that is not
+ * the order in which the driver did what they asked for: a call that frees may return after another thread
+ * has got the address again. Intervals tell: a call gives back what had been got when it began
+ * (free_allocation in schema/store.sql). Records of an allocation may also come after those of the call that
+ * gives it back: such calls are remembered here for a while. */
 #ifndef CT_ALLOCATIONS_H
 #define CT_ALLOCATIONS_H
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <uv.h>
 
-/* What is to be done with the log. */
+/* Says what is to be done with the log. */
 enum stage {
     GROWING, /* nothing until it has so many pages */
     BULK,    /* the thread copies what was committed so far */
@@ -16,8 +16,8 @@ enum stage {
 struct ct_checkpointer {
     struct ct_store *store;
     sqlite3 *connection; /* the thread's */
-    uint32_t pages;      /* of the log at which it is copied */
-    uint32_t next_pages; /* at which the next one begins; the worker's */
+    uint32_t pages;      /* pages of the log at which it is copied */
+    uint32_t next_pages; /* pages at which the next copy begins; the worker's */
     uv_thread_t thread;
     uv_mutex_t mutex;
     uv_cond_t cond;

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEPS_MAX = 1000000 }; /* of SQLite's machine, where a look takes a few dozen */
+enum { STEPS_MAX = 1000000 }; /* steps of SQLite's machine; a look takes a few dozen */
 
 static int fail(char *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int fail(char *message, const char *format, ...)
@@ -51,8 +51,8 @@ void ct_database_share(const struct ct_private_readers *who)
     readers = *who;
 }
 
-/* What SQLite keeps of a database, itself first: it gives the mode of that one, and as root its group, to
- * what it makes beside it, whatever the umask is. */
+/* The files that SQLite keeps of a database, itself first. SQLite gives the mode of that one, and as root its
+ * group, to the files that it makes beside it, whatever the umask is. */
 static const char *const parts[] = { "", "-journal", "-wal", "-shm" };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]), PART_BYTES = sizeof(((struct ct_database *)0)->path) + 16 };
 
@@ -82,7 +82,7 @@ static void remove_parts(const char *path, size_t first)
     }
 }
 
-/* What a file and its log take on the disk. */
+/* Returns the bytes that a file and its log take on the disk. */
 static uint64_t bytes_of(const char *path)
 {
     uint64_t bytes = 0;
@@ -396,7 +396,7 @@ static int take(struct ct_database *database, enum verdict verdict, const char *
     /* Looked at first: what would be taken away again after a failure is ours. */
     if (own(database->path, NULL, message) != 0 || lock(database, &created, message) != 0)
         return -1;
-    /* What lies beside a new file is of one that was deleted: its readers may still share a -shm. */
+    /* Files beside a new one are of a database that was deleted: its readers may still share a -shm. */
     if (created)
         remove_parts(database->path, 1);
     if (ct_database_own(database->path, message) == 0 && connect_to(database, message) == 0 &&
@@ -467,8 +467,8 @@ void ct_database_discard(struct ct_database *next)
     take_back(next, true);
 }
 
-/* What lies where an earlier file was may be a FIFO by now, another user's or another trace's, or a link to
- * the file in use. */
+/* Trusts nothing that lies at the place of an earlier file: it may be a FIFO by now, another user's or
+ * another trace's, or a link to the file in use. */
 sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t number, bool with_log,
                                   char path[4096])
 {

@@ -14,13 +14,13 @@ struct ct_database {
     sqlite3 *connection;
     int lock_fd;      /* holds the lock of the one writer; closed after the connection */
     char trace[4096]; /* as ct_store_open() was told */
-    uint32_t number;  /* of the file in use, as trace_files.h counts them */
+    uint32_t number;  /* number of the file in use, as trace_files.h counts them */
     char path[4096];  /* its name */
     struct ct_origin origin;
     char series[CT_SERIES_BYTES]; /* meta.series: all files of the trace have it */
 };
 
-/* Who may read the databases that are opened from here on: their owner alone unless this is called. */
+/* Says who may read the databases that are opened from here on: their owner alone unless this is called. */
 void ct_database_share(const struct ct_private_readers *readers);
 /* Makes the file at `path`, and what SQLite keeps beside it, readable for those alone; refuses what somebody
  * else put there. For each file that is written: before SQLite opens it, and once it has. 0, or -1 with a
@@ -47,10 +47,10 @@ sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t n
  * in use stays. What is removed is told to `on_removed`. */
 void ct_database_prune(const struct ct_database *database, uint64_t bytes, uint64_t keep_from_ns,
                        void (*on_removed)(const char *path));
-/* Whether the file that is written still is the one of that name. */
+/* Returns whether the file that is written is still the one of that name. */
 bool ct_database_in_place(const struct ct_database *database);
-/* What SQLite says is wrong, with the system's reason where there is one: errno, which the caller has set to
- * 0 before. Valid until the thread's next call. */
+/* Returns what SQLite says is wrong, with the system's reason where there is one: errno, which the caller has
+ * set to 0 before. Valid until the thread's next call. */
 const char *ct_database_problem(sqlite3 *connection);
 
 #endif

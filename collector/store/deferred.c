@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At which a batch ends: some hundred thousand rows' details, and the texts of a few thousand. */
+/* A batch ends at so many: the details of some hundred thousand rows, or the texts of a few thousand. */
 enum { DEFERRED_MAX_BYTES = 16 * 1024 * 1024 };
-/* What a statement costs, in rows of plain calls: some 0.3 us here. Of texts no user fills a batch alone. */
+/* Costs in rows of plain calls, some 0.3 us each here. Texts cost, too: no user fills a batch with them. */
 enum { DEFERRED_EFFORT = 8, KERNEL_EFFORT = 32, TEXT_BYTES_EACH = 32 };
 
 struct deferred {

@@ -1,5 +1,5 @@
-/* What is written at the end of a batch, since it comes up while rows are being stored: statements in their
- * order, and rows of the tables that get one for a good part of all calls. */
+/* Keeps what is written at the end of a batch, since it comes up while rows are being stored: statements in
+ * their order, and rows of the tables that get one for a good part of all calls. */
 #ifndef CT_DEFERRED_H
 #define CT_DEFERRED_H
 
@@ -20,7 +20,7 @@ void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t 
 
 void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value);
 
-/* Whether the batch has as many details as it may: what is taken next belongs to another one. */
+/* Returns whether the batch has as many details as it may: what is taken next belongs to another one. */
 bool ct_store_is_full(const struct ct_store *store);
 
 /* The store's own: registers the tables of rows with a connection, an SQLite code; writes all, 0 or -1;

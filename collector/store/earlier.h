@@ -17,7 +17,7 @@ struct ct_earlier {
 
 /* Closes what is open; the earlier files end at `until_ns` from here on. */
 void ct_earlier_begin(struct ct_earlier *earlier, uint64_t until_ns);
-/* Whether one of the files before the one in use has a call of that identity. */
+/* Returns whether one of the files before the one in use has a call of that call_id. */
 bool ct_earlier_has(struct ct_earlier *earlier, const struct ct_database *database, uint64_t call_id);
 
 #endif

@@ -26,7 +26,7 @@ static int run_with(struct ct_store *store, enum ct_statement which, int64_t val
     return ct_store_do(store, which, CT_VALUES(value));
 }
 
-/* What names a call by its call_id. */
+/* The statements that remove what names a call by its call_id. */
 static const enum ct_statement parts[] = {
     CT_SQL_expire_launches,   CT_SQL_expire_transfers,      CT_SQL_expire_call_subjects,
     CT_SQL_expire_long_calls, CT_SQL_expire_late_calls,     CT_SQL_expire_ranges,
@@ -95,7 +95,7 @@ int ct_store_expire(struct ct_store *store, uint64_t now_ns, uint64_t before_ns,
 
     if (ct_store_begin(store) != 0 || (due && remove_calls(store, bound_ns, &expired->rows) != 0))
         return -1;
-    /* Who still holds memory is looked for once in a while: held rows are met again and again. */
+    /* Allocations are swept once in a while: the rows of memory that is still held are met each time. */
     if (sweep && run_with(store, CT_SQL_expire_allocations, bound_ns) != 0)
         return -1;
     /* From here on every row returned at bound_ns or later. */

@@ -9,7 +9,6 @@
 
 struct ct_store;
 
-/* What ct_store_expire() did. */
 struct ct_expired {
     uint64_t rows; /* calls */
     bool more;     /* there are more to take away now */

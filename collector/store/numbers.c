@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the tables of numbers may hold: together 20 MiB when they are full, as ten thousand short-lived
- * processes make them. A thousand threads that call eighty functions each have room. */
+/* Bounds the tables of numbers: together 20 MiB when they are full, as ten thousand short-lived processes
+ * make them. A thousand threads that call eighty functions each have room. */
 enum {
     SITES_MAX = 1 << 17,
     SHAPES_MAX = 1 << 15,

@@ -1,4 +1,4 @@
-/* Where a trace was recorded. */
+/* Says where a trace was recorded: in which session, since which boot, on which machine. */
 #ifndef CT_ORIGIN_H
 #define CT_ORIGIN_H
 

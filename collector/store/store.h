@@ -27,11 +27,11 @@ void ct_store_leave_checkpoints(struct ct_store *store);
 enum { CT_STORE_PAGE_BYTES = 4096 };
 /* Pages of the write-ahead log behind the last commit, once its checkpoints were left to the caller. */
 uint32_t ct_store_log_pages(const struct ct_store *store);
-/* Whether the last checkpoint could not copy all of it, since a reader still needs what was there before. */
+/* Returns whether the last checkpoint left part of the log, since a reader needs what was there before. */
 bool ct_store_log_is_held(const struct ct_store *store);
 /* Copies the log into the database as far as readers let it; true when that was all of it. */
 bool ct_store_checkpoint(struct ct_store *store);
-/* Why the last one failed, valid until the next; NULL when it did not. */
+/* Returns why the last checkpoint failed, valid until the next; NULL when it did not. */
 const char *ct_store_checkpoint_error(const struct ct_store *store);
 /* The file in use; valid until close or ct_store_go_on(). */
 const char *ct_store_path(const struct ct_store *store);
@@ -43,9 +43,9 @@ int ct_store_go_on(struct ct_store *store);
 /* As ct_database_prune(). */
 void ct_store_prune(struct ct_store *store, uint64_t bytes, uint64_t keep_from_ns,
                     void (*on_removed)(const char *path));
-/* What the file in use has, or will have when its log is written into it. */
+/* Returns the bytes that the file in use has, or will have when its log is written into it. */
 uint64_t ct_store_bytes(struct ct_store *store);
-/* What went wrong last, as a sentence; valid until the next call. */
+/* Says what went wrong last, as a sentence; valid until the next call. */
 const char *ct_store_error(const struct ct_store *store);
 /* Notes that memory is short, for a caller that found so itself. */
 void ct_store_short_of_memory(struct ct_store *store);
@@ -58,8 +58,8 @@ int ct_store_commit(struct ct_store *store);
 void ct_store_rollback(struct ct_store *store);
 uint32_t ct_store_generation(const struct ct_store *store);
 
-/* What came up while a row was taken failed, and the store has said what: no further row is, and the batch
- * fails. */
+/* Breaks the batch off: something failed while a row was taken, and the store has said what. No further row
+ * is taken, and the batch fails. */
 void ct_store_break_off(struct ct_store *store);
 
 #endif

@@ -11,7 +11,7 @@
 #include "store_names.h"
 #include "text_numbers.h"
 
-/* What is numbered in memory and has a row for each number. */
+/* Names what is numbered in memory and has a row for each number. */
 enum ct_number {
     CT_NUMBER_SITE,
     CT_NUMBER_SHAPE,
@@ -37,8 +37,8 @@ struct ct_stored_calls {
     uint64_t rows, rows_max;
     uint64_t ordered_ns; /* rows return from here on, or are late */
     uint64_t last_id;    /* call_id of the last row in order */
-    uint64_t call_id;    /* of the row being taken */
-    bool in_order;       /* it is */
+    uint64_t call_id;    /* call_id of the row being taken */
+    bool in_order;       /* that row is in order */
     struct ct_row row;
     struct ct_intern late; /* call_ids of the late rows of this batch */
     uint64_t late_tries;   /* to find ids for them, in this batch */
@@ -49,7 +49,7 @@ struct ct_store {
     struct ct_row_buffer bulk[CT_BULK_COUNT];
     struct ct_database database;
     struct ct_earlier earlier;
-    uint32_t log_pages; /* of the write-ahead log, where checkpoints are left to the caller */
+    uint32_t log_pages; /* length of the write-ahead log, where checkpoints are left to the caller */
     bool log_is_held;
     bool checkpoint_failed;
     char checkpoint_error[512];
@@ -62,7 +62,7 @@ struct ct_store {
     int64_t numbers_from[CT_NUMBERS]; /* given since `numbered_ns`; calls stored later name no lower ones */
     uint64_t numbered_ns, swept_ns;
     uint32_t numbering;   /* counts how often numbers that were given became void */
-    bool numbers_unknown; /* what the database has could not be read: no batch until it can */
+    bool numbers_unknown; /* the numbers that the database has could not be read: no batch until they can */
 
     /* Deferred statements, packed one behind the other: struct deferred, its values, its text. */
     uint8_t *deferred;

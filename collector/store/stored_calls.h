@@ -18,7 +18,7 @@ void ct_store_place(struct ct_store *store, uint64_t end_ns);
 uint64_t ct_store_call_id(const struct ct_store *store);
 /* and whether later ones are stored already. */
 bool ct_store_is_late(const struct ct_store *store);
-/* What all that was stored has cost, in rows of plain calls that are not counted themselves. */
+/* Returns what all that was stored has cost, in rows of plain calls; these are not counted themselves. */
 uint64_t ct_store_effort(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
 
