@@ -1,4 +1,4 @@
--- What the formats of `cudatrace export` ask besides the calls.
+-- Asks what the formats of `cudatrace export` need besides the calls.
 
 -- A process has its pid, unless another one of the trace has it, too: then a number that no pid can be.
 -- name: processes

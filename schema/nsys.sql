@@ -1,6 +1,6 @@
--- What `cudatrace export --format nsys` writes: tables and columns as in the SQLite files that Nsight Systems exports
--- (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference"), those that a tracer of calls
--- can fill.
+-- Makes what `cudatrace export --format nsys` writes: tables and columns as in the SQLite files that Nsight Systems
+-- exports (https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference"), those that a tracer
+-- of calls can fill.
 
 -- name: tables
 CREATE TABLE StringIds (

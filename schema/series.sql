@@ -1,11 +1,11 @@
 -- The files of a trace as one: the parts of which tools/trace/series.c makes temporary views over all of them, an arm for each
 -- file, newest first. %s stands for a name.
 
--- What is in one file alone.
+-- These rows are in one file alone.
 -- name: rows
 SELECT * FROM %s.%s
 
--- What goes on in later files: the newest that has it tells.
+-- These rows go on in later files: the newest that has one tells.
 -- name: newest
 SELECT * FROM %s.%s WHERE %s NOT IN (SELECT %s FROM %s.%s)
 

@@ -93,8 +93,8 @@ UPDATE process
 -- name: forgive_earlier_images
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
--- Whether a segment is not that of the process it names: another one's has its name, or it is a new one of a
--- process that had ended when it was made.
+-- Returns whether a segment is not that of the process it names: another process's segment has its name, or it is a new
+-- one of a process that had ended when it was made.
 -- name: doubt_segment
 SELECT EXISTS (SELECT 1
                  FROM segment
@@ -228,7 +228,7 @@ UPDATE allocation
                               AND (freed_ns IS NULL OR freed_ns >= ?3) AND call_id <= ?3 + ?6 AND kind = ?7)
                     WHERE place = 1);
 
--- What was got again had been given back: by a call that has not returned yet, or that is not recorded.
+-- An address that was got again had been given back: by a call that has not returned yet, or that is not recorded.
 -- name: supersede_allocation
 UPDATE allocation
    SET holders = 0, freed_ns = ?3
@@ -246,7 +246,7 @@ UPDATE allocation
          WHERE process_id = ?1 AND address = ?2 AND settled = 0 AND call_id > ?3) AS younger
  WHERE allocation.call_id = ?3 AND allocation.freed_ns IS NULL AND younger.call_id IS NOT NULL;
 
--- What the process may hold already: then by one more, and otherwise from now on.
+-- Memory that the process holds already is held once more; other memory is held from now on.
 -- name: share_allocation
 UPDATE allocation
    SET holders = holders + 1

@@ -1,5 +1,5 @@
--- What tools/trace/call_stream.c asks of each file of a trace, whose schema stands for %s; of those in which streams have no names
--- without ", stream_name".
+-- Asks each file of a trace, whose schema stands for %s, for what tools/trace/call_stream.c needs; files in which streams have no
+-- names are asked without ", stream_name".
 
 -- name: site
 SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,

@@ -6,11 +6,11 @@
 -- shows no more.
 
 CREATE TABLE meta (
-    -- What is known of the trace as a whole: host, boot_id, session, cudatrace_version, created_unix_s,
-    -- realtime_offset_ns; expired_before_ns: calls that returned before it have been taken away;
-    -- series: the same in all files of a trace that are read as one; earlier_files_until_ns: when the last call of the
-    -- files before this one returned. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns
-    -- added to one gives nanoseconds since 1970.
+    -- Holds what is known of the trace as a whole: host, boot_id, session, cudatrace_version, created_unix_s,
+    -- realtime_offset_ns; expired_before_ns: calls that returned before it have been taken away; series: the same in
+    -- all files of a trace that are read as one; earlier_files_until_ns: when the last call of the files before this
+    -- one returned. Times everywhere are CLOCK_MONOTONIC nanoseconds of this boot; realtime_offset_ns added to one
+    -- gives nanoseconds since 1970.
     key   TEXT PRIMARY KEY,
     value
 ) WITHOUT ROWID;
@@ -53,7 +53,7 @@ CREATE TABLE function (
 );
 
 CREATE TABLE status (
-    -- What a status means, by layer (status.sql).
+    -- Says what a status means, by layer (status.sql).
     layer  TEXT NOT NULL,
     status INTEGER NOT NULL,
     name   TEXT NOT NULL,
@@ -61,8 +61,8 @@ CREATE TABLE status (
 ) WITHOUT ROWID;
 
 CREATE TABLE site (
-    -- Where calls come from: the combinations of thread, function, depth and status that occur. Few of
-    -- them, many calls.
+    -- Says where calls come from: the combinations of thread, function, depth and status that occur, few for many
+    -- calls.
     site_id     INTEGER PRIMARY KEY,
     thread_id   INTEGER NOT NULL REFERENCES thread,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -101,7 +101,7 @@ CREATE TABLE name (
     demangled TEXT NOT NULL
 );
 CREATE TABLE kernel (
-    -- Which number each process gave to a name.
+    -- Says which number each process gave to a name.
     process_id INTEGER NOT NULL REFERENCES process,
     number     INTEGER NOT NULL,
     name_id    INTEGER NOT NULL REFERENCES name,
@@ -194,12 +194,12 @@ CREATE TABLE allocation (
 CREATE INDEX allocation_held ON allocation (process_id, address) WHERE settled = 0;
 
 CREATE TABLE role (
-    -- What a handle is: stream, event, context, … (proto/role.def).
+    -- Says what a handle is: stream, event, context, … (proto/role.def).
     role INTEGER PRIMARY KEY,
     name TEXT NOT NULL
 );
 CREATE TABLE object_name (
-    -- What programs call their threads, streams, events, contexts and devices (NVTX), from when on.
+    -- Holds the names that programs give their threads, streams, events, contexts and devices (NVTX), from when on.
     process_id INTEGER NOT NULL REFERENCES process,
     role       INTEGER NOT NULL REFERENCES role,
     handle     INTEGER NOT NULL,
@@ -221,7 +221,7 @@ CREATE TABLE subject (
     handle_3   INTEGER NOT NULL
 );
 CREATE TABLE call_subject (
-    -- Which of them a call was about, where its function takes any.
+    -- Says which of them a call was about, where its function takes any.
     call_id    INTEGER PRIMARY KEY REFERENCES call,
     subject_id INTEGER NOT NULL REFERENCES subject
 );
@@ -233,7 +233,7 @@ CREATE TABLE text (
     text    TEXT NOT NULL
 );
 CREATE TABLE range (
-    -- What NVTX ranges and marks said: each is a call.
+    -- Holds what NVTX ranges and marks said: each is a call.
     call_id     INTEGER PRIMARY KEY REFERENCES call,
     message_id  INTEGER REFERENCES text,
     domain_id   INTEGER REFERENCES text,   -- NULL for the default domain
@@ -270,7 +270,7 @@ CREATE TABLE total (
 ) WITHOUT ROWID;
 
 CREATE TABLE duration (
-    -- How many calls took how long, kept while writing: a duration of less than 16 ns is its own bucket, then each
+    -- Counts calls by how long they took, while writing: a duration of less than 16 ns is its own bucket, then each
     -- doubling has sixteen. The view `durations` has their bounds.
     process_id  INTEGER NOT NULL REFERENCES process,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -280,7 +280,7 @@ CREATE TABLE duration (
 ) WITHOUT ROWID;
 
 CREATE TABLE failure (
-    -- How many calls failed with what, kept while writing. An answer that is no failure, such as CUDA_ERROR_NOT_READY
+    -- Counts failed calls by their status, while writing. An answer that is no failure, such as CUDA_ERROR_NOT_READY
     -- (600), is not here.
     process_id  INTEGER NOT NULL REFERENCES process,
     function_id INTEGER NOT NULL REFERENCES function,
@@ -301,17 +301,17 @@ CREATE TABLE segment (
     name       TEXT NOT NULL UNIQUE
 );
 CREATE TABLE lane (
-    -- How far each lane of a segment has been read: committed with the rows, so that a killed daemon
-    -- neither loses nor repeats one.
+    -- Says how far each lane of a segment has been read: committed with the rows, so that a killed daemon neither loses
+    -- nor repeats one.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     position   INTEGER NOT NULL,
-    thread_id  INTEGER,                    -- whose calls stand at the position
+    thread_id  INTEGER,                    -- the thread whose calls stand at the position
     PRIMARY KEY (segment_id, lane)
 ) WITHOUT ROWID;
 
 CREATE TABLE unsent (
-    -- What the hook saw and did not send, by function: lost for want of room, or left out on request.
+    -- Counts what the hook saw and did not send, by function: lost for want of room, or left out on request.
     segment_id    INTEGER NOT NULL REFERENCES segment,
     entry         INTEGER NOT NULL,        -- in the segment's directory of functions
     function_id   INTEGER NOT NULL REFERENCES function,

@@ -1,6 +1,6 @@
--- What `cudatrace top` shows. Each table is asked for at two moments ("side", which become the tables a and b of a database
--- in memory, a being empty at first) and compared: :now_ns is the moment, :process_id the process that is looked into,
--- :text what the user looks for, NULL for anything. Numbers of a process that has no earlier moment count from its start.
+-- Asks what `cudatrace top` shows: each table at two moments ("side", the tables a and b of a database in memory, a being
+-- empty at first), to be compared. :now_ns is the moment, :process_id the process that is looked into, :text what the user
+-- looks for, NULL for anything. Numbers of a process that has no earlier moment count from its start.
 
 -- name: processes_side
 WITH total_of AS (
@@ -148,7 +148,7 @@ SELECT tid,
   FROM moment
  WHERE :text IS NULL OR instr(lower(name), lower(:text)) > 0 OR tid = CAST(:text AS INTEGER)
 
--- Of a trace of several files: the newest has the latest call, and processes go on in it.
+-- The newest of several files has the latest call of a trace, and processes go on in it.
 -- name: last_moment
 SELECT max(ifnull((SELECT max(end_ns) FROM main.call), 0),
            ifnull((SELECT value FROM main.meta WHERE key = 'earlier_files_until_ns'), 0),

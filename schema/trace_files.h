@@ -16,10 +16,10 @@
 enum {
     /* Files of one series, the newest among them: SQLite attaches ten databases to one. */
     CT_SERIES_FILES_MAX = 10,
-    CT_SERIES_BYTES = 40, /* of the text meta.series, with its NUL */
+    CT_SERIES_BYTES = 40, /* bytes of the text meta.series, with its NUL */
 };
 
-/* Where the number goes: before the last dot of the file's name, or at its end. */
+/* Returns where the number goes: before the last dot of the file's name, or at its end. */
 static inline size_t ct_trace_stem(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
@@ -101,7 +101,7 @@ static inline bool ct_trace_split(const char *path, char *first, size_t bytes, u
 {
     size_t stem = ct_trace_stem(path);
     if (path[stem] && strspn(path + stem + 1, "0123456789") == strlen(path + stem + 1))
-        stem = strlen(path); /* of a trace whose name has no dot */
+        stem = strlen(path); /* the trace's name has no dot */
     size_t dot = stem;
     while (dot > 0 && path[dot - 1] >= '0' && path[dot - 1] <= '9')
         dot--;

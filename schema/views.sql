@@ -6,7 +6,7 @@
 
 -- In a trace of several files a view has the rows of all of them, unless a line before it says otherwise (schema/embed.py).
 
--- What the program called the stream by then; role 1 is stream.
+-- Finds what the program called the stream by then; role 1 is stream.
 -- macro: stream_name(process_id, stream, call_id)
 (SELECT object_name.name
           FROM object_name
@@ -215,8 +215,8 @@ SELECT call_id,
   FROM allocation;
 
 CREATE VIEW objects AS
--- What calls were about: one row for each stream, event, context, … that a call took or gave; place 1 to 3 is their
--- order. captured = 1: the call was recorded into a graph, nothing was run.
+-- Lists what calls were about: one row for each stream, event, context, … that a call took or gave; place 1 to 3 is
+-- their order. captured = 1: the call was recorded into a graph, nothing was run.
 SELECT call_subject.call_id, subject.process_id, role.name AS role, subject.handle_1 AS handle, subject.captured,
        1 AS place
   FROM call_subject
@@ -238,7 +238,7 @@ SELECT call_subject.call_id, subject.process_id, role.name, subject.handle_3, su
 
 -- files: newest process_id of process
 CREATE VIEW object_names AS
--- What programs call their threads, streams, events, contexts and devices (nvtxNameOsThread, nvtxNameCuStream,
+-- Lists what programs call their threads, streams, events, contexts and devices (nvtxNameOsThread, nvtxNameCuStream,
 -- nvtxNameCudaStream, nvtxDomainResourceCreate and their like). A name holds from the call until the next one, or until
 -- the object is destroyed: its handle may come again.
 SELECT process_id, role, handle, name, named_ns, until_ns
@@ -266,7 +266,7 @@ SELECT call.end_ns                    AS call_id,
  WHERE function.category = 'sync' AND function.layer = 'driver';
 
 CREATE VIEW context_switches AS
--- Which context a thread worked in from when on: the calls that create, make current or take away.
+-- Lists the calls that create, make current or take away a context: in which one a thread worked, and from when on.
 SELECT call_subject.call_id,
        thread.process_id,
        thread.tid,
@@ -285,10 +285,10 @@ SELECT call_subject.call_id,
    AND site.status = 0 AND subject.role_1 = (SELECT role FROM role WHERE name = 'context');
 
 CREATE VIEW event_waits AS
--- Which stream waits on which: work put on the one from here on waits for what the other had when the event was
--- recorded last. recorded_stream and recorded_id (the call that recorded it) are NULL when no record came before:
--- such a wait waits for nothing, or for another process. waiting_stream is NULL where a whole context waits,
--- recorded_stream where one was recorded. captured = 1: both are edges of a graph.
+-- Says which stream waits on which: work put on the one from here on waits for what the other had when the event was
+-- recorded last. recorded_stream and recorded_id (the call that recorded it) are NULL when no record came before: such
+-- a wait waits for nothing, or for another process. waiting_stream is NULL where a whole context waits, recorded_stream
+-- where one was recorded. captured = 1: both are edges of a graph.
 WITH mark AS (
     SELECT call.end_ns AS call_id,
            subject.process_id,
@@ -371,9 +371,9 @@ SELECT call_subject.call_id,
  WHERE function.name GLOB 'cuModuleLoad*' OR function.name GLOB 'cuLibraryLoad*';
 
 CREATE VIEW ranges AS
--- What the application said with NVTX (torch.cuda.nvtx, nvtx3): what a thread pushed and popped (push), what
--- began in one thread and may have ended in another, tid being the one that ended it (start), and moments
--- (mark). Ranges still open are in open_calls.
+-- Lists what the application said with NVTX (torch.cuda.nvtx, nvtx3): what a thread pushed and popped (push), what
+-- began in one thread and may have ended in another, tid being the one that ended it (start), and moments (mark).
+-- Ranges still open are in open_calls.
 SELECT range.call_id,
        thread.process_id,
        thread.tid,
@@ -457,9 +457,9 @@ SELECT seen.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW durations AS
--- How many of the stored calls took how long, by process and function: from from_ns to just below below_ns, a thirty-second
--- around the middle of the two at most. Kept while writing, it costs nothing to read, and stays when calls expire. Exact
--- durations are in `calls`.
+-- Counts the stored calls by how long they took, by process and function: from from_ns to just below below_ns, a
+-- thirty-second around the middle of the two at most. Kept while writing, it costs nothing to read, and stays when calls
+-- expire. Exact durations are in `calls`.
 SELECT duration.process_id,
        function.layer,
        function.name,
@@ -472,8 +472,8 @@ SELECT duration.process_id,
 
 -- files: newest process_id of process
 CREATE VIEW failures AS
--- How many of the stored calls failed, with what, and when the first and the last of them returned. An answer that is no
--- failure, such as CUDA_ERROR_NOT_READY (600), is not here. Kept while writing, it stays when calls expire.
+-- Counts the stored calls that failed, by status, and says when the first and the last of them returned. An answer that
+-- is no failure, such as CUDA_ERROR_NOT_READY (600), is not here. Kept while writing, it stays when calls expire.
 SELECT failure.process_id,
        function.layer,
        function.name,

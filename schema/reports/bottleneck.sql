@@ -20,7 +20,7 @@ run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
      WHERE (:pid IS NULL OR pid = :pid)
        AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
--- What was launched, by kernel or graph, since a first launch is another matter.
+-- Finds what was launched, by kernel or graph, since a first launch is another matter.
 launched AS MATERIALIZED (
     SELECT process_id, mangled AS what, min(call_id) AS first_id,
            count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
@@ -57,7 +57,7 @@ part AS MATERIALIZED ( -- of each run, that from the first launch to the last, i
       LEFT JOIN launching USING (process_id)
      WHERE (worked.from_ns <= run.to_ns OR expired > 0) AND worked.to_ns >= run.from_ns
 ),
--- What was spent in the parts is the sums less the rows before and behind them; of a window its rows are read. Each moment is read
+-- The time spent in the parts is the sums less the rows before and behind them; of a window its rows are read. Each moment is read
 -- once for each side: the stretches of all processes are put together.
 begun AS (
     SELECT side, from_ns, to_ns,
@@ -76,8 +76,8 @@ island AS MATERIALIZED (
      UNION ALL
     SELECT 'window', from_ns, to_ns FROM asked WHERE is_window
 ),
--- Where about half a million rows or more lie there, two thousand slices that have as many together stand for them; long calls
--- are all read.
+-- Bounds the rows that are read to about half a million: of more, two thousand slices that have as many together stand for
+-- all; long calls are all read.
 sample AS MATERIALIZED (
     SELECT side, thin, iif(thin > 1, max(1, ns / 2000), 9223372036854775807) AS step_ns
       FROM (SELECT side, sum(to_ns - from_ns) AS ns,
@@ -153,8 +153,8 @@ summed AS MATERIALIZED ( -- a sample may take off more than there is
       FROM spent
      GROUP BY process_id
 ),
--- What launches take that find room: the fastest hundred of each function, since a queue that is full has let a thousand through,
--- while most of those behind may have waited.
+-- Finds what launches take that find room: the fastest hundred of each function, since a queue that is full has let a thousand
+-- through, while most of those behind may have waited.
 usual AS MATERIALIZED (
     SELECT process_id, name, stored, max(15000, 6 * min(ns)) AS limit_ns
       FROM (SELECT process_id, name, (from_ns + below_ns) / 2 AS ns,
@@ -182,8 +182,8 @@ took AS (
       FROM launched
      CROSS JOIN calls ON calls.call_id = first_id
 ),
--- Which share of the time in launches was spent waiting for room, and which in slow first ones. In a queue that is full one launch
--- after the other waits: a few slow ones among many were held up by something else.
+-- Says which share of the time in launches was spent waiting for room, and which in slow first ones. In a queue that is full one
+-- launch after the other waits: a few slow ones among many were held up by something else.
 room AS MATERIALIZED (
     SELECT process_id, total(max(0, slow_ns - first_ns) * waits) / nullif(total(all_ns), 0) AS room,
            total(min(slow_ns, first_ns)) / nullif(total(all_ns), 0) AS first

@@ -91,7 +91,7 @@ slice AS MATERIALIZED (
        AND event.process_id NOT IN (SELECT process_id FROM outermost)
      GROUP BY event.process_id, slice
 ),
--- What share of each class lies up to a slice.
+-- Adds up what share of each class lies up to a slice.
 share AS MATERIALIZED (
     SELECT process_id, slice,
            ifnull(sum(load)     OVER so_far / nullif(sum(load)     OVER whole, 0), 0) AS load,
