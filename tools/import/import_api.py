@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Rewrites hook/function/driver_api.def or hook/function/runtime_api.def from an installed CUDA toolkit and a library's exports.
 
-Names come from the export list, categories from the expressions below, stack words from the prototypes in
-the CUDA headers. The decoder column belongs to people, and so does what stands before the rows: both are carried over. A C compiler does
-the parsing that matters: it preprocesses the headers, measures every parameter type, and checks each
-prototype as this script understood it against the one that the header declares.
+Names come from the export list, stack words from the prototypes in the CUDA headers. Categories, decoders and what stands before
+the rows belong to people and are carried over; a new function has the category of the one whose name begins most alike, and is
+named for somebody to look at. What no header declares (any more) keeps its words and its signature. A C compiler does the parsing
+that matters: it preprocesses the headers, measures every parameter type, and checks each prototype as this script understood it
+against the one that the header declares.
 
 No part of the build runs this; run it when a new library exports new functions (see docs/hacking.md).
 """
@@ -18,96 +19,6 @@ import sys
 import tempfile
 
 DEFAULT_INCLUDE = "/usr/local/cuda/include"
-
-# The first expression that matches from the start of the name decides.
-DRIVER_CATEGORIES = [
-    ("init", r"cu(Init|DriverGetVersion|GetProcAddress)(_|$)"),
-    ("debug", r"cu(Profiler|Coredump|Checkpoint|Logs|GetExportTable)|cudbg"),
-    ("sync", r"cu(Ctx|Stream|Event)Synchronize|cuFlushGPUDirectRDMAWrites"),
-    ("launch", r"cuLaunch|cuGraphLaunch"),
-    ("interop", r"cu(GL|EGL|VDPAU|Graphics|Ipc|External|ImportExternal|DestroyExternal)"),
-    ("interop", r"cu(Signal|Wait)ExternalSemaphores|cuDeviceGetNvSciSync"),
-    ("graph", r"cuGraph|cuUserObject|cuThreadExchangeStreamCaptureMode"),
-    ("graph", r"cuStream(Begin|End|Is)Captur|cuStream(GetCaptureInfo|UpdateCaptureDependencies)"),
-    ("copy", r"cuMemcpy"),
-    ("set", r"cuMemset"),
-    ("memory", r"cuMem|cuMulticast|cuStreamAttachMem"),
-    ("memory", r"cuDevice(Get|Set)(Default)?MemPool|cuDevice(Get|Set)?GraphMem"),
-    ("event", r"cuEvent|cuStreamWaitEvent|cu(Green)?Ctx(Record|Wait)Event"),
-    ("stream", r"cuStream|cuGreenCtxStreamCreate"),
-    ("context", r"cuCtx|cuGreenCtx|cuDevicePrimaryCtx"),
-    ("device", r"cuDevice|cuDev(Sm)?Resource"),
-    ("image", r"cu(Array|MipmappedArray|Tex(Ref|Object)|Surf(Ref|Object)|TensorMap)"),
-    ("query", r"cu(Occupancy|Pointer|GetError)"),
-    ("query", r"cu(Func|Kernel)([GS]etAttribute|GetParamInfo|SetCacheConfig|SetSharedMemConfig)"),
-    ("module", r"cu(Module|Library|Link|Func|Kernel|Param)"),
-]
-
-RUNTIME_CATEGORIES = [
-    ("init", r"cuda(DriverGetVersion|RuntimeGetVersion|InitDevice|GetDriverEntryPoint)"),
-    ("debug", r"cuda(Profiler|Logs|GetExportTable)"),
-    ("sync", r"cuda(Device|Thread|Stream|Event)Synchronize|cudaDeviceFlushGPUDirectRDMAWrites"),
-    ("graph", r"cuda(Graph(?!ics|Launch)|UserObject|ThreadExchangeStreamCaptureMode)"),
-    ("graph", r"cudaStream(Begin|End|Is)Captur|cudaStream(GetCaptureInfo|UpdateCaptureDependencies)"),
-    ("launch", r"(?:__)?cuda(Launch|GraphLaunch|ConfigureCall|SetupArgument)"),
-    ("interop", r"cuda(GL|EGL|VDPAU|Graphics|Ipc|Import|External|DestroyExternal|EventCreateFromEGL)"),
-    ("interop", r"cuda(Signal|Wait)ExternalSemaphores|cudaDeviceGetNvSciSync"),
-    ("image", r"cuda(Malloc(3D|Mipmapped)?Array|FreeArray|FreeMipmappedArray|GetMipmappedArrayLevel)(_|$)"),
-    ("image", r"cuda(Array|MipmappedArray|Create(Texture|Surface|Channel)|Destroy(Texture|Surface))"),
-    ("image", r"cuda(Bind|Unbind)|cudaGet(Texture|Surface|ChannelDesc)|cudaDeviceGetTexture1D"),
-    ("copy", r"cudaMemcpy"),
-    ("set", r"cudaMemset"),
-    ("memory", r"cuda(Malloc|Free|Host|Mem[A-Z]|GetSymbol|StreamAttachMem)"),
-    ("memory", r"cudaDevice(Get|Set)(Default)?MemPool|cudaDevice(Get|Set)?GraphMem"),
-    ("event", r"cuda(Event|StreamWaitEvent|ExecutionCtx(Record|Wait)Event)"),
-    ("stream", r"cuda(Stream|CtxResetPersistingL2Cache|ExecutionCtxStream)"),
-    ("context", r"cuda(ExecutionCtx|GreenCtx|DeviceReset|ThreadExit)"),
-    ("device", r"cuda(Device|Thread|GetDevice|SetDevice|SetValidDevices|ChooseDevice|DevResource)"),
-    ("query", r"cuda(Occupancy|PointerGet|GetLastError|GetError|PeekAtLastError)"),
-    ("query", r"cuda(Func|Kernel)(Get|Set)(Attribute|ParamInfo|CacheConfig|SharedMemConfig)"),
-    ("module", r"cuda(Library|Kernel|Func|GetFuncBySymbol|GetKernel)"),
-    ("other", r"cudaSetDoubleFor"),
-]
-
-# The debugger's entry points are declared in cudadebugger.h, which most toolkit installations leave out.
-# They return void or a 32-bit result; the letters are those of the signatures file.
-DEBUGGER_SIGNATURES = {
-    "cudbgApiAttach": "",
-    "cudbgApiDetach": "",
-    "cudbgApiInit": "i",
-    "cudbgGetAPI": "iiip",
-    "cudbgGetAPIVersion": "ppp",
-    "cudbgMain": "iiiiiiiii",
-    "cudbgReportDriverApiError": "",
-    "cudbgReportDriverInternalError": "",
-}
-# Declared by the headers of CUDA 11 or 12 and by 13's no more.
-EARLIER_RUNTIME_SIGNATURES = {
-    # The first two: declared for the compiler alone, in crt/device_functions.h.
-    "__cudaLaunchKernel": "pDDplp", "__cudaLaunchKernel_ptsz": "pDDplp", "cudaBindSurfaceToArray": "ppp",
-    "cudaBindTexture": "ppppl", "cudaBindTexture2D": "pppplll", "cudaBindTextureToArray": "ppp",
-    "cudaBindTextureToMipmappedArray": "ppp", "cudaCreateTextureObject_v2": "pppp", "cudaEventElapsedTime_v2": "ppp",
-    "cudaGetDeviceProperties_v2": "pi", "cudaGetSurfaceReference": "pp", "cudaGetTextureAlignmentOffset": "pp",
-    "cudaGetTextureObjectTextureDesc_v2": "pl", "cudaGetTextureReference": "pp", "cudaGraphAddDependencies_v2": "ppppl",
-    "cudaGraphAddNode_v2": "pppplp", "cudaGraphGetEdges_v2": "ppppp", "cudaGraphNodeGetDependencies_v2": "pppp",
-    "cudaGraphNodeGetDependentNodes_v2": "pppp", "cudaGraphRemoveDependencies_v2": "ppppl",
-    "cudaLaunchCooperativeKernelMultiDevice": "pii", "cudaMemAdvise_v2": "pliL", "cudaMemPrefetchAsync_v2": "plLip",
-    "cudaMemPrefetchAsync_v2_ptsz": "plLip", "cudaProfilerInitialize": "ppi", "cudaSetDoubleForDevice": "p",
-    "cudaSetDoubleForHost": "p", "cudaSignalExternalSemaphoresAsync_v2": "ppip",
-    "cudaSignalExternalSemaphoresAsync_v2_ptsz": "ppip", "cudaStreamGetCaptureInfo_v2": "pppppp",
-    "cudaStreamGetCaptureInfo_v2_ptsz": "pppppp", "cudaStreamGetCaptureInfo_v3": "ppppppp",
-    "cudaStreamGetCaptureInfo_v3_ptsz": "ppppppp", "cudaStreamUpdateCaptureDependencies_v2": "pppli",
-    "cudaStreamUpdateCaptureDependencies_v2_ptsz": "pppli", "cudaThreadExit": "", "cudaThreadGetCacheConfig": "p",
-    "cudaThreadGetLimit": "pi", "cudaThreadSetCacheConfig": "i", "cudaThreadSetLimit": "il", "cudaThreadSynchronize": "",
-    "cudaUnbindTexture": "p", "cudaWaitExternalSemaphoresAsync_v2": "ppip", "cudaWaitExternalSemaphoresAsync_v2_ptsz": "ppip",
-}
-
-# The same name with more arguments on the stack before 13: a row serves all versions, and passing on a word
-# too many is harmless.
-EARLIER_RUNTIME_FORMS = {
-    "cudaMemcpyBatchAsync": "ppplpplpp",
-    "cudaMemcpyBatchAsync_ptsz": "ppplpplpp",
-}
 
 # Structs of at most 16 bytes travel in registers, as what they are made of says; larger ones on the stack.
 # Named are those whose size does not tell the letter.
@@ -143,12 +54,9 @@ class Api:
     headers: tuple  # the first must be there
     version_macro: str
     name: str  # expression of the exports that are rows
-    categories: list
     status_type: str
     status_enum: re.Pattern
     results: dict  # type to letter, of functions that return something else than a status
-    undeclared: dict  # signatures that no header declares
-    earlier_forms: dict
 
     def prototypes(self):
         """The expression for a declaration: result, name, parameters."""
@@ -162,12 +70,9 @@ DRIVER = Api(
     headers=("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h"),
     version_macro="CUDA_VERSION",
     name=r"cu(?:[A-Z]|dbg)\w*",
-    categories=DRIVER_CATEGORIES,
     status_type="CUresult",
     status_enum=re.compile(r"typedef\s+enum\s+cudaError_enum\s*\{([^}]*)\}\s*CUresult\s*;"),
     results={},
-    undeclared=DEBUGGER_SIGNATURES,
-    earlier_forms={},
 )
 RUNTIME = Api(
     layer="runtime",
@@ -181,12 +86,9 @@ RUNTIME = Api(
     ),
     version_macro="CUDART_VERSION",
     name=r"cuda[A-Z]\w*|__cudaLaunchKernel(?:_ptsz)?",
-    categories=RUNTIME_CATEGORIES,
     status_type="cudaError_t",
     status_enum=re.compile(r"\benum\s+cudaError\s*\{([^}]*)\}\s*;"),
     results={"const char*": "p", "struct cudaChannelFormatDesc": "F"},
-    undeclared=EARLIER_RUNTIME_SIGNATURES,
-    earlier_forms=EARLIER_RUNTIME_FORMS,
 )
 APIS = {api.layer: api for api in (DRIVER, RUNTIME)}
 
@@ -198,7 +100,7 @@ class Failure(Exception):
 def run(command, what):
     """Returns what the command printed; `what` says what for, should it fail."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     except OSError as error:
         raise Failure(f"{what}: cannot run {command[0]}: {error.strerror}") from error
     if done.returncode != 0:
@@ -251,11 +153,9 @@ def read_exports(api, path):
     return names
 
 
-def category_of(api, name):
-    for category, pattern in api.categories:
-        if re.match(pattern, name):
-            return category
-    raise Failure(f"{name}: no category; add an expression to {os.path.basename(__file__)}")
+def likest(name, names):
+    """Returns the name that begins most alike."""
+    return max(sorted(names), key=lambda other: len(os.path.commonprefix([name, other])))
 
 
 # --- Prototypes ----------------------------------------------------------------------------------------
@@ -371,16 +271,10 @@ class Headers:
             for name, (result, parameters) in prototypes.items()
         }
 
-    def signature(self, name):
-        """Returns the letters for an exported name, or None when no header declares it."""
-        if name in self.api.undeclared:
-            return self.api.undeclared[name]
-        variants = [name, re.sub(r"_pt[ds][sz]$", "", name)]
-        variants.append(re.sub(r"_v\d+$", "", variants[1]))
-        for variant in variants:
-            if variant in self.signatures:
-                return self.signatures[variant]
-        return None
+    def signature_of_variant(self, name):
+        """Returns the letters of the function that a name is a version of, or None when no header declares it."""
+        variant = re.sub(r"_pt[ds][sz]$", "", name)
+        return self.signatures.get(variant, self.signatures.get(re.sub(r"_v\d+$", "", variant)))
 
 
 def stack_words(signature):
@@ -404,13 +298,14 @@ def stack_words(signature):
     return words
 
 
-def stack_column(api, name, signature):
-    """Returns the stack column. The driver's table serves every architecture: its large structs by value stand there as
-    what hook/arch/machine.h makes words of. The runtime's stubs are for x86-64 alone."""
+def stack_column(api, signature, before):
+    """Returns the stack column, `before` being what it was. The driver's table serves every architecture: its large structs by value
+    stand there as what hook/arch/machine.h makes words of. The runtime's stubs are for x86-64 alone, and a row serves all versions of
+    the library, of which an earlier one may have had more: passing on a word too many is harmless."""
     if signature is None:
-        return str(UNKNOWN_STACK_WORDS)
-    if api.layer == "runtime":
-        return str(max(stack_words(signature), stack_words(api.earlier_forms.get(name, ""))))
+        return before
+    if api is RUNTIME:
+        return str(max(stack_words(signature), int(before)))
     words = stack_words(signature.replace("S", ""))
     structs = ["BY_VALUE(64)"] * signature.count("S")
     return " + ".join(([str(words)] if words or not structs else []) + structs)
@@ -451,6 +346,10 @@ def head_of(path, first, version):
     return re.sub(r"CUDA (--\s*)?\d+\.\d+", lambda said: f"CUDA {said[1] or ''}{version}", head, count=1) + "\n"
 
 
+def read_signatures(path):
+    return dict(re.findall(r'^SIG\((\w+),\s*"(.*)"\)$', read_text(path), re.M))
+
+
 def format_signatures(before, signatures):
     return before + "".join(f"SIG({name + ',':<55}\"{letters}\")\n" for name, letters in sorted(signatures.items()))
 
@@ -481,24 +380,30 @@ def import_api(arguments):
     before, old, after = read_table(arguments.table)
     names = set(read_exports(api, arguments.exports) if arguments.exports else old)
     if api is RUNTIME:
-        names |= api.undeclared.keys()
+        names |= old.keys()  # of other versions
     headers = Headers(api, arguments.include)
+    known = (read_signatures(arguments.signatures) if arguments.signatures else {}) | headers.signatures
 
-    rows, signatures, unknown = {}, {}, []
+    rows, signatures = {}, {}
     for name in sorted(names):
-        signature = headers.signature(name)
-        if signature is None:
-            unknown.append(name)
+        signature = known.get(name)
+        if name in old:
+            category, words, decoder = old[name]
         else:
+            like = likest(name, old)
+            category, words, decoder = old[like][0], "0", "none"
+            signature = headers.signature_of_variant(name) if signature is None else signature
+            print(f"new      {name}: {category}, as {like} is")
+            if signature is None:
+                words = str(UNKNOWN_STACK_WORDS)
+                print(f"unknown  {name}: no header declares it, {words} words assumed")
+        if signature is not None:
             signatures[name] = signature
-        words = stack_column(api, name, signature)
-        rows[name] = (category_of(api, name), words, old[name][2] if name in old else "none")
+        rows[name] = (category, stack_column(api, signature, words), decoder)
 
     write_text(arguments.table, format_table(before, rows, after))
     for name in sorted(old.keys() - rows.keys()):
         print(f"removed  {name}" + ("" if old[name][2] == "none" else f", and its decoder {old[name][2]}"))
-    for name in unknown:
-        print(f"unknown  {name}: no header declares it, {UNKNOWN_STACK_WORDS} words assumed")
     if arguments.signatures:
         before = head_of(arguments.signatures, "SIG(", headers.version)
         write_text(arguments.signatures, format_signatures(before, signatures))

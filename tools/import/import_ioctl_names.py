@@ -27,6 +27,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+from import_api import Failure, read_text, run, write_text  # noqa: E402: lies beside this file
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 SDK = "src/common/sdk/nvidia/inc"
@@ -77,9 +80,6 @@ CATEGORIES = [
     ("memory", r"^UVM_((UN)?SET_(PREFERRED|ACCESSED)|(EN|DIS)ABLE_READ_DUP|POPULATE|VALIDATE_VA|DISCARD|.*RANGE_GROUP)"),
 ]
 
-class Failure(Exception):
-    """Ends the run with one line on stderr and exit code 1."""
-
 
 class Release:
     """The headers of one tag of the clone."""
@@ -90,16 +90,13 @@ class Release:
         self.version = tuple(int(part) for part in tag.split("."))
 
     def git(self, *arguments):
-        done = subprocess.run(["git", "-C", self.clone, *arguments], capture_output=True, check=False)
-        if done.returncode:
-            raise Failure(f"{self.tag}: git {arguments[0]}: {done.stderr.decode().strip()}")
-        return done.stdout
+        return run(["git", "-C", self.clone, *arguments], f"{self.tag}: git {arguments[0]}")
 
     def text(self, path):
-        return self.git("show", f"{self.tag}:{path}").decode(errors="replace")
+        return self.git("show", f"{self.tag}:{path}")
 
     def files(self, under):
-        names = self.git("ls-tree", "-r", "--name-only", self.tag, "--", under + "/").decode().split()
+        names = self.git("ls-tree", "-r", "--name-only", self.tag, "--", under + "/").split()
         return [name for name in names if name.endswith(".h")]
 
     def texts(self, under):
@@ -245,17 +242,13 @@ def measure(release):
             text.append(f'    printf("UVM {number} %zu %zu\\n", sizeof({name}_PARAMS), offsetof({name}_PARAMS, rmStatus));')
     text += ["    return 0;", "}"]
     with tempfile.TemporaryDirectory() as scratch:
-        archive = release.git("archive", release.tag, SDK, UNIX, COMMON, UVM)
-        subprocess.run(["tar", "-x", "-C", scratch], input=archive, check=True)
-        with open(f"{scratch}/measure.c", "w", encoding="utf-8") as file:
-            file.write("\n".join(text) + "\n")
+        release.git("archive", "-o", f"{scratch}/headers.tar", release.tag, SDK, UNIX, COMMON, UVM)
+        run(["tar", "-x", "-C", scratch, "-f", f"{scratch}/headers.tar"], f"{release.tag}: its headers")
+        write_text(f"{scratch}/measure.c", "\n".join(text) + "\n")
         include = [word for path in (SDK, UNIX, UVM, COMMON) for word in ("-I", f"{scratch}/{path}")]
-        done = subprocess.run([os.environ.get("CC", "cc"), "-w", "-D__linux__", "-DNVRM", "-o", f"{scratch}/measure", *include,
-                               f"{scratch}/measure.c"], capture_output=True, text=True, check=False)
-        if done.returncode:
-            why = [line for line in done.stderr.splitlines() if "error" in line] or ["the compiler failed"]
-            raise Failure(f"{release.tag}: the structs cannot be measured: {why[0]}")
-        lines = subprocess.run([f"{scratch}/measure"], capture_output=True, text=True, check=True).stdout.splitlines()
+        what = f"{release.tag}: the structs cannot be measured"
+        run([os.environ.get("CC", "cc"), "-w", "-D__linux__", "-DNVRM", "-o", f"{scratch}/measure", *include, f"{scratch}/measure.c"], what)
+        lines = run([f"{scratch}/measure"], what).splitlines()
     layouts = {}
     for space, *values in map(str.split, lines):
         number, size, offset = map(int, values)
@@ -300,17 +293,15 @@ def status_rows(releases):
 
 def head_of(path, releases):
     """Returns the text before a file's rows, with the releases put in. People write that text; only the releases change."""
-    with open(path, encoding="utf-8") as file:
-        head = re.match(r"(?:/\*.*?\*/\n|(?:--[^\n]*\n)*\n?)", file.read(), re.S)[0]
+    head = re.match(r"(?:/\*.*?\*/\n|(?:--[^\n]*\n)*\n?)", read_text(path), re.S)[0]
     newest = releases[0]
-    commit = newest.git("rev-parse", f"{newest.tag}^{{commit}}").decode().strip()
+    commit = newest.git("rev-parse", f"{newest.tag}^{{commit}}").strip()
     head = re.sub(r"(open-gpu-kernel-modules) \S+ \(commit \w+\)", rf"\1 {newest.tag} (commit {commit[:12]})", head)
     return re.sub(r"releases [\d.]+ to [\d.]+\d", f"releases {releases[-1].tag} to {newest.tag}", head)
 
 
 def find_releases(clone):
-    done = subprocess.run(["git", "-C", clone, "tag"], capture_output=True, text=True, check=False)
-    tags = [tag for tag in done.stdout.split() if re.fullmatch(r"\d+\.\d+(\.\d+)?", tag)]
+    tags = [tag for tag in run(["git", "-C", clone, "tag"], clone).split() if re.fullmatch(r"\d+\.\d+(\.\d+)?", tag)]
     if not tags:
         raise Failure(f"{clone}: no clone with the tags of open-gpu-kernel-modules")
     return sorted((Release(clone, tag) for tag in tags), key=lambda release: release.version, reverse=True)
@@ -331,10 +322,9 @@ def main():
                 ("hook/ioctl/ioctl_layout.def", layout_rows(releases)),
                 ("schema/status_ioctl.sql", status_rows(branches))):
             head = head_of(os.path.join(ROOT, path), releases)
-            with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:
-                file.write(head + "\n".join(rows) + "\n")
+            write_text(os.path.join(ROOT, path), head + "\n".join(rows) + "\n")
             print(f"{path}: {len(rows)} rows")
-    except (Failure, OSError) as failure:
+    except Failure as failure:
         print(f"import_ioctl_names: {failure}", file=sys.stderr)
         return 1
     return 0
