@@ -104,9 +104,8 @@ static int end_output(const struct export_options *options, struct ct_output *ou
 
 static int write_all(struct ct_export *to, const struct export_options *options)
 {
-    char why[256];
-    const char *path = options->output ? options->output : "-";
-    struct ct_output *output = ct_output_open(path, options->format->is_file, why, sizeof(why));
+    const char *why, *path = options->output ? options->output : "-";
+    struct ct_output *output = ct_output_open(path, options->format->is_file, &why);
     if (!output)
         return fail_writing(options, NULL, why);
     to->to = ct_output_stream(output);

@@ -83,7 +83,6 @@ static bool write_packet(struct ct_export *to, Perfetto__TracePacket *packet)
 {
     struct state *state = to->state;
     Perfetto__InternedData names = PERFETTO__INTERNED_DATA__INIT;
-    packet->has_trusted_packet_sequence_id = packet->has_sequence_flags = true;
     packet->trusted_packet_sequence_id = SEQUENCE;
     packet->sequence_flags |= PERFETTO__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE;
     bool fresh = false;
@@ -117,7 +116,6 @@ static uint64_t number_of(struct state *state, enum kind kind, const char *text)
         const size_t slot = state->names[kind].fresh_count++;
         Perfetto__InternedName *fresh = state->names[kind].list[slot] = &state->names[kind].fresh[slot];
         perfetto__interned_name__init(fresh);
-        fresh->has_iid = true;
         fresh->iid = name.number;
         fresh->name = (char *)(uintptr_t)name.text; /* packing does not change it */
     }
@@ -129,7 +127,6 @@ static uint64_t number_of(struct state *state, enum kind kind, const char *text)
 static void begin_event(struct state *state, Perfetto__TrackEvent__Type type, uint64_t track)
 {
     perfetto__track_event__init(&state->event);
-    state->event.has_type = state->event.has_track_uuid = true;
     state->event.type = type;
     state->event.track_uuid = track;
 }
@@ -248,7 +245,7 @@ static bool describe_below(struct ct_export *to, int64_t process_id, uint64_t uu
                            Perfetto__CounterDescriptor *counter)
 {
     Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
-    track.has_uuid = track.has_parent_uuid = true;
+    track.has_parent_uuid = true;
     track.uuid = uuid;
     track.parent_uuid = track_of_process(process_id);
     track.name = (char *)(uintptr_t)name;
@@ -312,15 +309,12 @@ static bool write_process(struct ct_export *to, const struct ct_export_process *
 {
     const int64_t process_id = its->process_id;
     Perfetto__ProcessDescriptor process = PERFETTO__PROCESS_DESCRIPTOR__INIT;
-    process.has_pid = true;
     process.pid = (int32_t)its->track;
     process.process_name = its->name;
     Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
-    track.has_uuid = true;
     track.uuid = track_of_process(process_id);
     track.process = &process;
     Perfetto__CounterDescriptor counter = PERFETTO__COUNTER_DESCRIPTOR__INIT;
-    counter.has_unit = true;
     counter.unit = PERFETTO__COUNTER_DESCRIPTOR__UNIT__UNIT_SIZE_BYTES;
     return describe(to, &track) &&
            describe_below(to, process_id, track_of_memory(process_id), "device memory held", &counter);
@@ -330,12 +324,10 @@ static bool write_thread(struct ct_export *to, sqlite3_stmt *rows)
 {
     const int64_t process_id = sqlite3_column_int64(rows, 0), tid = sqlite3_column_int64(rows, 1);
     Perfetto__ThreadDescriptor thread = PERFETTO__THREAD_DESCRIPTOR__INIT;
-    thread.has_pid = thread.has_tid = true;
     thread.pid = sqlite3_column_int(rows, 3);
     thread.tid = tid;
     thread.thread_name = (char *)(uintptr_t)ct_export_text(rows, 2);
     Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
-    track.has_uuid = true;
     track.uuid = track_of_thread(process_id, tid);
     track.thread = &thread;
     return describe(to, &track);
@@ -375,15 +367,11 @@ static bool write_clocks(struct ct_export *to)
     clock[0].timestamp = (uint64_t)to->extent.begin_ns;
     clock[1].clock_id = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_REALTIME;
     clock[1].timestamp = (uint64_t)(to->extent.begin_ns + to->extent.realtime_offset_ns);
-    for (int i = 0; i < 2; i++)
-        clock[i].has_clock_id = clock[i].has_timestamp = true;
     Perfetto__ClockSnapshot snapshot = PERFETTO__CLOCK_SNAPSHOT__INIT;
     snapshot.n_clocks = 2;
     snapshot.clocks = clocks;
-    snapshot.has_primary_trace_clock = true;
     snapshot.primary_trace_clock = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_MONOTONIC;
     Perfetto__TracePacketDefaults defaults = PERFETTO__TRACE_PACKET_DEFAULTS__INIT;
-    defaults.has_timestamp_clock_id = true;
     defaults.timestamp_clock_id = PERFETTO__BUILTIN_CLOCK__BUILTIN_CLOCK_MONOTONIC;
     Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
     packet.has_timestamp = true;

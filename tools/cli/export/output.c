@@ -207,12 +207,12 @@ static int open_content(struct ct_output *output, bool by_name)
     return output->stream ? 0 : -ENOMEM;
 }
 
-struct ct_output *ct_output_open(const char *path, bool by_name, char *why, size_t bytes)
+struct ct_output *ct_output_open(const char *path, bool by_name, const char **why)
 {
     struct ct_output *output = calloc(1, sizeof(*output));
-    const char *reason = NULL;
+    *why = NULL;
     if (!output) {
-        snprintf(why, bytes, "%s", strerror(ENOMEM));
+        *why = strerror(ENOMEM);
         return NULL;
     }
     *output = (struct ct_output){ .fd = -1, .stage = -1 };
@@ -220,17 +220,17 @@ struct ct_output *ct_output_open(const char *path, bool by_name, char *why, size
     if (strcmp(path, "-") == 0)
         output->target = (struct ct_target){ .folder = -1, .descriptor = STDOUT_FILENO };
     else
-        error = ct_target_find(path, &output->target, &reason);
+        error = ct_target_find(path, &output->target, why);
     if (error == 0)
-        error = open_target(output, &reason);
+        error = open_target(output, why);
     if (error == 0)
         error = open_content(output, by_name);
     if (error == 0)
         return output;
     if (error == -ESTALE)
-        reason = "something else has come in its place";
-    snprintf(why, bytes, "%s", reason ? reason : strerror(-error));
+        *why = "something else has come in its place";
     ct_output_discard(output);
+    *why = *why ? *why : strerror(-error);
     return NULL;
 }
 

@@ -17,9 +17,9 @@
 
 struct ct_output;
 
-/* With `by_name` it is filled through ct_output_file() and not through a stream. NULL, and a sentence in
- * `why`, when there is nothing to write to. */
-struct ct_output *ct_output_open(const char *path, bool by_name, char *why, size_t bytes);
+/* With `by_name` it is filled through ct_output_file() and not through a stream. NULL, and in *why a sentence
+ * that is valid as strerror()'s are, when there is nothing to write to. */
+struct ct_output *ct_output_open(const char *path, bool by_name, const char **why);
 /* NULL with `by_name`; its descriptor is nobody's business. */
 FILE *ct_output_stream(const struct ct_output *output);
 /* The name of an empty file; NULL without `by_name`. */

@@ -2,15 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 32, RANDOM_BYTES = 16, TRIES = 100 };
+enum { NAME_BYTES = 48 };
 
 static struct {
     volatile sig_atomic_t exists; /* a handler may look at the rest */
@@ -46,19 +46,6 @@ static void catch_signals(void)
 
 /* ---- files ---- */
 
-static int choose_name(char name[NAME_BYTES])
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
-    uint8_t random[RANDOM_BYTES];
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return -EIO;
-    int length = snprintf(name, NAME_BYTES, ".cudatrace-");
-    for (size_t i = 0; i < sizeof(random); i++)
-        name[length++] = letters[random[i] % (sizeof(letters) - 1)];
-    name[length] = '\0';
-    return 0;
-}
-
 static void forget(enum ct_temporary which)
 {
     files[which].exists = 0;
@@ -67,27 +54,23 @@ static void forget(enum ct_temporary which)
 
 int ct_temporary_make(enum ct_temporary which, int folder)
 {
+    uint64_t random[2];
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return -EIO;
     const int own = fcntl(folder, F_DUPFD_CLOEXEC, 3);
     if (own < 0)
         return -errno;
-    int error = -EEXIST;
     catch_signals();
     files[which].folder = own;
-    for (int i = 0; error == -EEXIST && i < TRIES; i++) {
-        if ((error = choose_name(files[which].name)) != 0)
-            break;
-        files[which].exists = 1; /* a little early: nobody else has that name */
-        const int fd = openat(own, files[which].name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        error = fd < 0 ? -errno : fchmod(fd, 0600) == 0 ? 0 : -errno;
-        if (error == 0)
-            return fd;
-        if (fd >= 0) {
-            unlinkat(own, files[which].name, 0);
-            close(fd);
-        }
-        files[which].exists = 0;
-    }
-    close(own);
+    snprintf(files[which].name, NAME_BYTES, ".cudatrace-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+    files[which].exists = 1; /* a little early: nobody else has that name */
+    const int fd = openat(own, files[which].name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0 && fchmod(fd, 0600) == 0)
+        return fd;
+    const int error = -errno;
+    if (fd >= 0)
+        close(fd);
+    ct_temporary_remove(which);
     return error;
 }
 
