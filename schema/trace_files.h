@@ -52,13 +52,18 @@ static inline uint32_t ct_trace_file_number(const char *path, const char *name)
     return number > 1 && number < UINT32_MAX && strcmp(end, own + stem) == 0 ? (uint32_t)number : 0;
 }
 
+/* The folder that a path leads into. */
+static inline void ct_trace_folder(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, PATH_MAX, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
+}
+
 /* The highest number below `below` that a file of the trace has; 0 when there is none. */
 static inline uint32_t ct_trace_file_before(const char *path, uint32_t below)
 {
-    char folder[4096] = ".";
-    const char *slash = strrchr(path, '/');
-    if (slash)
-        snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    char folder[PATH_MAX];
+    ct_trace_folder(path, folder);
     DIR *directory = opendir(folder);
     uint32_t highest = 0;
     for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;) {

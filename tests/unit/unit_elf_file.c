@@ -57,8 +57,7 @@ static void read_this_program(void)
     struct ct_elf_names names;
     uint32_t value[2] = { 0 };
     CHECK(ct_elf_open(&elf, "/proc/self/exe") == 0);
-    CHECK(elf.native && elf.bits == 64 && elf.program && elf.interpreter &&
-          strstr(elf.interpreter, "ld-linux"));
+    CHECK(elf.native && elf.program && elf.interpreter && strstr(elf.interpreter, "ld-linux"));
     bool libc = false;
     for (const char **needed = elf.needed; *needed; needed++)
         libc = libc || strcmp(*needed, "libc.so.6") == 0;

@@ -143,8 +143,7 @@ static int read_header(struct ct_elf *elf)
     unsigned char identity[EI_NIDENT];
     if (!read_at(elf, identity, sizeof(identity), 0) || memcmp(identity, ELFMAG, SELFMAG) != 0)
         return -ENOEXEC;
-    elf->bits = identity[EI_CLASS] == ELFCLASS64 ? 64 : 32;
-    if (elf->bits == 32)
+    if (identity[EI_CLASS] != ELFCLASS64)
         return 0;
     if (!read_at(elf, &header, sizeof(header), 0))
         return -ENOEXEC;

@@ -13,7 +13,6 @@ struct ct_elf {
     int fd;
     uint64_t bytes;    /* size of the file */
     bool native;       /* 64 bits, of this processor: without it nothing below is known */
-    uint16_t bits;     /* 32 or 64 */
     bool program;      /* an executable, also a position-independent one; false for a shared object */
     char *interpreter; /* NULL: none */
     const char *soname;

@@ -186,3 +186,9 @@ bool ct_client_status_word(const char *status, const char *word, char *value, si
     value[0] = '\0';
     return false;
 }
+
+long long ct_client_status_number(const char *status, const char *word)
+{
+    char value[32];
+    return ct_client_status_word(status, word, value, sizeof(value)) ? strtoll(value, NULL, 10) : -1;
+}

@@ -28,6 +28,8 @@ enum ct_answer ct_client_ask(int fd, const char *line, char text[CT_ANSWER_BYTES
 char *ct_client_status(int fd, unsigned patience_s);
 /* The value behind a word of it; false, and "", where it has none such. */
 bool ct_client_status_word(const char *status, const char *word, char *value, size_t bytes);
+/* The number behind it; -1 where it has none such. */
+long long ct_client_status_number(const char *status, const char *word);
 /* Waits until the daemon has let go of the connection: until it is gone, behind `stop`. */
 void ct_client_await_end(int fd);
 /* Why a daemon did not answer, to go behind "the daemon"; valid until the next call. */

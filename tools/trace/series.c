@@ -65,8 +65,7 @@ bool ct_series_find(const char *path, struct ct_series *found)
 static bool resolve_folder(const char *path, char folder[PATH_MAX])
 {
     char named[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(named, sizeof(named), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    ct_trace_folder(path, named);
     return realpath(named, folder) != NULL;
 }
 

@@ -149,6 +149,7 @@ static int doctor(int argc, char **argv)
         return status;
     ct_session_choose(&doctor.where, argv[0], CT_GUESS_NEAR);
     doctor.session = doctor.where.session;
+    strcpy(doctor.shm_folder, doctor.where.shm_dir);
     doctor.columns = ct_terminal_width() < COLUMNS_MIN ? 0 : ct_terminal_width();
     const bool is_command = first > 1 && strcmp(argv[first - 1], "--") == 0;
     status = take_arguments(&doctor, argv + first, is_command, file);

@@ -1,6 +1,5 @@
 #include "doctor_machine.h"
 
-#include "clock.h"
 #include "installed.h"
 #include "segment.h"
 
@@ -9,7 +8,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <link.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +120,9 @@ void ct_doctor_runtime(struct ct_doctor *doctor, const char *file, const char *v
 
 /* ---- the driver ---- */
 
-/* The answer of a child that loads the driver. It goes through a pipe as it is. */
+/* The answer of a child that loads the driver, in memory that it shares with us. */
 struct driver_answer {
+    bool is_whole;
     char path[PATH_MAX]; /* as the loader found it; empty when it found none */
     char error[512];
     int version; /* as cuDriverGetVersion says it; 0 when it does not */
@@ -148,62 +147,49 @@ static void ask_driver(struct driver_answer *answer)
         answer->version = 0;
 }
 
-/* Reads until the end, for ten seconds at most; false when not all of it came. */
-static bool receive(int fd, void *to, size_t bytes)
+/* In the child: what hangs ends. */
+static void limit_time(void)
 {
-    enum { PATIENCE_MS = 10000 };
-    const uint64_t end_ns = ct_monotonic_ns() + (uint64_t)PATIENCE_MS * 1000000;
-    size_t n = 0;
-    while (n < bytes) {
-        const uint64_t now_ns = ct_monotonic_ns();
-        struct pollfd readable = { .fd = fd, .events = POLLIN };
-        if (now_ns >= end_ns || poll(&readable, 1, (int)((end_ns - now_ns) / 1000000) + 1) < 0)
-            return false;
-        const ssize_t got = readable.revents ? read(fd, (char *)to + n, bytes - n) : 0;
-        if (got < 0 || (got == 0 && readable.revents))
-            return false;
-        n += (size_t)got;
-    }
-    return true;
+    enum { PATIENCE_S = 10 };
+    sigset_t none;
+    sigemptyset(&none);
+    signal(SIGALRM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    alarm(PATIENCE_S);
 }
 
 /* A driver that crashes or hangs as it is loaded does so in a child. */
 static void load_driver(struct driver_answer *answer)
 {
-    int ends[2];
+    struct driver_answer *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     fflush(NULL);
-    const pid_t child = pipe(ends) == 0 ? fork() : -1;
+    const pid_t child = shared != MAP_FAILED ? fork() : -1;
     if (child < 0) {
         snprintf(answer->error, sizeof(answer->error), "cannot fork: %s", strerror(errno));
         return;
     }
     if (child == 0) {
-        const struct rlimit no_core = { 0, 0 };
-        setrlimit(RLIMIT_CORE, &no_core);
-        close(ends[0]);
-        ask_driver(answer);
-        const bool sent = write(ends[1], answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
-        _exit(sent ? EXIT_SUCCESS : EXIT_FAILURE);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+        limit_time();
+        ask_driver(shared);
+        shared->is_whole = true;
+        _exit(EXIT_SUCCESS);
     }
-    close(ends[1]);
-    const bool answered = receive(ends[0], answer, sizeof(*answer));
-    close(ends[0]);
-    if (!answered)
-        kill(child, SIGKILL);
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    if (answered)
-        return;
-    *answer = (struct driver_answer){ 0 };
-    if (WIFEXITED(status))
+    if (shared->is_whole)
+        *answer = *shared;
+    else if (WIFEXITED(status))
         snprintf(answer->error, sizeof(answer->error), "loading it ends the program with status %d",
                  WEXITSTATUS(status));
-    else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+    else if (WTERMSIG(status) != SIGALRM)
         snprintf(answer->error, sizeof(answer->error), "loading it ends in signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else
         snprintf(answer->error, sizeof(answer->error), "loading it does not come to an end");
+    munmap(shared, sizeof(*shared));
 }
 
 void ct_doctor_compare(struct ct_doctor *doctor, const struct ct_elf_names *driver)

@@ -199,12 +199,12 @@ struct ct_patient *ct_patient_create(struct ct_doctor *doctor, pid_t pid)
     if (!doctor->where.shm_dir_option && dir && dir[0] == '/' && strlen(dir) < sizeof(doctor->where.shm_dir))
         strcpy(doctor->where.shm_dir, dir);
     /* A container may have shared memory of its own. */
-    char theirs[PATH_MAX];
-    struct stat ours_status, their_status;
-    below_root(patient, doctor->where.shm_dir, theirs);
-    if (stat(theirs, &their_status) == 0 &&
-        (stat(doctor->where.shm_dir, &ours_status) != 0 || ours_status.st_dev != their_status.st_dev))
-        memcpy(doctor->shm_root, patient->root, sizeof(doctor->shm_root));
+    struct stat ours, theirs;
+    snprintf(doctor->shm_folder, sizeof(doctor->shm_folder), "%s%s", patient->root, doctor->where.shm_dir);
+    doctor->shm_is_its_own = stat(doctor->shm_folder, &theirs) == 0 &&
+                             (stat(doctor->where.shm_dir, &ours) != 0 || ours.st_dev != theirs.st_dev);
+    if (!doctor->shm_is_its_own)
+        strcpy(doctor->shm_folder, doctor->where.shm_dir);
     return patient;
 }
 
@@ -393,7 +393,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
     /* The daemon of another container has a number that means nothing here. */
     struct ct_proc_stat daemon;
     const bool known =
-        doctor->daemon_pid && !doctor->shm_root[0] && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;
+        doctor->daemon_pid && !doctor->shm_is_its_own && ct_proc_stat(doctor->daemon_pid, &daemon) == 0;
     if (known && daemon.start_ticks > patient->start_ticks)
         NOTE("before",
              "the daemon came %.1f s after the process: what that called before is in no trace of it",
@@ -404,7 +404,7 @@ static bool check_session(struct ct_doctor *doctor, const struct ct_patient *pat
 /* Without its own shared memory being ours, a daemon out here does not see it. */
 static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
-    if (doctor->shm_root[0])
+    if (doctor->shm_is_its_own)
         ct_doctor_say(doctor, doctor->daemon_pid ? CT_VERDICT_NOTE : CT_VERDICT_MISS, "container",
                       "it has a %s of its own, so only a daemon in its container sees it: start one there, "
                       "or share %s (docker run --ipc=host), or a directory for --shm-dir",

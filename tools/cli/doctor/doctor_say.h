@@ -32,7 +32,9 @@ struct ct_doctor {
     /* The user, the session and its place: those of the process, when the user asked about one. */
     uint32_t uid;
     const char *session;
-    char shm_root[CT_DOCTOR_ROOT_BYTES]; /* path before /dev/shm: "", or /proc/PID/root */
+    bool shm_is_its_own; /* the process has a /dev/shm that is not ours */
+    /* Ours, or its own below /proc/PID/root; a path of a control segment or a socket there fits, too. */
+    char shm_folder[CT_SHM_DIR_BYTES + CT_DOCTOR_ROOT_BYTES];
 
     /* The hook that `cudatrace run` would preload; an empty path when there is none. */
     char hook_path[PATH_MAX];

@@ -26,17 +26,15 @@ struct sums {
 /* Opens the newest segment of that process; -1 when it has none. `path` gets its name. */
 static int open_segment(const struct ct_doctor *doctor, const struct ct_traced *traced, char path[PATH_MAX])
 {
-    char folder[CT_NAME_BYTES];
     uint64_t newest = 0;
-    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->where.shm_dir);
     struct ct_session_file file;
-    for (DIR *files = opendir(folder); ct_session_files_next(files, &file);) {
+    for (DIR *files = opendir(doctor->shm_folder); ct_session_files_next(files, &file);) {
         if (file.kind != CT_FILE_SEGMENT || file.uid != traced->uid ||
             strcmp(file.session, traced->session) != 0 || file.system != doctor->daemon_system ||
             file.pid != traced->pid || file.created_ns < newest)
             continue;
         newest = file.created_ns;
-        snprintf(path, PATH_MAX, "%s/%s", folder, file.name);
+        snprintf(path, PATH_MAX, "%s/%s", doctor->shm_folder, file.name);
     }
     struct stat status;
     const int fd = newest ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;

@@ -25,17 +25,15 @@
 static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes)
 {
     static struct ct_control control;
-    char folder[CT_NAME_BYTES];
     text[0] = '\0';
-    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->where.shm_dir);
     struct ct_session_file of;
     size_t n = 0;
-    for (DIR *files = opendir(folder); ct_session_files_next(files, &of);) {
+    for (DIR *files = opendir(doctor->shm_folder); ct_session_files_next(files, &of);) {
         char path[PATH_MAX];
         if (of.kind != CT_FILE_CONTROL || n >= bytes ||
             (of.uid == doctor->uid && strcmp(of.session, doctor->session) == 0))
             continue;
-        snprintf(path, sizeof(path), "%s/%s", folder, of.name);
+        snprintf(path, sizeof(path), "%s/%s", doctor->shm_folder, of.name);
         /* Another user's cannot be opened, and so not be told from one that was left behind. */
         if (ct_control_read(path, of.uid, &control) != CT_SERVED && access(path, R_OK) == 0)
             continue;
@@ -51,9 +49,8 @@ static void list_served(const struct ct_doctor *doctor, char *text, size_t bytes
 static char *ask_status(const struct ct_doctor *doctor)
 {
     enum { PATIENCE_S = 5 };
-    char socket_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
-    ct_session_socket_path(socket_path, doctor->where.shm_dir, doctor->daemon_uid, doctor->session);
-    snprintf(path, sizeof(path), "%s%s", doctor->shm_root, socket_path);
+    char path[CT_NAME_BYTES];
+    ct_session_socket_path(path, doctor->shm_folder, doctor->daemon_uid, doctor->session);
     const int fd = ct_client_connect_path(path, doctor->daemon_uid);
     if (fd < 0)
         return NULL;
@@ -83,24 +80,23 @@ static void say_selection(struct ct_doctor *doctor, const char *status)
  * counts only what belongs to the user who asks. */
 static void say_shortage(struct ct_doctor *doctor, const char *status)
 {
-    char processes[32], threads[32], functions[32];
-    ct_client_status_word(status, "waiting_processes", processes, sizeof(processes));
-    ct_client_status_word(status, "waiting_threads", threads, sizeof(threads));
-    ct_client_status_word(status, "merged_functions", functions, sizeof(functions));
-    if (strtoul(processes, NULL, 10) + strtoul(threads, NULL, 10) > 0)
+    const long long processes = ct_client_status_number(status, "waiting_processes"),
+                    threads = ct_client_status_number(status, "waiting_threads"),
+                    made_anew = ct_client_status_number(status, "made_anew"),
+                    functions = ct_client_status_number(status, "merged_functions");
+    if (processes > 0 || threads > 0)
         MISS("share",
-             "%s processes and %s threads wait for others to end, and are not recorded once their shared "
+             "%lld processes and %lld threads wait for others to end, and are not recorded once their shared "
              "memory is full: the daemon has no room for more at once (docs/operations.md, \"Shares\")",
              processes, threads);
-    ct_client_status_word(status, "made_anew", processes, sizeof(processes));
-    if (strtoul(processes, NULL, 10) > 0)
+    if (made_anew > 0)
         NOTE("files",
-             "somebody removed the session's files in %s, and the daemon made them anew (%s times): "
+             "somebody removed the session's files in %s, and the daemon made them anew (%lld times): "
              "systemd-logind does so when a user logs out, unless RemoveIPC=no or `loginctl enable-linger`",
-             doctor->where.shm_dir, processes);
-    if (strtoul(functions, NULL, 10) > 0)
+             doctor->where.shm_dir, made_anew);
+    if (functions > 0)
         NOTE("names",
-             "%s functions are counted as one, \"(other functions)\": there is no room for more names",
+             "%lld functions are counted as one, \"(other functions)\": there is no room for more names",
              functions);
 }
 
@@ -128,9 +124,8 @@ static void say_unserved(struct ct_doctor *doctor, enum ct_serving serving, cons
 static enum ct_serving read_control_of(const struct ct_doctor *doctor, uint32_t uid,
                                        struct ct_control *control)
 {
-    char control_path[CT_NAME_BYTES], path[CT_NAME_BYTES + CT_DOCTOR_ROOT_BYTES];
-    ct_session_control_path(control_path, doctor->where.shm_dir, uid, doctor->session);
-    snprintf(path, sizeof(path), "%s%s", doctor->shm_root, control_path);
+    char path[CT_NAME_BYTES];
+    ct_session_control_path(path, doctor->shm_folder, uid, doctor->session);
     return ct_control_read(path, uid, control);
 }
 
@@ -227,15 +222,6 @@ static const char *network_file_system(const char *folder)
     return NULL;
 }
 
-static void folder_of(const char *path, char folder[PATH_MAX])
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        snprintf(folder, PATH_MAX, ".");
-    else
-        snprintf(folder, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-}
-
 /* The pid in the kernel's list of locks that has that inode by flock(2); 0 for nobody. */
 static int listed_holder(ino_t wanted)
 {
@@ -319,7 +305,7 @@ static void say_room(struct ct_doctor *doctor, const char *path, const char *wha
     enum { LITTLE_MIB = 512 };
     char folder[PATH_MAX], size[32];
     struct statvfs system;
-    folder_of(path, folder);
+    ct_trace_folder(path, folder);
     const char *network = network_file_system(folder);
     const bool known = statvfs(folder, &system) == 0;
     const uint64_t free_bytes = known ? (uint64_t)system.f_bavail * system.f_frsize : 0;
@@ -342,7 +328,7 @@ static void check_database(struct ct_doctor *doctor)
     const char *path = doctor->where.database ? doctor->where.database : "trace.db";
     char folder[PATH_MAX], what[256];
     struct stat status;
-    folder_of(path, folder);
+    ct_trace_folder(path, folder);
     if (stat(path, &status) == 0) {
         if (!check_file(doctor, path, &status, what, sizeof(what)))
             return;
@@ -387,10 +373,10 @@ static void check_shared_memory(struct ct_doctor *doctor)
 {
     enum { FEW_THREADS = 64 };
     const char *subject = doctor->where.shm_dir;
-    char folder[CT_NAME_BYTES], room[32], ring[32];
+    const char *folder = doctor->shm_folder;
+    char room[32], ring[32];
     struct statfs kind;
     struct statvfs system;
-    snprintf(folder, sizeof(folder), "%s%s", doctor->shm_root, doctor->where.shm_dir);
     if (statfs(folder, &kind) != 0 || statvfs(folder, &system) != 0 || access(folder, W_OK | X_OK) != 0 ||
         system.f_flag & ST_RDONLY) {
         MISS(subject, "cannot be written (%s): mount it: mount -t tmpfs -o mode=1777 none %s",

@@ -99,10 +99,10 @@ static void on_orphaned(const void *data)
  * whom another connection would come to is not known. */
 static long long stored_calls(int daemon)
 {
-    char *text = ct_client_status(daemon, 0), stored[32];
-    const bool said = ct_client_status_word(text, "stored", stored, sizeof(stored));
+    char *text = ct_client_status(daemon, 0);
+    const long long stored = ct_client_status_number(text, "stored");
     free(text);
-    return said ? strtoll(stored, NULL, 10) : -1;
+    return stored;
 }
 
 /* Asks the trace, all its files together, about what was since `began_ns`: false where it has nothing to say.
