@@ -45,14 +45,7 @@ function chartBox(target, label) {
 }
 
 // Counts the points of a staircase up to a time. The last of them has the value that holds at that time.
-function pointsUntil(points, at) {
-  let low = 0, high = points.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (points[middle][0] <= at) low = middle + 1; else high = middle;
-  }
-  return low;
-}
+const pointsUntil = (points, at) => countBefore(points.length, (n) => points[n][0] <= at);
 const heldAt = (points, at) => points[pointsUntil(points, at) - 1]?.[1] ?? 0;
 
 // The rows of a window, [time, of each process what it holds]. Where they are more than can be told apart, three of each column: the

@@ -27,6 +27,15 @@ function timeTicks(from, to, pixels) {
   return ticks;
 }
 const count = (n, what) => `${n.toLocaleString("en")}${what ? ` ${what}${n === 1 ? "" : what.endsWith("s") ? "es" : "s"}` : ""}`;
+// How many of so many, which are in order, come before what is looked for.
+function countBefore(n, isBefore) {
+  let low = 0;
+  while (low < n) {
+    const middle = (low + n) >> 1;
+    if (isBefore(middle)) low = middle + 1; else n = middle;
+  }
+  return low;
+}
 function element(tag, text, attributes = {}) {
   const made = document.createElement(tag);
   if (text !== undefined && text !== null) made.textContent = text;
@@ -197,21 +206,11 @@ class Timeline {
     }
   }
 
-  // The first call of a lane that begins at or after a time.
-  static find(start, index, at) {
-    let low = 0, high = index.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (start[index[middle]] < at) low = middle + 1; else high = middle;
-    }
-    return low;
-  }
-
   // Draws a lane. Of the calls that are shorter than a pixel, only the first in each pixel is drawn.
   paintLane(c, lane) {
     const { start, duration, site } = this.calls, { index } = lane, { sites, names } = this.trace;
     const scale = (this.width - LABEL) / (this.to - this.from);
-    let i = Timeline.find(start, index, this.from), last = -1;
+    let i = countBefore(index.length, (n) => start[index[n]] < this.from), last = -1;
     while (i > 0 && lane.reach[i - 1] > this.from) i--; // back to the first call that reaches into the window
     for (; i < index.length; i++) {
       const call = index[i];
@@ -242,7 +241,8 @@ class Timeline {
     if (!lane || x < LABEL || y < AXIS) return null;
     const { start, duration } = this.calls, scale = (this.width - LABEL) / (this.to - this.from);
     const at = this.from + (x - LABEL) / scale, slack = 1.5 / scale;
-    for (let i = Timeline.find(start, lane.index, at + slack) - 1; i >= 0 && lane.reach[i] + slack >= at; i--) {
+    const begun = countBefore(lane.index.length, (n) => start[lane.index[n]] < at + slack);
+    for (let i = begun - 1; i >= 0 && lane.reach[i] + slack >= at; i--) {
       const call = lane.index[i];
       if (at <= start[call] + duration[call] + slack) return { lane, call };
     }
