@@ -45,6 +45,7 @@ struct table {
     int width;     /* the most that the table may have; 0: any */
     int shown;     /* number of columns that have room, from the first */
     int paragraph; /* the one column that is printed, as a paragraph; -1: all are */
+    char **name;   /* the names of the columns, printable */
     char **cell;   /* the cells of the rows that were measured */
     int rows;      /* number of measured rows */
     int64_t seen;  /* rows in all */
@@ -107,23 +108,14 @@ static void print_row(const struct table *table, char **cell, FILE *to)
     }
 }
 
-/* To be freed; NULL without memory. */
-static char *printable_name(const struct table *table, int column)
-{
-    const char *name = name_of(table->statement, column);
-    return ct_printable(name, strlen(name));
-}
-
 /* A header stands over numbers to the right; it has no decimals to align. */
 static void print_header(const struct table *table, FILE *to)
 {
     for (int c = 0; c < table->shown; c++) {
-        char *name = printable_name(table, c);
         struct column column = table->column[c];
         column.decimals = 0;
-        print_cell(&column, name ? name : "", c + 1 == table->shown, to);
+        print_cell(&column, table->name[c], c + 1 == table->shown, to);
         fputs(c + 1 == table->shown ? "\n" : "  ", to);
-        free(name);
     }
     for (int c = 0; c < table->shown; c++) {
         for (int i = 0; i < table->column[c].width; i++)
@@ -166,9 +158,7 @@ static void measure(struct table *table)
         column->numbers = table->rows > 0 && !column->words;
         if (!column->numbers || column->decimals > DECIMALS_MAX)
             column->decimals = 0;
-        char *name = printable_name(table, c);
-        widen(column, ct_text_width(name ? name : ""));
-        free(name);
+        widen(column, ct_text_width(table->name[c]));
         for (int r = 0; r < table->rows; r++) {
             const char *cell = table->cell[(size_t)r * (size_t)table->columns + (size_t)c];
             if (!cell)
@@ -221,11 +211,8 @@ static void name_left_out(const struct table *table, FILE *to)
     if (table->shown == table->columns)
         return;
     fprintf(to, "(no room for");
-    for (int c = table->shown; c < table->columns; c++) {
-        char *name = printable_name(table, c);
-        fprintf(to, "%s %s", c > table->shown ? "," : "", name ? name : "");
-        free(name);
-    }
+    for (int c = table->shown; c < table->columns; c++)
+        fprintf(to, "%s %s", c > table->shown ? "," : "", table->name[c]);
     fputs(")\n", to);
 }
 
@@ -320,14 +307,9 @@ static void print_markdown_row(const struct table *table, char **cell, FILE *to)
 static int print_markdown(struct table *table, FILE *to)
 {
     const int rc = read_rows(table);
-    char **names = table->cell + (size_t)table->columns * ROWS_MEASURED; /* behind the rows */
+    print_markdown_row(table, table->name, to);
     for (int c = 0; c < table->columns; c++)
-        names[c] = printable_name(table, c);
-    print_markdown_row(table, names, to);
-    for (int c = 0; c < table->columns; c++) {
         fputs(table->column[c].numbers ? "| ---: " : "| --- ", to);
-        free(names[c]);
-    }
     fputs("|\n", to);
     return print_each(table, rc, print_markdown_row, to);
 }
@@ -399,11 +381,20 @@ int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FIL
         .columns = columns,
         .width = width,
         .column = calloc((size_t)columns + 1, sizeof(*table.column)),
-        .cell = calloc((size_t)columns * (ROWS_MEASURED + 1) + 1, sizeof(*table.cell)),
+        .name = calloc((size_t)columns + 1, sizeof(*table.name)),
+        .cell = calloc((size_t)columns * ROWS_MEASURED + 1, sizeof(*table.cell)),
     };
-    const int rc = table.column && table.cell ? printers[format](&table, to) : SQLITE_NOMEM;
+    bool good = table.column && table.name && table.cell;
+    for (int c = 0; good && c < columns; c++) {
+        const char *name = name_of(statement, c);
+        good = (table.name[c] = ct_printable(name, strlen(name))) != NULL;
+    }
+    const int rc = good ? printers[format](&table, to) : SQLITE_NOMEM;
     if (rows)
         *rows = table.seen;
+    for (int c = 0; table.name && c < columns; c++)
+        free(table.name[c]);
+    free(table.name);
     free(table.column);
     free(table.cell);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
