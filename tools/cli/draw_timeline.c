@@ -203,12 +203,6 @@ static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, con
     return true;
 }
 
-static bool draw_call(struct timeline *timeline, const struct ct_stream_call *call)
-{
-    return draw(timeline, call->site.process_id, call->site.tid, call->site.category, call->start_ns,
-                call->id);
-}
-
 /* Calls in the order of return, until all that began in the window have: but for the long ones, which are
  * asked for. SQLite's code, SQLITE_ABORT for what has been said. */
 static int draw_calls(struct timeline *timeline, const struct ct_series *series)
@@ -226,7 +220,8 @@ static int draw_calls(struct timeline *timeline, const struct ct_series *series)
             return SQLITE_ABORT; /* ct_stream_open() has said why */
         while (good && (pass == 0 ? ct_stream_next(stream, &call)
                                   : ct_stream_next_long(stream, &call) && call.start_ns < timeline->to_ns))
-            good = draw_call(timeline, &call);
+            good = draw(timeline, call.site.process_id, call.site.tid, call.site.category, call.start_ns,
+                        call.id);
         error = ct_stream_error(stream);
         ct_stream_close(stream);
     }

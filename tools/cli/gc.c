@@ -189,11 +189,6 @@ static struct verdict judge(const struct gc *gc, const struct ct_session_file *f
 
 /* ---- a session ---- */
 
-static void path_of(const struct gc *gc, const char *name, char path[PATH_MAX])
-{
-    snprintf(path, PATH_MAX, "%s/%s", gc->where.shm_dir, name);
-}
-
 static void tell(struct gc *gc, const struct ct_session_file *file, const char *path, uint64_t bytes,
                  struct verdict verdict)
 {
@@ -244,7 +239,7 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
     const bool served = ct_control_read(path, ct_session_uid(), &control) == CT_SERVED;
     const int lock = served || gc->dry_run ? -1 : take_lock(path, &made);
     for (const struct ct_session_file *file = first; file < first + count; file++) {
-        path_of(gc, file->name, path);
+        snprintf(path, sizeof(path), "%s/%s", gc->where.shm_dir, file->name);
         if (ct_real_lstat(path, &status) != 0)
             continue;
         struct verdict verdict;

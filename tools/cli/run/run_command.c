@@ -40,11 +40,15 @@ struct packet {
 
 static sigset_t inherited_mask;
 
+static void post(int channel, const struct packet *packet)
+{
+    while (send(channel, packet, sizeof(*packet), MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+}
+
 static void tell(int channel, enum kind kind, int value)
 {
-    const struct packet packet = { .kind = (int)kind, .value = value };
-    while (send(channel, &packet, sizeof(packet), MSG_NOSIGNAL) < 0 && errno == EINTR)
-        ;
+    post(channel, &(struct packet){ .kind = (int)kind, .value = value });
 }
 
 /* False when the other side is gone. ECONNRESET says, once, that it left before it heard all; what it said
@@ -283,8 +287,7 @@ static void pass_signals(const struct front *front)
         packet.info.si_pid = sender;
         packet.info.si_uid = seen.ssi_uid;
         packet.info.si_value.sival_ptr = (void *)(uintptr_t)seen.ssi_ptr;
-        while (send(front->channel, &packet, sizeof(packet), MSG_NOSIGNAL) < 0 && errno == EINTR)
-            ;
+        post(front->channel, &packet);
     }
 }
 
@@ -421,6 +424,17 @@ bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
 
 /* ---- the end ---- */
 
+/* As if we had not seen to it. */
+static void die_of(int number)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    signal(number, SIG_DFL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+}
+
 static volatile sig_atomic_t wanted_end;
 
 static void on_end_wanted(int number)
@@ -433,12 +447,7 @@ static void on_end_wanted(int number)
 static void on_patience_over(int number)
 {
     (void)number;
-    sigset_t one;
-    sigemptyset(&one);
-    sigaddset(&one, wanted_end);
-    signal(wanted_end, SIG_DFL);
-    raise(wanted_end);
-    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    die_of(wanted_end);
 }
 
 void ct_command_release(void)
@@ -467,13 +476,8 @@ int ct_command_end_as(int wait_status)
     if (!WIFSIGNALED(wait_status))
         return WEXITSTATUS(wait_status);
     const int number = WTERMSIG(wait_status);
-    sigset_t one;
-    sigemptyset(&one);
-    sigaddset(&one, number);
     setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
     prctl(PR_SET_DUMPABLE, 0);
-    signal(number, SIG_DFL);
-    raise(number);
-    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    die_of(number);
     return 128 + number;
 }

@@ -11,7 +11,6 @@
 #include "trace_file.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { COUNT_MAX = 1 << 30, FORMAT_NONE = -1 };
@@ -37,14 +36,6 @@ static bool take_interval(const struct ct_option *option, const char *value)
 }
 
 /* ---- without a screen ---- */
-
-static void wait_for(double seconds)
-{
-    struct timespec rest = { .tv_sec = (time_t)seconds,
-                             .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
-    while (nanosleep(&rest, &rest) != 0)
-        ;
-}
 
 static int print_moment(struct ct_top *top, enum ct_format format)
 {
@@ -89,7 +80,7 @@ static int print_moments(struct top_options *options)
     for (int64_t n = 0; status == EXIT_SUCCESS && n < count; n++) {
         const bool was_live = top->is_live;
         if (was_live || n > 0) {
-            wait_for(top->interval_s);
+            usleep((useconds_t)(top->interval_s * 1e6));
             ct_top_follow(top);
             if (!ct_top_sample(top))
                 return ct_fail(EXIT_FAILURE, "top: %s", top->problem);

@@ -2,6 +2,7 @@
  * column means is said by its name alone: tables are drawn as they come from the query. */
 #include "top_screen.h"
 
+#include "clock.h"
 #include "printable.h"
 #include "room.h"
 
@@ -212,10 +213,10 @@ static void draw(struct screen *screen)
                   COLS);
     for (size_t i = 0; i < lines && screen->first + i < grid->rows; i++) {
         const size_t row = screen->first + i;
-        if (row == screen->selected)
+        if (row == screen->selected) {
             attron(A_STANDOUT);
-        if (row == screen->selected)
             mvhline(HEAD_LINES + (int)i, 0, ' ', COLS);
+        }
         draw_row(screen, HEAD_LINES + (int)i, row);
         attroff(A_STANDOUT);
     }
@@ -369,9 +370,7 @@ static bool on_key(struct screen *screen, int key)
 
 static double now_s(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return (double)ct_monotonic_ns() / 1e9;
 }
 
 int ct_top_screen(struct ct_top *top)
