@@ -110,24 +110,6 @@ typedef struct CUDA_MEMCPY2D {
     size_t WidthInBytes, Height;
 } CUDA_MEMCPY2D;
 
-typedef struct CUDA_MEMCPY3D {
-    size_t srcXInBytes, srcY, srcZ, srcLOD;
-    CUmemorytype srcMemoryType;
-    const void *srcHost;
-    CUdeviceptr srcDevice;
-    CUarray srcArray;
-    void *reserved0;
-    size_t srcPitch, srcHeight;
-    size_t dstXInBytes, dstY, dstZ, dstLOD;
-    CUmemorytype dstMemoryType;
-    void *dstHost;
-    CUdeviceptr dstDevice;
-    CUarray dstArray;
-    void *reserved1;
-    size_t dstPitch, dstHeight;
-    size_t WidthInBytes, Height, Depth;
-} CUDA_MEMCPY3D;
-
 typedef struct CUDA_ARRAY_DESCRIPTOR {
     size_t Width, Height;
     unsigned int Format;

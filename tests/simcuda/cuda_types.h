@@ -31,7 +31,6 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR {
     size_t Width, Height, Depth;
     unsigned int Format, NumChannels, Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
-static_assert(sizeof(CUDA_MEMCPY3D) == 200, "CUDA_MEMCPY3D");
 static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72, "CUDA_KERNEL_NODE_PARAMS");
 static_assert(sizeof(CUDA_MEMCPY2D) == 128, "CUDA_MEMCPY2D");
 

@@ -1,8 +1,7 @@
 /* sim_alloc.c: allocating and freeing device and page-locked memory, and asking how much there is. */
 #include "sim_graph.h"
 
-/* Lock; allocation is among the calls that a capture can forbid. */
-static CUresult lock_unsafe(CUcontext *context)
+CUresult context_lock_unsafe(CUcontext *context)
 {
     CUresult result = context_lock(context);
     if (result != CUDA_SUCCESS)
@@ -15,7 +14,7 @@ static CUresult allocate(CUdeviceptr *address, enum region_kind kind, size_t byt
 {
     CUcontext context;
     struct region *region;
-    CUresult result = lock_unsafe(&context);
+    CUresult result = context_lock_unsafe(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!address)
@@ -69,7 +68,7 @@ CUresult sim_cuMemHostAlloc(void **host, size_t bytes, unsigned int flags)
     if (bytes == 0) {
         CUcontext context;
         *host = NULL;
-        const CUresult result = lock_unsafe(&context);
+        const CUresult result = context_lock_unsafe(&context);
         return result != CUDA_SUCCESS ? result : driver_unlock(CUDA_SUCCESS);
     }
     const CUresult result = allocate(&address, REGION_HOST, bytes);

@@ -30,12 +30,9 @@ static size_t format_bytes(unsigned format)
 CUresult sim_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
     CUcontext context;
-    CUresult result = context_lock(&context);
+    CUresult result = context_lock_unsafe(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    result = capture_forbids_unsafe();
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     const size_t limit = (size_t)1 << 20;
     if (!array || !descriptor || format_bytes(descriptor->Format) == 0 || descriptor->Width == 0 ||
         descriptor->Width > limit || descriptor->Height > limit || descriptor->Depth > limit ||
@@ -83,9 +80,7 @@ static void free_array(CUarray array)
 
 void array_end(CUcontext context)
 {
-    for (CUarray array = NULL, next = handle_next(&arrays, NULL); (array = next);) {
-        next = handle_next(&arrays, array);
+    for (CUarray array = NULL; (array = handle_next(&arrays, array));)
         if (array->context == context)
             free_array(array);
-    }
 }

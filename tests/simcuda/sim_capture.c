@@ -181,13 +181,9 @@ void capture_leave(CUstream stream)
 static CUresult begin(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, const CUgraphNode *after,
                       size_t after_count)
 {
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
+    CUresult result = stream_lock(&stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = stream_of(&stream, context);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     if (mode > CU_STREAM_CAPTURE_MODE_RELAXED)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     if (stream->kind == STREAM_LEGACY)
@@ -254,13 +250,9 @@ static bool all_joined(const struct capture *capture)
 
 CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
+    CUresult result = stream_lock(&stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = stream_of(&stream, context);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     struct capture *capture = stream->capture;
     if (!graph)
         return driver_unlock(capture_spoil(stream, CUDA_ERROR_INVALID_VALUE));
@@ -286,13 +278,9 @@ CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 static CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id, CUgraph *graph,
                              const CUgraphNode **tips, size_t *tip_count)
 {
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
+    const CUresult result = stream_lock(&stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = stream_of(&stream, context);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     if (!status)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     if (captured_behind(stream)) /* asking does no harm to the capture */

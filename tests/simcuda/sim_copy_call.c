@@ -1,118 +1,100 @@
-/* sim_copy_call.c: the cuMemcpy functions, which make a CUDA_MEMCPY3D each and submit it. */
+/* sim_copy_call.c: the cuMemcpy functions, which make a struct copy each and submit it. */
 #include "sim_graph.h"
 
-/* An end of a copy of one dimension. */
-struct end {
-    CUmemorytype type;
-    uintptr_t address;
-};
-
-static struct end host(const void *address)
+static struct side host(const void *address)
 {
-    return (struct end){ .type = CU_MEMORYTYPE_HOST, .address = (uintptr_t)address };
+    return (struct side){ .type = CU_MEMORYTYPE_HOST, .address = (uintptr_t)address };
 }
 
-static struct end device(CUdeviceptr address)
+static struct side device(CUdeviceptr address)
 {
-    return (struct end){ .type = CU_MEMORYTYPE_DEVICE, .address = (uintptr_t)address };
+    return (struct side){ .type = CU_MEMORYTYPE_DEVICE, .address = (uintptr_t)address };
 }
 
-static struct end unified(CUdeviceptr address)
+static struct side unified(CUdeviceptr address)
 {
-    return (struct end){ .type = CU_MEMORYTYPE_UNIFIED, .address = (uintptr_t)address };
+    return (struct side){ .type = CU_MEMORYTYPE_UNIFIED, .address = (uintptr_t)address };
 }
 
-static CUDA_MEMCPY3D linear(struct end to, struct end from, size_t bytes)
+static struct copy linear(struct side to, struct side from, size_t bytes)
 {
-    return (CUDA_MEMCPY3D){
-        .srcMemoryType = from.type,
-        .srcHost = (const void *)from.address,
-        .srcDevice = from.address,
-        .dstMemoryType = to.type,
-        .dstHost = (void *)to.address,
-        .dstDevice = to.address,
-        .WidthInBytes = bytes,
-        .Height = 1,
-        .Depth = 1,
+    return (struct copy){ .from = from, .to = to, .bytes = bytes, .height = 1, .depth = 1 };
+}
+
+static uintptr_t address_of(CUmemorytype type, const void *host, CUdeviceptr device)
+{
+    return type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device;
+}
+
+static struct copy from_2d(const CUDA_MEMCPY2D *copy)
+{
+    return (struct copy){
+        .from = {
+            .type = copy->srcMemoryType,
+            .address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
+            .array = copy->srcArray,
+            .x = copy->srcXInBytes,
+            .y = copy->srcY,
+            .pitch = copy->srcPitch,
+        },
+        .to = {
+            .type = copy->dstMemoryType,
+            .address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
+            .array = copy->dstArray,
+            .x = copy->dstXInBytes,
+            .y = copy->dstY,
+            .pitch = copy->dstPitch,
+        },
+        .bytes = copy->WidthInBytes,
+        .height = copy->Height,
+        .depth = 1,
     };
 }
 
-static CUDA_MEMCPY3D from_2d(const CUDA_MEMCPY2D *copy)
+static bool may_be_host(const struct side *side)
 {
-    return (CUDA_MEMCPY3D){
-        .srcXInBytes = copy->srcXInBytes,
-        .srcY = copy->srcY,
-        .srcMemoryType = copy->srcMemoryType,
-        .srcHost = copy->srcHost,
-        .srcDevice = copy->srcDevice,
-        .srcArray = copy->srcArray,
-        .srcPitch = copy->srcPitch,
-        .dstXInBytes = copy->dstXInBytes,
-        .dstY = copy->dstY,
-        .dstMemoryType = copy->dstMemoryType,
-        .dstHost = copy->dstHost,
-        .dstDevice = copy->dstDevice,
-        .dstArray = copy->dstArray,
-        .dstPitch = copy->dstPitch,
-        .WidthInBytes = copy->WidthInBytes,
-        .Height = copy->Height,
-        .Depth = 1,
-    };
-}
-
-static bool touches_host(const CUDA_MEMCPY3D *copy)
-{
-    return (copy->srcMemoryType != CU_MEMORYTYPE_DEVICE && copy->srcMemoryType != CU_MEMORYTYPE_ARRAY) ||
-           (copy->dstMemoryType != CU_MEMORYTYPE_DEVICE && copy->dstMemoryType != CU_MEMORYTYPE_ARRAY);
-}
-
-static bool is_empty(const CUDA_MEMCPY3D *copy)
-{
-    return copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0;
+    return side->type != CU_MEMORYTYPE_DEVICE && side->type != CU_MEMORYTYPE_ARRAY;
 }
 
 /* Host memory that the driver does not know may be gone when the call has returned. */
-static bool touches_pageable(const CUDA_MEMCPY3D *copy)
+static bool is_pageable(const struct side *side)
 {
-    return (copy->srcMemoryType == CU_MEMORYTYPE_HOST && !region_at((uintptr_t)copy->srcHost)) ||
-           (copy->dstMemoryType == CU_MEMORYTYPE_HOST && !region_at((uintptr_t)copy->dstHost)) ||
-           (copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED && !region_at((uintptr_t)copy->srcDevice)) ||
-           (copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED && !region_at((uintptr_t)copy->dstDevice));
+    return (side->type == CU_MEMORYTYPE_HOST || side->type == CU_MEMORYTYPE_UNIFIED) &&
+           !region_at(side->address);
 }
 
-static CUresult lock_and_submit(const CUDA_MEMCPY3D *copy, CUstream *stream, bool now)
+static CUresult lock_and_submit(const struct copy *copy, CUstream *stream, bool now)
 {
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
+    CUresult result = stream_lock(stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = stream_of(stream, context);
-    if (result == CUDA_SUCCESS && now && (*stream)->capture)
+    if (now && (*stream)->capture)
         result = capture_spoil(*stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    if (result == CUDA_SUCCESS && !is_empty(copy)) {
+    if (result == CUDA_SUCCESS && !copy_is_empty(copy)) {
         const struct op op = { .kind = OP_COPY, .copy = *copy };
-        if (!(*stream)->capture && stream_is_held_up(*stream) && touches_pageable(copy))
+        if (!(*stream)->capture && stream_is_held_up(*stream) &&
+            (is_pageable(&copy->from) || is_pageable(&copy->to)))
             stream_wait(*stream);
         result = op_submit(*stream, &op);
     }
     return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
-static CUresult copy_on(CUDA_MEMCPY3D copy, CUstream stream)
+static CUresult copy_on(struct copy copy, CUstream stream)
 {
     const CUresult result = lock_and_submit(&copy, &stream, false);
     return result != CUDA_SUCCESS ? result : driver_unlock(CUDA_SUCCESS);
 }
 
 /* The host does not wait for a copy within the device, as the driver's documentation says. */
-static CUresult copy_now(CUDA_MEMCPY3D copy)
+static CUresult copy_now(struct copy copy)
 {
     CUstream stream = NULL;
     const CUresult result = lock_and_submit(&copy, &stream, true);
     if (result != CUDA_SUCCESS)
         return result;
     const CUcontext context = stream->context;
-    if (touches_host(&copy) && !is_empty(&copy))
+    if ((may_be_host(&copy.from) || may_be_host(&copy.to)) && !copy_is_empty(&copy))
         stream_wait(stream);
     return driver_unlock(context->fault);
 }
@@ -157,43 +139,40 @@ CUresult sim_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes
     return copy_on(linear(device(dst), device(src), bytes), stream);
 }
 
-static bool from_operation(CUDA_MEMCPY3D *copy, const CUDA_MEMCPY3D_BATCH_OP *operation)
+enum { OPERAND_ARRAY = 2 };
+
+static struct side side_of(const CUmemcpy3DOperand *operand, size_t element_bytes)
 {
-    enum { ARRAY = 2 };
+    if (operand->type == OPERAND_ARRAY)
+        return (struct side){
+            .type = CU_MEMORYTYPE_ARRAY,
+            .array = operand->op.array.array,
+            .x = operand->op.array.x * element_bytes,
+            .y = operand->op.array.y,
+            .z = operand->op.array.z,
+        };
+    struct side side = unified(operand->op.ptr.ptr);
+    side.pitch = operand->op.ptr.rowLength * element_bytes;
+    side.height = operand->op.ptr.layerHeight;
+    return side;
+}
+
+static bool from_operation(struct copy *copy, const CUDA_MEMCPY3D_BATCH_OP *operation)
+{
     const CUmemcpy3DOperand *src = &operation->src, *dst = &operation->dst;
-    const CUarray array = src->type == ARRAY   ? src->op.array.array
-                          : dst->type == ARRAY ? dst->op.array.array
-                                               : NULL;
+    const CUarray array = src->type == OPERAND_ARRAY   ? src->op.array.array
+                          : dst->type == OPERAND_ARRAY ? dst->op.array.array
+                                                       : NULL;
     if (array && !array_of(array))
         return false;
     const size_t element_bytes = array ? array->element_bytes : 1;
-    *copy = (CUDA_MEMCPY3D){ .WidthInBytes = operation->width * element_bytes,
-                             .Height = operation->height,
-                             .Depth = operation->depth };
-    if (src->type == ARRAY) {
-        copy->srcMemoryType = CU_MEMORYTYPE_ARRAY;
-        copy->srcArray = src->op.array.array;
-        copy->srcXInBytes = src->op.array.x * element_bytes;
-        copy->srcY = src->op.array.y;
-        copy->srcZ = src->op.array.z;
-    } else {
-        copy->srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-        copy->srcDevice = src->op.ptr.ptr;
-        copy->srcPitch = src->op.ptr.rowLength * element_bytes;
-        copy->srcHeight = src->op.ptr.layerHeight;
-    }
-    if (dst->type == ARRAY) {
-        copy->dstMemoryType = CU_MEMORYTYPE_ARRAY;
-        copy->dstArray = dst->op.array.array;
-        copy->dstXInBytes = dst->op.array.x * element_bytes;
-        copy->dstY = dst->op.array.y;
-        copy->dstZ = dst->op.array.z;
-    } else {
-        copy->dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-        copy->dstDevice = dst->op.ptr.ptr;
-        copy->dstPitch = dst->op.ptr.rowLength * element_bytes;
-        copy->dstHeight = dst->op.ptr.layerHeight;
-    }
+    *copy = (struct copy){
+        .from = side_of(src, element_bytes),
+        .to = side_of(dst, element_bytes),
+        .bytes = operation->width * element_bytes,
+        .height = operation->height,
+        .depth = operation->depth,
+    };
     return true;
 }
 
@@ -203,7 +182,7 @@ CUresult sim_cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *opera
     if (!operations || count == 0 || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
-        CUDA_MEMCPY3D copy;
+        struct copy copy;
         const CUresult result =
             from_operation(&copy, &operations[i]) ? copy_on(copy, stream) : CUDA_ERROR_INVALID_VALUE;
         if (result != CUDA_SUCCESS)

@@ -25,11 +25,9 @@ static void free_event(CUevent event)
 
 void event_end(CUcontext context)
 {
-    for (CUevent event = NULL, next = handle_next(&events, NULL); (event = next);) {
-        next = handle_next(&events, event);
+    for (CUevent event = NULL; (event = handle_next(&events, event));)
         if (event->context == context)
             free_event(event);
-    }
 }
 
 CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
@@ -50,21 +48,24 @@ CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* Lock, and refuse what is no event as the driver does: a dead one as destroyed, NULL as no handle at all. */
-static CUresult lock_event(CUevent event)
+/* Lock, and refuse what is no event as the driver does: a dead one as destroyed, NULL as no handle at all.
+ * Then find the stream, where the call is about one. */
+static CUresult lock_event(CUevent event, CUstream *stream)
 {
     CUcontext context;
-    const CUresult result = context_lock_any(&context);
+    CUresult result = context_lock_any(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!event)
-        return driver_unlock(CUDA_ERROR_INVALID_HANDLE);
-    return event_of(event) ? CUDA_SUCCESS : driver_unlock(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    if (!event_of(event))
+        result = event ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
+    else if (stream)
+        result = stream_of(stream, context);
+    return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
 CUresult sim_cuEventDestroy_v2(CUevent event)
 {
-    const CUresult result = lock_event(event);
+    const CUresult result = lock_event(event, NULL);
     if (result != CUDA_SUCCESS)
         return result;
     free_event(event);
@@ -73,14 +74,9 @@ CUresult sim_cuEventDestroy_v2(CUevent event)
 
 CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
-    CUresult result = lock_event(event);
+    CUresult result = lock_event(event, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    CUcontext current = NULL;
-    context_current(&current);
-    result = stream_of(&stream, current);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     if (flags > CU_EVENT_RECORD_EXTERNAL)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     if (stream->context != event->context)
@@ -100,14 +96,9 @@ CUresult sim_cuEventRecord(CUevent event, CUstream stream)
 
 CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
-    CUresult result = lock_event(event);
+    CUresult result = lock_event(event, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    CUcontext current = NULL;
-    context_current(&current);
-    result = stream_of(&stream, current);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     if (flags > CU_EVENT_WAIT_EXTERNAL)
         return driver_unlock(CUDA_ERROR_INVALID_VALUE);
     bool handled = false;
@@ -122,7 +113,7 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flag
 /* What looks at an event: not at one recorded in a capture, and not while a capture forbids it. */
 static CUresult lock_event_to_look(CUevent event)
 {
-    CUresult result = lock_event(event);
+    CUresult result = lock_event(event, NULL);
     if (result != CUDA_SUCCESS)
         return result;
     result = capture_forbids_event(event);

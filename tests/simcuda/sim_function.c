@@ -65,8 +65,7 @@ CUresult function_get(CUfunction *function, CUmodule module, const char *name, C
 
 void function_free_all(CUmodule module)
 {
-    for (CUfunction function = NULL, next = function_next(NULL); (function = next);) {
-        next = function_next(function);
+    for (CUfunction function = NULL; (function = function_next(function));) {
         if (function->module != module)
             continue;
         free(function->name);

@@ -24,6 +24,8 @@ CUresult capture_record(CUevent event, CUstream stream);
 CUresult capture_wait(CUstream stream, CUevent event, bool *handled);
 CUresult capture_forbids_event(CUevent event);
 void capture_leave(CUstream stream);
+/* sim_alloc.c: context_lock() for what a capture can forbid. */
+CUresult context_lock_unsafe(CUcontext *context);
 
 /* ---- sim_graph.c, sim_graph_node.c, sim_graph_exec.c */
 struct CUgraphNode_st {

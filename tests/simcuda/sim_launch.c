@@ -52,14 +52,10 @@ static CUresult lock_stream_with_room(CUstream *stream)
 {
     const CUstream named = *stream;
     for (;;) {
-        CUcontext context;
-        CUresult result = context_lock_any(&context);
+        *stream = named;
+        const CUresult result = stream_lock(stream);
         if (result != CUDA_SUCCESS)
             return result;
-        *stream = named;
-        result = stream_of(stream, context);
-        if (result != CUDA_SUCCESS)
-            return driver_unlock(result);
         const int64_t at_ns = room_at_ns(*stream);
         if (at_ns <= clock_now_ns())
             return CUDA_SUCCESS;

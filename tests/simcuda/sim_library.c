@@ -88,8 +88,7 @@ CUresult sim_cuLibraryUnload(CUlibrary library)
             library_modules[kept++] = module;
     }
     library_module_count = kept;
-    for (CUkernel kernel = NULL, next = handle_next(&kernels, NULL); (kernel = next);) {
-        next = handle_next(&kernels, kernel);
+    for (CUkernel kernel = NULL; (kernel = handle_next(&kernels, kernel));) {
         if (kernel->library != library)
             continue;
         free(kernel->name);

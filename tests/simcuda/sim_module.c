@@ -43,11 +43,9 @@ void module_free(CUmodule module)
 
 void module_end(CUcontext context)
 {
-    for (CUmodule module = NULL, next = handle_next(&modules, NULL); (module = next);) {
-        next = handle_next(&modules, module);
+    for (CUmodule module = NULL; (module = handle_next(&modules, module));)
         if (module->context == context)
             module_free(module);
-    }
 }
 
 CUresult sim_cuModuleLoadData(CUmodule *module, const void *image)

@@ -29,11 +29,22 @@ enum op_kind {
     OP_KIND_COUNT
 };
 
+/* Where a copy begins, as the program described it. */
+struct side {
+    CUmemorytype type;
+    uintptr_t address;
+    CUarray array;
+    size_t x, y, z, pitch, height; /* x and pitch in bytes */
+};
+
 struct op {
     enum op_kind kind;
     union {
         struct launch launch;
-        CUDA_MEMCPY3D copy;
+        struct copy {
+            struct side from, to;
+            size_t bytes, height, depth; /* of each row, rows, slices */
+        } copy;
         struct set {
             CUdeviceptr at;
             size_t count;
@@ -64,9 +75,10 @@ CUresult worker_keep(CUstream stream, const struct op *op);
 void worker_after_fork(void);
 
 /* ---- sim_copy.c */
-CUresult copy_check(const CUDA_MEMCPY3D *copy);
-int64_t copy_duration_ns(const CUDA_MEMCPY3D *copy);
-void copy_run(const CUDA_MEMCPY3D *copy);
+bool copy_is_empty(const struct copy *copy);
+CUresult copy_check(const struct copy *copy);
+int64_t copy_duration_ns(const struct copy *copy);
+void copy_run(const struct copy *copy);
 
 /* ---- sim_set.c */
 CUresult set_check(const struct set *set);
@@ -88,6 +100,7 @@ struct CUstream_st {
 };
 
 CUresult stream_of(CUstream *stream, CUcontext current); /* from what the program passed to the real one */
+CUresult stream_lock(CUstream *stream); /* holds the lock exactly if it returns CUDA_SUCCESS; then as above */
 CUstream stream_next(const void *previous);
 bool stream_is_blocking(CUstream stream); /* ordered with the legacy stream */
 int64_t stream_barrier_ns(CUstream stream);

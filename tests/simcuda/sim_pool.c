@@ -17,13 +17,9 @@ CUresult sim_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 
 CUresult sim_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
 {
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
+    CUresult result = stream_lock(&stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = stream_of(&stream, context);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     if (!address)
         return driver_unlock(capture_spoil(stream, CUDA_ERROR_INVALID_VALUE));
     if (bytes == 0) { /* accepted by driver 580 */
@@ -82,13 +78,9 @@ CUresult sim_cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool, str
 
 CUresult sim_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
+    const CUresult result = stream_lock(&stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = stream_of(&stream, context);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     const struct op op = { .kind = OP_FREE, .address = address };
     return driver_unlock(op_submit(stream, &op));
 }

@@ -16,13 +16,9 @@ void set_run(const struct set *set)
 /* A set does not make the host wait, whether its name ends in Async or not. */
 static CUresult submit(const struct set *set, CUstream stream, bool now)
 {
-    CUcontext context;
-    CUresult result = context_lock_any(&context);
+    const CUresult result = stream_lock(&stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = stream_of(&stream, context);
-    if (result != CUDA_SUCCESS)
-        return driver_unlock(result);
     if (now && stream->capture)
         return driver_unlock(capture_spoil(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
     const struct op op = { .kind = OP_SET, .set = *set };

@@ -179,11 +179,9 @@ CUresult context_wait(CUcontext context)
 
 void stream_end(CUcontext context)
 {
-    for (CUstream stream = NULL, next = stream_next(NULL); (stream = next);) {
-        next = stream_next(stream);
+    for (CUstream stream = NULL; (stream = stream_next(stream));)
         if (stream->context == context)
             free_stream(stream);
-    }
 }
 
 CUresult sim_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
@@ -219,8 +217,7 @@ CUresult sim_cuStreamDestroy_v2(CUstream stream)
     return driver_unlock(CUDA_SUCCESS);
 }
 
-/* Lock, and find the stream that the program means. */
-static CUresult lock_stream(CUstream *stream)
+CUresult stream_lock(CUstream *stream)
 {
     CUcontext context;
     CUresult result = context_lock_any(&context);
@@ -233,7 +230,7 @@ static CUresult lock_stream(CUstream *stream)
 /* What asks whether a stream is done cannot be captured, and spoils a capture it might disturb. */
 static CUresult lock_stream_to_look(CUstream *stream)
 {
-    CUresult result = lock_stream(stream);
+    CUresult result = stream_lock(stream);
     if (result != CUDA_SUCCESS)
         return result;
     result = (*stream)->capture ? capture_spoil(*stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
@@ -264,7 +261,7 @@ CUresult sim_cuStreamQuery(CUstream stream)
 
 CUresult sim_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {
-    const CUresult result = lock_stream(&stream);
+    const CUresult result = stream_lock(&stream);
     if (result != CUDA_SUCCESS)
         return result;
     const struct op op = { .kind = OP_HOST, .host = { .fn = function, .userData = data } };

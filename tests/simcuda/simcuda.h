@@ -41,7 +41,8 @@ struct slab {
 void *handle_new(struct slab *slab); /* zeroed; NULL when memory is out */
 void handle_free(struct slab *slab, void *object);
 bool handle_alive(const struct slab *slab, const void *object);
-void *handle_next(const struct slab *slab, const void *previous); /* all live ones; NULL begins and ends */
+/* All live ones; NULL begins and ends. The previous one may have been freed meanwhile. */
+void *handle_next(const struct slab *slab, const void *previous);
 
 /* ---- sim_driver.c: the lock, time, and what forks need. */
 
