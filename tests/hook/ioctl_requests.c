@@ -6,6 +6,7 @@
  *   ioctls foreign              none on a device
  *   ioctls many COUNT           so many different commands
  *   ioctls hang NOTIFY HOLD     one that stays until HOLD can be read from, having written to NOTIFY */
+#include "../ensure.h"
 #include "simdevice.h"
 
 #include <errno.h>
@@ -27,16 +28,6 @@ enum { UNTOUCHED_ERRNO = 1234 };
 static int control_fd, gpu_fd, uvm_fd, uvm_tools_fd, modeset_fd;
 static uint8_t *unreadable; /* a page; the one before it can be read */
 static long rounds = 1;
-
-#define ENSURE(condition) ensure(condition, #condition, __LINE__)
-
-static void ensure(bool condition, const char *what, int line)
-{
-    if (!condition) {
-        fprintf(stderr, "line %d: not so: %s (errno %d)\n", line, what, errno);
-        exit(EXIT_FAILURE);
-    }
-}
 
 static int open_device(const char *name)
 {

@@ -5,40 +5,23 @@
  *
  *     simcuda-selftest verify | capture
  */
+#include "../ensure.h"
 #include "cuda_min.h"
 #include "simcuda_verify.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                  \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-
-#define CHECK_RESULT(expected, call)                                                                         \
-    do {                                                                                                     \
-        const int expected_ = (int)(expected), result_ = (int)(call);                                        \
-        if (expected_ != result_) {                                                                          \
-            fprintf(stderr, "%s:%d: %s is %d and not %d\n", __FILE__, __LINE__, #call, result_, expected_);  \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-
-#define OK(call) CHECK_RESULT(CUDA_SUCCESS, call)
+#define OK(call) EXPECT(CUDA_SUCCESS, call)
 
 /* ---- The checksum mode. */
 
 static void *address_of(const char *name)
 {
     void *address = dlsym(RTLD_DEFAULT, name);
-    CHECK(address);
+    ENSURE(address);
     return address;
 }
 
@@ -55,11 +38,11 @@ static void expect_call(const char *name, uint64_t sum, int32_t result)
     const char *last;
     uint64_t found;
     int misaligned;
-    CHECK(simcuda_past_call(0, &last, &found, &misaligned) == 0);
+    ENSURE(simcuda_past_call(0, &last, &found, &misaligned) == 0);
     if (strcmp(last, name) != 0 || found != sum || misaligned || result != simcuda_checksum_result(sum))
         fprintf(stderr, "%s: %s %llx %llx %d %d\n", name, last, (unsigned long long)found,
                 (unsigned long long)sum, misaligned, result);
-    CHECK(!strcmp(last, name) && found == sum && !misaligned && result == simcuda_checksum_result(sum));
+    ENSURE(!strcmp(last, name) && found == sum && !misaligned && result == simcuda_checksum_result(sum));
 }
 
 static uint64_t masked(char letter, uint64_t word)
@@ -99,7 +82,7 @@ static void every_argument_arrives(void)
         expect_call(name, sum, result);
         called++;
     }
-    CHECK(called > 660);
+    ENSURE(called > 660);
 }
 
 struct bytes64 {
@@ -156,7 +139,7 @@ static void a_misaligned_stack_is_noticed(void)
                      : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2",
                        "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
                        "xmm13", "xmm14", "xmm15", "memory", "cc");
-    CHECK(simcuda_past_call(0, NULL, NULL, &misaligned) == 0 && misaligned);
+    ENSURE(simcuda_past_call(0, NULL, NULL, &misaligned) == 0 && misaligned);
 #endif
 }
 
@@ -187,7 +170,7 @@ static CUresult end(void)
 {
     CUgraph graph = NULL;
     const CUresult result = cuStreamEndCapture(stream, &graph);
-    CHECK((result == CUDA_SUCCESS) == (graph != NULL));
+    ENSURE((result == CUDA_SUCCESS) == (graph != NULL));
     return result;
 }
 
@@ -202,11 +185,11 @@ static CUresult capture_status(void)
 #define SPOILS(mode, expected, call)                                                                         \
     do {                                                                                                     \
         OK(cuStreamBeginCapture(stream, mode));                                                              \
-        CHECK_RESULT(expected, call);                                                                        \
-        CHECK(capture_status() == (CUresult)CU_STREAM_CAPTURE_STATUS_INVALIDATED);                           \
-        CHECK_RESULT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, launch(1, stream));                              \
-        CHECK_RESULT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, end());                                          \
-        CHECK(capture_status() == (CUresult)CU_STREAM_CAPTURE_STATUS_NONE);                                  \
+        EXPECT(expected, call);                                                                              \
+        ENSURE(capture_status() == (CUresult)CU_STREAM_CAPTURE_STATUS_INVALIDATED);                          \
+        EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, launch(1, stream));                                    \
+        EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, end());                                                \
+        ENSURE(capture_status() == (CUresult)CU_STREAM_CAPTURE_STATUS_NONE);                                 \
     } while (0)
 
 #define SPARES(mode, call)                                                                                   \
@@ -240,10 +223,10 @@ static void what_spoils_a_capture_on_the_real_driver_does_here(void)
     SPARES(global, cuMemcpyDtoH(&byte, memory, 1));
     SPARES(global, cuEventCreate(&event, 0));
     SPARES(global, cuMemcpyDtoHAsync(&byte, memory, 1, stream));
-    CHECK_RESULT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture(NULL, global));
-    CHECK_RESULT(CUDA_ERROR_ILLEGAL_STATE, end());
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture(NULL, global));
+    EXPECT(CUDA_ERROR_ILLEGAL_STATE, end());
     OK(cuStreamBeginCapture(stream, global));
-    CHECK_RESULT(CUDA_ERROR_ILLEGAL_STATE, cuStreamBeginCapture(stream, global));
+    EXPECT(CUDA_ERROR_ILLEGAL_STATE, cuStreamBeginCapture(stream, global));
     OK(end());
 }
 
@@ -253,10 +236,10 @@ static void the_legacy_stream_spoils_captures_of_blocking_ones(void)
     OK(cuStreamDestroy(stream));
     OK(cuStreamCreate(&stream, 0));
     OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    CHECK_RESULT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(NULL, &status));
-    CHECK(capture_status() == (CUresult)CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    CHECK_RESULT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, launch(1, NULL));
-    CHECK_RESULT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, end());
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(NULL, &status));
+    ENSURE(capture_status() == (CUresult)CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, launch(1, NULL));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, end());
 }
 
 static void *allocate_elsewhere(void *expected)
@@ -265,21 +248,21 @@ static void *allocate_elsewhere(void *expected)
     CUcontext context;
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuCtxSetCurrent(context));
-    CHECK_RESULT((CUresult)(intptr_t)expected, cuMemAlloc(&other, 4));
+    EXPECT((CUresult)(intptr_t)expected, cuMemAlloc(&other, 4));
     return NULL;
 }
 
 static void in_thread(void *(*body)(void *), void *argument)
 {
     pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, body, argument) == 0 && pthread_join(thread, NULL) == 0);
+    ENSURE(pthread_create(&thread, NULL, body, argument) == 0 && pthread_join(thread, NULL) == 0);
 }
 
 static void captures_reach_other_threads_by_their_mode(void)
 {
     OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     in_thread(allocate_elsewhere, (void *)(intptr_t)CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    CHECK_RESULT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, end());
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, end());
     OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     in_thread(allocate_elsewhere, (void *)(intptr_t)CUDA_SUCCESS);
     OK(end());

@@ -1,11 +1,11 @@
 /* Kernels' handles that come on all ways, each launched once or more under the name that it was given; the
  * name is overwritten as soon as the driver has it. "hidden" asks past the hook for functions, as libraries
  * do that have the driver's own addresses from cuGetExportTable. */
+#include "../ensure.h"
 #include "cuda_min.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int room, CUmodule module);
@@ -14,14 +14,7 @@ CUresult cuFuncGetName(const char **name, CUfunction function);
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        const int status = (int)(call);                                                                      \
-        if (status != 0) {                                                                                   \
-            printf("line %d: %d\n", __LINE__, status);                                                       \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
+#define OK(call) EXPECT(CUDA_SUCCESS, call)
 
 static void launch(void *handle)
 {

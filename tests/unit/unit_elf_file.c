@@ -1,5 +1,6 @@
 /* The reader of ELF files (tools/base/elf_reader.c): what it says of this program, and that no cut or changed
  * file makes it read beyond what it has; AddressSanitizer is the judge of that. */
+#include "../ensure.h"
 #include "elf_reader.h"
 
 #include <elf.h>
@@ -11,14 +12,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                          \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 static const struct {
     Elf64_Nhdr header;
@@ -56,19 +49,19 @@ static void read_this_program(void)
     struct ct_elf elf;
     struct ct_elf_names names;
     uint32_t value[2] = { 0 };
-    CHECK(ct_elf_open(&elf, "/proc/self/exe") == 0);
-    CHECK(elf.native && elf.program && elf.interpreter && strstr(elf.interpreter, "ld-linux"));
+    ENSURE(ct_elf_open(&elf, "/proc/self/exe") == 0);
+    ENSURE(elf.native && elf.program && elf.interpreter && strstr(elf.interpreter, "ld-linux"));
     bool libc = false;
     for (const char **needed = elf.needed; *needed; needed++)
         libc = libc || strcmp(*needed, "libc.so.6") == 0;
-    CHECK(libc);
-    CHECK(ct_elf_functions(&elf, wanted, &names) == 0);
-    CHECK(names.count == 2 && strcmp(names.name[0], "exported_a") == 0);
-    CHECK(ct_elf_names_have(&names, "exported_b") && !ct_elf_names_have(&names, "exported_c"));
+    ENSURE(libc);
+    ENSURE(ct_elf_functions(&elf, wanted, &names) == 0);
+    ENSURE(names.count == 2 && strcmp(names.name[0], "exported_a") == 0);
+    ENSURE(ct_elf_names_have(&names, "exported_b") && !ct_elf_names_have(&names, "exported_c"));
     ct_elf_names_free(&names);
-    CHECK(ct_elf_note(&elf, "unit", 7, value, sizeof(value)) == 0 && value[0] == 11 && value[1] == 12);
-    CHECK(ct_elf_note(&elf, "unit", 8, value, sizeof(value)) == -ENODATA);
-    CHECK(ct_elf_note(&elf, "unit", 7, value, 4) == -ENODATA);
+    ENSURE(ct_elf_note(&elf, "unit", 7, value, sizeof(value)) == 0 && value[0] == 11 && value[1] == 12);
+    ENSURE(ct_elf_note(&elf, "unit", 8, value, sizeof(value)) == -ENODATA);
+    ENSURE(ct_elf_note(&elf, "unit", 7, value, 4) == -ENODATA);
     ct_elf_close(&elf);
 }
 
@@ -76,14 +69,14 @@ static void read_a_library(void)
 {
     struct ct_elf elf;
     struct ct_elf_names names;
-    CHECK(ct_elf_open(&elf, "/proc/self/exe") == 0);
+    ENSURE(ct_elf_open(&elf, "/proc/self/exe") == 0);
     char interpreter[4096];
     snprintf(interpreter, sizeof(interpreter), "%s", elf.interpreter);
     ct_elf_close(&elf);
-    CHECK(ct_elf_open(&elf, interpreter) == 0);
-    CHECK(!elf.program && !elf.interpreter && strncmp(elf.soname, "ld-linux", 8) == 0 && !elf.needed[0]);
-    CHECK(ct_elf_versions(&elf, &names) == 0);
-    CHECK(ct_elf_names_have(&names, "GLIBC_PRIVATE") && !ct_elf_names_have(&names, elf.soname));
+    ENSURE(ct_elf_open(&elf, interpreter) == 0);
+    ENSURE(!elf.program && !elf.interpreter && strncmp(elf.soname, "ld-linux", 8) == 0 && !elf.needed[0]);
+    ENSURE(ct_elf_versions(&elf, &names) == 0);
+    ENSURE(ct_elf_names_have(&names, "GLIBC_PRIVATE") && !ct_elf_names_have(&names, elf.soname));
     ct_elf_names_free(&names);
     ct_elf_close(&elf);
 }
@@ -91,9 +84,9 @@ static void read_a_library(void)
 static void read_no_elf(void)
 {
     struct ct_elf elf;
-    CHECK(ct_elf_open(&elf, "/proc/self/status") == -ENOEXEC);
-    CHECK(ct_elf_open(&elf, "/dev/null") == -EACCES);
-    CHECK(ct_elf_open(&elf, "/nowhere/at/all") == -ENOENT);
+    ENSURE(ct_elf_open(&elf, "/proc/self/status") == -ENOEXEC);
+    ENSURE(ct_elf_open(&elf, "/dev/null") == -EACCES);
+    ENSURE(ct_elf_open(&elf, "/nowhere/at/all") == -ENOENT);
     ct_elf_close(&elf);
 }
 
@@ -108,7 +101,7 @@ static void read_everything(const char *path)
     length += elf.soname ? strlen(elf.soname) : 0;
     for (const char **needed = elf.needed; needed && *needed; needed++)
         length += strlen(*needed);
-    CHECK(length < 1 << 24);
+    ENSURE(length < 1 << 24);
     ct_elf_functions(&elf, all, &names);
     ct_elf_names_free(&names);
     ct_elf_versions(&elf, &names);
@@ -121,7 +114,7 @@ static void read_everything(const char *path)
 static int sparse(const void *headers, size_t bytes, off_t length, char path[64])
 {
     const int fd = memfd_create("sparse", 0);
-    CHECK(fd >= 0 && write(fd, headers, bytes) == (ssize_t)bytes && ftruncate(fd, length) == 0);
+    ENSURE(fd >= 0 && write(fd, headers, bytes) == (ssize_t)bytes && ftruncate(fd, length) == 0);
     snprintf(path, 64, "/proc/self/fd/%d", fd);
     return fd;
 }
@@ -130,7 +123,7 @@ static Elf64_Ehdr own_header(void)
 {
     Elf64_Ehdr header;
     const int fd = open("/proc/self/exe", O_RDONLY);
-    CHECK(fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header));
+    ENSURE(fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header));
     close(fd);
     header.e_phnum = header.e_shnum = 0;
     return header;
@@ -146,7 +139,7 @@ static void read_many_segments(void)
         Elf64_Phdr segment[SEGMENTS];
     } *file = calloc(1, sizeof(*file));
     char path[64];
-    CHECK(file);
+    ENSURE(file);
     file->header = own_header();
     file->header.e_phoff = sizeof(file->header);
     file->header.e_phnum = SEGMENTS;
@@ -194,11 +187,11 @@ static void read_damaged(void)
     static const uint64_t words[] = { 0, 1, 8, 0xffff, 0x7fffffff, 0xffffffff, UINT64_MAX, UINT64_MAX / 2 };
     const int from = open("/proc/self/exe", O_RDONLY);
     struct stat status;
-    CHECK(from >= 0 && fstat(from, &status) == 0);
+    ENSURE(from >= 0 && fstat(from, &status) == 0);
     const size_t bytes = (size_t)status.st_size;
     const uint8_t *whole = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, from, 0);
     const int copy = memfd_create("damaged", 0);
-    CHECK(whole != MAP_FAILED && copy >= 0 && write(copy, whole, bytes) == (ssize_t)bytes);
+    ENSURE(whole != MAP_FAILED && copy >= 0 && write(copy, whole, bytes) == (ssize_t)bytes);
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
     Elf64_Ehdr header;
@@ -211,16 +204,16 @@ static void read_damaged(void)
         const size_t width = 1UL << next(4);
         const uint64_t at = place[0] + next(place[1] - width);
         const uint64_t word = next(2) ? words[next(8)] : next(UINT32_MAX);
-        CHECK(pwrite(copy, &word, width, (off_t)at) == (ssize_t)width);
+        ENSURE(pwrite(copy, &word, width, (off_t)at) == (ssize_t)width);
         read_everything(path);
         if (next(4)) /* else the damage adds up */
-            CHECK(pwrite(copy, whole + at, width, (off_t)at) == (ssize_t)width);
+            ENSURE(pwrite(copy, whole + at, width, (off_t)at) == (ssize_t)width);
         if (round % 64 == 63)
-            CHECK(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);
+            ENSURE(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);
     }
-    CHECK(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);
+    ENSURE(pwrite(copy, whole, bytes, 0) == (ssize_t)bytes);
     for (size_t cut = bytes; cut > 0; cut = cut * 15 / 16) {
-        CHECK(ftruncate(copy, (off_t)cut) == 0);
+        ENSURE(ftruncate(copy, (off_t)cut) == 0);
         read_everything(path);
     }
     close(copy);

@@ -1,5 +1,6 @@
 /* Tests that the hook reads an ioctl's struct right in each layout that the driver ever had, whatever the
  * pointers are; and that the collector finds every number that it has a name for. */
+#include "../ensure.h"
 #include "category.h"
 #include "ioctl_layout.h"
 #include "ioctl_names.h"
@@ -11,16 +12,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-
-#define ENSURE(condition) ensure(condition, #condition, __LINE__)
-
-static void ensure(bool condition, const char *what, int line)
-{
-    if (!condition) {
-        fprintf(stderr, "line %d: not so: %s\n", line, what);
-        exit(EXIT_FAILURE);
-    }
-}
 
 static uint32_t request_of(uint32_t number, uint32_t bytes)
 {

@@ -1,6 +1,8 @@
 /* A program of the runtime: the way that most CUDA programs go. `linked` and `dlsym` make the same calls;
  * `none` looks for the runtime where there is none. Prints what it sees, for a comparison with and without
  * the hook. */
+#include "../ensure.h"
+
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,14 +53,6 @@ static struct {
 #undef F
 } cuda;
 
-#define EXPECT(wanted, call)                                                                                 \
-    do {                                                                                                     \
-        const int status_ = (call);                                                                          \
-        if (status_ != (wanted)) {                                                                           \
-            fprintf(stderr, "%s is %d and not %d\n", #call, status_, wanted);                                \
-            exit(EXIT_FAILURE);                                                                              \
-        }                                                                                                    \
-    } while (0)
 #define OK(call) EXPECT(0, cuda.call)
 
 static void find(const char *way, const char *path)

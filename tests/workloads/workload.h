@@ -1,33 +1,13 @@
-/* workload.h: what the workloads share: options, and ending when a result is not the expected one. */
+/* workload.h: what the workloads share: options, and the driver's start. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
+#include "../ensure.h"
 #include "driver.h"
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-/* Ends the process with 1, after one line on stderr, unless a call returns what it must. */
-#define EXPECT(expected, call)                                                                               \
-    do {                                                                                                     \
-        const int result_ = (int)(call);                                                                     \
-        if (result_ != (int)(expected)) {                                                                    \
-            fprintf(stderr, "%s:%d: %s is %d and not %d\n", __FILE__, __LINE__, #call, result_,              \
-                    (int)(expected));                                                                        \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 #define OK(call) EXPECT(CUDA_SUCCESS, call)
-
-#define ENSURE(condition)                                                                                    \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                          \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* An option takes a number, a text, or one of a list of words, of which it stores the index. */
 struct option_row {

@@ -1,0 +1,31 @@
+/* Ends a test's program, with 1 and a line on stderr, at the first thing that is not as it must be.
+ */
+#ifndef ENSURE_H
+#define ENSURE_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline void ensure_holds(bool holds, const char *what, const char *file, int line)
+{
+    if (!holds) {
+        fprintf(stderr, "%s:%d: not so: %s (errno says: %s)\n", file, line, what, strerror(errno));
+        exit(1);
+    }
+}
+
+static inline void ensure_is(int expected, int result, const char *call, const char *file, int line)
+{
+    if (result != expected) {
+        fprintf(stderr, "%s:%d: %s is %d and not %d\n", file, line, call, result, expected);
+        exit(1);
+    }
+}
+
+#define ENSURE(condition)      ensure_holds(condition, #condition, __FILE__, __LINE__)
+#define EXPECT(expected, call) ensure_is((int)(expected), (int)(call), #call, __FILE__, __LINE__)
+
+#endif
