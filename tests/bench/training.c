@@ -1,10 +1,10 @@
 #include "training.h"
 
+#include "../made_segment.h"
 #include "category.h"
 #include "lane.h"
 #include "record.h"
 #include "role.h"
-#include "segment.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -189,26 +189,14 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
     close(fd);
     static uint64_t segments; /* tells processes of one pid apart */
     struct ct_segment *segment = (struct ct_segment *)(void *)map;
-    *segment = (struct ct_segment){
-        .magic = CT_SEGMENT_MAGIC,
-        .version = CT_PROTO_VERSION,
-        .header_bytes = sizeof(*segment),
-        .function_slots = CT_FUNCTIONS_MAX,
-        .lane_slots = CT_LANES_MAX,
-        .lane_offset = CT_LANE_OFFSET,
-        .lane_stride = stride,
-        .ring_bytes = ring_bytes,
-        .pid = getpid(),
-        .image_ns = wanted->first_ns + segments++,
-        .clock = CT_CLOCK_MONOTONIC,
-        .anchor = { wanted->first_ns, wanted->first_ns, 0 },
-        .exe = "/usr/bin/python3",
-        .cmdline = "python3 train.py",
-        .flags = CT_SEGMENT_EXITING,
-        .ready = 1,
-        .lanes = wanted->lanes,
-        .functions = function_count + 1,
-    };
+    *segment = made_segment(ring_bytes);
+    segment->image_ns = wanted->first_ns + segments++;
+    segment->anchor = (struct ct_anchor){ wanted->first_ns, wanted->first_ns, 0 };
+    strcpy(segment->exe, "/usr/bin/python3");
+    strcpy(segment->cmdline, "python3 train.py");
+    segment->flags = CT_SEGMENT_EXITING;
+    segment->lanes = wanted->lanes;
+    segment->functions = function_count + 1;
     struct ct_function *directory = (struct ct_function *)(void *)(map + CT_DIRECTORY_OFFSET);
     for (uint32_t i = 0; i < function_count; i++) {
         memcpy(directory[i + 1].name, functions[i].name, strlen(functions[i].name) + 1);

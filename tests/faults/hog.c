@@ -2,8 +2,8 @@
  * goes on filling them with what makes the daemon remember, look up, or write, until its standard input ends.
  *
  *   hog DIR SESSION KIND PROCESSES FIFO     FIFO hears of each that it has begun */
+#include "../made_segment.h"
 #include "clock.h"
-#include "segment.h"
 #include "session_names.h"
 
 #include <fcntl.h>
@@ -19,16 +19,25 @@
 enum { PROCESSES_MAX = 2000, BURST = 1024, PAUSE_MS = 10 };
 
 struct hog {
-    uint8_t *map;
     struct ct_segment *segment;
-    struct ct_lane *lane; /* the first */
-    uint64_t position;
+    uint64_t position; /* in the first lane */
 };
 
 static uint64_t count; /* records made so far */
 
+static struct ct_lane *lane_of(struct hog *hog, uint32_t lane)
+{
+    return (struct ct_lane *)(void *)((uint8_t *)hog->segment + ct_segment_lane_offset(hog->segment, lane));
+}
+
 /* ---- one record of a kind: what makes it unlike all others ---- */
 
+static void carry(struct ct_record *record, enum ct_kind kind, const void *payload, size_t bytes)
+{
+    record->kind = (uint8_t)kind;
+    record->slots = 2;
+    memcpy(record + 1, payload, bytes);
+}
 static void function_called(struct ct_record *record)
 {
     record->function = (uint16_t)(count % CT_FUNCTIONS_MAX);
@@ -40,30 +49,22 @@ static void status_returned(struct ct_record *record)
 static void objects(struct ct_record *record)
 {
     const struct ct_objects payload = { .handle = { count, count, count }, .role = { 1, 2, 3 } };
-    record->kind = CT_KIND_OBJECTS;
-    record->slots = 2;
-    memcpy(record + 1, &payload, sizeof(payload));
+    carry(record, CT_KIND_OBJECTS, &payload, sizeof(payload));
 }
 static void shape(struct ct_record *record)
 {
     const struct ct_launch payload = { .grid = { (uint32_t)count, 1, 1 }, .block = { 1, 1, 1 } };
-    record->kind = CT_KIND_LAUNCH;
-    record->slots = 2;
-    memcpy(record + 1, &payload, sizeof(payload));
+    carry(record, CT_KIND_LAUNCH, &payload, sizeof(payload));
 }
 static void route(struct ct_record *record)
 {
     const struct ct_transfer payload = { .stream = count, .transfer = CT_TRANSFER_HTOD };
-    record->kind = CT_KIND_TRANSFER;
-    record->slots = 2;
-    memcpy(record + 1, &payload, sizeof(payload));
+    carry(record, CT_KIND_TRANSFER, &payload, sizeof(payload));
 }
 static void allocation(struct ct_record *record)
 {
     const struct ct_alloc payload = { .address = 1 + count };
-    record->kind = CT_KIND_ALLOC;
-    record->slots = 2;
-    memcpy(record + 1, &payload, sizeof(payload));
+    carry(record, CT_KIND_ALLOC, &payload, sizeof(payload));
 }
 static void kernel(struct ct_record *record)
 {
@@ -75,10 +76,8 @@ static void kernel(struct ct_record *record)
 static void thread(struct ct_record *record)
 {
     const struct ct_thread_name payload = { .name = "made up" };
-    record->kind = CT_KIND_THREAD;
-    record->slots = 2;
     record->value = 1 + count % INT32_MAX;
-    memcpy(record + 1, &payload, sizeof(payload));
+    carry(record, CT_KIND_THREAD, &payload, sizeof(payload));
 }
 static void text(struct ct_record *record)
 {
@@ -97,7 +96,7 @@ static void late(struct ct_record *record)
 
 static void names(struct hog *hog)
 {
-    struct ct_function *functions = (struct ct_function *)(void *)(hog->map + CT_DIRECTORY_OFFSET);
+    struct ct_function *functions = ct_segment_directory(hog->segment);
     for (int i = 0; i < CT_FUNCTIONS_MAX; i++)
         snprintf(functions[i].name, CT_FUNCTION_NAME_MAX, "cuFake_%d_%llu", (int)getpid(),
                  (unsigned long long)count++);
@@ -107,20 +106,18 @@ static void names(struct hog *hog)
 /* Counters move without end. */
 static void losses(struct hog *hog)
 {
-    struct ct_function *functions = (struct ct_function *)(void *)(hog->map + CT_DIRECTORY_OFFSET);
+    struct ct_function *functions = ct_segment_directory(hog->segment);
     for (int i = 0; i < CT_FUNCTIONS_MAX; i++)
         atomic_fetch_add(&functions[i].lost_calls, 1);
     ct_segment_note_unsent(hog->segment);
-    for (uint32_t i = 0; i < atomic_load(&hog->segment->lanes); i++) {
-        struct ct_lane *lane = (struct ct_lane *)(void *)(hog->map + ct_segment_lane_offset(hog->segment, i));
-        atomic_fetch_add(&lane->loss[CT_LOSS_FULL].calls, 1);
-    }
+    for (uint32_t i = 0; i < atomic_load(&hog->segment->lanes); i++)
+        atomic_fetch_add(&lane_of(hog, i)->loss[CT_LOSS_FULL].calls, 1);
 }
 
 static void open_calls(struct hog *hog)
 {
     for (uint32_t i = 0; i < atomic_load(&hog->segment->lanes); i++) {
-        struct ct_lane *lane = (struct ct_lane *)(void *)(hog->map + ct_segment_lane_offset(hog->segment, i));
+        struct ct_lane *lane = lane_of(hog, i);
         for (uint32_t depth = 0; depth < CT_OPEN_MAX; depth++)
             atomic_store(&lane->open[depth].start, ++count);
         atomic_store(&lane->depth, CT_OPEN_MAX);
@@ -166,42 +163,28 @@ static uint64_t start_ticks(void)
 
 static void make(struct hog *hog, const char *dir, const char *session, const struct kind *kind)
 {
-    const uint64_t now_ns = ct_monotonic_ns(), stride = CT_LANE_HEADER_BYTES + CT_RING_BYTES_MIN;
-    const uint64_t bytes = CT_LANE_OFFSET + kind->lanes * stride;
+    const uint64_t now_ns = ct_monotonic_ns();
+    const uint64_t bytes =
+        CT_LANE_OFFSET + kind->lanes * (uint64_t)(CT_LANE_HEADER_BYTES + CT_RING_BYTES_MIN);
     char path[CT_NAME_BYTES], link[64];
     ct_session_segment_path(path, dir, geteuid(), session, true, getpid(), now_ns);
     const int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
         abort();
-    hog->map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (hog->map == MAP_FAILED)
+    hog->segment = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (hog->segment == MAP_FAILED)
         abort();
-    hog->segment = (struct ct_segment *)(void *)hog->map;
-    hog->lane = (struct ct_lane *)(void *)(hog->map + CT_LANE_OFFSET);
-    *hog->segment = (struct ct_segment){
-        .magic = CT_SEGMENT_MAGIC,
-        .version = CT_PROTO_VERSION,
-        .header_bytes = sizeof(struct ct_segment),
-        .function_slots = CT_FUNCTIONS_MAX,
-        .lane_slots = CT_LANES_MAX,
-        .lane_offset = CT_LANE_OFFSET,
-        .lane_stride = stride,
-        .ring_bytes = CT_RING_BYTES_MIN,
-        .pid = getpid(),
-        .uid = geteuid(),
-        .process_start = start_ticks(),
-        .image_ns = now_ns,
-        .clock = CT_CLOCK_MONOTONIC,
-        .anchor = ct_anchor_read(1),
-        .exe = "/hog",
-        .lanes = kind->lanes,
-        .functions = 1,
-        .ready = 1,
-    };
-    strcpy(((struct ct_function *)(void *)(hog->map + CT_DIRECTORY_OFFSET))->name, "cuHog");
+    *hog->segment = made_segment(CT_RING_BYTES_MIN);
+    hog->segment->uid = geteuid();
+    hog->segment->process_start = start_ticks();
+    hog->segment->image_ns = now_ns;
+    hog->segment->anchor = ct_anchor_read(1);
+    strcpy(hog->segment->exe, "/hog");
+    hog->segment->lanes = kind->lanes;
+    hog->segment->functions = 1;
+    strcpy(ct_segment_directory(hog->segment)->name, "cuHog");
     for (uint32_t i = 0; i < kind->lanes; i++)
-        ct_lane_grow((struct ct_lane *)(void *)(hog->map + ct_segment_lane_offset(hog->segment, i)),
-                     CT_RING_BYTES_MIN / CT_SLOT_BYTES);
+        ct_lane_grow(lane_of(hog, i), CT_RING_BYTES_MIN / CT_SLOT_BYTES);
     if (kind->begin)
         kind->begin(hog);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -214,9 +197,10 @@ static void make(struct hog *hog, const char *dir, const char *session, const st
 static void fill(struct hog *hog, const struct kind *kind)
 {
     enum { SLOTS = CT_RING_BYTES_MIN / CT_SLOT_BYTES };
-    struct ct_record *const ring = (struct ct_record *)(void *)((uint8_t *)hog->lane + CT_LANE_HEADER_BYTES);
+    struct ct_lane *const lane = lane_of(hog, 0);
+    struct ct_record *const ring = (struct ct_record *)(void *)((uint8_t *)lane + CT_LANE_HEADER_BYTES);
     for (int i = 0; i < BURST; i++) {
-        const uint64_t room = SLOTS - (hog->position - ct_lane_tail(hog->lane)),
+        const uint64_t room = SLOTS - (hog->position - ct_lane_tail(lane)),
                        to_wrap = SLOTS - hog->position % SLOTS;
         struct ct_record record[3] = { { .end = ct_monotonic_ns(), .kind = CT_KIND_CALL, .slots = 1 } };
         if (room < 6)
@@ -228,7 +212,7 @@ static void fill(struct hog *hog, const struct kind *kind)
         memcpy(&ring[hog->position % SLOTS], record,
                (record->slots > to_wrap ? to_wrap : record->slots) * CT_SLOT_BYTES);
         hog->position += record->slots;
-        ct_lane_publish(hog->lane, hog->position);
+        ct_lane_publish(lane, hog->position);
     }
 }
 

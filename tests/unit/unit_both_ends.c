@@ -8,6 +8,7 @@
  *
  * TSan goes by addresses, so both ends must have one mapping: mmap() is wrapped, which by its 64-bit offsets
  * is mmap64(). */
+#include "../made_segment.h"
 #include "batch.h"
 #include "both_ends.h"
 #include "shm_segment.h"
@@ -63,22 +64,13 @@ static struct ct_segment *make_segment(const char *path)
     if (whole == MAP_FAILED)
         die("mmap");
     struct ct_segment *segment = (struct ct_segment *)(void *)whole;
-    segment->magic = CT_SEGMENT_MAGIC;
-    segment->version = CT_PROTO_VERSION;
-    segment->header_bytes = sizeof(*segment);
-    segment->function_slots = CT_FUNCTIONS_MAX;
+    *segment = made_segment(BOTH_ENDS_RING_BYTES);
     segment->lane_slots = LANES;
-    segment->lane_offset = CT_LANE_OFFSET;
-    segment->lane_stride = stride;
-    segment->ring_bytes = BOTH_ENDS_RING_BYTES;
-    segment->pid = getpid();
-    segment->clock = CT_CLOCK_MONOTONIC;
     segment->anchor.monotonic_ns = ct_monotonic_ns();
     struct ct_function *functions = (struct ct_function *)(void *)(whole + CT_DIRECTORY_OFFSET);
     strcpy(functions[0].name, "(none)");
     strcpy(functions[1].name, "cuOfTheTest");
-    atomic_store(&segment->functions, 2);
-    atomic_store(&segment->ready, 1);
+    segment->functions = 2;
     return segment;
 }
 
