@@ -114,7 +114,7 @@ static bool fill_in(struct ct_replay *replay, const struct ct_dump_view *view, s
     const struct ct_dump_call *body = view->body;
     *call = (struct ct_call){
         .end_ns = body->end_ns,
-        .duration_ns = body->duration_ns,
+        .duration_ns = body->duration_ns < body->end_ns ? body->duration_ns : body->end_ns,
         .caller = ct_known_thread(&replay->known, body->segment_id, body->thread_id),
         .callee = view->type == CT_DUMP_CALL
                       ? ct_known_callee(&replay->known, body->segment_id, body->function_id)
