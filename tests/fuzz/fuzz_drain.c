@@ -6,17 +6,17 @@
  *
  * A step is a byte, its number below, and its fields in the order of `struct step`, little-endian; how many
  * bytes of data follow is their last field. make_corpus.py writes the same. */
+#include "../made_segment.h"
 #include "batch.h"
 #include "category.h"
+#include "fuzz_store.h"
 #include "shm_lane.h"
 #include "shm_segment.h"
 #include "shm_source.h"
 #include "test_point.h"
 
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -71,9 +71,7 @@ static struct ct_control control;
 static struct ct_report report;
 static struct ct_shm shm;
 static struct ct_shm_process *opened;
-static sqlite3 *reader;
 static struct producer hostile, honest;
-static char folder[80], template[96], database[96];
 static struct {
     uint32_t at;
     const uint8_t *step;
@@ -83,12 +81,6 @@ static size_t armed_count;
 static uint32_t points_passed;
 static bool replaced;
 static uint64_t told_at; /* position of the first lane when the process was told to let go; 0: not yet */
-
-static void fail(const char *what, const char *more)
-{
-    fprintf(stderr, "drain: %s: %s\n", what, more);
-    abort();
-}
 
 /* ---- the producer ---- */
 
@@ -109,34 +101,23 @@ static struct ct_function *function_of(const struct producer *producer, uint32_t
 static void make_segment(struct producer *producer, const char *name, int32_t pid)
 {
     *producer = (struct producer){ .end_ns = ct_monotonic_ns() - UINT64_C(5000000000) };
-    snprintf(producer->path, sizeof(producer->path), "%s/%s", folder, name);
+    snprintf(producer->path, sizeof(producer->path), "%s/%s", fuzz_folder(), name);
     producer->fd = open(producer->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (producer->fd < 0 || ftruncate(producer->fd, FILE_BYTES) != 0)
-        fail(producer->path, "cannot be made");
+        fuzz_fail(producer->path, "cannot be made");
     producer->map = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, producer->fd, 0);
     /* The producer cuts its file short itself, and goes on. */
     producer->guard = ct_guard_add(producer->map, FILE_BYTES);
     if (producer->map == MAP_FAILED || !producer->guard)
-        fail(producer->path, "cannot be mapped");
-    *segment_of(producer) = (struct ct_segment){
-        .magic = CT_SEGMENT_MAGIC,
-        .version = CT_PROTO_VERSION,
-        .header_bytes = sizeof(struct ct_segment),
-        .function_slots = CT_FUNCTIONS_MAX,
-        .lane_slots = CT_LANES_MAX,
-        .lane_offset = CT_LANE_OFFSET,
-        .lane_stride = CT_LANE_HEADER_BYTES + RING,
-        .ring_bytes = RING,
-        .pid = pid,
-        .image_ns = 1,
-        .clock = CT_CLOCK_MONOTONIC,
-        .anchor = { producer->end_ns, producer->end_ns, 0 },
-        .exe = "/bin/program",
-        .cmdline = "program --option",
-        .ready = 1,
-        .lanes = 1,
-        .functions = 1,
-    };
+        fuzz_fail(producer->path, "cannot be mapped");
+    struct ct_segment *segment = segment_of(producer);
+    *segment = made_segment(RING);
+    segment->pid = pid;
+    segment->image_ns = 1;
+    segment->anchor = (struct ct_anchor){ producer->end_ns, producer->end_ns, 0 };
+    strcpy(segment->exe, "/bin/program");
+    strcpy(segment->cmdline, "program --option");
+    segment->lanes = segment->functions = 1;
     strcpy(function_of(producer, 0)->name, "(directory full)");
     for (uint32_t lane = 0; lane < LANES; lane++)
         ct_lane_grow(lane_of(producer, lane), RING / CT_SLOT_BYTES);
@@ -228,102 +209,22 @@ static void replace_file(const struct producer *producer)
     unlink(producer->path);
     const int fd = open(producer->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, "precious", 8) != 8)
-        fail(producer->path, "cannot be replaced");
+        fuzz_fail(producer->path, "cannot be replaced");
     close(fd);
     replaced = true;
 }
 
-/* ---- the database ---- */
-
-static long long ask(const char *sql)
-{
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(reader, sql, -1, &statement, NULL) != SQLITE_OK ||
-        sqlite3_step(statement) != SQLITE_ROW)
-        fail(sql, sqlite3_errmsg(reader));
-    const long long value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
-}
-
-/* Each counts what must not be. */
-static const char *const wrong[] = {
-    "SELECT count(*) FROM totals WHERE calls <> stored + lost + skipped",
-    "SELECT count(*) FROM (SELECT process_id, layer, name, stored FROM totals WHERE stored > 0 EXCEPT "
-    "SELECT process_id, layer, name, count(*) FROM calls GROUP BY process_id, layer, name)",
-    "SELECT (SELECT ifnull(sum(stored), 0) FROM totals) - (SELECT count(*) FROM calls)",
-    "SELECT (SELECT count(*) FROM call) - (SELECT count(*) FROM calls)",
-    "SELECT count(*) FROM call WHERE end_ns <= 0 OR duration_ns < 0 OR duration_ns > end_ns OR bytes < 0 OR "
-    "typeof(duration_ns) <> 'integer'",
-    "SELECT count(*) FROM totals WHERE min(calls, stored, lost, skipped, total_ns, ifnull(min_ns, 0), "
-    "ifnull(max_ns, 0), bytes, failed) < 0 OR typeof(calls) <> 'integer' OR typeof(total_ns) <> 'integer' OR "
-    "typeof(bytes) <> 'integer'",
-    "SELECT count(*) FROM losses WHERE min(calls, first_ns, last_ns) < 0",
-    "SELECT count(*) FROM processes WHERE started_ns < 0 OR ended_ns < 0 OR state NOT IN ('running', "
-    "'exited', 'killed')",
-    "SELECT count(*) FROM open_call WHERE start_ns < 0",
-    "SELECT count(*) FROM launch LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
-    "SELECT count(*) FROM transfer LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
-    "SELECT count(*) FROM allocation LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
-    "SELECT count(*) FROM range LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
-    "SELECT count(*) FROM graph_launch LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
-    /* The honest process's own. */
-    "SELECT abs(count(*) - 40) + abs(ifnull(sum(duration_ns), 0) - 40000) FROM calls WHERE process_id = 1",
-    "SELECT abs(sum(calls) - 40) + sum(lost) + sum(skipped) FROM totals WHERE process_id = 1",
-    "SELECT count(*) <> 1 FROM functions WHERE name = 'cuCtxGetCurrent' AND category = 'context'",
-};
-
-static bool is_utf8(const unsigned char *text)
-{
-    for (size_t i = 0; text[i];) {
-        size_t more = text[i] < 0x80 ? 0 : text[i] >= 0xf0 ? 3 : text[i] >= 0xe0 ? 2 : 1;
-        if (text[i] >= 0x80 && (text[i] < 0xc2 || text[i] > 0xf4))
-            return false;
-        for (i++; more > 0; more--, i++) {
-            if ((text[i] & 0xc0) != 0x80)
-                return false;
-        }
-    }
-    return true;
-}
-
-static void check_texts(void)
-{
-    static const char sql[] =
-        "SELECT exe FROM process UNION ALL SELECT cmdline FROM process UNION ALL SELECT name FROM thread "
-        "UNION ALL SELECT name FROM function UNION ALL SELECT mangled FROM name UNION ALL "
-        "SELECT demangled FROM name UNION ALL SELECT text FROM text";
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(reader, sql, -1, &statement, NULL) != SQLITE_OK)
-        fail(sql, sqlite3_errmsg(reader));
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const unsigned char *text = sqlite3_column_text(statement, 0);
-        if (text && !is_utf8(text))
-            fail("a text is no UTF-8", (const char *)text);
-    }
-    sqlite3_finalize(statement);
-}
+/* ---- the database: what must not be of the honest process's ---- */
 
 static void check_database(void)
 {
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        if (ask(wrong[i]) != 0)
-            fail("not 0", wrong[i]);
-    }
-    check_texts();
-}
-
-static void copy_file(const char *from, const char *to)
-{
-    char bytes[65536];
-    const int in = open(from, O_RDONLY | O_CLOEXEC);
-    const int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    for (ssize_t n; (n = read(in, bytes, sizeof(bytes))) > 0;) {
-        if (write(out, bytes, (size_t)n) != n)
-            fail(to, "cannot be written");
-    }
-    close(in);
-    close(out);
+    fuzz_store_check();
+    fuzz_store_check_none("SELECT abs(count(*) - 40) + abs(ifnull(sum(duration_ns), 0) - 40000) FROM calls "
+                          "WHERE process_id = 1");
+    fuzz_store_check_none(
+        "SELECT abs(sum(calls) - 40) + sum(lost) + sum(skipped) FROM totals WHERE process_id = 1");
+    fuzz_store_check_none(
+        "SELECT count(*) <> 1 FROM functions WHERE name = 'cuCtxGetCurrent' AND category = 'context'");
 }
 
 /* ---- batches ---- */
@@ -336,7 +237,7 @@ static void make_batch(uint8_t flags)
     ct_batch_make(&collection, &request, &report);
     armed_count = 0;
     if (report.error[0])
-        fail("a batch failed", report.error);
+        fuzz_fail("a batch failed", report.error);
     for (struct ct_shm_process *p = ct_shm_take_gone(&shm), *next; p; p = next) {
         next = p->next;
         if (p == opened)
@@ -347,13 +248,13 @@ static void make_batch(uint8_t flags)
         return;
     for (uint32_t i = 0; i < opened->lane_count; i++) {
         if (opened->lanes[i]->read > opened->lanes[i]->head)
-            fail("more is taken", "than was published");
+            fuzz_fail("more is taken", "than was published");
     }
     const uint64_t position = opened->lanes[0]->read;
     if (told_at == 0 && flags & 2)
         told_at = position + 1;
     if (told_at > 0 && position > told_at + 3 * (RING / CT_SLOT_BYTES))
-        fail("it is read on and on", "after it was told to let go");
+        fuzz_fail("it is read on and on", "after it was told to let go");
 }
 
 /* ---- the script ---- */
@@ -379,7 +280,7 @@ static void run_step(uint8_t number, const struct step *step, const uint8_t *dat
         break;
     case STEP_CUT:
         if (ftruncate(hostile.fd, step->time % FILE_BYTES) != 0)
-            fail("ftruncate", hostile.path);
+            fuzz_fail("ftruncate", hostile.path);
         break;
     case STEP_DIE:
         if (opened)
@@ -449,20 +350,16 @@ static void forget_producer(struct producer *producer)
 
 static void begin(void)
 {
-    char message[CT_MESSAGE_BYTES];
     const char *reason;
+    ct_guard_install();
     control = (struct ct_control){ .clock = CT_CLOCK_MONOTONIC };
     collection = (struct ct_collection){ .sources = &shm.source };
     ct_shm_init(&shm, "/nowhere", &control);
     struct ct_shm_process *process;
-    copy_file(template, database);
-    if (ct_store_open(database, "fuzz", &collection.ledger.store, message) != 0)
-        fail("the database", message);
-    if (sqlite3_open_v2(database, &reader, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
-        fail("the database", "no reader");
+    collection.ledger.store = fuzz_store_open();
     write_honest();
     if (ct_shm_open(honest.path, NULL, &process, &reason) != 0)
-        fail("the honest segment", reason);
+        fuzz_fail("the honest segment", reason);
     ct_shm_adopt(&shm, process);
     report = (struct ct_report){ 0 };
     make_batch(0);
@@ -477,7 +374,7 @@ static void end(void)
     const uint64_t began_ns = ct_monotonic_ns();
     for (int i = 0; report.backlog; i++) {
         if (i > 50 && ct_monotonic_ns() - began_ns > UINT64_C(3000000000))
-            fail("no end", "backlog");
+            fuzz_fail("no end", "backlog");
         make_batch(1);
     }
     check_database();
@@ -487,39 +384,12 @@ static void end(void)
     }
     struct stat status;
     if (replaced && (lstat(hostile.path, &status) != 0 || status.st_size != 8))
-        fail("a file that was none of ours is gone", hostile.path);
+        fuzz_fail("a file that was none of ours is gone", hostile.path);
     opened = NULL;
     ct_ledger_finish(&collection.ledger);
-    sqlite3_close(reader);
-    ct_store_close(collection.ledger.store);
+    fuzz_store_close(collection.ledger.store);
     forget_producer(&honest);
     forget_producer(&hostile);
-}
-
-static void clean_up(void)
-{
-    unlink(template);
-    unlink(database);
-    rmdir(folder);
-}
-
-static void initialise(void)
-{
-    char message[CT_MESSAGE_BYTES];
-    struct ct_store *store;
-    /* Where whoever starts us takes it away, if we cannot. */
-    const char *const parent = getenv("TMPDIR");
-    snprintf(folder, sizeof(folder), "%s/ct-fuzz.XXXXXX",
-             parent && strlen(parent) < 60 ? parent : CT_SHM_DIR);
-    if (!mkdtemp(folder))
-        fail(folder, "cannot be made");
-    atexit(clean_up);
-    snprintf(template, sizeof(template), "%s/template.db", folder);
-    snprintf(database, sizeof(database), "%s/fuzz.db", folder);
-    if (ct_store_open(template, "fuzz", &store, message) != 0)
-        fail("the database", message);
-    ct_store_close(store);
-    ct_guard_install();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
@@ -531,8 +401,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     const char *reason;
     size_t at = 0, n;
     int batches = 0;
-    if (!folder[0])
-        initialise();
     begin();
     make_segment(&hostile, "hostile", 1);
     replaced = false;
