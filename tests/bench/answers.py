@@ -46,10 +46,7 @@ def show(page):
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
     from browser import Browser
     with Browser() as browser:
-        browser.open(page)
-        while not (ready := browser.run("return document.body.dataset.ready || document.getElementById('problem').textContent")):
-            time.sleep(0.05)
-        return float(ready)
+        return browser.show(page)
 
 
 def measure(build, database):

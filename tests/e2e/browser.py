@@ -9,6 +9,19 @@ import urllib.request
 from cudatrace_test import DEADLINE_S, check
 
 PAGE_LOAD_MS = 60000
+# Calls back when a page of `cudatrace html` says that it is drawn, or why it cannot be.
+SHOWN = """
+const [tell] = arguments, { dataset } = document.body, problem = document.getElementById("problem"), watch = new MutationObserver(look);
+function look() {
+  if (dataset.ready || problem.textContent) {
+    watch.disconnect();
+    tell([dataset.ready, problem.textContent]);
+  }
+}
+watch.observe(document.body, { attributes: true });
+watch.observe(problem, { childList: true });
+look();
+"""
 
 
 class Browser:
@@ -30,7 +43,7 @@ class Browser:
                      "--disable-background-networking", "--proxy-server=127.0.0.1:1",  # whatever asks a network fails
                      f"--user-data-dir={self.profile.name}", f"--window-size={self.width},{self.height}"]
         made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"}, "timeouts": {"pageLoad": PAGE_LOAD_MS},
+            "browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"}, "timeouts": {"pageLoad": PAGE_LOAD_MS, "script": int(DEADLINE_S * 1000)},
             "goog:chromeOptions": {"args": arguments}}}})
         self.session = f"/session/{made['sessionId']}"
         self.resize(self.width, self.height)
@@ -65,6 +78,13 @@ class Browser:
 
     def open(self, path):
         self.ask("POST", f"{self.session}/url", {"url": pathlib.Path(path).resolve().as_uri()})
+
+    def show(self, page):
+        """Opens a page of `cudatrace html` and returns once it is drawn: the milliseconds that it took."""
+        self.open(page)
+        ready, problem = self.ask("POST", f"{self.session}/execute/async", {"script": SHOWN, "args": []})
+        check(ready, problem)
+        return float(ready)
 
     def run(self, script, *arguments):
         """Runs the script, the body of a function, and returns its result."""

@@ -77,8 +77,7 @@ with Session() as s:
 
     if can("chromedriver", "the page in a browser"):
         with Browser() as b:
-            b.open(path)
-            wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+            b.show(path)
             equal((b.run("return document.getElementById('problem').hidden"), b.errors()), (True, []), "problems")
             check(report["bottleneck"][0]["paragraph"] in b.run("return document.getElementById('bottleneck').textContent"), "the paragraph")
             # Something of every layer's colours is drawn.
@@ -138,8 +137,7 @@ with Session() as s:
                     b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / f"{section}.png")
         for width in 380, 2400:
             with Browser(width, 340) as b:
-                b.open(path)
-                wait_for("the page", lambda: b.run("return document.body.dataset.ready"))
+                b.show(path)
                 equal(b.errors(), [], f"what the console says at {width}")
                 check(b.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "wider than the window", width)
                 # The last thread is below what can be seen, and is scrolled to.
@@ -176,8 +174,7 @@ with Session() as s:
     equal(sum(sum(buckets.values()) for buckets in trace["durations"].values()), s.value("SELECT count(*) FROM calls"), "durations")
     if can("chromedriver", "the page in a browser"):
         with Browser() as b:
-            b.open(path)
-            wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+            b.show(path)
             equal((b.errors(), b.run("return document.querySelectorAll('script').length")), ([], 6), "problems, and scripts")
 
 # A trace without calls, and wrong options.
@@ -187,8 +184,7 @@ with Session() as s:
     check("the trace holds no call yet" in done.stderr, done.stderr)
     if can("chromedriver", "the page in a browser"):
         with Browser() as b:
-            b.open(s.dir / "empty.html")
-            wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+            b.show(s.dir / "empty.html")
             equal((b.errors(), b.run("return document.getElementById('problem').hidden")), ([], True), "an empty page")
     for options, status, says in ((("--output", s.dir / "none" / "x.html"), 1, "html: cannot write"), (("--format", "csv"), 2, "--format"),
                                   (("--pid", "x"), 2, "html: --pid x"), (("more",), 2, "see cudatrace html --help")):

@@ -75,8 +75,7 @@ def page_without_charts(page_with, path):
 
 
 def open_page(b, path):
-    b.open(path)
-    wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+    b.show(path)
     equal((b.run("return document.getElementById('problem').hidden"), b.errors()), (True, []), "problems")
 
 

@@ -61,16 +61,19 @@ def check_late_daemon():
                 s.db = s.dir / "first.db"
                 s.start_daemon()
             child = s.start(NAMED, "--told", told, "--released", released, env=TOOL)
-            with open(told, "rb") as waiting:
-                waiting.read(1)
-            if before:
-                s.flush()
-                s.stop_daemon()
-                s.db = s.dir / "second.db"
-            s.start_daemon()
-            s.flush_until("a process that finds the daemon", lambda: s.value("SELECT count(*) FROM calls"))
-            with open(released, "wb") as go:
-                go.write(b"\n")
+            with open(told, "rb") as made, open(released, "wb", buffering=0) as make:
+                def call():
+                    make.write(b"c")
+                    equal(made.read(1), b"c", "what it says of a call")
+
+                call()
+                if before:
+                    s.flush()
+                    s.stop_daemon()
+                    s.db = s.dir / "second.db"
+                    call()
+                s.start_daemon()
+                s.flush_until("a process that finds the daemon", lambda: call() or s.value("SELECT count(*) FROM calls"))
             equal(child.wait(60), 0, "its status")
             s.flush()
             equal(s.rows("SELECT name FROM threads"), [("main thread",)], "a name from before the daemon")

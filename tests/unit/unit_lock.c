@@ -12,6 +12,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -228,7 +229,8 @@ static void has_patience(void)
 /* ---- priorities: all on one processor, where the one in the middle works and the holder is the lowest ----
  */
 
-static _Atomic int held, waiting, got;
+static sem_t ready, waiting;
+static _Atomic bool got;
 
 static void become(int priority)
 {
@@ -241,9 +243,8 @@ static void *hold(void *unused)
 {
     (void)unused;
     check(ct_lock_take(&plain), "a lock that is free");
-    atomic_store(&held, 1);
-    while (!atomic_load(&waiting))
-        usleep(1000);
+    sem_post(&ready);
+    sem_wait(&waiting);
     ct_lock_give(&plain);
     return NULL;
 }
@@ -252,13 +253,14 @@ static void *want(void *unused)
 {
     (void)unused;
     become(50);
-    while (!atomic_load(&held))
-        usleep(1000);
+    sem_wait(&ready);
+    sem_wait(&ready);
     const double begun = now();
-    atomic_store(&waiting, 1);
+    sem_post(&waiting); /* Neither runs before this thread waits for the lock. */
+    sem_post(&waiting);
     check(ct_lock_take(&plain), "a lock that is held by the lowest");
     check(now() - begun < 0.5, "the holder runs with the priority of who waits");
-    atomic_store(&got, 1);
+    atomic_store(&got, true);
     ct_lock_give(&plain);
     return NULL;
 }
@@ -267,8 +269,8 @@ static void *work(void *unused)
 {
     (void)unused;
     become(10);
-    while (!atomic_load(&waiting))
-        usleep(1000);
+    sem_post(&ready);
+    sem_wait(&waiting);
     while (!atomic_load(&got))
         ;
     return NULL;
@@ -280,6 +282,7 @@ static void lends_priority(void)
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
     check(sched_setaffinity(0, sizeof(one), &one) == 0, "one processor");
+    check(sem_init(&ready, 0, 0) == 0 && sem_init(&waiting, 0, 0) == 0, "semaphores");
     void *(*const functions[])(void *) = { hold, want, work };
     pthread_t threads[3];
     for (int i = 0; i < 3; i++)

@@ -31,21 +31,18 @@ static void call_driver(void)
 
 static const char *told, *released;
 
-/* Makes calls until the test, which starts or stops daemons meanwhile, says that it may go on. */
-static void wait_for_test(void)
+/* Makes a call for each byte of the test's, which starts or stops daemons meanwhile, and says so. */
+static void obey_test(void)
 {
     if (!told)
         return;
-    const int tell = open(told, O_WRONLY);
-    ENSURE(tell >= 0 && write(tell, "", 1) == 1 && close(tell) == 0);
-    char byte;
-    const int go = open(released, O_RDONLY | O_NONBLOCK);
-    ENSURE(go >= 0);
-    while (read(go, &byte, 1) != 1) {
+    const int tell = open(told, O_WRONLY), hear = open(released, O_RDONLY);
+    ENSURE(tell >= 0 && hear >= 0);
+    for (char byte; read(hear, &byte, 1) == 1;) {
         call_driver();
-        usleep(1000); /* no more calls than a ring holds, however late the daemon */
+        ENSURE(write(tell, &byte, 1) == 1);
     }
-    close(go);
+    ENSURE(close(tell) == 0 && close(hear) == 0);
 }
 
 struct worker {
@@ -144,7 +141,7 @@ static void name_objects(void)
     launch(kernel, NULL);
     nvtx_cudart.NameStreamA(NULL, "default");
     launch(kernel, NULL);
-    wait_for_test();
+    obey_test();
     launch(kernel, other);
     OK(cu.StreamDestroy(stream));
     OK(cu.StreamCreate(&again, 0));
@@ -174,8 +171,8 @@ static void name_many(void)
 int main(int argc, char **argv)
 {
     static const struct option_row options[] = {
-        TEXT_OPTION("told", "FIFO", "written to when all is named", &told),
-        TEXT_OPTION("released", "FIFO", "what it waits for then", &released),
+        TEXT_OPTION("told", "FIFO", "written to when a call was made, of an object that is named", &told),
+        TEXT_OPTION("released", "FIFO", "where each byte is to make it do so, until its end", &released),
         NUMBER_OPTION("many", "so many events that are named, and nothing else", &many, 0, 1 << 20),
         { .name = NULL },
     };
