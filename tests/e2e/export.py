@@ -10,7 +10,7 @@ import pathlib
 import signal
 import subprocess
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, can, check, equal, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 
@@ -139,35 +139,26 @@ with Session() as s:
     check(not (s.dir / "none.sqlite").exists(), "a file of nothing")
 
 # Long calls, over several files; one that has not returned.
-with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
+with Session() as s:
     nvtx_ids = set()
     s.start_daemon()
-    hang = {"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release}
-    longest = s.start(WORKLOADS / "hang", "--calls", 10, env=hang, stdout=-3)
-    with open(inside, "rb") as notice:
-        notice.read(1)
-    for number in (2, 3):
-        s.run(WORKLOADS / "calls", "--calls", 2000)
-        s.run(WORKLOADS / "hang", "--calls", 10, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=150000000"})
-        s.daemon.send_signal(signal.SIGHUP)
-        wait_for("the next file", lambda: (s.dir / f"trace.{number}.db").exists())
-    with open(release, "w") as go:
-        go.write("x")
-    equal(longest.wait(60), 0, "the program's status")
-    stuck = s.start(WORKLOADS / "hang", "--calls", 10, env=hang, stdout=-3)
-    with open(inside, "rb") as notice:
-        notice.read(1)
-    s.flush()
-    whole = sorted(int(row["call_id"]) for row in csv.DictReader(io.StringIO(
-        s.run(CUDATRACE, "sql", "--db", s.db, "--format", "csv", "SELECT call_id FROM calls", preload=False).stdout)))
-    check(len(whole) > 4000, "calls of all files", len(whole))
-    check_events(jsonl(s), whole)
-    found = json.loads(export(s, "chrome").stdout)["traceEvents"]
-    equal(sorted(e["args"]["call_id"] for e in found if e["ph"] == "X"), whole, "slices of all files")
-    equal([(e["name"], e["pid"], e["args"]) for e in found if e["ph"] == "B"], [("cuCtxSynchronize", stuck.pid, {"returned": False})],
-          "calls that have not returned")
-    stuck.kill()
-    stuck.wait()
+    with HungCall(s, "--calls", 10, stdout=-3) as longest:
+        for number in (2, 3):
+            s.run(WORKLOADS / "calls", "--calls", 2000)
+            s.run(WORKLOADS / "hang", "--calls", 10, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=150000000"})
+            s.daemon.send_signal(signal.SIGHUP)
+            wait_for("the next file", lambda: (s.dir / f"trace.{number}.db").exists())
+        longest.release()
+    with HungCall(s, "--calls", 10, stdout=-3) as stuck:
+        s.flush()
+        whole = sorted(int(row["call_id"]) for row in csv.DictReader(io.StringIO(
+            s.run(CUDATRACE, "sql", "--db", s.db, "--format", "csv", "SELECT call_id FROM calls", preload=False).stdout)))
+        check(len(whole) > 4000, "calls of all files", len(whole))
+        check_events(jsonl(s), whole)
+        found = json.loads(export(s, "chrome").stdout)["traceEvents"]
+        equal(sorted(e["args"]["call_id"] for e in found if e["ph"] == "X"), whole, "slices of all files")
+        equal([(e["name"], e["pid"], e["args"]) for e in found if e["ph"] == "B"], [("cuCtxSynchronize", stuck.pid, {"returned": False})],
+              "calls that have not returned")
     s.flush()
 
     # A failed export leaves no file behind. A wrong format or moment is named.

@@ -7,11 +7,10 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import sqlite3
 import subprocess
 
-from cudatrace_test import CUDATRACE, HOOK, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import CUDATRACE, HOOK, HungCall, Session, WORKLOADS, check, equal
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 FIXTURE = SOURCE / "tests" / "fixtures" / "h200-training.db.xz"
@@ -242,24 +241,19 @@ with Session() as s:
     check("wants --output" in done.stderr, "without --output", done.stderr)
 
 # Ranges that lie across each other, of several threads, with names of all kinds; more processes than one.
-with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
+with Session() as s:
     s.start_daemon()
     for what in ("nest", "cross", "domains", "threads"):
         s.run(WORKLOADS / "ranges", "--do", what, env={"NVTX_INJECTION64_PATH": HOOK})
-    stuck = s.start(WORKLOADS / "hang", "--calls", 10, stdout=subprocess.DEVNULL,
-                    env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release})
-    with open(inside, "rb") as notice:
-        notice.read(1)
-    s.flush()
-    equal(s.rows("SELECT DISTINCT kind FROM ranges ORDER BY kind"), [("mark",), ("push",), ("start",)], "kinds of ranges")
-    still_open = check_perfetto(s)[3]
-    equal([(e["name"], e["said"]["returned"]) for e in still_open], [("cuCtxSynchronize", False)], "calls that have not returned")
-    check_nsys(s)
-    events = json.loads(export(s, "chrome").read_text())["traceEvents"]
-    found = {phase: {e["id"] if phase == "e" else e["args"]["call_id"] for e in events if e["ph"] == phase} for phase in "Xbei"}
-    started, marks = ({row for row, in s.rows("SELECT call_id FROM ranges WHERE kind = ?", kind)} for kind in ("start", "mark"))
-    equal((found["i"], found["b"] == found["e"], started <= found["b"], len(found["b"] - started) > 0), (marks, True, True, True),
-          "instants and asynchronous events of chrome")
-    equal(sorted(found["X"] | found["b"] | found["i"]), [row for row, in s.rows("SELECT call_id FROM calls ORDER BY 1")], "events of chrome")
-    os.kill(stuck.pid, signal.SIGKILL)
-    stuck.wait()
+    with HungCall(s, "--calls", 10, stdout=subprocess.DEVNULL):
+        s.flush()
+        equal(s.rows("SELECT DISTINCT kind FROM ranges ORDER BY kind"), [("mark",), ("push",), ("start",)], "kinds of ranges")
+        still_open = check_perfetto(s)[3]
+        equal([(e["name"], e["said"]["returned"]) for e in still_open], [("cuCtxSynchronize", False)], "calls that have not returned")
+        check_nsys(s)
+        events = json.loads(export(s, "chrome").read_text())["traceEvents"]
+        found = {phase: {e["id"] if phase == "e" else e["args"]["call_id"] for e in events if e["ph"] == phase} for phase in "Xbei"}
+        started, marks = ({row for row, in s.rows("SELECT call_id FROM ranges WHERE kind = ?", kind)} for kind in ("start", "mark"))
+        equal((found["i"], found["b"] == found["e"], started <= found["b"], len(found["b"] - started) > 0), (marks, True, True, True),
+              "instants and asynchronous events of chrome")
+        equal(sorted(found["X"] | found["b"] | found["i"]), [row for row, in s.rows("SELECT call_id FROM calls ORDER BY 1")], "events of chrome")

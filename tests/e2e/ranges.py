@@ -5,7 +5,7 @@ import pathlib
 import signal
 import subprocess
 
-from cudatrace_test import CUDATRACE, HOOK, SANITIZED, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import CUDATRACE, HOOK, HungCall, SANITIZED, Session, WORKLOADS, check, equal, fifo
 
 RANGES = WORKLOADS / "ranges"
 TOOL = {"NVTX_INJECTION64_PATH": HOOK}
@@ -14,6 +14,10 @@ START = ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent"]
 
 def act(s, what, *options, **more):
     return s.run(RANGES, "--do", what, *options, env=TOOL, **more)
+
+
+def hung_in(s, what, **popen):
+    return HungCall(s, "--do", what, program=RANGES, env=TOOL, **popen)
 
 
 def calls(s, what="message"):
@@ -206,17 +210,12 @@ def check_threads():
 
 
 def check_killed():
-    with Session() as s, fifo(s.dir, "blocked") as blocked:
+    with Session() as s:
         s.start_daemon()
-        victim = s.start(RANGES, "--do", "hang", env={
-            **TOOL, "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-        with open(blocked, "rb") as inside:
-            inside.read(1)
         wanted = [("nvtxRangePush", 0), ("nvtxRangePush", 1), ("cuCtxSynchronize", 2)]
-        s.flush()
-        equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), wanted, "what it is in")
-        os.kill(victim.pid, signal.SIGKILL)
-        victim.wait()
+        with hung_in(s, "hang"):
+            s.flush()
+            equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), wanted, "what it is in")
         s.flush()
         equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), wanted, "what it was in")
         equal(s.value("SELECT count(*) FROM ranges"), 0, "ranges that ended")
@@ -225,21 +224,16 @@ def check_killed():
 
 def check_crossing():
     """A range ends inside the call that it encloses, and one begins there and outlives the call."""
-    with Session() as s, fifo(s.dir, "blocked") as blocked, fifo(s.dir, "release") as release:
+    with Session() as s:
         s.start_daemon()
-        child = s.start(RANGES, "--do", "cross", stdout=subprocess.PIPE, env={
-            **TOOL, "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked, "SIMCUDA_BLOCK_RELEASE": release})
-        with open(blocked, "rb") as inside:
-            inside.read(1)
-        os.kill(child.pid, signal.SIGUSR1)
-        equal(child.stdout.readline(), b"handled\n", "what the handler says")
-        s.flush()
-        # The place of the range that ended is empty.
-        equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), [("cuCtxSynchronize", 1), ("nvtxRangePush", 2)],
-              "the open calls")
-        with open(release, "wb") as go:
-            go.write(b"\n")
-        equal(child.wait(60), 0, "its status")
+        with hung_in(s, "cross", stdout=subprocess.PIPE) as child:
+            os.kill(child.pid, signal.SIGUSR1)
+            equal(child.program.stdout.readline(), b"handled\n", "what the handler says")
+            s.flush()
+            # The place of the range that ended is empty.
+            equal(s.rows("SELECT name, depth FROM open_calls ORDER BY depth"), [("cuCtxSynchronize", 1), ("nvtxRangePush", 2)],
+                  "the open calls")
+            child.release()
         s.flush()
         equal(calls(s), [
             ("cuCtxGetCurrent", 0, None), ("nvtxRangePush", 0, "ends inside the call"), ("cuCtxSynchronize", 1, None),
@@ -251,14 +245,11 @@ def check_crossing():
 
 def check_jump():
     """A call that was left by longjmp does not enclose the range that is pushed next."""
-    with Session() as s, fifo(s.dir, "blocked") as blocked:
+    with Session() as s:
         s.start_daemon()
-        child = s.start(RANGES, "--do", "jump", env={
-            **TOOL, "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-        with open(blocked, "rb") as inside:
-            inside.read(1)
-        os.kill(child.pid, signal.SIGUSR1)
-        equal(child.wait(60), 0, "its status")
+        with hung_in(s, "jump") as child:
+            os.kill(child.pid, signal.SIGUSR1)
+            equal(child.program.wait(60), 0, "its status")
         s.flush()
         equal(calls(s), [("cuCtxGetCurrent", 2, None), ("nvtxRangePush", 1, "behind"), ("nvtxRangePush", 0, "around"),
                          ("nvtxMark", 0, "outside")], "the calls of jump")

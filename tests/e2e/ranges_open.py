@@ -4,7 +4,7 @@ import json
 import subprocess
 
 from browser import Browser
-from cudatrace_test import CUDATRACE, HOOK, Session, WORKLOADS, can, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, HOOK, HungCall, Session, WORKLOADS, can, equal, fifo
 
 STEPS = 3
 
@@ -12,16 +12,13 @@ STEPS = 3
 @contextlib.contextmanager
 def rank(s, steps):
     """A program that waits with two ranges of NCCL's open and a thread in a call; the block gets it and what lets it go."""
-    with fifo(s.dir, f"blocked.{steps}") as blocked, fifo(s.dir, f"released.{steps}") as released:
-        child = s.start(WORKLOADS / "ranges", "--do", "rank", "--count", steps, "--released", released, stdout=subprocess.DEVNULL, env={
-            "NVTX_INJECTION64_PATH": HOOK, "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
-        with open(blocked, "rb") as inside:
-            inside.read(1)
-
+    with fifo(s.dir, f"released.{steps}") as released, HungCall(
+            s, "--do", "rank", "--count", steps, "--released", released, program=WORKLOADS / "ranges", stdout=subprocess.DEVNULL,
+            env={"NVTX_INJECTION64_PATH": HOOK}) as child:
         def release():
             with open(released, "wb") as go:
                 go.write(b"\n")
-            equal(child.wait(), 0, "its status")
+            equal(child.program.wait(), 0, "its status")
 
         yield child, release
 
@@ -53,7 +50,6 @@ with Session() as s:
     equal(top_of(s, exited), None, "top of one that has ended")
     with rank(s, 0) as (child, _):
         child.kill()
-        child.wait()
     s.flush()
     killed = child.pid
     equal(process_of(s, killed), ("killed", opened, ""), "one that was killed")
@@ -63,8 +59,7 @@ with Session() as s:
     s.run(CUDATRACE, "html", "--db", s.db, "--output", page, preload=False)
     if can("chromedriver", "open ranges in a browser"):
         with Browser() as b:
-            b.open(page)
-            wait_for("the page", lambda: b.run("return document.body.dataset.ready || document.getElementById('problem').textContent"))
+            b.show(page)
             tiles = b.run("return Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.children[1].textContent, t.children[0].textContent]))")
             equal(tiles["calls not returned"], str(len(rows)), "what the page counts: the killed one's alone")
 

@@ -5,10 +5,8 @@ With a database as argument the queries run on that one, read-only; without, on 
 one of which was killed in a call.
 """
 import contextlib
-import os
 import pathlib
 import re
-import signal
 import sqlite3
 import sys
 
@@ -90,12 +88,10 @@ def check_database(database, with_rows=()):
 
 
 def check_on_new_trace():
-    from cudatrace_test import HOOK, SIMCUDA, Session, WORKLOADS, equal, fifo
+    from cudatrace_test import HOOK, HungCall, SIMCUDA, Session, WORKLOADS, equal
 
-    with Session() as s, fifo(s.dir, "blocked") as blocked:
+    with Session() as s:
         s.start_daemon()
-        victim = s.start(WORKLOADS / "hang", "--calls", 100,
-                         env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": blocked})
         devices = s.dir / "devices"
         devices.mkdir()
         for name, target in (("nvidiactl", "/dev/null"), ("nvidia0", "/dev/zero"), ("nvidia-uvm", "/dev/ptmx")):
@@ -108,13 +104,10 @@ def check_on_new_trace():
                   s.start(WORKLOADS / "ranges", "--do", "train", "--count", 20, stdout=-3,
                           env={"NVTX_INJECTION64_PATH": HOOK}),
                   s.start(WORKLOADS / "demo", stdout=-3)]
-        with open(blocked, "rb") as inside:
-            inside.read(1)
-        equal([p.wait(120) for p in others], [0] * len(others), "statuses")
-        s.flush()
-        check_database(s.db)  # while the daemon writes
-        os.kill(victim.pid, signal.SIGKILL)
-        victim.wait()
+        with HungCall(s, "--calls", 100):
+            equal([p.wait(120) for p in others], [0] * len(others), "statuses")
+            s.flush()
+            check_database(s.db)  # while the daemon writes
         s.flush()
         check_database(s.db, with_rows={
             "Who is in the trace, and when was that?",

@@ -5,7 +5,7 @@ import pathlib
 import re
 import time
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, fifo, on_terminal, wait_for
+from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, can, check, equal, on_terminal, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 LABEL = 26
@@ -21,7 +21,7 @@ def rows_of(text):
 
 
 # A job whose truth is known: each phase has its letter in all columns that lie within it.
-with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
+with Session() as s:
     s.start_daemon()
     child = s.start(WORKLOADS / "scripted", "--launches", 2000, "--idle-ms", 300, stdout=-1, text=True, env={
         "SIMCUDA_LATENCY": "cuModuleLoadData=60000000,cuMemcpyHtoD_v2=20000000,cuStreamSynchronize=10000000,cuMemcpyDtoH_v2=20000000"})
@@ -31,16 +31,11 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
             begun[rest[0]] = int(rest[1])
         else:
             idle = tuple(map(int, rest))
-    hung = s.start(WORKLOADS / "hang", "--calls", 10, stdout=-3, env={
-        "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release})
-    with open(inside, "rb") as notice:
-        notice.read(1)
-    s.flush()
-    start_ns = s.value("SELECT min(start_ns) FROM open_calls WHERE name = 'cuCtxSynchronize'")
-    begun_ns = s.value("SELECT min(started_ns) FROM processes")
-    wait_for("an open call of some columns", lambda: time.monotonic_ns() - start_ns > (start_ns - begun_ns) / 10)
-    hung.kill()
-    hung.wait()
+    with HungCall(s, "--calls", 10, stdout=-3) as hung:
+        s.flush()
+        start_ns = s.value("SELECT min(start_ns) FROM open_calls WHERE name = 'cuCtxSynchronize'")
+        begun_ns = s.value("SELECT min(started_ns) FROM processes")
+        wait_for("an open call of some columns", lambda: time.monotonic_ns() - start_ns > (start_ns - begun_ns) / 10)
     s.flush()
     from_ns, to_ns = s.value("SELECT min(started_ns) FROM processes"), max(
         s.value("SELECT max(call_id) FROM calls"), s.value("SELECT max(ended_ns) FROM processes"))

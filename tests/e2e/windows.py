@@ -5,7 +5,7 @@ import os
 import random
 import sqlite3
 
-from cudatrace_test import Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import HungCall, Session, WORKLOADS, check, equal
 
 LONG_NS = 100000000  # as in collector/store/stored_calls.c
 VIEWS = ("calls", "launches", "copies", "memsets", "waits")
@@ -29,21 +29,16 @@ def check_window(connection, view, window):
         equal(found, wanted, f"{view} WHERE {where} {window}")
 
 
-with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as release:
+with Session() as s:
     s.start_daemon()
     # One call lasts for all that the others do, some for longer than a tenth of a second, most for next to nothing.
-    longest = s.start(WORKLOADS / "hang", "--calls", 10, env={
-        "SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": inside, "SIMCUDA_BLOCK_RELEASE": release}, stdout=-3)
-    with open(inside, "rb") as notice:
-        notice.read(1)
-    programs = [s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=150000000"}, stdout=-3),
-                s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=90000000"}, stdout=-3),
-                s.start(WORKLOADS / "calls", "--calls", 4000, "--threads", 3, "--mix", "training", "--rate", 10000, stdout=-3),
-                s.start(WORKLOADS / "calls", "--calls", 4000, "--mix", "copy", "--rate", 10000, stdout=-3)]
-    equal([p.wait(120) for p in programs], [0] * len(programs), "statuses")
-    with open(release, "wb") as go:
-        go.write(b"1")
-    equal(longest.wait(60), 0, "its status")
+    with HungCall(s, "--calls", 10, stdout=-3) as longest:
+        programs = [s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=150000000"}, stdout=-3),
+                    s.start(WORKLOADS / "hang", "--calls", 50, env={"SIMCUDA_LATENCY": "cuCtxSynchronize=90000000"}, stdout=-3),
+                    s.start(WORKLOADS / "calls", "--calls", 4000, "--threads", 3, "--mix", "training", "--rate", 10000, stdout=-3),
+                    s.start(WORKLOADS / "calls", "--calls", 4000, "--mix", "copy", "--rate", 10000, stdout=-3)]
+        equal([p.wait(120) for p in programs], [0] * len(programs), "statuses")
+        longest.release()
     s.flush()
 
     equal(s.rows("SELECT call_id, start_ns, duration_ns FROM long_calls ORDER BY call_id"),
