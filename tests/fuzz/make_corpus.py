@@ -250,18 +250,18 @@ RECORDINGS = {name: b"\1" + data for name, data in {
                                 event("THREAD", "qqQ", 2, 2, 101, tail=b"x\0"), told(segment=2, thread=2)),
 }.items()} | {"file-empty": b"\0", "file-other": b"\0SQLite format 3\0", "file-short": b"\0CUDTREC1" + bytes(8)}
 LINES = {
-    "lines-minimal": b'{"ts":1e-6,"op_id":0,"phase":"B","name":"cuInit"}\n{"ts":5e-5,"op_id":0,"phase":"E","name":"cuInit","details":{"status":3}}\n',
-    "lines-launch": b'{"ts":0,"op_id":9,"phase":"B","pid":7,"tid":8,"name":"cuLaunchKernel","layer":"driver","details":{"depth":1,"category":'
+    "minimal": b'{"ts":1e-6,"op_id":0,"phase":"B","name":"cuInit"}\n{"ts":5e-5,"op_id":0,"phase":"E","name":"cuInit","details":{"status":3}}\n',
+    "launch": b'{"ts":0,"op_id":9,"phase":"B","pid":7,"tid":8,"name":"cuLaunchKernel","layer":"driver","details":{"depth":1,"category":'
     b'"launch","kernel":"k","grid_x":1,"block_x":32,"shared_bytes":5,"stream":-3,"stream_name":"s","captured":1}}\n'
     b'{"ts":1e-9,"op_id":9,"phase":"E","pid":7,"tid":8,"name":"cuLaunchKernel","layer":"driver","details":{"duration_ns":1,"status":0}}\n',
-    "lines-graph": b'{"ts":0,"op_id":9,"phase":"B","name":"cuGraphLaunch","details":{"graph_exec":-1,"kernel_nodes":4294967296,"stream":1}}\n'
+    "graph": b'{"ts":0,"op_id":9,"phase":"B","name":"cuGraphLaunch","details":{"graph_exec":-1,"kernel_nodes":4294967296,"stream":1}}\n'
     b'{"ts":2,"op_id":9,"phase":"E","name":"cuGraphLaunch"}\n',
-    "lines-copy": b'{"ts":0,"op_id":9,"phase":"E","name":"cuMemcpy","details":{"kind":"HtoD","async":1,"bytes":9223372036854775807}}\n' * 2,
-    "lines-range": b'{"ts":0,"op_id":9,"phase":"B","name":"nvtxRangePush","details":{"message":"\\u00e9","domain":"d","range_category":"c"}}\n'
+    "copy": b'{"ts":0,"op_id":9,"phase":"E","name":"cuMemcpy","details":{"kind":"HtoD","async":1,"bytes":9223372036854775807}}\n' * 2,
+    "range": b'{"ts":0,"op_id":9,"phase":"B","name":"nvtxRangePush","details":{"message":"\\u00e9","domain":"d","range_category":"c"}}\n'
     b'{"ts":1,"op_id":9,"phase":"E","name":"nvtxRangePush"}\n',
-    "lines-open": b'{"ts":0,"op_id":9,"phase":"B","name":"cudaMalloc"}\n' * 3,
-    "lines-largest": b'{"ts":4611686017,"op_id":4611686018427387904,"phase":"E","name":"a","details":{"duration_ns":4611686018427387904}}\n',
-    "lines-cut": b'{"ts":0,"op_id":9,"phase":"B","name":"cudaMalloc"}\n{"ts":',
+    "open": b'{"ts":0,"op_id":9,"phase":"B","name":"cudaMalloc"}\n' * 3,
+    "largest": b'{"ts":4611686017,"op_id":4611686018427387904,"phase":"E","name":"a","details":{"duration_ns":4611686018427387904}}\n',
+    "cut": b'{"ts":0,"op_id":9,"phase":"B","name":"cudaMalloc"}\n{"ts":',
 }
 
 
@@ -274,7 +274,8 @@ def write(target, files):
 
 
 write("drain", LIES)
-write("replay", RECORDINGS | {name: b"\0" + lines for name, lines in LINES.items()})
+write("replay", RECORDINGS | {f"lines-{name}": b"\0" + lines for name, lines in LINES.items()})
+write("lines", LINES)
 write("strings", STRINGS)
 write("selection", SELECTIONS)
 if len(sys.argv) > 1:
