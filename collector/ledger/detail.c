@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const transfer_names[CT_TRANSFER_COUNT] = {
+const char *const ct_transfer_names[CT_TRANSFER_COUNT] = {
     [CT_TRANSFER_UNKNOWN] = "unknown", [CT_TRANSFER_HTOD] = "HtoD", [CT_TRANSFER_DTOH] = "DtoH",
     [CT_TRANSFER_DTOD] = "DtoD",       [CT_TRANSFER_HTOH] = "HtoH", [CT_TRANSFER_PTOP] = "PtoP",
     [CT_TRANSFER_SET] = "set",
@@ -48,7 +48,7 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
         c->store,
         (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
                                           ct_stored(transfer->stream), (c->flags & CT_FLAG_CAPTURED) != 0 },
-        transfer_names[kind]);
+        ct_transfer_names[kind]);
     ct_store_add(c->store, CT_BULK_TRANSFER,
                  (const int64_t[]){ c->call_id, route,
                                     transfer->source ? ct_stored(transfer->source) : CT_NULL,

@@ -6,6 +6,9 @@
 
 struct ct_store;
 
+/* Names of enum ct_transfer_kind, as the trace has them. */
+extern const char *const ct_transfer_names[CT_TRANSFER_COUNT];
+
 /* Stores the details of the call that was placed last. */
 void ct_detail_store(struct ct_store *store, int64_t process_id, const struct ct_call *call);
 

@@ -1,0 +1,233 @@
+#include "json_call.h"
+
+#include "detail.h"
+#include "record.h"
+#include "role.h"
+#include "room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANGE_TEXT_BYTES = (CT_SLOTS_MAX - 2) * CT_SLOT_BYTES }; /* all texts of a range */
+
+void ct_json_names_init(struct ct_json_names *names)
+{
+    *names = (struct ct_json_names){ 0 };
+    ct_intern_init(&names->streams, 2 * sizeof(int64_t), SIZE_MAX, 1);
+    names->functions.next = names->kernels.next = names->stream_names.next = 1;
+}
+
+void ct_json_names_finish(struct ct_json_names *names)
+{
+    ct_intern_finish(&names->streams);
+    ct_texts_finish(&names->functions);
+    ct_texts_finish(&names->kernels);
+    ct_texts_finish(&names->stream_names);
+    ct_dump_buffer_finish(&names->frame);
+    free(names->stream_name);
+}
+
+/* Returns 0 for what is none, or out of range. */
+static uint32_t small(const json_t *object, const char *name)
+{
+    const int64_t value = ct_json_integer(object, name, 0);
+    return value >= 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static bool is_one(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_true(value) || (json_is_integer(value) && json_integer_value(value) != 0);
+}
+
+/* Returns the number of a text of two parts; 0 without memory. The byte between them is in no first part. */
+static int64_t number_of(struct ct_texts *texts, const char *first, const char *second, bool *is_new)
+{
+    char *whole;
+    if (asprintf(&whole, "%s\x1f%s", first, second) < 0)
+        return 0;
+    const int64_t number = ct_texts_get(texts, whole, is_new);
+    free(whole);
+    return number;
+}
+
+static bool name_function(struct ct_json_names *names, const struct ct_json_line *line,
+                          struct ct_dump_call *body)
+{
+    bool is_new = false;
+    const char *category = ct_json_text(line->details, "category", "");
+    body->function_id = number_of(&names->functions, line->layer, line->name, &is_new);
+    const struct ct_dump_function function = { body->function_id };
+    const char *const texts[] = { line->layer, line->name, category };
+    return body->function_id != 0 && (!is_new || ct_dump_add_texts(&names->frame, CT_DUMP_FUNCTION, &function,
+                                                                   sizeof(function), 3, texts));
+}
+
+/* Adds what is no call: what a number in a call stands for. */
+static bool note(struct ct_json_names *names, const struct ct_json_call *call, enum ct_kind kind,
+                 int64_t value, const void *head, size_t head_bytes, const char *name)
+{
+    const size_t bytes = strnlen(name, CT_STRING_MAX - head_bytes);
+    struct ct_dump_call body = call->body;
+    body.function_id = 0;
+    body.kind = (uint8_t)kind;
+    body.value = (uint64_t)value;
+    body.flags = 0;
+    uint8_t *to = ct_dump_add(&names->frame, CT_DUMP_NOTE, &body, sizeof(body), head_bytes + bytes + 1);
+    if (!to)
+        return false;
+    memcpy(to, head, head_bytes);
+    memcpy(to + head_bytes, name, bytes);
+    to[head_bytes + bytes] = '\0';
+    return true;
+}
+
+/* Names a stream where it has another name than it had, or none any more. */
+static bool name_stream(struct ct_json_names *names, const struct ct_json_line *line,
+                        const struct ct_json_call *call, int64_t stream)
+{
+    const char *name = ct_json_text(line->details, "stream_name", "");
+    bool is_new = false;
+    const int64_t key[] = { call->body.segment_id, stream };
+    if (!*name && ct_intern_find(&names->streams, key) == 0)
+        return true;
+    const int64_t number = ct_intern_get(&names->streams, key, &is_new);
+    if (number == 0)
+        return false;
+    if (is_new) {
+        if (!ct_make_room(&names->stream_name, names->stream_count, &names->stream_room,
+                          sizeof(*names->stream_name)))
+            return false;
+        names->stream_name[names->stream_count++] = 0;
+    }
+    const int64_t name_number = *name ? ct_texts_get(&names->stream_names, name, &is_new) : 0;
+    if (names->stream_name[number - 1] == name_number)
+        return true;
+    const struct ct_object_name head = { .role = CT_ROLE_stream,
+                                         .text_bytes =
+                                             (uint32_t)strnlen(name, CT_STRING_MAX - sizeof(head)) + 1 };
+    names->stream_name[number - 1] = name_number;
+    return note(names, call, CT_KIND_NAME, stream, &head, sizeof(head), name);
+}
+
+static bool fill_launch(struct ct_json_names *names, const struct ct_json_line *line,
+                        struct ct_json_call *call)
+{
+    const json_t *details = line->details;
+    const char *kernel = ct_json_text(details, "kernel", "");
+    char process[24];
+    bool is_new = false;
+    snprintf(process, sizeof(process), "%lld", (long long)line->pid);
+    const int64_t number = *kernel ? number_of(&names->kernels, process, kernel, &is_new) : 0;
+    if ((*kernel && number == 0) || (is_new && !note(names, call, CT_KIND_STRING, number, "", 0, kernel)))
+        return false;
+    const struct ct_launch launch = {
+        .kernel = (uint32_t)number,
+        .grid = { small(details, "grid_x"), small(details, "grid_y"), small(details, "grid_z") },
+        .block = { small(details, "block_x"), small(details, "block_y"), small(details, "block_z") },
+        .shared_bytes = small(details, "shared_bytes"),
+    };
+    call->body.kind = CT_KIND_LAUNCH;
+    call->body.value = (uint64_t)ct_json_integer(details, "stream", 0);
+    memcpy(call->payload, &launch, call->payload_bytes = sizeof(launch));
+    return name_stream(names, line, call, (int64_t)call->body.value);
+}
+
+static bool fill_graph(struct ct_json_names *names, const struct ct_json_line *line,
+                       struct ct_json_call *call)
+{
+    const struct ct_graph_launch graph = { .exec = (uint64_t)ct_json_integer(line->details, "graph_exec", 0),
+                                           .kernel_nodes = small(line->details, "kernel_nodes") };
+    call->body.kind = CT_KIND_GRAPH;
+    call->body.value = (uint64_t)ct_json_integer(line->details, "stream", 0);
+    if (!json_object_get(line->details, "kernel_nodes"))
+        call->body.flags |= CT_FLAG_UNKNOWN;
+    memcpy(call->payload, &graph, call->payload_bytes = sizeof(graph));
+    return name_stream(names, line, call, (int64_t)call->body.value);
+}
+
+static bool fill_transfer(struct ct_json_names *names, const struct ct_json_line *line,
+                          struct ct_json_call *call)
+{
+    struct ct_transfer transfer = { .stream = (uint64_t)ct_json_integer(line->details, "stream", 0),
+                                    .async = is_one(line->details, "async") };
+    const char *kind = ct_json_text(line->details, "kind", "");
+    for (uint8_t k = 0; k < CT_TRANSFER_COUNT; k++) {
+        if (strcmp(kind, ct_transfer_names[k]) == 0)
+            transfer.transfer = k;
+    }
+    const int64_t bytes = ct_json_integer(line->details, "bytes", 0);
+    call->body.kind = CT_KIND_TRANSFER;
+    call->body.value = bytes > 0 ? (uint64_t)bytes : 0;
+    memcpy(call->payload, &transfer, call->payload_bytes = sizeof(transfer));
+    return name_stream(names, line, call, (int64_t)transfer.stream);
+}
+
+static bool fill_range(struct ct_json_names *names, const struct ct_json_line *line,
+                       struct ct_json_call *call)
+{
+    (void)names;
+    const json_t *category = json_object_get(line->details, "range_category");
+    const json_t *const value[] = { json_object_get(line->details, "message"),
+                                    json_object_get(line->details, "domain"), category };
+    struct ct_range range = { .category = small(line->details, "range_category") };
+    uint32_t *const bytes[] = { &range.message_bytes, &range.domain_bytes, &range.category_bytes };
+    size_t at = sizeof(range);
+    for (int i = 0; i < 3; i++) {
+        const size_t room = sizeof(range) + RANGE_TEXT_BYTES - at;
+        const size_t length = json_is_string(value[i]) ? strnlen(json_string_value(value[i]), room - 1) : 0;
+        if (!json_is_string(value[i]) || room <= 1)
+            continue;
+        memcpy(call->payload + at, json_string_value(value[i]), length);
+        call->payload[at + length] = '\0';
+        *bytes[i] = (uint32_t)length + 1;
+        at += length + 1;
+    }
+    call->body.kind = CT_KIND_RANGE;
+    call->body.value = 0;
+    memcpy(call->payload, &range, sizeof(range));
+    call->payload_bytes = at;
+    return true;
+}
+
+static bool fill_plain(struct ct_json_names *names, const struct ct_json_line *line,
+                       struct ct_json_call *call)
+{
+    (void)names;
+    call->body.kind = CT_KIND_CALL;
+    const int64_t bytes = ct_json_integer(line->details, "bytes", -1);
+    if (bytes >= 0) {
+        call->body.flags |= CT_FLAG_BYTES;
+        call->body.value = (uint64_t)bytes;
+    }
+    return true;
+}
+
+/* The layer, or a member that its details have, tells what a call was. */
+static const struct {
+    const char *member, *layer;
+    bool (*fill)(struct ct_json_names *names, const struct ct_json_line *line, struct ct_json_call *call);
+} kinds[] = {
+    { NULL, "nvtx", fill_range },     { "grid_x", NULL, fill_launch }, { "graph_exec", NULL, fill_graph },
+    { "async", NULL, fill_transfer }, { NULL, NULL, fill_plain },
+};
+
+bool ct_json_call_fill(struct ct_json_names *names, const struct ct_json_line *line,
+                       struct ct_json_call *call)
+{
+    uint8_t payload[sizeof(struct ct_range) + RANGE_TEXT_BYTES];
+    const uint32_t depth = small(line->details, "depth");
+    call->payload = payload; /* until it is filled in */
+    call->body.depth = (uint8_t)(depth < CT_SPAN_DEPTH_MAX ? depth : CT_SPAN_DEPTH_MAX);
+    call->body.flags = is_one(line->details, "captured") ? CT_FLAG_CAPTURED : 0;
+    size_t kind = 0;
+    while ((kinds[kind].member && !json_object_get(line->details, kinds[kind].member)) ||
+           (kinds[kind].layer && strcmp(line->layer, kinds[kind].layer) != 0))
+        kind++;
+    const bool good = name_function(names, line, &call->body) && kinds[kind].fill(names, line, call);
+    call->payload = good ? malloc(call->payload_bytes + 1) : NULL;
+    if (call->payload)
+        memcpy(call->payload, payload, call->payload_bytes);
+    return call->payload != NULL;
+}
