@@ -1,5 +1,5 @@
-/* Fuzzes traces in JSON lines: whatever they say, the frames that are made of them are ones that a replay takes,
- * with each event's process, thread and function told before it. */
+/* Fuzzes traces in JSON lines: whatever they say, the frames that are made of them are ones that a replay
+ * takes, with each event's process, thread and function told before it. */
 #include "dump_file.h"
 #include "known.h"
 #include "test_point.h"
