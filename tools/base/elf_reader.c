@@ -74,30 +74,20 @@ static int read_dynamic(struct ct_elf *elf, const Elf64_Phdr *segment)
     if (!entries)
         return -ENOEXEC;
     uint64_t table = 0, bytes = 0;
-    size_t used = 0, needed = 0;
+    size_t used = 0;
     for (; used < count && entries[used].d_tag != DT_NULL; used++) {
         const uint64_t value = entries[used].d_un.d_val;
-        switch (entries[used].d_tag) {
-        case DT_STRTAB:
+        if (entries[used].d_tag == DT_STRTAB)
             table = value;
-            break;
-        case DT_STRSZ:
+        else if (entries[used].d_tag == DT_STRSZ)
             bytes = value;
-            break;
-        case DT_NEEDED:
-            needed++;
-            break;
-        case DT_FLAGS_1:
+        else if (entries[used].d_tag == DT_FLAGS_1)
             elf->program = elf->program || value & DF_1_PIE;
-            break;
-        default:
-            break;
-        }
     }
     if (bytes > 0)
         elf->strings = load(elf, offset_of(elf, table), bytes);
     if (elf->strings)
-        elf->needed = calloc(needed + 1, sizeof(*elf->needed));
+        elf->needed = calloc(used + 1, sizeof(*elf->needed));
     size_t n = 0;
     for (size_t i = 0; elf->needed && i < used; i++) {
         if (entries[i].d_un.d_val >= bytes)
@@ -126,11 +116,6 @@ static int read_segments(struct ct_elf *elf)
             dynamic = true; /* there is one; sixty thousand would be somebody's joke */
             error = read_dynamic(elf, &segment);
         }
-    }
-    if (!elf->needed) {
-        elf->needed = calloc(1, sizeof(*elf->needed));
-        if (!elf->needed)
-            error = -ENOMEM;
     }
     return error;
 }

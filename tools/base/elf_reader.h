@@ -16,7 +16,7 @@ struct ct_elf {
     bool program;      /* an executable, also a position-independent one; false for a shared object */
     char *interpreter; /* NULL: none */
     const char *soname;
-    const char **needed; /* DT_NEEDED, ended by NULL */
+    const char **needed; /* DT_NEEDED, ended by NULL; NULL: no dynamic segment */
 
     /* The reader's own. */
     char *strings;

@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool ct_is_digits(const char *text)
+{
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
 bool ct_number_parse(const char *text, int64_t least, int64_t most, int64_t *number)
 {
-    const size_t digits = strspn(text, "0123456789");
     errno = 0;
     const long long value = strtoll(text, NULL, 10);
-    if (digits == 0 || text[digits] || errno || value < least || value > most)
+    if (!ct_is_digits(text) || errno || value < least || value > most)
         return false;
     *number = value;
     return true;

@@ -105,8 +105,9 @@ static enum reading read_moment(const char *text, const struct ct_extent *extent
 {
     int64_t span_ns;
     if (*text == '@') {
-        const bool is_number = text[1] && text[1 + strspn(text + 1, "0123456789")] == '\0';
-        return ct_number_parse(text + 1, 0, MOMENT_MAX_NS, at_ns) ? READ : is_number ? FAR : NONE;
+        return ct_number_parse(text + 1, 0, MOMENT_MAX_NS, at_ns) ? READ
+               : ct_is_digits(text + 1)                           ? FAR
+                                                                  : NONE;
     }
     const bool from_end = *text == '-';
     const enum reading reading = read_span(text + (from_end || *text == '+'), &span_ns);

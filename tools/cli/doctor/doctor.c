@@ -22,7 +22,7 @@ static void say_needed(struct ct_doctor *doctor, const char *file)
         ct_elf_close(&elf);
         return;
     }
-    for (const char **needed = elf.needed; *needed; needed++) {
+    for (const char **needed = elf.needed; needed && *needed; needed++) {
         if (strcmp(*needed, "libcuda.so.1") == 0)
             driver = true;
         if (strncmp(*needed, "libcudart.so.", strlen("libcudart.so.")) == 0) {
@@ -70,11 +70,6 @@ static void say_command(struct ct_doctor *doctor, char **argv, char *file)
 
 /* ---- the command ---- */
 
-static bool is_number(const char *text)
-{
-    return *text && text[strspn(text, "0123456789")] == '\0';
-}
-
 static int examine(struct ct_doctor *doctor, char **argv, char *file)
 {
     ct_doctor_machine(doctor);
@@ -98,7 +93,7 @@ static int examine(struct ct_doctor *doctor, char **argv, char *file)
 static int take_arguments(struct ct_doctor *doctor, char **argument, bool is_command, char *file)
 {
     int64_t pid;
-    if (!is_command && argument[0] && is_number(argument[0])) {
+    if (!is_command && argument[0] && ct_is_digits(argument[0])) {
         if (argument[1])
             return ct_fail(EXIT_USAGE, "doctor: one process at a time (see cudatrace doctor --help)");
         if (!ct_number_parse(argument[0], 1, INT_MAX, &pid))

@@ -70,15 +70,12 @@ static int open_regular(struct ct_output *output)
     if (target->exists && old < 0)
         return old;
     output->fd = target->is_magic ? -EXDEV : ct_temporary_make(CT_TEMPORARY_BESIDE, target->folder);
-    if (old < 0)
+    /* Of another error than a refusal, a full disk, say, the old file would not survive. */
+    if (old < 0 ||
+        (output->fd < 0 ? !is_refusal(output->fd) : is_made_alike(output->fd, &target->status, old))) {
+        if (old >= 0)
+            close(old);
         return output->fd < 0 ? output->fd : 0;
-    if (output->fd < 0 && !is_refusal(output->fd)) { /* a full disk, say: the old file would not survive it */
-        close(old);
-        return output->fd;
-    }
-    if (output->fd >= 0 && is_made_alike(output->fd, &target->status, old)) {
-        close(old);
-        return 0;
     }
     if (output->fd >= 0)
         close(output->fd);

@@ -32,37 +32,42 @@ static bool pass_on(const char *variable, const char *value)
     return !value || setenv(variable, value, 1) == 0;
 }
 
-static int preload(const struct run_options *options)
+/* The data of the two callbacks: prepare() runs in the command's process, on_orphaned() in the keeper. */
+struct traced {
+    const struct run_options *options;
+    int daemon;
+};
+
+/* Preloads the hook into the command; false after reporting. */
+static bool prepare(const void *data)
 {
+    const struct run_options *options = ((const struct traced *)data)->options;
     const struct ct_selecting *selecting = &options->selecting;
     char hook[PATH_MAX];
     if (!ct_installed_hook(hook))
-        return ct_fail(EXIT_FAILURE,
-                       "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
+        return ct_fail(false, "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
     if (strpbrk(hook, " :"))
-        return ct_fail(EXIT_FAILURE,
-                       "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons", hook);
-    const char *before = getenv("LD_PRELOAD");
+        return ct_fail(false, "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons",
+                       hook);
+    const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
     const bool usual = strcmp(options->where.shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
     const char *shm_dir = usual ? NULL : options->where.shm_dir;
-    char *value;
-    if (asprintf(&value, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
-        setenv("LD_PRELOAD", value, 1) != 0 || setenv(CT_SESSION_ENV, options->where.session, 1) != 0 ||
-        !pass_on(CT_SHM_DIR_ENV, shm_dir) || !pass_on(CT_LAYERS_ENV, selecting->layers) ||
-        !pass_on(CT_CALLS_ENV, selecting->calls) || !pass_on(CT_SAMPLE_ENV, selecting->sample))
-        return ct_fail(EXIT_FAILURE, "run: out of memory");
-    free(value);
-    /* Has NVTX load the hook into the command, unless the user has named another tool. */
-    if (setenv("NVTX_INJECTION64_PATH", hook, 0) != 0)
-        return ct_fail(EXIT_FAILURE, "run: out of memory");
-    /* AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go
+    char *preload, *asan_options;
+    /* NVTX loads the hook into the command by the variable, unless the user has named another tool.
+     * AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go
      * on. */
-    const char *asan = getenv("ASAN_OPTIONS");
-    if (asprintf(&value, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") < 0 ||
-        setenv("ASAN_OPTIONS", value, 1) != 0)
-        return ct_fail(EXIT_FAILURE, "run: out of memory");
-    free(value);
-    return EXIT_SUCCESS;
+    if (asprintf(&preload, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
+        asprintf(&asan_options, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") <
+            0 ||
+        setenv("LD_PRELOAD", preload, 1) != 0 || setenv("ASAN_OPTIONS", asan_options, 1) != 0 ||
+        setenv("NVTX_INJECTION64_PATH", hook, 0) != 0 ||
+        setenv(CT_SESSION_ENV, options->where.session, 1) != 0 || !pass_on(CT_SHM_DIR_ENV, shm_dir) ||
+        !pass_on(CT_LAYERS_ENV, selecting->layers) || !pass_on(CT_CALLS_ENV, selecting->calls) ||
+        !pass_on(CT_SAMPLE_ENV, selecting->sample))
+        return ct_fail(false, "run: out of memory");
+    free(preload);
+    free(asan_options);
+    return true;
 }
 
 /* One line about a command that cannot be traced. It gets the hook all the same: what it starts may be seen.
@@ -72,18 +77,6 @@ static void warn_about(const char *command)
     const enum ct_program program = ct_program_inspect(command);
     if (program != CT_PROGRAM_UNKNOWN)
         ct_fail(0, "run: %s %s", command, ct_program_why(program));
-}
-
-/* The data of the two callbacks: prepare() runs in the command's process, on_orphaned() in the keeper. */
-struct traced {
-    const struct run_options *options;
-    int daemon;
-};
-
-static bool prepare(const void *data)
-{
-    const struct traced *traced = data;
-    return preload(traced->options) == EXIT_SUCCESS;
 }
 
 /* `run` was killed, and the command with it: what that has recorded is stored all the same. */

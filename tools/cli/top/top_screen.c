@@ -225,10 +225,12 @@ static void draw(struct screen *screen)
 
 /* ---- keys ---- */
 
-static void move_to(struct screen *screen, long row)
+/* True, since the key was one of these. */
+static bool move_to(struct screen *screen, long row)
 {
     const long last = (long)screen->grid.rows - 1;
     screen->selected = row < 0 || last < 0 ? 0 : (size_t)(row > last ? last : row);
+    return true;
 }
 
 /* Another view; its numbers begin with the start of the process, and are of now from the next look on. */
@@ -280,28 +282,21 @@ static bool on_move_key(struct screen *screen, int key)
     switch (key) {
     case KEY_UP:
     case 'k':
-        move_to(screen, selected - 1);
-        break;
+        return move_to(screen, selected - 1);
     case KEY_DOWN:
     case 'j':
-        move_to(screen, selected + 1);
-        break;
+        return move_to(screen, selected + 1);
     case KEY_PPAGE:
-        move_to(screen, selected - page);
-        break;
+        return move_to(screen, selected - page);
     case KEY_NPAGE:
-        move_to(screen, selected + page);
-        break;
+        return move_to(screen, selected + page);
     case KEY_HOME:
-        move_to(screen, 0);
-        break;
+        return move_to(screen, 0);
     case KEY_END:
-        move_to(screen, (long)screen->grid.rows - 1);
-        break;
+        return move_to(screen, (long)screen->grid.rows - 1);
     default:
         return false;
     }
-    return true;
 }
 
 /* False to leave. */
