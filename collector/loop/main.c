@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,6 +374,7 @@ int main(int argc, char **argv)
         return wrong("--db %s: the path is too long", database);
     options.database = path;
     char message[CT_MESSAGE_BYTES] = "";
+    signal(SIGXFSZ, SIG_IGN); /* at a bound on files a write fails, as on a full disk */
     if (files) {
         const int status = ct_file_sources_store(files, argv + optind, (size_t)(argc - optind), path,
                                                  &options.bounds, message);

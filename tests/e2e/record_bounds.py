@@ -1,0 +1,94 @@
+"""A recording beside a bounded trace: it keeps what --keep takes away, is stored again under --max-db in several files, and
+ends with its last whole batch where its file may not grow, while the trace goes on."""
+import resource
+import subprocess
+
+from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, check, equal, wait_for
+from series_test import files, sql
+
+BOUND = 24 << 20
+
+
+def calls(s, count):
+    s.run(WORKLOADS / "calls", "--calls", count, "--mix", "training", stdout=subprocess.DEVNULL)
+
+
+def replay(s, recording, name, *options):
+    """The calls of the trace that the recording is stored in, by process and function."""
+    s.run(DAEMON, "--replay", recording, "--db", s.dir / name, *options, preload=False)
+    rows = sql(s, "SELECT pid, name, sum(calls) FROM totals JOIN processes USING (process_id) WHERE layer = 'driver' GROUP BY 1, 2",
+               s.dir / name)
+    return {(pid, function): count for pid, function, count in rows}
+
+
+def nsys(s, db):
+    """The rows of an export for Nsight Systems, but those that name the file."""
+    path = s.dir / "out.sqlite"
+    s.run(CUDATRACE, "export", "--format", "nsys", "--db", db, "--output", path, preload=False)
+    tables = [name for name, in s.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'META_*' ORDER BY 1", db=path)]
+    return {name: s.rows(f"SELECT * FROM {name}", db=path) for name in tables}
+
+
+# What goes from the trace stays in the recording.
+with Session() as s:
+    recording = s.dir / "a.rec"
+    s.start_daemon("--keep", "1s", "--ring", "32M", "--record", recording)
+    calls(s, 5000)
+    s.flush()
+    wait_for("calls to expire", lambda: s.value("SELECT count(*) FROM calls") == 0)
+    s.stop_daemon()
+    equal(replay(s, recording, "again.db"), s.truth(), "calls of the replay and of the driver")
+    equal(s.value("SELECT count(*) FROM calls", db=s.dir / "again.db"), sum(s.truth().values()), "calls that are there")
+
+# A trace of several files, and its recording in one and in several.
+with Session() as s:
+    recording = s.dir / "a.rec"
+    s.start_daemon("--max-db", "40M", "--ring", "32M", "--record", recording)
+    for _ in range(4):
+        calls(s, 100000)
+        s.flush()
+    s.stop_daemon()
+    check(len(files(s)) > 1, "files of the trace:", files(s))
+    equal(replay(s, recording, "one.db"), s.truth(), "calls of the replay in one file")
+    s.db = s.dir / "several" / "trace.db"
+    s.db.parent.mkdir()
+    equal(replay(s, recording, s.db, "--max-db", "40M"), s.truth(), "calls of the replay in several files")
+    check((s.db.parent / "trace.2.db").exists(), "the replay is in one file")
+    equal(nsys(s, s.dir / "one.db"), nsys(s, s.dir / "trace.db"), "what Nsight Systems gets")
+
+# A file that may not grow: the recording is the larger one.
+with Session() as s:
+    recording = s.dir / "a.rec"
+    daemon = s.start_daemon("--ring", "32M", "--record", recording)
+    calls(s, 1000)
+    s.flush()
+    resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (BOUND, BOUND))
+    while "the recording" not in s.log():
+        check(s.db.stat().st_size < BOUND, "the trace came to the bound before the recording:", recording.stat().st_size)
+        calls(s, 20000)
+        s.flush()
+    check("ends here: File too large; the trace goes on" in s.log(), s.log())
+    check(0 < recording.stat().st_size <= BOUND, "bytes of the recording:", recording.stat().st_size)
+    calls(s, 1000)
+    s.flush()
+    s.check_truth()
+    equal(daemon.poll(), None, "the daemon's end")
+    s.stop_daemon()
+    recorded, truth = replay(s, recording, "again.db"), s.truth()
+    check(0 < sum(recorded.values()) < sum(truth.values()), "calls of the recording:", sum(recorded.values()))
+    check(all(count <= truth[key] for key, count in recorded.items()), "the recording has calls that were not made")
+    first = s.rows("SELECT call_id, layer, name, pid FROM calls ORDER BY call_id", db=s.dir / "again.db")
+    equal(first, s.rows("SELECT call_id, layer, name, pid FROM calls ORDER BY call_id")[:len(first)], "what was recorded")
+
+# The trace at such a bound: calls wait where they are, and the daemon says so.
+with Session() as s:
+    daemon = s.start_daemon()
+    calls(s, 100)
+    s.flush()
+    resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+    calls(s, 100000)
+    wait_for("the daemon to say what is wrong", lambda: "calls stay in shared memory" in s.log())
+    equal(daemon.poll(), None, "the daemon's end")
+    resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    s.flush()
+    s.check_truth()
