@@ -22,6 +22,7 @@ BENCHMARKS = (
     "instructions",
     "hook_parts",
     "collector",
+    "live",
     "processes",
     "starvation",
     "latency",
