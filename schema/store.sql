@@ -126,7 +126,7 @@ INSERT INTO lane (segment_id, lane, position, thread_id) VALUES (?1, ?2, ?3, ?4)
 SELECT cause, CAST(total(calls) AS INTEGER) FROM loss WHERE segment_id = ?1 AND lane = ?2 AND tenancy < ?3 GROUP BY cause;
 
 -- name: save_loss
-INSERT INTO loss (segment_id, lane, tenancy, tid, cause, calls, first_ns, last_ns)
+INSERT INTO loss (segment_id, lane, tenancy, tid, calls, first_ns, last_ns, cause)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (segment_id, lane, tenancy, cause)
     DO UPDATE SET calls = excluded.calls, last_ns = excluded.last_ns;
@@ -185,8 +185,9 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 INSERT INTO graph_launch (call_id, process_id, graph_exec, kernel_nodes, stream, captured)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
+-- The kind is a number, too, for which there is no column.
 -- name: insert_route
-INSERT INTO route (route_id, process_id, async, stream, captured, kind) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+INSERT INTO route (route_id, process_id, async, stream, captured, kind) VALUES (?1, ?2, ?4, ?5, ?6, ?7);
 
 -- name: insert_transfers
 INSERT INTO transfer (call_id, route_id, source, destination) SELECT c1, c2, c3, c4 FROM new_transfers;
@@ -373,7 +374,7 @@ DELETE FROM thread
                           UNION ALL SELECT thread_id FROM open_call);
 
 -- name: set_meta
-INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2);
+INSERT OR REPLACE INTO meta (value, key) VALUES (?1, ?2);
 
 -- The newest call, of this file or the ones before it.
 -- name: last_call

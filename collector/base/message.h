@@ -4,4 +4,7 @@
 
 enum { CT_MESSAGE_BYTES = 4096 + 512 };
 
+/* Writes one; -1. */
+int ct_message(char message[CT_MESSAGE_BYTES], const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 #endif

@@ -1,7 +1,8 @@
 #include "merge.h"
 
+#include "room.h"
+
 #include <errno.h>
-#include <stdlib.h>
 
 void ct_merge_begin(struct ct_merge *merge, uint64_t until_ns)
 {
@@ -24,14 +25,8 @@ int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream)
 {
     if (!has_next(stream, merge->until_ns))
         return 0;
-    if (merge->count == merge->capacity) {
-        const size_t capacity = merge->capacity ? merge->capacity * 2 : 64;
-        struct ct_merge_entry *heap = realloc(merge->heap, capacity * sizeof(*heap));
-        if (!heap)
-            return -ENOMEM;
-        merge->heap = heap;
-        merge->capacity = capacity;
-    }
+    if (!ct_make_room(&merge->heap, merge->count, &merge->capacity, sizeof(*merge->heap)))
+        return -ENOMEM;
     const uint64_t due_ns = ct_call_due_ns(stream->next);
     size_t i = merge->count++;
     while (i > 0 && due_ns < merge->heap[(i - 1) / 2].due_ns) {

@@ -14,7 +14,8 @@ struct ct_account {
     uint32_t generation;            /* the store's generation in which it was registered */
     struct ct_tally tally;          /* counts the rows of this batch by function: durations and failures */
     struct ct_account_total *totals;
-    uint32_t total_count, total_room;
+    uint32_t total_count;
+    size_t total_room;
 };
 
 /* A function of a process. */

@@ -33,19 +33,21 @@ struct context {
 
 static void store_launch(const struct context *c, const struct ct_launch *launch)
 {
-    const int64_t shape = ct_store_shape(
-        c->store, (const int64_t[CT_SHAPE_VALUES]){
-                      c->process_id, launch->kernel, launch->grid[0], launch->grid[1], launch->grid[2],
-                      launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
-                      ct_stored(c->call->value), (c->flags & CT_FLAG_CAPTURED) != 0 });
+    const int64_t shape =
+        ct_store_number(c->store, CT_NUMBER_SHAPE,
+                        (const int64_t[CT_SHAPE_VALUES]){
+                            c->process_id, launch->kernel, launch->grid[0], launch->grid[1], launch->grid[2],
+                            launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
+                            ct_stored(c->call->value), (c->flags & CT_FLAG_CAPTURED) != 0 },
+                        NULL);
     ct_store_add(c->store, CT_BULK_LAUNCH, (const int64_t[]){ c->call_id, shape, c->process_id });
 }
 
 static void store_transfer(const struct context *c, const struct ct_transfer *transfer)
 {
     const int64_t kind = transfer->transfer < CT_TRANSFER_COUNT ? transfer->transfer : CT_TRANSFER_UNKNOWN;
-    const int64_t route = ct_store_route(
-        c->store,
+    const int64_t route = ct_store_number(
+        c->store, CT_NUMBER_ROUTE,
         (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
                                           ct_stored(transfer->stream), (c->flags & CT_FLAG_CAPTURED) != 0 },
         ct_transfer_names[kind]);
@@ -109,7 +111,7 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
         value[2 + 2 * i] = role < CT_ROLE_COUNT ? role : CT_ROLE_none;
         value[3 + 2 * i] = ct_stored(objects->handle[i]);
     }
-    const int64_t subject = ct_store_subject(c->store, value);
+    const int64_t subject = ct_store_number(c->store, CT_NUMBER_SUBJECT, value, NULL);
     ct_store_add(c->store, CT_BULK_CALL_SUBJECT, (const int64_t[]){ c->call_id, subject });
 }
 

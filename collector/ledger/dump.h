@@ -11,15 +11,15 @@
 #define CT_DUMP_H
 
 #include "origin.h"
+#include "process_rows.h"
 
 #include <assert.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #define CT_DUMP_MAGIC UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
-    CT_DUMP_VERSION = 1,              /* any change to this file counts it up */
+    CT_DUMP_VERSION = 1,              /* any change here, in dump.def or of facts counts it up */
     CT_DUMP_FRAME_MAGIC = 0x4d415246, /* the bytes "FRAM" */
     CT_DUMP_FRAME_MAX = 1024 * 1024 * 1024,
     CT_DUMP_EVENT_MAX = 16 * 1024,
@@ -42,18 +42,9 @@ struct ct_dump_frame {
 };
 
 enum ct_dump_type {
-    CT_DUMP_PROCESS,  /* texts: exe, cmdline, name of the segment */
-    CT_DUMP_FUNCTION, /* texts: layer, name, category */
-    CT_DUMP_THREAD,   /* text: name */
-    CT_DUMP_NOTE,     /* a payload */
-    CT_DUMP_CALL,     /* a payload */
-    CT_DUMP_LANE,
-    CT_DUMP_LOSS,
-    CT_DUMP_UNSENT,
-    CT_DUMP_NOTHING_OPEN,
-    CT_DUMP_OPEN,
-    CT_DUMP_END,  /* text: state */
-    CT_DUMP_META, /* text: key */
+#define EVENT(type, body, texts) CT_DUMP_##type,
+#include "dump.def"
+#undef EVENT
     CT_DUMP_TYPES
 };
 
@@ -65,11 +56,9 @@ struct ct_dump_event {
 
 struct ct_dump_process {
     int64_t process_id, segment_id;
-    uint64_t start_ticks, image_ns, started_ns, absent_ns;
-    int64_t changed_ns;
-    int32_t pid;
-    uint32_t uid;
+    struct ct_process_numbers is;
 };
+static_assert(sizeof(struct ct_dump_process) == 64, "ct_dump_process");
 struct ct_dump_function {
     int64_t function_id;
 };
@@ -88,15 +77,8 @@ struct ct_dump_lane {
     int64_t segment_id, thread_id; /* 0: none yet */
     uint64_t lane, position;
 };
-struct ct_dump_loss {
-    int64_t segment_id;
-    uint32_t lane, tenancy, tid, cause;
-    uint64_t calls, first_ns, last_ns;
-};
-struct ct_dump_unsent {
-    int64_t segment_id, function_id;
-    uint64_t entry, lost, lost_ns, lost_bytes, skipped, skipped_ns, skipped_bytes;
-};
+static_assert(sizeof(struct ct_loss_facts) == 48, "ct_loss_facts");
+static_assert(sizeof(struct ct_unsent_facts) == 72, "ct_unsent_facts");
 struct ct_dump_open {
     int64_t segment_id, thread_id, function_id; /* the last two are 0 of CT_DUMP_NOTHING_OPEN */
     uint64_t depth, start_ns;
@@ -107,6 +89,27 @@ struct ct_dump_end {
 };
 struct ct_dump_meta {
     int64_t value;
+};
+
+/* What stands behind the head of an event, by its type; and what of each type is to be there. */
+union ct_dump_body {
+    struct ct_dump_process process;
+    struct ct_dump_function function;
+    struct ct_dump_thread thread;
+    struct ct_dump_call call;
+    struct ct_dump_lane lane;
+    struct ct_loss_facts loss;
+    struct ct_unsent_facts unsent;
+    struct ct_dump_open open;
+    struct ct_dump_end end;
+    struct ct_dump_meta meta;
+};
+static const struct {
+    uint8_t body_bytes, texts;
+} ct_dump_shapes[CT_DUMP_TYPES] = {
+#define EVENT(type, body, texts) { sizeof(((union ct_dump_body *)NULL)->body), texts },
+#include "dump.def"
+#undef EVENT
 };
 
 /* FNV-1a by words; `bytes` is a multiple of 8. Tells damage, and no forgery. */

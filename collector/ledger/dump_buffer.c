@@ -1,22 +1,19 @@
 #include "dump_buffer.h"
 
+#include "room.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 uint8_t *ct_dump_add(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
-                     size_t body_bytes, size_t tail_bytes)
+                     size_t tail_bytes)
 {
+    const size_t body_bytes = ct_dump_shapes[type].body_bytes;
     const size_t padded = (body_bytes + tail_bytes + 7) & ~(size_t)7;
     const size_t wanted = sizeof(struct ct_dump_event) + padded;
     const size_t used = buffer->used ? buffer->used : sizeof(struct ct_dump_frame);
-    if (used + wanted > buffer->capacity) {
-        const size_t capacity = buffer->capacity * 2 + wanted + 65536;
-        uint8_t *frame = realloc(buffer->frame, capacity);
-        if (!frame)
-            return NULL;
-        buffer->frame = frame;
-        buffer->capacity = capacity;
-    }
+    if (!ct_make_room_for(&buffer->frame, used, wanted, &buffer->capacity, 1))
+        return NULL;
     uint8_t *place = buffer->frame + used;
     const struct ct_dump_event event = { (uint16_t)type, (uint16_t)tail_bytes, (uint32_t)padded };
     memset(place + wanted - 8, 0, 8);
@@ -27,12 +24,13 @@ uint8_t *ct_dump_add(struct ct_dump_buffer *buffer, enum ct_dump_type type, cons
 }
 
 bool ct_dump_add_texts(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
-                       size_t body_bytes, size_t count, const char *const *text)
+                       const char *const *text)
 {
+    const size_t count = ct_dump_shapes[type].texts;
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += strlen(text[i]) + 1;
-    uint8_t *to = ct_dump_add(buffer, type, body, body_bytes, bytes);
+    uint8_t *to = ct_dump_add(buffer, type, body, bytes);
     if (!to)
         return false;
     for (size_t i = 0; i < count; i++)

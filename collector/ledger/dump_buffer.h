@@ -16,10 +16,10 @@ struct ct_dump_buffer {
 /* Adds an event, and zeros up to its end. Returns the room for its tail, at most 65,535 bytes, or NULL
  * without memory: the buffer is as it was then. */
 uint8_t *ct_dump_add(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
-                     size_t body_bytes, size_t tail_bytes);
-/* Adds one whose tail is `count` texts. Returns false without memory. */
+                     size_t tail_bytes);
+/* Adds one whose tail is texts, of which there are as many as its type has. Returns false without memory. */
 bool ct_dump_add_texts(struct ct_dump_buffer *buffer, enum ct_dump_type type, const void *body,
-                       size_t body_bytes, size_t count, const char *const *text);
+                       const char *const *text);
 /* Fills in the head of a frame that has an event. Its events lie behind it until the buffer is changed. */
 const struct ct_dump_frame *ct_dump_seal(struct ct_dump_buffer *buffer, uint64_t until_ns);
 void ct_dump_buffer_finish(struct ct_dump_buffer *buffer);

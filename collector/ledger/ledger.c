@@ -4,11 +4,12 @@
 #include "detail.h"
 #include "numbers.h"
 #include "recorder.h"
+#include "room.h"
 #include "selection.h"
+#include "statements.h"
 #include "stored_calls.h"
 #include "text_numbers.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -17,9 +18,13 @@ enum {
 }; /* to save the place of a lane, or a count, in rows of plain calls */
 enum { KNOWN_SITES = 64 };
 
+struct total_facts {
+    uint64_t calls, total_ns, min_ns, max_ns, bytes, failed;
+};
+
 /* Sums of a function's rows in this batch. */
 struct ct_account_total {
-    struct ct_total_facts facts;
+    struct total_facts facts;
     struct ct_callee *callee;
 };
 
@@ -134,22 +139,17 @@ static int64_t site_of(struct ct_ledger *ledger, const struct ct_call *call)
 
 /* The sums of a function in this batch. Never NULL: where memory is short, which the store hears of, they are
  * nobody's. */
-static struct ct_total_facts *total_of(struct ct_ledger *ledger, struct ct_account *account,
-                                       struct ct_callee *callee)
+static struct total_facts *total_of(struct ct_ledger *ledger, struct ct_account *account,
+                                    struct ct_callee *callee)
 {
-    static struct ct_total_facts nobodys;
+    static struct total_facts nobodys;
     if (callee->total > 0)
         return &account->totals[callee->total - 1].facts;
-    if (account->total_count == account->total_room) {
-        const uint32_t room = account->total_room ? account->total_room * 2 : 16;
-        struct ct_account_total *totals = realloc(account->totals, room * sizeof(*totals));
-        if (!totals) {
-            ct_store_short_of_memory(ledger->store);
-            nobodys = (struct ct_total_facts){ 0 };
-            return &nobodys;
-        }
-        account->totals = totals;
-        account->total_room = room;
+    if (!ct_make_room(&account->totals, account->total_count, &account->total_room,
+                      sizeof(*account->totals))) {
+        ct_store_short_of_memory(ledger->store);
+        nobodys = (struct total_facts){ 0 };
+        return &nobodys;
     }
     account->totals[account->total_count] = (struct ct_account_total){ .callee = callee };
     callee->total = ++account->total_count;
@@ -185,7 +185,7 @@ static uint64_t add(uint64_t sum, uint64_t more)
 static void sum(struct ct_ledger *ledger, const struct ct_call *call, const struct ct_row *row)
 {
     struct ct_caller *caller = call->caller;
-    struct ct_total_facts *total = total_of(ledger, caller->account, call->callee);
+    struct total_facts *total = total_of(ledger, caller->account, call->callee);
     total->min_ns = total->calls == 0 || row->duration_ns < total->min_ns ? row->duration_ns : total->min_ns;
     total->max_ns = row->duration_ns > total->max_ns ? row->duration_ns : total->max_ns;
     total->total_ns = add(total->total_ns, row->duration_ns);
@@ -256,7 +256,10 @@ int ct_ledger_register(struct ct_ledger *ledger, struct ct_account *account,
     if (ct_store_process(ledger->store, facts, &account->process_id, &account->segment_id) != 0)
         return -1;
     account->generation = ct_store_generation(ledger->store);
-    ct_recorder_process(ledger->recorder, account, facts);
+    if (account->segment_id != 0)
+        ct_recorder_event(ledger->recorder, CT_DUMP_PROCESS,
+                          &(struct ct_dump_process){ account->process_id, account->segment_id, facts->is },
+                          (const char *const[]){ facts->exe, facts->cmdline, facts->segment });
     return 0;
 }
 
@@ -267,21 +270,26 @@ static void found(struct ct_ledger *ledger, struct ct_callee *callee, const stru
     if (error)
         ct_store_break_off(ledger->store);
     else if (callee->function_id != 0)
-        ct_recorder_function(ledger->recorder, callee->function_id, name);
+        ct_recorder_event(ledger->recorder, CT_DUMP_FUNCTION,
+                          &(struct ct_dump_function){ callee->function_id },
+                          (const char *const[]){ name->layer, name->name, name->category });
 }
 
 void ct_ledger_find_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name)
 {
+    callee->function_id = 0;
     found(ledger, callee, name,
-          ct_store_find_function(ledger->store, name->layer, name->name, &callee->function_id));
+          ct_store_ask(ledger->store, CT_SQL_find_function, 0, NULL, CT_TEXTS(name->layer, name->name),
+                       &callee->function_id));
 }
 
 void ct_ledger_make_function(struct ct_ledger *ledger, struct ct_callee *callee,
                              const struct ct_function_name *name)
 {
     found(ledger, callee, name,
-          ct_store_function(ledger->store, name->layer, name->name, name->category, &callee->function_id));
+          ct_store_ask(ledger->store, CT_SQL_insert_function, 0, NULL,
+                       CT_TEXTS(name->layer, name->name, name->category), &callee->function_id));
 }
 
 void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller)
@@ -296,20 +304,19 @@ void ct_ledger_sum_up(struct ct_ledger *ledger, struct ct_caller *caller)
 int ct_ledger_find_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
                         uint32_t lane, uint64_t *position)
 {
-    struct ct_lane_place place = { *position, caller->thread_id, caller->tid };
-    const int error = ct_store_find_lane(ledger->store, account->segment_id, lane, &place);
-    *position = place.position;
-    caller->thread_id = place.thread_id;
-    caller->tid = place.tid;
-    return error;
+    return ct_store_find_lane(ledger->store, account->segment_id, lane, position, &caller->thread_id,
+                              &caller->tid);
 }
 
 int ct_ledger_save_lane(struct ct_ledger *ledger, const struct ct_account *account, struct ct_caller *caller,
                         uint32_t lane, uint64_t position)
 {
-    const struct ct_lane_place place = { position, caller->thread_id, caller->tid };
-    ct_recorder_lane(ledger->recorder, caller, lane, position);
-    return ct_store_save_lane(ledger->store, account->segment_id, lane, &place);
+    ct_recorder_thread(ledger->recorder, caller, NULL);
+    ct_recorder_event(ledger->recorder, CT_DUMP_LANE,
+                      &(struct ct_dump_lane){ account->segment_id, caller->thread_id, lane, position }, NULL);
+    return ct_store_do(ledger->store, CT_SQL_save_lane,
+                       CT_VALUES(account->segment_id, lane, (int64_t)position,
+                                 caller->thread_id ? caller->thread_id : CT_NULL));
 }
 
 void ct_caller_rest(struct ct_caller *caller)
@@ -331,16 +338,22 @@ static int save_count(const struct ct_tally_count *count, void *data)
     const int64_t function_id = (int64_t)(count->key >> 33);
     struct ct_store *store = to->ledger->store;
     if (count->key >> 32 & 1)
-        return ct_store_add_failure(store, to->process_id, function_id, (int32_t)count->key, count);
-    return ct_store_add_duration(store, to->process_id, function_id, (uint32_t)count->key, count);
+        return ct_store_do(store, CT_SQL_add_failure,
+                           CT_VALUES(to->process_id, function_id, (int32_t)count->key, (int64_t)count->count,
+                                     (int64_t)count->first_ns, (int64_t)count->last_ns));
+    return ct_store_do(store, CT_SQL_add_duration,
+                       CT_VALUES(to->process_id, function_id, (uint32_t)count->key, (int64_t)count->count));
 }
 
 int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account)
 {
     for (uint32_t i = 0; i < account->total_count; i++) {
-        const struct ct_account_total *total = &account->totals[i];
-        if (ct_store_add_total(ledger->store, account->process_id, total->callee->function_id,
-                               &total->facts) != 0)
+        const struct total_facts *facts = &account->totals[i].facts;
+        if (ct_store_do(ledger->store, CT_SQL_add_total,
+                        CT_VALUES(account->process_id, account->totals[i].callee->function_id,
+                                  (int64_t)facts->calls, (int64_t)facts->total_ns, (int64_t)facts->min_ns,
+                                  (int64_t)facts->max_ns, (int64_t)facts->bytes, (int64_t)facts->failed)) !=
+            0)
             return -1;
     }
     if (ct_tally_each(&account->tally, save_count, &(struct saving){ ledger, account->process_id }) != 0)
@@ -354,11 +367,10 @@ int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account)
     return 0;
 }
 
-int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_account *account,
-                        const struct ct_loss_facts *facts)
+int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_loss_facts *facts)
 {
-    ct_recorder_loss(ledger->recorder, account, facts);
-    return ct_store_save_loss(ledger->store, account->segment_id, facts);
+    ct_recorder_event(ledger->recorder, CT_DUMP_LOSS, facts, NULL);
+    return ct_store_save_loss(ledger->store, facts);
 }
 
 int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *account, uint32_t lane,
@@ -367,60 +379,71 @@ int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *acc
     return ct_store_find_losses(ledger->store, account->segment_id, lane, tenancy, lost);
 }
 
-int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_account *account, uint32_t entry,
-                          const struct ct_callee *callee, const struct ct_unsent_facts *facts)
+int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts *facts)
 {
-    ct_recorder_unsent(ledger->recorder, account, entry, callee->function_id, facts);
-    return ct_store_save_unsent(ledger->store, account->segment_id, entry, callee->function_id, facts);
+    ct_recorder_event(ledger->recorder, CT_DUMP_UNSENT, facts, NULL);
+    return ct_store_do(ledger->store, CT_SQL_save_unsent,
+                       CT_VALUES(facts->segment_id, (int64_t)facts->entry, facts->function_id,
+                                 (int64_t)facts->lost, (int64_t)facts->lost_ns, (int64_t)facts->lost_bytes,
+                                 (int64_t)facts->skipped, (int64_t)facts->skipped_ns,
+                                 (int64_t)facts->skipped_bytes));
 }
 
 int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account)
 {
-    ct_recorder_nothing_open(ledger->recorder, account);
-    return ct_store_clear_open_calls(ledger->store, account->process_id);
+    ct_recorder_event(ledger->recorder, CT_DUMP_NOTHING_OPEN,
+                      &(struct ct_dump_open){ .segment_id = account->segment_id }, NULL);
+    return ct_store_do(ledger->store, CT_SQL_clear_open_calls, CT_VALUES(account->process_id));
 }
 
 int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
                         const struct ct_callee *callee, uint64_t start_ns)
 {
-    ct_recorder_open(ledger->recorder, caller, depth, callee->function_id, start_ns);
-    return ct_store_open_call(ledger->store, caller->account->process_id, caller->thread_id, depth,
-                              callee->function_id, start_ns);
+    const struct ct_dump_open open = { caller->account->segment_id, caller->thread_id, callee->function_id,
+                                       depth, start_ns };
+    ct_recorder_thread(ledger->recorder, caller, NULL);
+    ct_recorder_event(ledger->recorder, CT_DUMP_OPEN, &open, NULL);
+    return ct_store_do(ledger->store, CT_SQL_insert_open_call,
+                       CT_VALUES(caller->account->process_id, caller->thread_id, depth, callee->function_id,
+                                 (int64_t)start_ns));
 }
 
 int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state)
 {
-    ct_recorder_end(ledger->recorder, process_id, ended_ns, state);
-    return ct_store_end_process(ledger->store, process_id, ended_ns, state);
+    ct_recorder_event(ledger->recorder, CT_DUMP_END, &(struct ct_dump_end){ process_id, ended_ns }, &state);
+    return ct_store_ask(ledger->store, CT_SQL_end_process, CT_VALUES(process_id, (int64_t)ended_ns),
+                        CT_TEXTS(state), NULL);
 }
 
-/* Asks the owner of the processes which of them go on, and records the end of those that do not. */
+/* Asks the owner of the processes which of them go on; the others are ended. */
 struct asking {
     struct ct_ledger *ledger;
-    uint64_t now_ns;
+    uint64_t now_ns, going_on;
     bool (*goes_on)(const struct ct_running *running, const void *data);
     const void *data;
 };
 
-static bool ask(const struct ct_running *running, const void *data)
+static int ask(const struct ct_running *running, void *data)
 {
-    const struct asking *asking = data;
+    struct asking *asking = data;
     const bool goes_on = asking->goes_on(running, asking->data);
-    if (!goes_on)
-        ct_recorder_end(asking->ledger->recorder, running->process_id, asking->now_ns, "exited");
-    return goes_on;
+    asking->going_on += goes_on;
+    return goes_on ? 0 : ct_ledger_end_process(asking->ledger, running->process_id, asking->now_ns, "exited");
 }
 
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
                           bool (*goes_on)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *going_on)
 {
-    const struct asking asking = { ledger, now_ns, goes_on, data };
-    return ct_store_end_orphans(ledger->store, now_ns, ask, &asking, going_on);
+    struct asking asking = { ledger, now_ns, 0, goes_on, data };
+    const int error = ct_store_each_running(ledger->store, ask, &asking);
+    if (going_on)
+        *going_on = asking.going_on;
+    return error;
 }
 
 int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value)
 {
-    ct_recorder_meta(ledger->recorder, key, value);
+    ct_recorder_event(ledger->recorder, CT_DUMP_META, &(struct ct_dump_meta){ value }, &key);
     return ct_store_set_meta(ledger->store, key, value);
 }

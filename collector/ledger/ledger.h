@@ -61,19 +61,18 @@ void ct_caller_rest(struct ct_caller *caller);
 
 /* Writes the sums of a process's functions. */
 int ct_ledger_save_sums(struct ct_ledger *ledger, struct ct_account *account);
-int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_account *account,
-                        const struct ct_loss_facts *facts);
+int ct_ledger_save_loss(struct ct_ledger *ledger, const struct ct_loss_facts *facts);
 int ct_ledger_find_losses(struct ct_ledger *ledger, const struct ct_account *account, uint32_t lane,
                           uint32_t tenancy, uint64_t *lost);
-int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_account *account, uint32_t entry,
-                          const struct ct_callee *callee, const struct ct_unsent_facts *facts);
+int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts *facts);
 /* Open calls: all that there were are closed, then each. */
 int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account);
 int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
                         const struct ct_callee *callee, uint64_t start_ns);
 /* `state`: exited or killed. */
 int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state);
-/* As ct_store_end_orphans(), which may be outside of a batch. */
+/* Ends those that the trace has as running and that do not go on: how they went is not known. *going_on says
+ * how many do, where all were asked; NULL is fine. May be outside of a batch. */
 int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
                           bool (*goes_on)(const struct ct_running *running, const void *data),
                           const void *data, uint64_t *going_on);

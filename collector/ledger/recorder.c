@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -77,7 +76,7 @@ int ct_recorder_create(const char *path, const char *session, struct ct_recorder
 
 fail:
     if (reason)
-        snprintf(message, CT_MESSAGE_BYTES, "cannot record to '%s': %s", path, reason);
+        ct_message(message, "cannot record to '%s': %s", path, reason);
     ct_recorder_destroy(recorder);
     return -1;
 }
@@ -89,10 +88,8 @@ int ct_recorder_begin(struct ct_recorder *recorder, char message[CT_MESSAGE_BYTE
     if (ct_private_own_fd(recorder->fd, recorder->path, &CT_PRIVATE, message, CT_MESSAGE_BYTES) != 0)
         return -1;
     if (ftruncate(recorder->fd, 0) != 0 ||
-        !write_all(recorder->fd, &recorder->header, sizeof(recorder->header))) {
-        snprintf(message, CT_MESSAGE_BYTES, "cannot record to '%s': %s", recorder->path, strerror(errno));
-        return -1;
-    }
+        !write_all(recorder->fd, &recorder->header, sizeof(recorder->header)))
+        return ct_message(message, "cannot record to '%s': %s", recorder->path, strerror(errno));
     recorder->bytes = sizeof(recorder->header);
     return 0;
 }
@@ -152,67 +149,20 @@ void ct_recorder_commit(struct ct_recorder *recorder, uint64_t until_ns)
 
 /* ---- events ---- */
 
-/* Adds an event. Returns the room for its tail; NULL where nothing is recorded. */
-static uint8_t *add(struct ct_recorder *recorder, enum ct_dump_type type, const void *body, size_t body_bytes,
-                    size_t tail_bytes)
+void ct_recorder_event(struct ct_recorder *recorder, enum ct_dump_type type, const void *body,
+                       const char *const *text)
 {
-    if (!recorder || recorder->fd < 0)
-        return NULL;
-    uint8_t *tail = ct_dump_add(&recorder->batch, type, body, body_bytes, tail_bytes);
-    if (!tail)
+    if (recorder && recorder->fd >= 0 && !ct_dump_add_texts(&recorder->batch, type, body, text))
         stop(recorder, "out of memory");
-    return tail;
-}
-
-static void add_texts(struct ct_recorder *recorder, enum ct_dump_type type, const void *body,
-                      size_t body_bytes, size_t count, const char *const *text)
-{
-    if (recorder && recorder->fd >= 0 &&
-        !ct_dump_add_texts(&recorder->batch, type, body, body_bytes, count, text))
-        stop(recorder, "out of memory");
-}
-
-void ct_recorder_process(struct ct_recorder *recorder, const struct ct_account *account,
-                         const struct ct_process_facts *facts)
-{
-    const struct ct_dump_process body = {
-        .process_id = account->process_id,
-        .segment_id = account->segment_id,
-        .start_ticks = facts->start_ticks,
-        .image_ns = facts->image_ns,
-        .started_ns = facts->started_ns,
-        .absent_ns = facts->absent_ns,
-        .changed_ns = facts->changed_ns,
-        .pid = facts->pid,
-        .uid = facts->uid,
-    };
-    const char *const text[] = { facts->exe, facts->cmdline, facts->segment };
-    if (account->segment_id != 0)
-        add_texts(recorder, CT_DUMP_PROCESS, &body, sizeof(body), 3, text);
-}
-
-void ct_recorder_function(struct ct_recorder *recorder, int64_t function_id,
-                          const struct ct_function_name *name)
-{
-    const struct ct_dump_function body = { function_id };
-    const char *const text[] = { name->layer, name->name, name->category };
-    add_texts(recorder, CT_DUMP_FUNCTION, &body, sizeof(body), 3, text);
 }
 
 void ct_recorder_thread(struct ct_recorder *recorder, struct ct_caller *caller, const char *name)
 {
-    if (!recorder)
+    if (!recorder || (!name && (caller->thread_id == 0 || caller->recorded == recorder->epoch)))
         return;
     const struct ct_dump_thread body = { caller->account->segment_id, caller->thread_id, caller->tid };
-    add_texts(recorder, CT_DUMP_THREAD, &body, sizeof(body), 1, &name);
+    ct_recorder_event(recorder, CT_DUMP_THREAD, &body, &(const char *){ name ? name : "" });
     caller->recorded = recorder->epoch;
-}
-
-/* Tells of a thread that an earlier recording, or a batch that was taken back, has told of. */
-static void tell_thread(struct ct_recorder *recorder, struct ct_caller *caller)
-{
-    if (caller->thread_id != 0 && caller->recorded != recorder->epoch)
-        ct_recorder_thread(recorder, caller, "");
 }
 
 void ct_recorder_call(struct ct_recorder *recorder, const struct ct_call *call)
@@ -220,7 +170,7 @@ void ct_recorder_call(struct ct_recorder *recorder, const struct ct_call *call)
     if (!recorder)
         return;
     struct ct_caller *caller = call->caller;
-    tell_thread(recorder, caller);
+    ct_recorder_thread(recorder, caller, NULL);
     const struct ct_dump_call body = {
         .segment_id = caller->account->segment_id,
         .thread_id = caller->thread_id,
@@ -233,68 +183,13 @@ void ct_recorder_call(struct ct_recorder *recorder, const struct ct_call *call)
         .depth = call->depth,
         .flags = call->flags,
     };
-    uint8_t *payload = add(recorder, ct_kind_is_call(call->kind) ? CT_DUMP_CALL : CT_DUMP_NOTE, &body,
-                           sizeof(body), call->payload_bytes);
+    if (recorder->fd < 0)
+        return;
+    uint8_t *payload =
+        ct_dump_add(&recorder->batch, ct_kind_is_call(call->kind) ? CT_DUMP_CALL : CT_DUMP_NOTE, &body,
+                    call->payload_bytes);
     if (payload)
         memcpy(payload, call->payload, call->payload_bytes);
-}
-
-void ct_recorder_lane(struct ct_recorder *recorder, struct ct_caller *caller, uint32_t lane,
-                      uint64_t position)
-{
-    if (!recorder)
-        return;
-    tell_thread(recorder, caller);
-    const struct ct_dump_lane body = { caller->account->segment_id, caller->thread_id, lane, position };
-    add(recorder, CT_DUMP_LANE, &body, sizeof(body), 0);
-}
-
-void ct_recorder_loss(struct ct_recorder *recorder, const struct ct_account *account,
-                      const struct ct_loss_facts *facts)
-{
-    const struct ct_dump_loss body = {
-        account->segment_id, facts->lane,  facts->tenancy,  facts->tid,
-        facts->cause,        facts->calls, facts->first_ns, facts->last_ns,
-    };
-    add(recorder, CT_DUMP_LOSS, &body, sizeof(body), 0);
-}
-
-void ct_recorder_unsent(struct ct_recorder *recorder, const struct ct_account *account, uint32_t entry,
-                        int64_t function_id, const struct ct_unsent_facts *facts)
-{
-    const struct ct_dump_unsent body = {
-        account->segment_id, function_id,       entry,
-        facts->lost,         facts->lost_ns,    facts->lost_bytes,
-        facts->skipped,      facts->skipped_ns, facts->skipped_bytes,
-    };
-    add(recorder, CT_DUMP_UNSENT, &body, sizeof(body), 0);
-}
-
-void ct_recorder_nothing_open(struct ct_recorder *recorder, const struct ct_account *account)
-{
-    const struct ct_dump_open body = { .segment_id = account->segment_id };
-    add(recorder, CT_DUMP_NOTHING_OPEN, &body, sizeof(body), 0);
-}
-
-void ct_recorder_open(struct ct_recorder *recorder, struct ct_caller *caller, uint32_t depth,
-                      int64_t function_id, uint64_t start_ns)
-{
-    if (!recorder)
-        return;
-    tell_thread(recorder, caller);
-    const struct ct_dump_open body = { caller->account->segment_id, caller->thread_id, function_id, depth,
-                                       start_ns };
-    add(recorder, CT_DUMP_OPEN, &body, sizeof(body), 0);
-}
-
-void ct_recorder_end(struct ct_recorder *recorder, int64_t process_id, uint64_t ended_ns, const char *state)
-{
-    const struct ct_dump_end body = { process_id, ended_ns };
-    add_texts(recorder, CT_DUMP_END, &body, sizeof(body), 1, &state);
-}
-
-void ct_recorder_meta(struct ct_recorder *recorder, const char *key, int64_t value)
-{
-    const struct ct_dump_meta body = { value };
-    add_texts(recorder, CT_DUMP_META, &body, sizeof(body), 1, &key);
+    else
+        stop(recorder, "out of memory");
 }

@@ -9,6 +9,7 @@
 
 #include "account.h"
 #include "call.h"
+#include "dump.h"
 #include "message.h"
 
 struct ct_recorder;
@@ -26,23 +27,12 @@ void ct_recorder_destroy(struct ct_recorder *recorder);
 void ct_recorder_commit(struct ct_recorder *recorder, uint64_t until_ns);
 void ct_recorder_forget(struct ct_recorder *recorder);
 
-/* Record what the ledger is told by the functions of ledger.h. */
-void ct_recorder_process(struct ct_recorder *recorder, const struct ct_account *account,
-                         const struct ct_process_facts *facts);
-void ct_recorder_function(struct ct_recorder *recorder, int64_t function_id,
-                          const struct ct_function_name *name);
+/* Records what the ledger is told: the body of the event, and the texts that it has by its type. */
+void ct_recorder_event(struct ct_recorder *recorder, enum ct_dump_type type, const void *body,
+                       const char *const *text);
+/* Records a thread before what it did. `name` NULL: unless this recording knows it since a batch was taken
+ * back. */
 void ct_recorder_thread(struct ct_recorder *recorder, struct ct_caller *caller, const char *name);
 void ct_recorder_call(struct ct_recorder *recorder, const struct ct_call *call);
-void ct_recorder_lane(struct ct_recorder *recorder, struct ct_caller *caller, uint32_t lane,
-                      uint64_t position);
-void ct_recorder_loss(struct ct_recorder *recorder, const struct ct_account *account,
-                      const struct ct_loss_facts *facts);
-void ct_recorder_unsent(struct ct_recorder *recorder, const struct ct_account *account, uint32_t entry,
-                        int64_t function_id, const struct ct_unsent_facts *facts);
-void ct_recorder_nothing_open(struct ct_recorder *recorder, const struct ct_account *account);
-void ct_recorder_open(struct ct_recorder *recorder, struct ct_caller *caller, uint32_t depth,
-                      int64_t function_id, uint64_t start_ns);
-void ct_recorder_end(struct ct_recorder *recorder, int64_t process_id, uint64_t ended_ns, const char *state);
-void ct_recorder_meta(struct ct_recorder *recorder, const char *key, int64_t value);
 
 #endif

@@ -4,8 +4,8 @@
 #include "private_file.h"
 #include "real_user.h"
 #include "selection.h"
-#include "share.h"
 #include "test_point.h"
+#include "user.h"
 
 #include <stdio.h>
 #include <stdlib.h>

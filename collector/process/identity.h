@@ -1,4 +1,5 @@
-/* Says who a traced process is, and whether it lives; shm_process.h has what it records, and where. */
+/* Says who a traced process is, whether it lives, and how it has ended; shm_process.h has what it records,
+ * and where. */
 #ifndef CT_IDENTITY_H
 #define CT_IDENTITY_H
 
@@ -41,5 +42,12 @@ bool ct_process_runs(const struct ct_process *process);
 enum ct_process_hold { CT_HOLD_NO, CT_HOLD_YES, CT_HOLD_UNKNOWN };
 enum ct_process_hold ct_process_hold(const struct ct_process *process);
 void ct_process_let_go(struct ct_process *process);
+
+/* Tells how a process has ended, as far as the kernel says so to a process that is not its parent. */
+enum ct_ending { CT_ENDING_UNKNOWN, CT_ENDING_EXITED, CT_ENDING_KILLED };
+
+/* Tells how a process has ended. It asks the zombie `pid`, 0 for none, that started at `start_ticks`, 0 for
+ * unknown; then the descriptor, -1 for none, which tells since Linux 6.15 once the parent has asked. */
+enum ct_ending ct_exit_status(int pidfd, int32_t pid, uint64_t start_ticks);
 
 #endif

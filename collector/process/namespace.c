@@ -4,16 +4,32 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-uint64_t ct_namespace_of(const char *process)
+/* The namespace behind /proc/PID/ns/KIND, 0 where there is none of the kind; -errno. */
+static int find_namespace(int32_t pid, const char *kind, uint64_t *inode)
 {
-    char path[300];
+    char path[64], number[16] = "self";
     struct stat status;
-    snprintf(path, sizeof(path), "/proc/%s/ns/pid", process);
-    return stat(path, &status) == 0 ? status.st_ino : 0;
+    if (pid != 0)
+        snprintf(number, sizeof(number), "%d", pid);
+    snprintf(path, sizeof(path), "/proc/%s/ns/%s", number, kind);
+    *inode = 0;
+    if (stat(path, &status) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    *inode = status.st_ino;
+    return 0;
+}
+
+uint64_t ct_namespace_of(int32_t pid)
+{
+    uint64_t inode;
+    find_namespace(pid, "pid", &inode);
+    return inode;
 }
 
 int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
@@ -24,7 +40,7 @@ int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
     for (struct dirent *entry; proc && !ct_proc_is_short(error) && *found == 0 && (entry = readdir(proc));) {
         struct ct_proc_status status;
         const int32_t candidate = (int32_t)strtol(entry->d_name, NULL, 10);
-        if (candidate <= 0 || ct_namespace_of(entry->d_name) != pid_namespace)
+        if (candidate <= 0 || ct_namespace_of(candidate) != pid_namespace)
             continue;
         error = ct_proc_status(candidate, &status);
         if (!error && status.inner_pid == pid)
@@ -33,4 +49,52 @@ int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found)
     if (proc)
         closedir(proc);
     return ct_proc_is_short(error) ? error : 0;
+}
+
+/* Reads the offsets of the namespace that the process's children will have: /proc has no others. They are the
+ * process's own unless it is about to make another namespace, which is an error. */
+static int offsets_of(int32_t pid, struct ct_time_ahead *offsets)
+{
+    uint64_t own, children;
+    char text[256];
+    int error = find_namespace(pid, "time", &own);
+    if (!error)
+        error = find_namespace(pid, "time_for_children", &children);
+    if (!error && own != children)
+        error = -ENODATA;
+    if (!error)
+        error = ct_proc_read(pid, "timens_offsets", text, sizeof(text));
+    if (error)
+        return error;
+    int64_t monotonic_s, monotonic_ns, boottime_s, boottime_ns;
+    if (sscanf(text, "monotonic %" SCNd64 " %" SCNd64 " boottime %" SCNd64 " %" SCNd64, &monotonic_s,
+               &monotonic_ns, &boottime_s, &boottime_ns) != 4)
+        return -EPROTO;
+    offsets->monotonic_ns = monotonic_s * 1000000000 + monotonic_ns;
+    offsets->boottime_ns = boottime_s * 1000000000 + boottime_ns;
+    return 0;
+}
+
+int ct_time_ahead_of(int32_t pid, struct ct_time_ahead *ahead)
+{
+    uint64_t his, ours;
+    struct ct_time_ahead of_his, of_ours;
+    *ahead = (struct ct_time_ahead){ 0 };
+    int error = find_namespace(0, "time", &ours);
+    if (!error && ours == 0)
+        return 0;
+    if (!error)
+        error = find_namespace(pid, "time", &his);
+    if (!error && his == 0)
+        error = -ESRCH;
+    if (error || his == ours)
+        return error;
+    error = offsets_of(pid, &of_his);
+    if (!error)
+        error = offsets_of(getpid(), &of_ours);
+    if (error)
+        return error;
+    ahead->monotonic_ns = of_his.monotonic_ns - of_ours.monotonic_ns;
+    ahead->boottime_ns = of_his.boottime_ns - of_ours.boottime_ns;
+    return 0;
 }

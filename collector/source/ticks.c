@@ -25,15 +25,11 @@ enum {
     AHEAD_S = 60, /* records are at most so much younger than the newest anchor */
 };
 
-static struct ct_anchor read_machine(int tries)
-{
-    return ct_anchor_read(tries);
-}
 static void pause_machine(uint64_t ns)
 {
     nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
-static const struct ct_clocks machine = { read_machine, pause_machine };
+static const struct ct_clocks machine = { ct_anchor_read, pause_machine };
 
 /* Nanoseconds a tick, 32.32; never 0, and of any two anchors, whatever stood in the control segment. */
 static uint64_t slope(const struct ct_anchor *from, const struct ct_anchor *to)
@@ -174,8 +170,8 @@ static int by_time(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-void ct_timeline_begin_with(struct ct_timeline *timeline, struct ct_control *control,
-                            const struct ct_clocks *clocks)
+void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
+                       const struct ct_clocks *clocks)
 {
     *timeline = (struct ct_timeline){ .clock = (enum ct_clock_kind)control->clock,
                                       .clocks = clocks ? clocks : &machine,
@@ -202,11 +198,6 @@ void ct_timeline_begin_with(struct ct_timeline *timeline, struct ct_control *con
         timeline->clocks->pause(FIRST_SLOPE_NS);
     }
     ct_timeline_anchor(timeline);
-}
-
-void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control)
-{
-    ct_timeline_begin_with(timeline, control, NULL);
 }
 
 /* The counter's ticks with the shift of their stretch, looked for from the newest back. */

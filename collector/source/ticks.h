@@ -43,11 +43,10 @@ struct ct_timeline {
     bool stepped; /* behind the newest anchor the rate is not known yet */
 };
 
-/* Takes over what an earlier daemon of the session left in `control`; takes 10 ms to find the first slope. */
-void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control);
-/* The same with other clocks, NULL for the machine's. */
-void ct_timeline_begin_with(struct ct_timeline *timeline, struct ct_control *control,
-                            const struct ct_clocks *clocks);
+/* Takes over what an earlier daemon of the session left in `control`; takes 10 ms to find the first slope.
+ * `clocks`: NULL for the machine's. */
+void ct_timeline_begin(struct ct_timeline *timeline, struct ct_control *control,
+                       const struct ct_clocks *clocks);
 /* Takes an anchor, unless the last one is younger than 5 ms or the reading was disturbed; takes 10 ms where
  * the counter has stepped. */
 void ct_timeline_anchor(struct ct_timeline *timeline);

@@ -15,10 +15,8 @@ static void remember(struct ct_store *store, const int64_t *value, const char *k
 
 static int give_back(struct ct_store *store, const int64_t *value, const char *kind, bool *found)
 {
-    sqlite3_stmt *statement = ct_store_bind(store, value[4] > 1 ? CT_SQL_free_range : CT_SQL_free_allocation,
-                                            CT_FREE_VALUES, value);
-    ct_store_bind_text(statement, CT_FREE_VALUES + 1, kind);
-    const int error = ct_store_run(store, statement, NULL);
+    const int error = ct_store_ask(store, value[4] > 1 ? CT_SQL_free_range : CT_SQL_free_allocation,
+                                   CT_FREE_VALUES, value, 1, &kind, NULL);
     *found = !error && sqlite3_changes(store->database.connection) > 0;
     return error;
 }

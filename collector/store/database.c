@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +18,6 @@
 #include <unistd.h>
 
 enum { STEPS_MAX = 1000000 }; /* steps of SQLite's machine; a look takes a few dozen */
-
-static int fail(char *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static int fail(char *message, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, CT_MESSAGE_BYTES, format, arguments);
-    va_end(arguments);
-    return -1;
-}
 
 const char *ct_database_problem(sqlite3 *connection)
 {
@@ -67,7 +56,7 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
         char file[PART_BYTES], reason[PART_BYTES + 256];
         name_part(file, path, i);
         if (ct_private_own(file, who, reason, sizeof(reason)) != 0)
-            return fail(message, "%s: remove it, or name another file with --db", reason);
+            return ct_message(message, "%s: remove it, or name another file with --db", reason);
     }
     return 0;
 }
@@ -109,9 +98,10 @@ static int follow_link(char path[4096], char *message)
     if (ct_real_lstat(path, &status) != 0 || !S_ISLNK(status.st_mode))
         return 0;
     if (status.st_uid != ct_real_euid() && status.st_uid != 0)
-        return fail(message, "'%s' is a link that another user made: name another file with --db", path);
+        return ct_message(message, "'%s' is a link that another user made: name another file with --db",
+                          path);
     if (!realpath(path, target) || strlen(target) + 16 > 4096)
-        return fail(message, "cannot open database '%s': %s", path, strerror(errno));
+        return ct_message(message, "cannot open database '%s': %s", path, strerror(errno));
     strcpy(path, target);
     return 0;
 }
@@ -179,15 +169,15 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
 {
     struct stat status;
     if (stat(path, &status) != 0)
-        return errno == ENOENT
-                   ? EMPTY
-                   : (enum verdict)fail(message, "cannot open database '%s': %s", path, strerror(errno));
+        return errno == ENOENT ? EMPTY
+                               : (enum verdict)ct_message(message, "cannot open database '%s': %s", path,
+                                                          strerror(errno));
     if (S_ISDIR(status.st_mode))
-        return (enum verdict)fail(message, "'%s' is a directory: name a file with --db", path);
+        return (enum verdict)ct_message(message, "'%s' is a directory: name a file with --db", path);
     if (!S_ISREG(status.st_mode))
-        return (enum verdict)fail(message, "'%s' is not a regular file: name another with --db", path);
+        return (enum verdict)ct_message(message, "'%s' is not a regular file: name another with --db", path);
     if (access(path, R_OK | W_OK) != 0)
-        return (enum verdict)fail(message, "cannot write database '%s': %s", path, strerror(errno));
+        return (enum verdict)ct_message(message, "cannot write database '%s': %s", path, strerror(errno));
     if (status.st_size == 0)
         return EMPTY;
 
@@ -203,26 +193,28 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
         rc = count_objects(path, SQLITE_OPEN_READWRITE, &connection, objects, sizeof(objects));
     enum verdict verdict = OURS;
     if (rc != SQLITE_OK) {
-        verdict =
-            (enum verdict)fail(message, "'%s' is no readable database (%s): name another file with --db",
-                               path, ct_database_problem(connection));
+        verdict = (enum verdict)ct_message(message,
+                                           "'%s' is no readable database (%s): name another file with --db",
+                                           path, ct_database_problem(connection));
     } else if (query_text(connection, "PRAGMA application_id", NULL, application, sizeof(application)) != 0 ||
                query_text(connection, "PRAGMA user_version", NULL, version, sizeof(version)) != 0) {
-        verdict = (enum verdict)fail(message, "cannot read '%s': %s", path, ct_database_problem(connection));
+        verdict =
+            (enum verdict)ct_message(message, "cannot read '%s': %s", path, ct_database_problem(connection));
     } else if (strtol(application, NULL, 10) != CT_APPLICATION_ID) {
         verdict =
             strcmp(objects, "0") == 0
                 ? EMPTY
-                : (enum verdict)fail(
+                : (enum verdict)ct_message(
                       message, "'%s' is a database of another program: name another file with --db", path);
     } else if (strtol(version, NULL, 10) > CT_SCHEMA_VERSION) {
-        verdict = (enum verdict)fail(message,
+        verdict =
+            (enum verdict)ct_message(message,
                                      "'%s' was written by a newer cudatrace (schema %s, this one knows %d): "
                                      "update cudatrace, or name another file with --db",
                                      path, version, CT_SCHEMA_VERSION);
     } else if (query_meta(connection, "boot_id", boot, sizeof(boot)) != 0) {
-        verdict = (enum verdict)fail(message, "'%s' is damaged (%s): name another file with --db", path,
-                                     ct_database_problem(connection));
+        verdict = (enum verdict)ct_message(message, "'%s' is damaged (%s): name another file with --db", path,
+                                           ct_database_problem(connection));
     } else if (strcmp(boot, boot_id) != 0 || strtol(version, NULL, 10) < CT_SCHEMA_VERSION) {
         verdict = OTHER_BOOT;
     }
@@ -242,17 +234,18 @@ static int lock(struct ct_database *database, bool *created, char *message)
         *created = fd >= 0;
     }
     if (fd < 0)
-        return fail(message, "cannot open database '%s': %s%s", path, strerror(errno),
-                    errno == ENOENT ? ": its folder is not there; make it, or name another file with --db"
-                                    : "");
+        return ct_message(
+            message, "cannot open database '%s': %s%s", path, strerror(errno),
+            errno == ENOENT ? ": its folder is not there; make it, or name another file with --db" : "");
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         const int error = errno;
         close(fd);
         return error == EWOULDBLOCK
-                   ? fail(message,
-                          "database '%s' is being written by another cudatraced: name another file with --db",
-                          path)
-                   : fail(message, "cannot lock database '%s': %s", path, strerror(error));
+                   ? ct_message(
+                         message,
+                         "database '%s' is being written by another cudatraced: name another file with --db",
+                         path)
+                   : ct_message(message, "cannot lock database '%s': %s", path, strerror(error));
     }
     database->lock_fd = fd;
     CT_TEST_POINT("database.locked");
@@ -264,8 +257,8 @@ static int set_meta_text(sqlite3 *connection, const char *key, const char *value
     sqlite3_stmt *statement;
     int rc = sqlite3_prepare_v2(connection, ct_sql_store_set_meta, -1, &statement, NULL);
     if (rc == SQLITE_OK) {
-        sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, 2, value, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 1, value, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 2, key, -1, SQLITE_STATIC);
         rc = sqlite3_step(statement) == SQLITE_DONE ? SQLITE_OK : sqlite3_errcode(connection);
     }
     sqlite3_finalize(statement);
@@ -331,8 +324,8 @@ static int connect_to(struct ct_database *database, char *message)
             NULL, NULL, NULL);
     CT_TEST_POINT("database.opened");
     return rc == SQLITE_OK ? 0
-                           : fail(message, "cannot write database '%s': %s", database->path,
-                                  ct_database_problem(*connection));
+                           : ct_message(message, "cannot write database '%s': %s", database->path,
+                                        ct_database_problem(*connection));
 }
 
 /* Makes the tables of an empty file. With `past`, a file's name, it goes on where that one ends. */
@@ -347,8 +340,8 @@ static int fill(struct ct_database *database, const char *past, char *message)
         rc = sqlite3_exec(connection, "DETACH past", NULL, NULL, NULL);
     sqlite3_free(attach);
     return rc == SQLITE_OK ? 0
-                           : fail(message, "cannot write database '%s': %s", database->path,
-                                  ct_database_problem(connection));
+                           : ct_message(message, "cannot write database '%s': %s", database->path,
+                                        ct_database_problem(connection));
 }
 
 /* Nothing is left of a file that we made and could not fill. */
@@ -364,7 +357,7 @@ static enum verdict name_file(struct ct_database *database, uint32_t number, cha
 {
     database->number = number;
     if (!ct_trace_file(database->path, sizeof(database->path), database->trace, number))
-        return (enum verdict)fail(message, "the path of the database is too long");
+        return (enum verdict)ct_message(message, "the path of the database is too long");
     return follow_link(database->path, message) == 0 ? EMPTY : REFUSED;
 }
 
@@ -405,8 +398,8 @@ static int take(struct ct_database *database, enum verdict verdict, const char *
         if (sqlite3_exec(database->connection, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL) == SQLITE_OK &&
             query_meta(database->connection, "series", database->series, sizeof(database->series)) == 0)
             return 0;
-        fail(message, "cannot write database '%s': %s", database->path,
-             ct_database_problem(database->connection));
+        ct_message(message, "cannot write database '%s': %s", database->path,
+                   ct_database_problem(database->connection));
     }
     take_back(database, created);
     return -1;
@@ -417,7 +410,7 @@ int ct_database_open(struct ct_database *database, const char *path, const struc
 {
     *database = (struct ct_database){ .lock_fd = -1, .origin = *origin };
     if (strlen(path) + 16 > sizeof(database->path))
-        return fail(message, "the path of the database is too long");
+        return ct_message(message, "the path of the database is too long");
     snprintf(database->trace, sizeof(database->trace), "%s", path);
     const enum verdict verdict = find(database, message);
     return verdict == REFUSED ? -1 : take(database, verdict, NULL, message);
@@ -458,7 +451,7 @@ int ct_database_follow(const struct ct_database *past, struct ct_database *next,
     if (verdict == REFUSED)
         return -1;
     if (verdict != EMPTY)
-        return fail(message, "'%s' is another trace's: the trace cannot go on in it", next->path);
+        return ct_message(message, "'%s' is another trace's: the trace cannot go on in it", next->path);
     return take(next, EMPTY, past->path, message);
 }
 

@@ -2,6 +2,7 @@
 
 #include "allocations.h"
 #include "demangle.h"
+#include "room.h"
 #include "statements.h"
 #include "store_state.h"
 #include "test_point.h"
@@ -27,15 +28,9 @@ void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t 
     store->effort +=
         (statement == CT_SQL_insert_kernel ? KERNEL_EFFORT : DEFERRED_EFFORT) + text_bytes / TEXT_BYTES_EACH;
     const size_t wanted = sizeof(struct deferred) + values * sizeof(*value) + text_bytes;
-    if (store->deferred_bytes + wanted > store->deferred_capacity) {
-        const size_t capacity = store->deferred_capacity * 2 + wanted + 65536;
-        uint8_t *deferred = realloc(store->deferred, capacity);
-        if (!deferred) {
-            store->out_of_memory = true;
-            return;
-        }
-        store->deferred = deferred;
-        store->deferred_capacity = capacity;
+    if (!ct_make_room_for(&store->deferred, store->deferred_bytes, wanted, &store->deferred_capacity, 1)) {
+        store->out_of_memory = true;
+        return;
     }
     uint8_t *place = store->deferred + store->deferred_bytes;
     const struct deferred head = { (uint16_t)statement, (uint16_t)values, (uint32_t)text_bytes };
@@ -50,11 +45,9 @@ void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t 
 
 static int define_kernel(struct ct_store *store, int64_t process_id, int64_t number, const char *mangled)
 {
-    sqlite3_stmt *statement = store->statement[CT_SQL_insert_name];
     int64_t name_id = 0;
-    ct_store_bind_text(statement, 1, mangled);
-    ct_store_bind_text(statement, 2, ct_demangle(mangled, store->demangled));
-    const int error = ct_store_run(store, statement, &name_id);
+    const int error = ct_store_ask(store, CT_SQL_insert_name, 0, NULL,
+                                   CT_TEXTS(mangled, ct_demangle(mangled, store->demangled)), &name_id);
     return error ? error : ct_store_do(store, CT_SQL_insert_kernel, CT_VALUES(process_id, number, name_id));
 }
 
@@ -74,10 +67,7 @@ static int run_deferred(struct ct_store *store)
         } else if (head.statement == CT_SQL_supersede_late_allocation) {
             error = ct_store_settle_late_allocation(store, value);
         } else {
-            sqlite3_stmt *statement = ct_store_bind(store, head.statement, head.values, value);
-            if (head.text_bytes)
-                ct_store_bind_text(statement, head.values + 1U, text);
-            error = ct_store_run(store, statement, NULL);
+            error = ct_store_ask(store, head.statement, head.values, value, head.text_bytes > 0, &text, NULL);
         }
         if (error)
             return error;
@@ -100,10 +90,27 @@ static const struct {
     [CT_BULK_LONG_CALL] = { "new_long_calls", 2, CT_SQL_insert_long_calls },
 };
 
+static bool next_row(struct ct_row_table *table)
+{
+    struct ct_row_buffer *buffer = (struct ct_row_buffer *)table;
+    if (buffer->read == buffer->values)
+        return false;
+    memcpy(table->value, buffer->value + buffer->read, buffer->columns * sizeof(*buffer->value));
+    buffer->read += buffer->columns;
+    return true;
+}
+
 void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
 {
+    struct ct_row_buffer *buffer = &store->bulk[table];
     store->effort++;
-    store->out_of_memory |= !ct_row_buffer_add(&store->bulk[table], value);
+    if (!ct_make_room_for(&buffer->value, buffer->values, buffer->columns, &buffer->capacity,
+                          sizeof(*value))) {
+        store->out_of_memory = true;
+        return;
+    }
+    memcpy(buffer->value + buffer->values, value, buffer->columns * sizeof(*value));
+    buffer->values += buffer->columns;
 }
 
 static int store_bulk(struct ct_store *store)
@@ -112,7 +119,7 @@ static int store_bulk(struct ct_store *store)
         if (store->bulk[i].values > 0 &&
             ct_store_run(store, store->statement[bulk_tables[i].insert], NULL) != 0)
             return -1;
-        ct_row_buffer_clear(&store->bulk[i]);
+        store->bulk[i].values = store->bulk[i].read = 0;
     }
     return 0;
 }
@@ -142,18 +149,18 @@ void ct_deferred_clear(struct ct_store *store)
 {
     store->deferred_bytes = 0;
     for (int i = 0; i < CT_BULK_COUNT; i++)
-        ct_row_buffer_clear(&store->bulk[i]);
+        store->bulk[i].values = store->bulk[i].read = 0;
 }
 
 void ct_deferred_init(struct ct_store *store)
 {
     for (int i = 0; i < CT_BULK_COUNT; i++)
-        ct_row_buffer_init(&store->bulk[i], bulk_tables[i].columns);
+        store->bulk[i] = (struct ct_row_buffer){ .table.next = next_row, .columns = bulk_tables[i].columns };
 }
 
 void ct_deferred_finish(struct ct_store *store)
 {
     for (int i = 0; i < CT_BULK_COUNT; i++)
-        ct_row_buffer_finish(&store->bulk[i]);
+        free(store->bulk[i].value);
     free(store->deferred);
 }

@@ -6,16 +6,22 @@
 #include "statements.h"
 #include "store_state.h"
 
-#include <stdio.h>
 #include <string.h>
 
-/* Bounds the tables of numbers: together 20 MiB when they are full, as ten thousand short-lived processes
- * make them. A thousand threads that call eighty functions each have room. */
-enum {
-    SITES_MAX = 1 << 17,
-    SHAPES_MAX = 1 << 15,
-    ROUTES_MAX = 1 << 14,
-    SUBJECTS_MAX = 1 << 15,
+/* Says of each what its highest number in the database is, what writes a row of a number and its values, and
+ * how many of these there are; and bounds the tables: together 20 MiB when they are full, as ten thousand
+ * short-lived processes make them. A thousand threads that call eighty functions each have room. */
+static const struct {
+    const char *highest;
+    enum ct_statement insert;
+    size_t values, limit;
+} kinds[CT_NUMBERS] = {
+    [CT_NUMBER_SITE] = { "SELECT max(site_id) FROM site", CT_SQL_insert_site, 3, 1 << 17 },
+    [CT_NUMBER_SHAPE] = { "SELECT max(shape_id) FROM shape", CT_SQL_insert_shape, CT_SHAPE_VALUES, 1 << 15 },
+    [CT_NUMBER_ROUTE] = { "SELECT max(route_id) FROM route", CT_SQL_insert_route, CT_ROUTE_VALUES, 1 << 14 },
+    [CT_NUMBER_SUBJECT] = { "SELECT max(subject_id) FROM subject", CT_SQL_insert_subject, CT_SUBJECT_VALUES,
+                            1 << 15 },
+    [CT_NUMBER_TEXT] = { "SELECT max(text_id) FROM text", CT_SQL_insert_text, 0, CT_TEXTS_MAX },
 };
 
 /* 0 when that cannot be read, which is noted in numbers_unknown. */
@@ -30,14 +36,22 @@ static int64_t first_free(struct ct_store *store, const char *sql)
         ct_store_failed(store);
     sqlite3_finalize(statement);
     /* Whoever wrote the file may have put any number there. */
-    if (number == INT64_MAX) {
-        snprintf(store->error, sizeof(store->error),
-                 "database '%s' has a row of the highest number that there is: name another file with --db",
-                 store->database.path);
-        number = -1;
-    }
+    if (number == INT64_MAX)
+        number = ct_message(
+            store->error,
+            "database '%s' has a row of the highest number that there is: name another file with --db",
+            store->database.path);
     store->numbers_unknown |= number < 0;
     return number + 1;
+}
+
+static void restart(struct ct_store *store, int kind, int64_t first)
+{
+    store->numbers_from[kind] = first;
+    if (kind == CT_NUMBER_TEXT)
+        ct_texts_reset(&store->texts, first);
+    else
+        ct_intern_reset(&store->numbers[kind], first);
 }
 
 /* No call that is stored, and may name an earlier number, returns later than `numbered_ns`. */
@@ -46,31 +60,20 @@ static void mark_numbers(struct ct_store *store)
     const uint64_t now_ns = ct_monotonic_ns();
     store->numbering++;
     store->numbered_ns = now_ns > store->calls.last_id ? now_ns : store->calls.last_id;
-    store->numbers_from[CT_NUMBER_SITE] = store->sites.next;
-    store->numbers_from[CT_NUMBER_SHAPE] = store->shapes.next;
-    store->numbers_from[CT_NUMBER_ROUTE] = store->routes.next;
-    store->numbers_from[CT_NUMBER_SUBJECT] = store->subjects.next;
-    store->numbers_from[CT_NUMBER_TEXT] = store->texts.next;
 }
 
 void ct_store_renumber(struct ct_store *store)
 {
-    ct_intern_reset(&store->sites, store->sites.next);
-    ct_intern_reset(&store->shapes, store->shapes.next);
-    ct_intern_reset(&store->routes, store->routes.next);
-    ct_intern_reset(&store->subjects, store->subjects.next);
-    ct_texts_reset(&store->texts, store->texts.next);
+    for (int i = 0; i < CT_NUMBERS; i++)
+        restart(store, i, i == CT_NUMBER_TEXT ? store->texts.next : store->numbers[i].next);
     mark_numbers(store);
 }
 
 void ct_store_forget_numbers(struct ct_store *store)
 {
     store->numbers_unknown = false;
-    ct_intern_reset(&store->sites, first_free(store, "SELECT max(site_id) FROM site"));
-    ct_intern_reset(&store->shapes, first_free(store, "SELECT max(shape_id) FROM shape"));
-    ct_intern_reset(&store->routes, first_free(store, "SELECT max(route_id) FROM route"));
-    ct_intern_reset(&store->subjects, first_free(store, "SELECT max(subject_id) FROM subject"));
-    ct_texts_reset(&store->texts, first_free(store, "SELECT max(text_id) FROM text"));
+    for (int i = 0; i < CT_NUMBERS; i++)
+        restart(store, i, first_free(store, kinds[i].highest));
     store->next_thread_id = first_free(store, "SELECT max(seq) FROM sqlite_sequence WHERE name = 'thread'");
     const int64_t free_id = first_free(store, ct_sql_store_last_call);
     store->calls.last_id = free_id > 0 ? (uint64_t)free_id - 1 : 0;
@@ -83,18 +86,14 @@ void ct_store_forget_numbers(struct ct_store *store)
 
 void ct_store_numbers_init(struct ct_store *store)
 {
-    ct_intern_init(&store->sites, 3 * sizeof(int64_t), SITES_MAX, 1);
-    ct_intern_init(&store->shapes, CT_SHAPE_VALUES * sizeof(int64_t), SHAPES_MAX, 1);
-    ct_intern_init(&store->routes, CT_ROUTE_VALUES * sizeof(int64_t), ROUTES_MAX, 1);
-    ct_intern_init(&store->subjects, CT_SUBJECT_VALUES * sizeof(int64_t), SUBJECTS_MAX, 1);
+    for (int i = 0; i < CT_NUMBER_TEXT; i++)
+        ct_intern_init(&store->numbers[i], kinds[i].values * sizeof(int64_t), kinds[i].limit, 1);
 }
 
 void ct_store_numbers_finish(struct ct_store *store)
 {
-    ct_intern_finish(&store->sites);
-    ct_intern_finish(&store->shapes);
-    ct_intern_finish(&store->routes);
-    ct_intern_finish(&store->subjects);
+    for (int i = 0; i < CT_NUMBER_TEXT; i++)
+        ct_intern_finish(&store->numbers[i]);
     ct_texts_finish(&store->texts);
 }
 
@@ -103,7 +102,7 @@ int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t functio
 {
     const int64_t key[] = { thread_id, function_id, (int64_t)((uint64_t)depth << 32 | (uint32_t)status) };
     bool is_new;
-    const int64_t site = ct_intern_get(&store->sites, key, &is_new);
+    const int64_t site = ct_intern_get(&store->numbers[CT_NUMBER_SITE], key, &is_new);
     if (is_new)
         ct_store_defer(store, CT_SQL_insert_site, CT_VALUES(site, thread_id, function_id, depth, status),
                        NULL);
@@ -118,41 +117,18 @@ int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid
     return thread_id;
 }
 
-/* The number of a combination whose row is the number and the values. */
-static int64_t number_of(struct ct_store *store, struct ct_intern *intern, const int64_t *value,
-                         size_t values, enum ct_statement insert)
+int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64_t *value, const char *text)
 {
     enum { VALUES_MAX = 16 };
     bool is_new;
-    const int64_t number = ct_intern_get(intern, value, &is_new);
+    const int64_t number = ct_intern_get(&store->numbers[kind], value, &is_new);
     if (is_new) {
         int64_t row[1 + VALUES_MAX] = { number };
-        memcpy(row + 1, value, values * sizeof(*value));
-        ct_store_defer(store, insert, 1 + values, row, NULL);
+        memcpy(row + 1, value, kinds[kind].values * sizeof(*value));
+        ct_store_defer(store, kinds[kind].insert, 1 + kinds[kind].values, row, text);
     }
     store->out_of_memory |= number == 0;
     return number;
-}
-
-int64_t ct_store_shape(struct ct_store *store, const int64_t value[CT_SHAPE_VALUES])
-{
-    return number_of(store, &store->shapes, value, CT_SHAPE_VALUES, CT_SQL_insert_shape);
-}
-
-int64_t ct_store_subject(struct ct_store *store, const int64_t value[CT_SUBJECT_VALUES])
-{
-    return number_of(store, &store->subjects, value, CT_SUBJECT_VALUES, CT_SQL_insert_subject);
-}
-
-int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALUES], const char *kind)
-{
-    bool is_new;
-    const int64_t route = ct_intern_get(&store->routes, value, &is_new);
-    if (is_new)
-        ct_store_defer(store, CT_SQL_insert_route, CT_VALUES(route, value[0], value[2], value[3], value[4]),
-                       kind);
-    store->out_of_memory |= route == 0;
-    return route;
 }
 
 int64_t ct_store_text(struct ct_store *store, const char *text)

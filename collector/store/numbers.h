@@ -4,6 +4,8 @@
 #ifndef CT_NUMBERS_H
 #define CT_NUMBERS_H
 
+#include "store_names.h"
+
 #include <stdint.h>
 
 struct ct_store;
@@ -12,13 +14,8 @@ int64_t ct_store_site(struct ct_store *store, int64_t thread_id, int64_t functio
                       int32_t status);
 int64_t ct_store_thread(struct ct_store *store, int64_t process_id, uint32_t tid, const char *name);
 
-enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8 };
-/* process_id, kernel, grid, block, shared_bytes, stream, captured */
-int64_t ct_store_shape(struct ct_store *store, const int64_t value[CT_SHAPE_VALUES]);
-/* process_id, enum ct_transfer_kind, async, stream, captured */
-int64_t ct_store_route(struct ct_store *store, const int64_t value[CT_ROUTE_VALUES], const char *kind);
-/* process_id, captured, then enum ct_role and handle of three objects */
-int64_t ct_store_subject(struct ct_store *store, const int64_t value[CT_SUBJECT_VALUES]);
+/* A shape, a route or a subject. */
+int64_t ct_store_number(struct ct_store *store, enum ct_number kind, const int64_t *value, const char *text);
 /* A text that an application made up, NUL-terminated UTF-8. */
 int64_t ct_store_text(struct ct_store *store, const char *text);
 /* Counts up when numbers that were given before are void. */

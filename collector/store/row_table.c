@@ -1,8 +1,5 @@
 #include "row_table.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct connected {
     sqlite3_vtab base;
     struct ct_row_table *table;
@@ -104,47 +101,4 @@ static const sqlite3_module row_table_module = {
 int ct_row_table_register(sqlite3 *connection, const char *name, struct ct_row_table *table)
 {
     return sqlite3_create_module(connection, name, &row_table_module, table);
-}
-
-/* ---- rows in memory ---- */
-
-static bool next_of_buffer(struct ct_row_table *table)
-{
-    struct ct_row_buffer *buffer = (struct ct_row_buffer *)table;
-    if (buffer->read == buffer->values)
-        return false;
-    memcpy(table->value, buffer->value + buffer->read, buffer->columns * sizeof(*buffer->value));
-    buffer->read += buffer->columns;
-    return true;
-}
-
-void ct_row_buffer_init(struct ct_row_buffer *buffer, unsigned columns)
-{
-    *buffer = (struct ct_row_buffer){ .table.next = next_of_buffer, .columns = columns };
-}
-
-bool ct_row_buffer_add(struct ct_row_buffer *buffer, const int64_t *value)
-{
-    if (buffer->values + buffer->columns > buffer->capacity) {
-        const size_t capacity = buffer->capacity * 2 + 4096;
-        int64_t *grown = realloc(buffer->value, capacity * sizeof(*grown));
-        if (!grown)
-            return false;
-        buffer->value = grown;
-        buffer->capacity = capacity;
-    }
-    memcpy(buffer->value + buffer->values, value, buffer->columns * sizeof(*value));
-    buffer->values += buffer->columns;
-    return true;
-}
-
-void ct_row_buffer_clear(struct ct_row_buffer *buffer)
-{
-    buffer->values = buffer->read = 0;
-}
-
-void ct_row_buffer_finish(struct ct_row_buffer *buffer)
-{
-    free(buffer->value);
-    buffer->value = NULL;
 }

@@ -21,18 +21,12 @@ struct ct_row_table {
 /* Makes `table`, which must outlive the connection, the table `name` of the connection; SQLite's code. */
 int ct_row_table_register(sqlite3 *connection, const char *name, struct ct_row_table *table);
 
-/* Rows kept until a statement reads them. */
+/* Rows kept until a statement reads them: deferred.c. */
 struct ct_row_buffer {
     struct ct_row_table table; /* first */
     unsigned columns;
     int64_t *value;
     size_t values, capacity, read;
 };
-
-void ct_row_buffer_init(struct ct_row_buffer *buffer, unsigned columns);
-/* Adds a row of `columns` values; false when memory is short. */
-bool ct_row_buffer_add(struct ct_row_buffer *buffer, const int64_t *value);
-void ct_row_buffer_clear(struct ct_row_buffer *buffer);
-void ct_row_buffer_finish(struct ct_row_buffer *buffer);
 
 #endif

@@ -4,7 +4,6 @@
 #include "store_state.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 static const char *const statement_sql[CT_SQL_COUNT] = {
 #define ROW(name) ct_sql_store_##name,
@@ -40,9 +39,8 @@ int ct_store_failed(struct ct_store *store)
      * rolled back. */
     if (store->broken_off)
         return -1;
-    snprintf(store->error, sizeof(store->error), "cannot write database '%s': %s", store->database.path,
-             ct_database_problem(store->database.connection));
-    return -1;
+    return ct_message(store->error, "cannot write database '%s': %s", store->database.path,
+                      ct_database_problem(store->database.connection));
 }
 
 sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
@@ -56,11 +54,6 @@ sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, siz
             sqlite3_bind_int64(statement, (int)i + 1, value[i]);
     }
     return statement;
-}
-
-void ct_store_bind_text(sqlite3_stmt *statement, size_t place, const char *text)
-{
-    sqlite3_bind_text(statement, (int)place, text ? text : "", -1, SQLITE_STATIC);
 }
 
 int ct_store_step(sqlite3_stmt *statement)
@@ -81,7 +74,16 @@ int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *resul
     return error;
 }
 
+int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value,
+                 size_t texts, const char *const *text, int64_t *result)
+{
+    sqlite3_stmt *statement = ct_store_bind(store, which, values, value);
+    for (size_t i = 0; i < texts; i++)
+        sqlite3_bind_text(statement, (int)(values + i) + 1, text[i] ? text[i] : "", -1, SQLITE_STATIC);
+    return ct_store_run(store, statement, result);
+}
+
 int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value)
 {
-    return ct_store_run(store, ct_store_bind(store, which, values, value), NULL);
+    return ct_store_ask(store, which, values, value, 0, NULL, NULL);
 }

@@ -20,14 +20,19 @@ int ct_store_failed(struct ct_store *store);
 /* Binds integers to a statement, CT_NULL as NULL, and returns it. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
                                    const int64_t *value);
-/* Binds text that stays until the statement has run; NULL as the empty text. */
-void ct_store_bind_text(struct sqlite3_stmt *statement, size_t place, const char *text);
 /* As sqlite3_step(), for ct_store_failed() to tell the system's reason. */
 int ct_store_step(struct sqlite3_stmt *statement);
 /* Runs a statement; its first row's first column, if it returns one, goes to *result, which may be NULL. 0 or
  * -1. */
 int ct_store_run(struct ct_store *store, struct sqlite3_stmt *statement, int64_t *result);
-/* The same of one that has only integers. */
+/* The same of one by its name, with its integers and, behind them, its texts. */
+int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value,
+                 size_t texts, const char *const *text, int64_t *result);
+/* A list of texts as two arguments. */
+/* clang-format off */
+#define CT_TEXTS(...) sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), (const char *const[]){ __VA_ARGS__ }
+/* clang-format on */
+/* The same of one that has only integers, and no result. */
 int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value);
 
 #endif

@@ -28,13 +28,12 @@ static void begin_anew(struct ct_store *store)
 int ct_store_begin(struct ct_store *store)
 {
     /* SQLite would go on writing a file that nobody finds any more. */
-    if (!ct_database_in_place(&store->database)) {
-        snprintf(store->error, sizeof(store->error),
-                 "database '%s' was moved, deleted or replaced: put it back, or stop this daemon and start "
-                 "another one, which goes on in a new file",
-                 store->database.path);
-        return -1;
-    }
+    if (!ct_database_in_place(&store->database))
+        return ct_message(
+            store->error,
+            "database '%s' was moved, deleted or replaced: put it back, or stop this daemon and "
+            "start another one, which goes on in a new file",
+            store->database.path);
     store->broken_off = false;
     if (store->numbers_unknown)
         begin_anew(store);
@@ -149,20 +148,16 @@ int ct_store_open(const char *path, const char *session, struct ct_store **resul
 {
     struct ct_origin origin;
     const int error = ct_origin_here(&origin, session);
-    if (!error)
-        return ct_store_open_of(path, &origin, result, message);
-    snprintf(message, CT_MESSAGE_BYTES, "cannot tell this boot from others: %s", strerror(-error));
-    return -1;
+    return error ? ct_message(message, "cannot tell this boot from others: %s", strerror(-error))
+                 : ct_store_open_of(path, &origin, result, message);
 }
 
 int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct_store **result,
                      char message[CT_MESSAGE_BYTES])
 {
     struct ct_store *store = calloc(1, sizeof(*store));
-    if (!store) {
-        snprintf(message, CT_MESSAGE_BYTES, "out of memory");
-        return -1;
-    }
+    if (!store)
+        return ct_message(message, "out of memory");
     store->demangled = malloc(sizeof(*store->demangled));
     if (!store->demangled || ct_database_open(&store->database, path, origin, message) != 0) {
         free(store->demangled);
@@ -173,12 +168,11 @@ int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct
     ct_deferred_init(store);
     const int rc = prepare(store, store->database.connection, store->statement);
     if (rc != SQLITE_OK && rc != SQLITE_ERROR)
-        snprintf(message, CT_MESSAGE_BYTES, "cannot read '%s': %s", store->database.path,
-                 ct_database_problem(store->database.connection));
+        ct_message(message, "cannot read '%s': %s", store->database.path,
+                   ct_database_problem(store->database.connection));
     else if (rc != SQLITE_OK)
-        snprintf(message, CT_MESSAGE_BYTES,
-                 "'%s' lacks what this cudatrace writes (%s): name another file with --db",
-                 store->database.path, sqlite3_errmsg(store->database.connection));
+        ct_message(message, "'%s' lacks what this cudatrace writes (%s): name another file with --db",
+                   store->database.path, sqlite3_errmsg(store->database.connection));
     if (rc != SQLITE_OK) {
         ct_store_close(store);
         return -1;

@@ -21,6 +21,17 @@ enum ct_bulk {
     CT_BULK_COUNT
 };
 
+/* Names what is numbered in memory and has a row for each number. */
+enum ct_number {
+    CT_NUMBER_SITE,
+    CT_NUMBER_SHAPE,   /* process_id, kernel, grid, block, shared_bytes, stream, captured */
+    CT_NUMBER_ROUTE,   /* process_id, enum ct_transfer_kind, async, stream, captured; its kind as a text */
+    CT_NUMBER_SUBJECT, /* process_id, captured, then enum ct_role and handle of three objects */
+    CT_NUMBER_TEXT,
+    CT_NUMBERS
+};
+enum { CT_SHAPE_VALUES = 11, CT_ROUTE_VALUES = 5, CT_SUBJECT_VALUES = 8 };
+
 /* The values of free_allocation: process_id, address, start_ns, call_id, bytes, CT_FREE_SLACK_NS; and the
  * kind. */
 enum { CT_FREE_VALUES = 6, CT_FREE_SLACK_NS = 20000 };

@@ -6,20 +6,9 @@
 #include "earlier.h"
 #include "intern.h"
 #include "message.h"
-#include "row.h"
 #include "row_table.h"
 #include "store_names.h"
 #include "text_numbers.h"
-
-/* Names what is numbered in memory and has a row for each number. */
-enum ct_number {
-    CT_NUMBER_SITE,
-    CT_NUMBER_SHAPE,
-    CT_NUMBER_ROUTE,
-    CT_NUMBER_SUBJECT,
-    CT_NUMBER_TEXT,
-    CT_NUMBERS
-};
 
 /* A call that gave back what no allocation is known for: the values of CT_FREE_ALLOCATION. */
 struct ct_unmatched_free {
@@ -56,7 +45,7 @@ struct ct_store {
     sqlite3_stmt *statement[CT_SQL_COUNT];
     uint32_t generation;
 
-    struct ct_intern sites, shapes, routes, subjects;
+    struct ct_intern numbers[CT_NUMBER_TEXT];
     struct ct_texts texts;
     int64_t next_thread_id;
     int64_t numbers_from[CT_NUMBERS]; /* given since `numbered_ns`; calls stored later name no lower ones */

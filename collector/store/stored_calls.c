@@ -5,8 +5,6 @@
 #include "store_state.h"
 #include "test_point.h"
 
-#include <stddef.h>
-
 /* Longer calls are in the table long_call, and queries for windows of starts rely on it: docs/sql.md. */
 #define LONG_CALL_NS 100000000
 

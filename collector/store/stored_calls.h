@@ -3,7 +3,7 @@
 #ifndef CT_STORED_CALLS_H
 #define CT_STORED_CALLS_H
 
-#include "row.h"
+#include "value.h"
 
 struct ct_store;
 struct sqlite3;

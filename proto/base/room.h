@@ -5,20 +5,26 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Has an array with room for `*room` items have room for one more than `count`; false, with all as it was,
+/* Has an array with room for `*room` items have room for `more` than `count`; false, with all as it was,
  * without memory. `array` is the address of the pointer to it. */
-static inline bool ct_make_room(void *array, size_t count, size_t *room, size_t item_bytes)
+static inline bool ct_make_room_for(void *array, size_t count, size_t more, size_t *room, size_t item_bytes)
 {
     void **items = array;
-    const size_t wanted = *room ? *room * 2 : 64;
-    if (count < *room)
+    if (count + more <= *room)
         return true;
+    const size_t wanted = 2 * (count + more > 8 ? count + more : 8);
     void *larger = realloc(*items, wanted * item_bytes);
     if (!larger)
         return false;
     *items = larger;
     *room = wanted;
     return true;
+}
+
+/* For one. */
+static inline bool ct_make_room(void *array, size_t count, size_t *room, size_t item_bytes)
+{
+    return ct_make_room_for(array, count, 1, room, item_bytes);
 }
 
 #endif

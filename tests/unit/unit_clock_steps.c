@@ -42,7 +42,7 @@ static void begin(const char *name, double ghz)
     error_ticks = 60;
     memset(&control, 0, sizeof(control));
     control.clock = CT_CLOCK_COUNTER;
-    ct_timeline_begin_with(&timeline, &control, &clocks);
+    ct_timeline_begin(&timeline, &control, &clocks);
 }
 
 /* A batch every 50 ms. */
@@ -121,7 +121,7 @@ static void suspended(const char *name, double woken)
     is("what returned before, later", before, before_ns, 1000);
     is("the present, later", (uint64_t)ticks, now_ns, 1000);
     /* Another daemon. */
-    ct_timeline_begin_with(&timeline, &control, &clocks);
+    ct_timeline_begin(&timeline, &control, &clocks);
     is("the present to another daemon", (uint64_t)ticks, now_ns, 1000);
     is("what returned before, to another daemon", before, before_ns, 1000);
 }
@@ -184,7 +184,7 @@ static void ten_days(void)
     }
     is("the start", start, start_ns, 15 * (int64_t)millisecond);
     is("the present", (uint64_t)ticks, now_ns, 2000);
-    ct_timeline_begin_with(&timeline, &control, &clocks);
+    ct_timeline_begin(&timeline, &control, &clocks);
     is("the start to another daemon", start, start_ns, 15 * (int64_t)millisecond);
     is("the present to another daemon", (uint64_t)ticks, now_ns, 2000);
 }
@@ -214,7 +214,7 @@ static void left_over(const char *name, const struct ct_anchor *kept, size_t cou
     control.clock = CT_CLOCK_COUNTER;
     memcpy(control.anchor, kept, count * sizeof(*kept));
     atomic_store(&control.anchors, count);
-    ct_timeline_begin_with(&timeline, &control, &clocks);
+    ct_timeline_begin(&timeline, &control, &clocks);
     if (now_ns > 1001 * second) {
         fprintf(stderr, "%s: it took %llu s to begin\n", name, (unsigned long long)(now_ns / second - 1000));
         exit(EXIT_FAILURE);

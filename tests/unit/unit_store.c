@@ -5,6 +5,7 @@
 #include "expire.h"
 #include "numbers.h"
 #include "process_rows.h"
+#include "statements.h"
 #include "store.h"
 #include "stored_calls.h"
 
@@ -73,8 +74,10 @@ static int64_t store_calls(const uint64_t call[][2], size_t count)
                           .site_id = ct_store_site(store, thread_id, function_id, 0, 0) };
     equal("storing", ct_store_calls(store, next_row, &from, UINT64_MAX, &rows), 0);
     equal("rows", (long long)rows, (long long)count);
-    const struct ct_total_facts total = { .calls = count, .min_ns = 1, .max_ns = 1 };
-    equal("sums", ct_store_add_total(store, process_id, function_id, &total), 0);
+    equal("sums",
+          ct_store_do(store, CT_SQL_add_total,
+                      CT_VALUES(process_id, function_id, (int64_t)count, 0, 1, 1, 0, 0)),
+          0);
     equal("commit", ct_store_commit(store), 0);
     stored += count;
     return from.site_id;
@@ -165,7 +168,7 @@ static void defer_allocation(int64_t call_id, int64_t process, int64_t address)
 static void store_allocations(uint64_t at_ns)
 {
     const int64_t at = (int64_t)at_ns;
-    const struct ct_process_facts facts = { .pid = 2, .exe = "", .cmdline = "", .segment = "ended" };
+    const struct ct_process_facts facts = { .is.pid = 2, .exe = "", .cmdline = "", .segment = "ended" };
     int64_t ended_id, other_segment;
     equal("begin", ct_store_begin(store), 0);
     equal("a process", ct_store_process(store, &facts, &ended_id, &other_segment), 0);
@@ -174,7 +177,8 @@ static void store_allocations(uint64_t at_ns)
     ct_store_defer(store, CT_SQL_free_allocation,
                    CT_VALUES(process_id, 2000, at + 2, at + 2, 1, CT_FREE_SLACK_NS), "device");
     defer_allocation(at + 3, ended_id, 1000);
-    equal("its end", ct_store_end_process(store, ended_id, at_ns + 4, "exited"), 0);
+    equal("its end",
+          ct_store_ask(store, CT_SQL_end_process, CT_VALUES(ended_id, at + 4), CT_TEXTS("exited"), NULL), 0);
     equal("commit", ct_store_commit(store), 0);
     equal("allocations", ask("SELECT count(*) FROM allocations"), 3);
 }
@@ -182,17 +186,19 @@ static void store_allocations(uint64_t at_ns)
 static void open_store(const char *path)
 {
     char message[CT_MESSAGE_BYTES];
-    const struct ct_process_facts facts = { .pid = 1, .exe = "", .cmdline = "", .segment = "first" };
+    const struct ct_process_facts facts = { .is.pid = 1, .exe = "", .cmdline = "", .segment = "first" };
     if (ct_store_open(path, "test", &store, message) != 0 || sqlite3_open(path, &reader) != SQLITE_OK) {
         fprintf(stderr, "%s\n", message);
         exit(EXIT_FAILURE);
     }
     equal("begin", ct_store_begin(store), 0);
     equal("a process", ct_store_process(store, &facts, &process_id, &segment_id), 0);
-    equal("a function", ct_store_function(store, "driver", "cuLaunchKernel", "launch", &function_id), 0);
+    equal("a function",
+          ct_store_ask(store, CT_SQL_insert_function, 0, NULL, CT_TEXTS("driver", "cuLaunchKernel", "launch"),
+                       &function_id),
+          0);
     thread_id = ct_store_thread(store, process_id, 1, "");
-    equal("a lane",
-          ct_store_save_lane(store, segment_id, 0, &(struct ct_lane_place){ .thread_id = thread_id }), 0);
+    equal("a lane", ct_store_do(store, CT_SQL_save_lane, CT_VALUES(segment_id, 0, 0, thread_id)), 0);
     equal("commit", ct_store_commit(store), 0);
 }
 

@@ -32,7 +32,7 @@ int main(void)
         return 77;
     }
     static struct ct_timeline timeline, second;
-    ct_timeline_begin(&timeline, &control);
+    ct_timeline_begin(&timeline, &control, NULL);
     if (timeline.count < 2)
         fail("anchors at the start", (int64_t)timeline.count);
     const uint64_t first = ct_counter_read();
@@ -59,7 +59,7 @@ int main(void)
     if (ct_timeline_ns(&timeline, middle, &hint) != ct_timeline_ns(&timeline, middle, &other))
         fail("the answer depends on the hint", 0);
 
-    ct_timeline_begin(&second, &control);
+    ct_timeline_begin(&second, &control, NULL);
     if (second.count < timeline.count / 2)
         fail("anchors that the second timeline lacks", (int64_t)(timeline.count - second.count));
     hint = 0;

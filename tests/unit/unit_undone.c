@@ -159,7 +159,7 @@ static void check_orphans(void)
 
     /* The list of those that run cannot be read. */
     equal("away", sqlite3_exec(reader, "ALTER TABLE process RENAME TO away", NULL, NULL, NULL), SQLITE_OK);
-    equal("ending nobody knows whom", ct_store_end_orphans(store, 1, never, NULL, NULL), -1);
+    equal("ending nobody knows whom", ct_ledger_end_orphans(&collection.ledger, 1, never, NULL, NULL), -1);
     equal("back", sqlite3_exec(reader, "ALTER TABLE away RENAME TO process", NULL, NULL, NULL), SQLITE_OK);
 
     report = (struct ct_report){ 0 };
@@ -197,7 +197,7 @@ int main(void)
 {
     char folder[] = "/tmp/cudatrace-undone.XXXXXX", message[CT_MESSAGE_BYTES];
     const struct ct_process_facts facts = {
-        .pid = pid_of_nobody(), .start_ticks = 1, .exe = "", .cmdline = "", .segment = "first"
+        .is.pid = pid_of_nobody(), .is.start_ticks = 1, .exe = "", .cmdline = "", .segment = "first"
     };
     int64_t process_id, segment_id;
     signal(SIGXFSZ, SIG_IGN);

@@ -10,27 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct {
-    uint8_t body_bytes, texts;
-} shapes[CT_DUMP_TYPES] = {
-    [CT_DUMP_PROCESS] = { sizeof(struct ct_dump_process), 3 },
-    [CT_DUMP_FUNCTION] = { sizeof(struct ct_dump_function), 3 },
-    [CT_DUMP_THREAD] = { sizeof(struct ct_dump_thread), 1 },
-    [CT_DUMP_NOTE] = { sizeof(struct ct_dump_call), 0 },
-    [CT_DUMP_CALL] = { sizeof(struct ct_dump_call), 0 },
-    [CT_DUMP_LANE] = { sizeof(struct ct_dump_lane), 0 },
-    [CT_DUMP_LOSS] = { sizeof(struct ct_dump_loss), 0 },
-    [CT_DUMP_UNSENT] = { sizeof(struct ct_dump_unsent), 0 },
-    [CT_DUMP_NOTHING_OPEN] = { sizeof(struct ct_dump_open), 0 },
-    [CT_DUMP_OPEN] = { sizeof(struct ct_dump_open), 0 },
-    [CT_DUMP_END] = { sizeof(struct ct_dump_end), 1 },
-    [CT_DUMP_META] = { sizeof(struct ct_dump_meta), 1 },
-};
-
 static int fail(struct ct_dump_file *file, const char *what)
 {
-    snprintf(file->problem, sizeof(file->problem), "'%s' %s", file->path ? file->path : "", what);
-    return -1;
+    return ct_message(file->problem, "'%s' %s", file->path ? file->path : "", what);
 }
 
 /* Returns how many bytes could be read; -1 for an error. */
@@ -88,10 +70,8 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
         return fail(file, "out of memory");
     /* A FIFO does not hold it up. */
     file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file->fd < 0 || fstat(file->fd, &status) != 0) {
-        snprintf(file->problem, sizeof(file->problem), "cannot read '%s': %s", path, strerror(errno));
-        return -1;
-    }
+    if (file->fd < 0 || fstat(file->fd, &status) != 0)
+        return ct_message(file->problem, "cannot read '%s': %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
         return fail(file, "is not a regular file");
     if (has_lines(file->fd)) {
@@ -184,17 +164,17 @@ bool ct_dump_view(const struct ct_dump_file *file, size_t *at, struct ct_dump_vi
     memcpy(&event, file->events + *at, sizeof(event));
     if (event.type >= CT_DUMP_TYPES || event.bytes % 8 != 0 || event.bytes > CT_DUMP_EVENT_MAX ||
         event.bytes > left - sizeof(event) ||
-        shapes[event.type].body_bytes + (size_t)event.tail_bytes > event.bytes)
+        ct_dump_shapes[event.type].body_bytes + (size_t)event.tail_bytes > event.bytes)
         return false;
     const uint8_t *body = file->events + *at + sizeof(event);
     *view = (struct ct_dump_view){
         .type = (enum ct_dump_type)event.type,
-        .body = body,
-        .tail = body + shapes[event.type].body_bytes,
+        .body = (const union ct_dump_body *)(const void *)body,
+        .tail = body + ct_dump_shapes[event.type].body_bytes,
         .tail_bytes = event.tail_bytes,
     };
     const uint8_t *text = view->tail, *end = view->tail + event.tail_bytes;
-    for (int i = 0; i < shapes[event.type].texts; i++) {
+    for (int i = 0; i < ct_dump_shapes[event.type].texts; i++) {
         const uint8_t *nul = memchr(text, '\0', (size_t)(end - text));
         if (!nul)
             return false;

@@ -32,7 +32,7 @@ void ct_dump_close(struct ct_dump_file *file);
 /* An event, within its frame: its body has the size of its type, and its texts end in it. */
 struct ct_dump_view {
     enum ct_dump_type type;
-    const void *body;
+    const union ct_dump_body *body;
     const uint8_t *tail; /* payload, */
     uint16_t tail_bytes;
     const char *text[3]; /* or texts */

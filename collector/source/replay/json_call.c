@@ -60,8 +60,8 @@ static bool name_function(struct ct_json_names *names, const struct ct_json_line
     body->function_id = number_of(&names->functions, line->layer, line->name, &is_new);
     const struct ct_dump_function function = { body->function_id };
     const char *const texts[] = { line->layer, line->name, category };
-    return body->function_id != 0 && (!is_new || ct_dump_add_texts(&names->frame, CT_DUMP_FUNCTION, &function,
-                                                                   sizeof(function), 3, texts));
+    return body->function_id != 0 &&
+           (!is_new || ct_dump_add_texts(&names->frame, CT_DUMP_FUNCTION, &function, texts));
 }
 
 /* Adds what is no call: what a number in a call stands for. */
@@ -74,7 +74,7 @@ static bool note(struct ct_json_names *names, const struct ct_json_call *call, e
     body.kind = (uint8_t)kind;
     body.value = (uint64_t)value;
     body.flags = 0;
-    uint8_t *to = ct_dump_add(&names->frame, CT_DUMP_NOTE, &body, sizeof(body), head_bytes + bytes + 1);
+    uint8_t *to = ct_dump_add(&names->frame, CT_DUMP_NOTE, &body, head_bytes + bytes + 1);
     if (!to)
         return false;
     memcpy(to, head, head_bytes);

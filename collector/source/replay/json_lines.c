@@ -63,15 +63,13 @@ static bool tell_process(struct ct_json_lines *lines, int64_t pid, int64_t proce
     const struct ct_dump_process body = {
         .process_id = process_id,
         .segment_id = process_id,
-        .started_ns = (uint64_t)at_ns,
-        .pid = (int32_t)pid,
-        .uid = geteuid(),
+        .is = { .started_ns = (uint64_t)at_ns, .pid = (int32_t)pid, .uid = geteuid() },
     };
     const char *const texts[] = { "", "", segment };
     if (!ct_make_room(&lines->process, lines->process_count, &lines->process_room, sizeof(*lines->process)))
         return false;
     lines->process[lines->process_count++] = (struct process){ .last_ns = at_ns };
-    return ct_dump_add_texts(&lines->names.frame, CT_DUMP_PROCESS, &body, sizeof(body), 3, texts);
+    return ct_dump_add_texts(&lines->names.frame, CT_DUMP_PROCESS, &body, texts);
 }
 
 /* Returns the number of the process, which is that of its segment; 0 without memory. */
@@ -87,8 +85,7 @@ static struct thread *add_thread(struct ct_json_lines *lines, const struct ct_js
 {
     const struct ct_dump_thread body = { segment_id, thread_id, (uint64_t)line->tid };
     if (!ct_make_room(&lines->thread, lines->thread_count, &lines->thread_room, sizeof(*lines->thread)) ||
-        !ct_dump_add_texts(&lines->names.frame, CT_DUMP_THREAD, &body, sizeof(body), 1,
-                           (const char *const[]){ "" }))
+        !ct_dump_add_texts(&lines->names.frame, CT_DUMP_THREAD, &body, (const char *const[]){ "" }))
         return NULL;
     struct thread *thread = &lines->thread[lines->thread_count++];
     *thread = (struct thread){ 0 };
@@ -193,8 +190,7 @@ static bool end(struct ct_json_lines *lines, const struct ct_json_line *line)
     call.body.status = (int32_t)ct_json_integer(line->details, "status", 0);
     bool good = set_times(lines, line, has_begun, &call);
     if (good) {
-        uint8_t *payload =
-            ct_dump_add(&lines->names.frame, CT_DUMP_CALL, &call.body, sizeof(call.body), call.payload_bytes);
+        uint8_t *payload = ct_dump_add(&lines->names.frame, CT_DUMP_CALL, &call.body, call.payload_bytes);
         if (payload)
             memcpy(payload, call.payload, call.payload_bytes);
         good = payload ? true : fail_memory(lines);
@@ -251,15 +247,14 @@ static bool tell_end(struct ct_json_lines *lines)
             const struct ct_dump_open body = { call->segment_id, call->thread_id, call->function_id,
                                                call->depth, call->end_ns };
             lines->process[call->segment_id - 1].is_open = true;
-            if (!ct_dump_add(&lines->names.frame, CT_DUMP_OPEN, &body, sizeof(body), 0))
+            if (!ct_dump_add(&lines->names.frame, CT_DUMP_OPEN, &body, 0))
                 return fail_memory(lines);
         }
     }
     for (size_t p = 0; p < lines->process_count; p++) {
         const struct ct_dump_end body = { (int64_t)p + 1, (uint64_t)lines->process[p].last_ns };
         if (!lines->process[p].is_open &&
-            !ct_dump_add_texts(&lines->names.frame, CT_DUMP_END, &body, sizeof(body), 1,
-                               (const char *const[]){ "exited" }))
+            !ct_dump_add_texts(&lines->names.frame, CT_DUMP_END, &body, (const char *const[]){ "exited" }))
             return fail_memory(lines);
     }
     return true;

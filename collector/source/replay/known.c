@@ -1,6 +1,7 @@
 #include "known.h"
 
 #include "loss_cause.h"
+#include "room.h"
 #include "text_numbers.h"
 
 #include <stdlib.h>
@@ -45,14 +46,8 @@ static void *add(struct ct_known_table *table, const void *key, size_t bytes)
     void *entry = find(table, key);
     if (entry)
         return entry;
-    if (table->count == table->room) {
-        const size_t room = table->room ? table->room * 2 : 64;
-        void **grown = realloc(table->entry, room * sizeof(*grown));
-        if (!grown)
-            return NULL;
-        table->entry = grown;
-        table->room = room;
-    }
+    if (!ct_make_room(&table->entry, table->count, &table->room, sizeof(*table->entry)))
+        return NULL;
     bool is_new;
     entry = calloc(1, bytes);
     if (!entry || ct_intern_get(&table->numbers, key, &is_new) != (int64_t)table->count + 1) {
@@ -134,40 +129,29 @@ static bool are_at_most(uint64_t most, size_t count, const uint64_t *value)
 
 static bool learn_process(struct ct_known *known, const struct ct_dump_view *view)
 {
-    const struct ct_dump_process *body = view->body;
+    const struct ct_dump_process *body = &view->body->process;
+    const struct ct_process_numbers *is = &body->is;
     struct segment *segment = add(&known->segments, &body->segment_id, sizeof(*segment));
     struct process *process = add(&known->processes, &body->process_id, sizeof(*process));
     if (!segment || !process || !copy_texts(segment->text, view) ||
-        !AT_MOST(MOMENT_MAX, body->start_ticks, body->image_ns, body->started_ns, body->absent_ns) ||
-        body->changed_ns > (int64_t)MOMENT_MAX || body->changed_ns < -(int64_t)MOMENT_MAX)
+        !AT_MOST(MOMENT_MAX, is->start_ticks, is->image_ns, is->started_ns, is->absent_ns) ||
+        is->changed_ns > (int64_t)MOMENT_MAX || is->changed_ns < -(int64_t)MOMENT_MAX)
         return false;
     segment->nobody.account = &segment->account;
     segment->process = process;
-    segment->facts = (struct ct_process_facts){
-        .pid = body->pid,
-        .uid = body->uid,
-        .start_ticks = body->start_ticks,
-        .image_ns = body->image_ns,
-        .started_ns = body->started_ns,
-        .absent_ns = body->absent_ns,
-        .changed_ns = body->changed_ns,
-        .exe = segment->text[0],
-        .cmdline = segment->text[1],
-        .segment = segment->text[2],
-    };
+    segment->facts = (struct ct_process_facts){ *is, segment->text[0], segment->text[1], segment->text[2] };
     return true;
 }
 
 static bool learn_function(struct ct_known *known, const struct ct_dump_view *view)
 {
-    const struct ct_dump_function *body = view->body;
-    struct function *function = add(&known->functions, &body->function_id, sizeof(*function));
+    const int64_t function_id = view->body->function.function_id;
+    struct function *function = add(&known->functions, &function_id, sizeof(*function));
     return function && copy_texts(function->text, view);
 }
 
-static bool learn_thread(struct ct_known *known, const struct ct_dump_view *view)
+static bool learn_thread(struct ct_known *known, const struct ct_dump_thread *body)
 {
-    const struct ct_dump_thread *body = view->body;
     struct segment *segment = find(&known->segments, &body->segment_id);
     struct ct_caller *caller =
         segment && body->thread_id != 0 && body->tid <= UINT32_MAX
@@ -190,7 +174,7 @@ static bool learn_callee(struct ct_known *known, int64_t segment_id, int64_t fun
 
 static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
 {
-    const struct ct_dump_call *body = view->body;
+    const struct ct_dump_call *body = &view->body->call;
     const bool is_call = view->type == CT_DUMP_CALL;
     if (body->kind >= CT_KIND_COUNT || body->kind == CT_KIND_PAD || body->kind == CT_KIND_THREAD ||
         (ct_kind_is_call(body->kind) != 0) != is_call || body->depth > CT_SPAN_DEPTH_MAX ||
@@ -200,58 +184,42 @@ static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
     return !is_call || (body->thread_id != 0 && learn_callee(known, body->segment_id, body->function_id));
 }
 
-static bool check_lane(const struct ct_known *known, const struct ct_dump_lane *body)
-{
-    return ct_known_thread(known, body->segment_id, body->thread_id) && body->lane <= UINT32_MAX &&
-           body->position <= MOMENT_MAX;
-}
-
-static bool check_loss(const struct ct_known *known, const struct ct_dump_loss *body)
-{
-    return find(&known->segments, &body->segment_id) && body->cause < CT_LOSS_COUNT &&
-           body->calls <= CT_UNSENT_CALLS_MAX && AT_MOST(MOMENT_MAX, body->first_ns, body->last_ns);
-}
-
-static bool learn_unsent(struct ct_known *known, const struct ct_dump_unsent *body)
-{
-    return find(&known->segments, &body->segment_id) && body->entry <= UINT32_MAX &&
-           AT_MOST(CT_UNSENT_CALLS_MAX, body->lost, body->skipped) &&
-           AT_MOST(CT_UNSENT_SUM_MAX, body->lost_ns, body->lost_bytes, body->skipped_ns,
-                   body->skipped_bytes) &&
-           learn_callee(known, body->segment_id, body->function_id);
-}
-
-static bool learn_open(struct ct_known *known, const struct ct_dump_open *body)
-{
-    return find(&known->segments, &body->segment_id) && body->thread_id != 0 && body->depth < 256 &&
-           body->start_ns <= MOMENT_MAX && ct_known_thread(known, body->segment_id, body->thread_id) &&
-           learn_callee(known, body->segment_id, body->function_id);
-}
-
 bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
 {
+    const struct ct_dump_lane *lane = &view->body->lane;
+    const struct ct_loss_facts *loss = &view->body->loss;
+    const struct ct_unsent_facts *unsent = &view->body->unsent;
+    const struct ct_dump_open *open = &view->body->open;
     switch (view->type) {
     case CT_DUMP_PROCESS:
         return learn_process(known, view);
     case CT_DUMP_FUNCTION:
         return learn_function(known, view);
     case CT_DUMP_THREAD:
-        return learn_thread(known, view);
+        return learn_thread(known, &view->body->thread);
     case CT_DUMP_NOTE:
     case CT_DUMP_CALL:
         return learn_call(known, view);
     case CT_DUMP_LANE:
-        return check_lane(known, view->body);
+        return ct_known_thread(known, lane->segment_id, lane->thread_id) && lane->lane <= UINT32_MAX &&
+               lane->position <= MOMENT_MAX;
     case CT_DUMP_LOSS:
-        return check_loss(known, view->body);
+        return find(&known->segments, &loss->segment_id) && loss->cause < CT_LOSS_COUNT &&
+               loss->calls <= CT_UNSENT_CALLS_MAX && AT_MOST(MOMENT_MAX, loss->first_ns, loss->last_ns);
     case CT_DUMP_UNSENT:
-        return learn_unsent(known, view->body);
+        return find(&known->segments, &unsent->segment_id) && unsent->entry <= UINT32_MAX &&
+               AT_MOST(CT_UNSENT_CALLS_MAX, unsent->lost, unsent->skipped) &&
+               AT_MOST(CT_UNSENT_SUM_MAX, unsent->lost_ns, unsent->lost_bytes, unsent->skipped_ns,
+                       unsent->skipped_bytes) &&
+               learn_callee(known, unsent->segment_id, unsent->function_id);
     case CT_DUMP_NOTHING_OPEN:
-        return find(&known->segments, &((const struct ct_dump_open *)view->body)->segment_id) != NULL;
+        return find(&known->segments, &open->segment_id) != NULL;
     case CT_DUMP_OPEN:
-        return learn_open(known, view->body);
+        return open->thread_id != 0 && open->depth < 256 && open->start_ns <= MOMENT_MAX &&
+               ct_known_thread(known, open->segment_id, open->thread_id) &&
+               learn_callee(known, open->segment_id, open->function_id);
     case CT_DUMP_END:
-        return ((const struct ct_dump_end *)view->body)->ended_ns <= MOMENT_MAX &&
+        return view->body->end.ended_ns <= MOMENT_MAX &&
                (strcmp(view->text[0], "exited") == 0 || strcmp(view->text[0], "killed") == 0);
     default:
         return true;
@@ -299,11 +267,9 @@ static void tell_function(struct ct_ledger *ledger, struct function *function)
 int ct_known_tell(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view)
 {
     if (view->type == CT_DUMP_PROCESS)
-        return tell_process(
-            ledger, find(&known->segments, &((const struct ct_dump_process *)view->body)->segment_id));
+        return tell_process(ledger, find(&known->segments, &view->body->process.segment_id));
     if (view->type == CT_DUMP_FUNCTION)
-        tell_function(ledger,
-                      find(&known->functions, &((const struct ct_dump_function *)view->body)->function_id));
+        tell_function(ledger, find(&known->functions, &view->body->function.function_id));
     return 0;
 }
 
@@ -336,26 +302,9 @@ int ct_known_save(struct ct_known *known, struct ct_ledger *ledger)
     return 0;
 }
 
-static int save_loss(struct ct_ledger *ledger, const struct ct_account *account,
-                     const struct ct_dump_loss *body)
-{
-    const struct ct_loss_facts facts = { body->lane,  body->tenancy,  body->tid,    body->cause,
-                                         body->calls, body->first_ns, body->last_ns };
-    return ct_ledger_save_loss(ledger, account, &facts);
-}
-
-static int save_unsent(struct ct_known *known, struct ct_ledger *ledger, const struct ct_account *account,
-                       const struct ct_dump_unsent *body)
-{
-    const struct ct_unsent_facts facts = { body->lost,    body->lost_ns,    body->lost_bytes,
-                                           body->skipped, body->skipped_ns, body->skipped_bytes };
-    return ct_ledger_save_unsent(ledger, account, (uint32_t)body->entry,
-                                 ct_known_callee(known, body->segment_id, body->function_id), &facts);
-}
-
 static int save_end(struct ct_known *known, struct ct_ledger *ledger, const struct ct_dump_view *view)
 {
-    const struct ct_dump_end *body = view->body;
+    const struct ct_dump_end *body = &view->body->end;
     struct process *process = find(&known->processes, &body->process_id);
     if (!process || process->process_id == 0)
         return 0; /* one that this recording has not seen */
@@ -369,31 +318,36 @@ int ct_known_save_event(struct ct_known *known, struct ct_ledger *ledger, const 
         return save_end(known, ledger, view);
     if (view->type == CT_DUMP_META)
         return strcmp(view->text[0], "realtime_offset_ns") == 0
-                   ? ct_ledger_set_meta(ledger, view->text[0],
-                                        ((const struct ct_dump_meta *)view->body)->value)
+                   ? ct_ledger_set_meta(ledger, view->text[0], view->body->meta.value)
                    : 0;
     if (view->type < CT_DUMP_LANE)
         return 0;
+    union ct_dump_body body;
+    memcpy(&body, view->body, ct_dump_shapes[view->type].body_bytes);
     /* All others begin with their segment. */
-    const struct segment *segment = find(&known->segments, view->body);
+    const struct segment *segment = find(&known->segments, &body.loss.segment_id);
     const struct ct_account *account = &segment->account;
     if (account->segment_id == 0)
         return 0;
-    const struct ct_dump_lane *lane = view->body;
-    const struct ct_dump_open *open = view->body;
     switch (view->type) {
     case CT_DUMP_LANE:
-        return ct_ledger_save_lane(ledger, account, ct_known_thread(known, lane->segment_id, lane->thread_id),
-                                   (uint32_t)lane->lane, lane->position);
+        return ct_ledger_save_lane(ledger, account,
+                                   ct_known_thread(known, body.lane.segment_id, body.lane.thread_id),
+                                   (uint32_t)body.lane.lane, body.lane.position);
     case CT_DUMP_LOSS:
-        return save_loss(ledger, account, view->body);
+        body.loss.segment_id = account->segment_id;
+        return ct_ledger_save_loss(ledger, &body.loss);
     case CT_DUMP_UNSENT:
-        return save_unsent(known, ledger, account, view->body);
+        body.unsent.function_id =
+            ct_known_callee(known, body.unsent.segment_id, body.unsent.function_id)->function_id;
+        body.unsent.segment_id = account->segment_id;
+        return ct_ledger_save_unsent(ledger, &body.unsent);
     case CT_DUMP_NOTHING_OPEN:
         return ct_ledger_clear_open_calls(ledger, account);
     default:
-        return ct_ledger_open_call(
-            ledger, ct_known_thread(known, open->segment_id, open->thread_id), (uint32_t)open->depth,
-            ct_known_callee(known, open->segment_id, open->function_id), open->start_ns);
+        return ct_ledger_open_call(ledger, ct_known_thread(known, body.open.segment_id, body.open.thread_id),
+                                   (uint32_t)body.open.depth,
+                                   ct_known_callee(known, body.open.segment_id, body.open.function_id),
+                                   body.open.start_ns);
     }
 }

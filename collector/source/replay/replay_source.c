@@ -4,7 +4,6 @@
 #include "known.h"
 #include "text_numbers.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,9 +41,8 @@ static bool check_frame(struct ct_replay *replay)
     while (ct_dump_view(&replay->file, &at, &view)) {
         if (!ct_known_learn(&replay->known, &view))
             return false;
-        const struct ct_dump_call *call = view.body;
-        if (view.type == CT_DUMP_CALL && call->end_ns > replay->until_ns)
-            replay->until_ns = call->end_ns;
+        if (view.type == CT_DUMP_CALL && view.body->call.end_ns > replay->until_ns)
+            replay->until_ns = view.body->call.end_ns;
     }
     return at == replay->file.head.bytes;
 }
@@ -97,7 +95,7 @@ static bool fill_in(struct ct_replay *replay, const struct ct_dump_view *view, s
 {
     struct ct_call *call = &replay->call[place];
     if (view->type == CT_DUMP_THREAD) {
-        const struct ct_dump_thread *thread = view->body;
+        const struct ct_dump_thread *thread = &view->body->thread;
         struct ct_thread_name *name = &replay->name[place];
         *name = (struct ct_thread_name){ 0 };
         strncpy(name->name, view->text[0], sizeof(name->name) - 1);
@@ -111,7 +109,7 @@ static bool fill_in(struct ct_replay *replay, const struct ct_dump_view *view, s
     }
     if (view->type != CT_DUMP_CALL && view->type != CT_DUMP_NOTE)
         return false;
-    const struct ct_dump_call *body = view->body;
+    const struct ct_dump_call *body = &view->body->call;
     *call = (struct ct_call){
         .end_ns = body->end_ns,
         .duration_ns = body->duration_ns < body->end_ns ? body->duration_ns : body->end_ns,
@@ -223,15 +221,13 @@ static void close_replay(struct ct_source *source)
 static int open_replay(const char *path, struct ct_source **result, char message[CT_MESSAGE_BYTES])
 {
     struct ct_replay *replay = calloc(1, sizeof(*replay));
-    if (!replay) {
-        snprintf(message, CT_MESSAGE_BYTES, "out of memory");
-        return -1;
-    }
+    if (!replay)
+        return ct_message(message, "out of memory");
     replay->source.class = &replay_class;
     replay->stream.fill = fill;
     ct_known_init(&replay->known);
     if (ct_dump_open(&replay->file, path) != 0) {
-        snprintf(message, CT_MESSAGE_BYTES, "%s", replay->file.problem);
+        ct_message(message, "%s", replay->file.problem);
         close_replay(&replay->source);
         return -1;
     }

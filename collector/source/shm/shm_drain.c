@@ -1,37 +1,18 @@
 #include "shm_drain.h"
 
+#include "room.h"
 #include "shm_functions.h"
 #include "shm_lane.h"
-#include "shm_open_calls.h"
 #include "shm_segment.h"
 #include "test_point.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static uint64_t at_most(uint64_t value, uint64_t most)
-{
-    return value < most ? value : most;
-}
-
 /* ---- a batch ---- */
-
-static bool make_lane_room(struct ct_shm_process *process)
-{
-    if (process->lane_count < process->lane_room)
-        return true;
-    const uint32_t room = process->lane_room ? process->lane_room * 2 : 4;
-    struct ct_lane_source **lanes = realloc(process->lanes, room * sizeof(struct ct_lane_source *));
-    if (!lanes)
-        return false;
-    process->lanes = lanes;
-    process->lane_room = room;
-    return true;
-}
 
 static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
@@ -52,7 +33,9 @@ static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
         if (!ct_user_may_write(process->who.user))
             return 0;
         struct ct_lane_source *lane;
-        int error = make_lane_room(process) ? 0 : -ENOMEM;
+        const size_t item = sizeof(struct ct_lane_source *);
+        int error =
+            ct_make_room(&process->lanes, process->lane_count, &process->lane_room, item) ? 0 : -ENOMEM;
         if (!error)
             error = ct_lane_source_create(process, process->lane_count, &lane);
         if (error == -EPROTO)
@@ -106,18 +89,18 @@ static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
     const uint64_t created_ns = segment->clock == CT_CLOCK_MONOTONIC
                                     ? segment->anchor.monotonic_ns
                                     : ct_timeline_ns(&process->shm->timeline, segment->anchor.ticks, &hint);
-    const uint64_t started_ns = at_most(created_ns, batch->now_ns);
+    const uint64_t started_ns = ct_shm_at_most(created_ns, batch->now_ns);
     const struct ct_process_facts facts = {
-        .pid = process->who.pid,
-        .uid = process->who.uid,
-        .start_ticks = process->who.start_ticks,
-        .image_ns = process->who.image_ns,
-        .started_ns = started_ns,
-        .absent_ns = at_most(segment->absent_ns, started_ns),
+        .is.start_ticks = process->who.start_ticks,
+        .is.image_ns = process->who.image_ns,
+        .is.started_ns = started_ns,
+        .is.absent_ns = ct_shm_at_most(segment->absent_ns, started_ns),
+        .is.changed_ns = process->changed_ns,
+        .is.pid = process->who.pid,
+        .is.uid = process->who.uid,
         .exe = segment->exe,
         .cmdline = segment->cmdline,
         .segment = strrchr(process->path, '/') + 1,
-        .changed_ns = process->changed_ns,
     };
     if (ct_ledger_register(batch->ledger, &process->account, &facts) != 0)
         return -1;
@@ -203,17 +186,100 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
     }
     size_t hint = 0;
     const struct ct_loss_facts facts = {
+        .segment_id = process->account.segment_id,
         .lane = UINT32_MAX,
         .cause = CT_LOSS_MEMORY,
         .calls = calls,
         .first_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
         .last_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
     };
-    if (ct_ledger_save_loss(ledger, &process->account, &facts) != 0)
+    if (ct_ledger_save_loss(ledger, &facts) != 0)
         return -1;
     process->unlaned_saved = calls;
     return 0;
 }
+
+/* ---- open calls ---- */
+
+/* Calls that a thread is inside of. A live thread's stack changes while it is read, so it is taken only when
+ * nothing was published meanwhile: calls that are worth showing stand still. */
+static size_t read_open(struct ct_lane_source *lane, struct ct_open_call open[CT_OPEN_MAX])
+{
+    const struct ct_lane_state before = ct_lane_state(lane->shared);
+    const uint32_t entered = ct_lane_depth(lane->shared);
+    uint32_t depth = entered < CT_OPEN_MAX ? entered : CT_OPEN_MAX;
+    ct_lane_open(lane->shared, depth, open);
+    CT_TEST_POINT("process.open_read");
+    if (ct_lane_state(lane->shared).position != before.position || ct_lane_depth(lane->shared) != entered)
+        return 0;
+    /* The call whose record was published last may not have left the stack before its thread was killed. */
+    while (depth > 0 && open[depth - 1].start == lane->last_start)
+        depth--;
+    return depth;
+}
+
+static uint64_t sign_open(uint64_t signature, uint32_t lane, const struct ct_open_call *open, size_t depth)
+{
+    for (size_t d = 0; d < depth; d++)
+        signature = (signature ^ open[d].start ^ (uint64_t)lane << 48 ^ d) * UINT64_C(0x9e3779b97f4a7c15);
+    return signature;
+}
+
+/* The open calls of one lane into the database. */
+static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger,
+                            struct ct_lane_source *lane, const struct ct_open_call *open, size_t depth)
+{
+    for (size_t d = 0; d < depth; d++) {
+        if (open[d].start == 0)
+            continue; /* the place of a range that was popped before what it encloses */
+        /* Called first since the directory was read? It is in it by now. */
+        if (open[d].function >= process->published)
+            ct_shm_read_directory(process);
+        const uint32_t entry = open[d].function < process->published ? open[d].function : 0;
+        const struct ct_callee *function = ct_shm_function(process, ledger, entry);
+        const uint64_t start_ns = ct_lane_source_opened(lane, (uint32_t)d, open[d].start);
+        if (!function || ct_ledger_open_call(ledger, &lane->caller, (uint32_t)d, function, start_ns) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Where they are others than the database has. 0 or -1. */
+static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger)
+{
+    struct ct_open_call open[CT_OPEN_MAX];
+    uint64_t signature = 0;
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        signature = sign_open(signature, i, open, read_open(process->lanes[i], open));
+    if (process->open_saved && signature == process->open_signature)
+        return 0;
+    process->open_saved = false;
+    if (!ct_user_may_write(process->who.user)) {
+        process->unfinished |= process->final;
+        return 0;
+    }
+    if (ct_ledger_clear_open_calls(ledger, &process->account) != 0)
+        return -1;
+    /* Read again, since they run: what counts is what was written. */
+    bool complete = true;
+    signature = 0;
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        struct ct_lane_source *lane = process->lanes[i];
+        const size_t depth = read_open(lane, open);
+        if (depth > 0 && (lane->caller.thread_id == 0 || !ct_user_may_write(process->who.user))) {
+            complete = false; /* its first record is still to come, or there are too many: again next time */
+            continue;
+        }
+        if (store_open_calls(process, ledger, lane, open, depth) != 0)
+            return -1;
+        signature = sign_open(signature, i, open, depth);
+    }
+    process->open_signature = signature;
+    process->open_saved = complete;
+    return 0;
+}
+
+/* ---- behind the merge ---- */
 
 int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
 {
@@ -230,7 +296,7 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
     }
     if (save_unlaned(process, ledger) != 0)
         return -1;
-    return batch->snapshot_open || process->final ? ct_shm_save_open_calls(process, ledger) : 0;
+    return batch->snapshot_open || process->final ? save_open_calls(process, ledger) : 0;
 }
 
 uint32_t ct_shm_publish(struct ct_shm_process *process, bool idle, uint32_t selections)

@@ -2,6 +2,7 @@
 
 #include "category.h"
 #include "ioctl_names.h"
+#include "room.h"
 #include "selection.h"
 
 #include <stdlib.h>
@@ -12,11 +13,6 @@ static const char *const category_names[CT_CATEGORY_COUNT] = {
 #include "category.def"
 #undef CATEGORY
 };
-
-static struct ct_function *directory(const struct ct_shm_process *process)
-{
-    return (struct ct_function *)(void *)((uint8_t *)process->shared + CT_DIRECTORY_OFFSET);
-}
 
 /* A name as the database may have it: printable ASCII, ended. */
 static void copy_name(char *to, const char *from)
@@ -44,7 +40,7 @@ static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
                     struct ct_shm_function *function)
 {
     struct ct_function entry;
-    memcpy(&entry, &directory(process)[function->entry], sizeof(entry));
+    memcpy(&entry, &ct_segment_directory(process->shared)[function->entry], sizeof(entry));
     char name[CT_FUNCTION_NAME_MAX + 1], translated[CT_IOCTL_NAME_MAX + 1];
     copy_name(name, entry.name);
     const bool is_translated =
@@ -64,25 +60,15 @@ static void look_up(struct ct_shm_process *process, struct ct_ledger *ledger,
 /* Those for which there is no share are counted under this name. */
 static const struct ct_function_name others = { "driver", "(other functions)", "other" };
 
-/* Room for one more. The directory's places are taken with the first. */
-static bool make_room(struct ct_shm_process *process)
+/* The directory's places are taken with the first. */
+static bool add_function(struct ct_shm_process *process, uint16_t entry)
 {
     if (!process->places)
         process->places = calloc(process->facts.function_slots, sizeof(*process->places));
-    if (!process->places || process->function_count < process->function_room)
-        return process->places != NULL;
-    const uint32_t room = process->function_room ? process->function_room * 2 : 16;
-    struct ct_shm_function **functions = realloc(process->functions, room * sizeof(struct ct_shm_function *));
-    if (!functions)
+    if (!process->places || !ct_make_room(&process->functions, process->function_count,
+                                          &process->function_room, sizeof(struct ct_shm_function *)))
         return false;
-    process->functions = functions;
-    process->function_room = room;
-    return true;
-}
-
-static bool add_function(struct ct_shm_process *process, uint16_t entry)
-{
-    struct ct_shm_function *function = make_room(process) ? calloc(1, sizeof(*function)) : NULL;
+    struct ct_shm_function *function = calloc(1, sizeof(*function));
     if (!function)
         return false;
     function->entry = entry;
@@ -134,18 +120,13 @@ struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledg
 
 /* ---- saving ---- */
 
-static uint64_t at_most(uint64_t value, uint64_t most)
-{
-    return value < most ? value : most;
-}
-
 enum { SAVED = 0, LEFT = 1 };
 
 /* The counters of one function, read once each. They only grow, and calls are counted last: what is read here
  * is never more than has happened. SAVED, LEFT for the next batch, or -1. */
 static int save_unsent(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t i)
 {
-    struct ct_function *entry = &directory(process)[i];
+    struct ct_function *entry = &ct_segment_directory(process->shared)[i];
 #define READ(field) atomic_load_explicit(&entry->field, memory_order_acquire)
     const uint64_t lost = READ(lost_calls), skipped = READ(skipped_calls);
     const bool is_known = process->places && process->places[i] > 0;
@@ -167,17 +148,20 @@ static int save_unsent(struct ct_shm_process *process, struct ct_ledger *ledger,
         return SAVED;
     if (!ct_user_may_write(process->who.user))
         return LEFT;
+    const struct ct_timeline *timeline = &process->shm->timeline;
     const struct ct_unsent_facts facts = {
+        .segment_id = process->account.segment_id,
+        .function_id = function->callee.function_id,
+        .entry = i,
         .lost = lost,
-        .lost_ns = at_most(ct_timeline_span_ns(&process->shm->timeline, READ(lost_ticks)), CT_UNSENT_SUM_MAX),
-        .lost_bytes = at_most(READ(lost_bytes), CT_UNSENT_SUM_MAX),
+        .lost_ns = ct_shm_at_most(ct_timeline_span_ns(timeline, READ(lost_ticks)), CT_UNSENT_SUM_MAX),
+        .lost_bytes = ct_shm_at_most(READ(lost_bytes), CT_UNSENT_SUM_MAX),
         .skipped = skipped,
-        .skipped_ns =
-            at_most(ct_timeline_span_ns(&process->shm->timeline, READ(skipped_ticks)), CT_UNSENT_SUM_MAX),
-        .skipped_bytes = at_most(READ(skipped_bytes), CT_UNSENT_SUM_MAX),
+        .skipped_ns = ct_shm_at_most(ct_timeline_span_ns(timeline, READ(skipped_ticks)), CT_UNSENT_SUM_MAX),
+        .skipped_bytes = ct_shm_at_most(READ(skipped_bytes), CT_UNSENT_SUM_MAX),
     };
 #undef READ
-    if (ct_ledger_save_unsent(ledger, &process->account, i, &function->callee, &facts) != 0)
+    if (ct_ledger_save_unsent(ledger, &facts) != 0)
         return -1;
     if (is_own) {
         function->lost = lost;
@@ -234,7 +218,4 @@ void ct_shm_forget_functions(struct ct_shm_process *process)
         free(process->functions[i]);
     free(process->places);
     free(process->functions);
-    process->places = NULL;
-    process->functions = NULL;
-    process->function_count = process->function_room = 0;
 }

@@ -378,6 +378,7 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
         }
         size_t hint = 0;
         const struct ct_loss_facts facts = {
+            .segment_id = process->account.segment_id,
             .lane = source->index,
             .tenancy = tenancy,
             .tid = atomic_load_explicit(&lane->tid, memory_order_relaxed),
@@ -388,7 +389,7 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
             .last_ns = ct_shm_past_ns(
                 process, atomic_load_explicit(&lane->loss[cause].last, memory_order_relaxed), &hint),
         };
-        if (ct_ledger_save_loss(ledger, &process->account, &facts) != 0)
+        if (ct_ledger_save_loss(ledger, &facts) != 0)
             return -1;
         CT_TEST_POINT("lane.loss_saved");
         source->loss_saved[cause] = calls;

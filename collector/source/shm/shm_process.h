@@ -55,14 +55,16 @@ struct ct_shm_process {
     uint32_t published; /* entries of the directory, as the batch found them */
     uint16_t *places;   /* entries' places in `functions`, from 1; 0: not called yet. NULL: none was called */
     struct ct_shm_function **functions;
-    uint32_t function_count, function_room;
+    uint32_t function_count;
+    size_t function_room;
     bool scans;        /* counters of entries are being looked at, from scan_at on */
     bool scanned_last; /* and were since it ended */
     uint32_t scan_at;
     uint32_t merged; /* functions that are counted as one, for want of a share */
 
     struct ct_lane_source **lanes;
-    uint32_t lane_count, lane_room;
+    uint32_t lane_count;
+    size_t lane_room;
     uint32_t lanes_wait; /* for which there is no room, or no memory */
     bool lanes_refused;  /* no room */
     bool unfinished;     /* something but calls is left for the next batch */
@@ -110,6 +112,11 @@ static inline struct ct_holding *ct_shm_holding(const struct ct_shm_process *pro
     return process->who.user ? &process->who.user->worker_has : NULL;
 }
 
+static inline uint64_t ct_shm_at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
 /* The moment of a tick of the process, by our clock. */
 static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)
 {
@@ -118,8 +125,7 @@ static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t 
 /* Returns the time of a moment that the process says is past: now, if the process lies. */
 static inline uint64_t ct_shm_past_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)
 {
-    const uint64_t ns = ct_shm_ns(process, ticks, hint), now_ns = ct_monotonic_ns();
-    return ns < now_ns ? ns : now_ns;
+    return ct_shm_at_most(ct_shm_ns(process, ticks, hint), ct_monotonic_ns());
 }
 
 #endif

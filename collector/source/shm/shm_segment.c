@@ -1,6 +1,5 @@
 #include "shm_segment.h"
 
-#include "exit_status.h"
 #include "namespace.h"
 #include "proc_file.h"
 #include "real_user.h"
@@ -8,7 +7,6 @@
 #include "shm_lane.h"
 #include "test_point.h"
 #include "text_numbers.h"
-#include "time_namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -159,7 +157,7 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     /* A process that cannot be seen from here is in a namespace beside ours, or was gone before it was looked
      * for: has_let_go() tells. */
     const uint64_t namespace = process->facts.pid_namespace;
-    const bool is_ours = namespace == 0 || namespace == ct_namespace_of("self");
+    const bool is_ours = namespace == 0 || namespace == ct_namespace_of(0);
     if (user && !is_ours)
         user->loop_has.has[CT_SHARED_LOOKS] += CT_USER_LOOKS_NAMESPACE;
     process->who.seen_pid = process->facts.pid;

@@ -209,7 +209,7 @@ static void start(struct ct_source *source)
 {
     struct ct_shm *shm = shm_of(source);
     if (!shm->timeline.control)
-        ct_timeline_begin(&shm->timeline, shm->control);
+        ct_timeline_begin(&shm->timeline, shm->control, NULL);
 }
 
 static void wake(struct ct_source *source, const struct ct_request *request, struct ct_report *report)
