@@ -40,7 +40,7 @@
 #ifndef CT_PROTO_LANE_H
 #define CT_PROTO_LANE_H
 
-#include "loss_cause.h"
+#include "names.h"
 #include "record.h"
 #include "test_point.h"
 

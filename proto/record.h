@@ -195,7 +195,7 @@ static_assert(sizeof(struct ct_graph_nodes) == 64, "ct_graph_nodes");
 enum { CT_OBJECTS_MAX = 3 };
 struct ct_objects {
     uint64_t handle[CT_OBJECTS_MAX];
-    uint8_t role[CT_OBJECTS_MAX]; /* enum ct_role of proto/role.h */
+    uint8_t role[CT_OBJECTS_MAX]; /* enum ct_role of proto/names.h */
     uint8_t reserved[5];
 };
 static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
@@ -229,7 +229,7 @@ union ct_payload {
 /* Names a thread, stream, event, context or device as the program calls it. The text follows with a NUL; an
  * empty one takes the name back. */
 struct ct_object_name {
-    uint32_t role;       /* enum ct_role of proto/role.h */
+    uint32_t role;       /* enum ct_role of proto/names.h */
     uint32_t text_bytes; /* with its NUL */
     uint8_t reserved[24];
 };

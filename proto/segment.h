@@ -15,7 +15,7 @@
 
 #include "clock.h"
 #include "lane.h"
-#include "layer.h"
+#include "names.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 #include "detail.h"
 
 #include "deferred.h"
+#include "names.h"
 #include "numbers.h"
-#include "role.h"
 #include "stored_calls.h"
 #include "text_numbers.h"
 

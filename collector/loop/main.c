@@ -224,42 +224,18 @@ static int absolute(const char *path, char *out, size_t bytes)
 
 int main(int argc, char **argv)
 {
-    enum {
-        DB = 1,
-        SESSION,
-        SHM_DIR,
-        FOREGROUND,
-        RING,
-        KEEP,
-        MAX_DB,
-        CLOCK,
-        LOG_LEVEL,
-        AUTO,
-        GROUP,
-        SYSTEM,
-        RECORD,
-        HELP,
-        VERSION,
-        FILE_SOURCES
-    };
+    enum { FILE_SOURCES = 256 }; /* behind all letters */
     enum { KNOWN_MAX = 32 };
+    int foreground = 0, leaves = 0, system = 0;
     struct option known[KNOWN_MAX] = {
-        { "db", required_argument, NULL, DB },
-        { "session", required_argument, NULL, SESSION },
-        { "shm-dir", required_argument, NULL, SHM_DIR },
-        { "foreground", no_argument, NULL, FOREGROUND },
-        { "ring", required_argument, NULL, RING },
-        { "keep", required_argument, NULL, KEEP },
-        { "max-db", required_argument, NULL, MAX_DB },
-        { "clock", required_argument, NULL, CLOCK },
-        { "log-level", required_argument, NULL, LOG_LEVEL },
-        { "auto", no_argument, NULL, AUTO },
-        { "group", required_argument, NULL, GROUP },
-        { "system", no_argument, NULL, SYSTEM },
-        { "record", required_argument, NULL, RECORD },
-        { "help", no_argument, NULL, HELP },
-        { "version", no_argument, NULL, VERSION },
-        { 0 },
+        { "db", required_argument, NULL, 'd' },        { "session", required_argument, NULL, 's' },
+        { "shm-dir", required_argument, NULL, 'm' },   { "foreground", no_argument, &foreground, 1 },
+        { "ring", required_argument, NULL, 'r' },      { "keep", required_argument, NULL, 'k' },
+        { "max-db", required_argument, NULL, 'x' },    { "clock", required_argument, NULL, 'c' },
+        { "log-level", required_argument, NULL, 'l' }, { "auto", no_argument, &leaves, 1 },
+        { "group", required_argument, NULL, 'g' },     { "system", no_argument, &system, 1 },
+        { "record", required_argument, NULL, 'e' },    { "help", no_argument, NULL, 'h' },
+        { "version", no_argument, NULL, 'v' },         { 0 },
     };
     const struct ct_file_source *files = NULL;
     size_t options_known = 0;
@@ -280,68 +256,60 @@ int main(int argc, char **argv)
     const char *shm_dir = getenv(CT_SHM_DIR_ENV);
     for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
         switch (option) {
-        case DB:
+        case 0:
+            break; /* a flag */
+        case 'd':
             database = optarg;
             break;
-        case SESSION:
+        case 's':
             options.session = optarg;
             break;
-        case SHM_DIR:
+        case 'm':
             shm_dir = optarg;
             if (!*shm_dir)
                 return wrong("--shm-dir wants a folder%s", "");
             break;
-        case FOREGROUND:
-            options.foreground = true;
-            break;
-        case RING:
+        case 'r':
             options.ring_bytes = parse_size(optarg);
             if (!ct_ring_bytes_valid(options.ring_bytes))
                 return wrong("--ring %s: wants a power of two from 64K to 256M", optarg);
             break;
-        case KEEP:
+        case 'k':
             options.bounds.keep_ns = parse_duration(optarg);
             if (options.bounds.keep_ns == 0)
                 return wrong("--keep %s: wants a duration from 1s to 3653d, as 90s, 10m, 24h or 7d", optarg);
             break;
-        case MAX_DB:
+        case 'x':
             options.bounds.max_bytes = parse_size(optarg);
             if (options.bounds.max_bytes < MAX_DB_BYTES_MIN)
                 return wrong("--max-db %s: wants a size of 16M or more, as 500M or 20G", optarg);
             break;
-        case CLOCK:
+        case 'c':
             if (strcmp(optarg, "counter") != 0 && strcmp(optarg, "monotonic") != 0)
                 return wrong("--clock %s: wants counter or monotonic", optarg);
             options.clock = optarg[0] == 'c' ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
             break;
-        case LOG_LEVEL: {
+        case 'l': {
             enum ct_log_level level;
             if (!ct_log_parse_level(optarg, &level))
                 return wrong("--log-level %s: wants error, warning, notice, info or debug", optarg);
             ct_log_set_level(level);
             break;
         }
-        case AUTO:
-            options.leave_when_unused = true;
-            break;
-        case GROUP:
+        case 'g':
             if (!parse_group(optarg, &readers))
                 return wrong("--group %s: there is no such group", optarg);
             break;
-        case SYSTEM:
-            options.system = true;
-            break;
-        case RECORD:
+        case 'e':
             record = optarg;
             break;
-        case HELP:
         case 'h':
             fputs(help, stdout);
             for (size_t i = 0; ct_file_sources[i]; i++)
                 fputs(ct_file_sources[i]->help, stdout);
             fputs(help_end, stdout);
             return EXIT_SUCCESS;
-        case VERSION:
+        case 'v':
             puts("cudatraced " CUDATRACE_VERSION);
             return EXIT_SUCCESS;
         case ':':
@@ -352,6 +320,9 @@ int main(int argc, char **argv)
             files = ct_file_sources[option - FILE_SOURCES];
         }
     }
+    options.foreground = foreground;
+    options.leave_when_unused = leaves;
+    options.system = system;
     if (files && optind == argc)
         return wrong("--%s wants a file", files->name);
     if (!files && optind < argc)

@@ -109,6 +109,14 @@ static bool initialise(struct ct_control *control, bool system, uint64_t trace, 
     return true;
 }
 
+/* Sets errno where it returns MAP_FAILED. */
+static void *map_control(int fd)
+{
+    errno = posix_fallocate(fd, 0, sizeof(struct ct_control));
+    return errno ? MAP_FAILED
+                 : mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
 int ct_session_open(struct ct_session *session, const char *dir, const char *name, bool system,
                     uint64_t trace, uint64_t ring_bytes, int clock, char message[CT_MESSAGE_BYTES])
 {
@@ -117,6 +125,7 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
         (struct ct_session){ .fd = -1, .dir = dir, .uid = ct_session_uid(), .system = system, .bell = -1 };
     snprintf(session->name, sizeof(session->name), "%s", name);
     ct_session_control_path(session->path, dir, session->uid, name);
+    ct_session_bell_path(session->bell_path, dir, session->uid, name);
     if (!ct_session_socket_fits(dir, session->uid, name)) {
         snprintf(
             message, CT_MESSAGE_BYTES,
@@ -167,13 +176,10 @@ int ct_session_open(struct ct_session *session, const char *dir, const char *nam
             break;
         close(session->fd); /* a daemon that was just stopping took it away */
     }
-    const int error = posix_fallocate(session->fd, 0, sizeof(struct ct_control));
-    void *map = MAP_FAILED;
-    if (error == 0)
-        map = mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, session->fd, 0);
+    void *map = map_control(session->fd);
     if (map == MAP_FAILED) {
         snprintf(message, CT_MESSAGE_BYTES, "no shared memory for the session in %s: %s", dir,
-                 strerror(error ? error : errno));
+                 strerror(errno));
         unlink(session->path);
         goto fail;
     }
@@ -271,8 +277,7 @@ static int make_bell(struct ct_session *session)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     struct stat status;
-    char path[CT_NAME_BYTES];
-    ct_session_bell_path(path, session->dir, session->uid, session->name);
+    const char *path = session->bell_path;
     memcpy(address.sun_path, path, strlen(path) + 1);
     unlink(path); /* the session's lock says that nobody serves it */
     const int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -300,9 +305,7 @@ static int listen_to_bell(struct ct_session *session, uv_loop_t *loop)
 
 static void close_bell(struct ct_session *session)
 {
-    char path[CT_NAME_BYTES];
-    ct_session_bell_path(path, session->dir, session->uid, session->name);
-    unlink(path);
+    unlink(session->bell_path);
     uv_poll_stop(&session->bell_poll);
     uv_close((uv_handle_t *)&session->bell_poll, NULL);
     uv_close((uv_handle_t *)&session->bell_pause, NULL);
@@ -329,10 +332,9 @@ int ct_session_listen(struct ct_session *session, uv_loop_t *loop, void (*on_doo
 
 static bool bell_is_named(const struct ct_session *session)
 {
-    char path[CT_NAME_BYTES];
     struct stat status;
-    ct_session_bell_path(path, session->dir, session->uid, session->name);
-    return !session->system || (lstat(path, &status) == 0 && status.st_ino == session->bell_inode);
+    return !session->system ||
+           (lstat(session->bell_path, &status) == 0 && status.st_ino == session->bell_inode);
 }
 
 bool ct_session_is_named(const struct ct_session *session)
@@ -367,9 +369,8 @@ static int make_unnamed(const struct ct_session *session, const struct ct_contro
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     const int fd = open(session->dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     void *map = MAP_FAILED;
-    if (fd >= 0 && fchmod(fd, session->system ? 0644 : 0600) == 0 && fcntl(fd, F_OFD_SETLK, &whole) == 0 &&
-        posix_fallocate(fd, 0, sizeof(struct ct_control)) == 0)
-        map = mmap(NULL, sizeof(struct ct_control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0 && fchmod(fd, session->system ? 0644 : 0600) == 0 && fcntl(fd, F_OFD_SETLK, &whole) == 0)
+        map = map_control(fd);
     if (map == MAP_FAILED) {
         if (fd >= 0)
             close(fd);

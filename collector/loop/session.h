@@ -20,6 +20,7 @@ struct ct_session {
     struct ct_selection selection; /* as published last: what `control` says by now is not read again */
     bool system;
     int bell; /* the system's */
+    char bell_path[CT_NAME_BYTES];
     ino_t bell_inode;
     uv_poll_t bell_poll;
     uv_timer_t bell_pause;

@@ -1,6 +1,6 @@
 #include "process_rows.h"
 
-#include "loss_cause.h"
+#include "names.h"
 #include "statements.h"
 #include "store_state.h"
 

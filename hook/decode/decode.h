@@ -5,7 +5,7 @@
 #define CT_DECODE_H
 
 #include "decoded.h"
-#include "role.h"
+#include "names.h"
 
 #include <string.h>
 

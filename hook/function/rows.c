@@ -1,7 +1,7 @@
 #include "rows.h"
 
-#include "category.h"
 #include "current.h"
+#include "names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,10 +10,10 @@
  * the number until the collector translates it.
  *
  * For tests without a GPU, $CUDATRACE_DEVICES names another directory than /dev. */
-#include "category.h"
 #include "compiler.h"
 #include "current.h"
 #include "ioctl_layout.h"
+#include "names.h"
 #include "process.h"
 #include "quiet.h"
 #include "real_user.h"

@@ -18,8 +18,8 @@
 
 #include "act.h"
 #include "bound.h"
-#include "category.h"
 #include "current.h"
+#include "names.h"
 #include "nvtx_abi.h"
 #include "rows.h"
 #include "stack.h"

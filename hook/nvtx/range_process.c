@@ -6,8 +6,8 @@
 
 #include "act.h"
 #include "bound.h"
-#include "category.h"
 #include "current.h"
+#include "names.h"
 #include "range.h"
 #include "rows.h"
 #include "table.h"

@@ -3,9 +3,9 @@
  * it has to grow, and is checked to be the same file. */
 #include "segment_file.h"
 
-#include "category.h"
 #include "current.h"
 #include "descriptor.h"
+#include "names.h"
 #include "program.h"
 #include "real_user.h"
 #include "session_names.h"

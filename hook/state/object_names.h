@@ -2,8 +2,8 @@
 #ifndef CT_OBJECT_NAMES_H
 #define CT_OBJECT_NAMES_H
 
+#include "names.h"
 #include "producer.h"
-#include "role.h"
 
 enum {
     CT_NAMED_MAX =

@@ -1,10 +1,9 @@
 #include "training.h"
 
 #include "../made_segment.h"
-#include "category.h"
 #include "lane.h"
+#include "names.h"
 #include "record.h"
-#include "role.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  * bytes of data follow is their last field. make_corpus.py writes the same. */
 #include "../made_segment.h"
 #include "batch.h"
-#include "category.h"
 #include "fuzz_store.h"
+#include "names.h"
 #include "shm_lane.h"
 #include "shm_segment.h"
 #include "shm_source.h"

@@ -61,7 +61,7 @@ void ct_decode_toy(const struct ct_frame *frame, struct ct_decoded *decoded)
 """}, {"hook/decode/decoders.def": (r"^DECODER\(", r"DECODER(toy)\n\g<0>"), "hook/meson.build": (r"'decode\.c',", r"\g<0> 'decode_toy.c',"),
        "hook/function/driver_api.def": (r"(ROW\(cuCtxGetCurrent,.*, )none\)", r"\1toy)")}),
     "layer": ("add a layer", {"hook/ioctl/toy.c": """/* A layer of one function, which does nothing. */
-#include "category.h"
+#include "names.h"
 #include "trampoline.h"
 
 static void decode_toy(const struct ct_frame *frame, struct ct_decoded *decoded)

@@ -1,9 +1,9 @@
 /* Tests that the hook reads an ioctl's struct right in each layout that the driver ever had, whatever the
  * pointers are; and that the collector finds every number that it has a name for. */
 #include "../ensure.h"
-#include "category.h"
 #include "ioctl_layout.h"
 #include "ioctl_names.h"
+#include "names.h"
 
 #include <errno.h>
 #include <signal.h>

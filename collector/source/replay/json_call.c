@@ -1,8 +1,8 @@
 #include "json_call.h"
 
 #include "detail.h"
+#include "names.h"
 #include "record.h"
-#include "role.h"
 #include "room.h"
 
 #include <stdio.h>

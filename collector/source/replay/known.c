@@ -1,6 +1,6 @@
 #include "known.h"
 
-#include "loss_cause.h"
+#include "names.h"
 #include "room.h"
 #include "text_numbers.h"
 

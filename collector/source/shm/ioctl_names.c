@@ -2,7 +2,7 @@
  * process.c once for each function of a process. */
 #include "ioctl_names.h"
 
-#include "category.h"
+#include "names.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "shm_functions.h"
 
-#include "category.h"
 #include "ioctl_names.h"
+#include "names.h"
 #include "room.h"
 #include "selection.h"
 

@@ -1,0 +1,39 @@
+/* The lists of the .def files of this folder as enumerations, CT_CATEGORY_launch and so on, and as names. */
+#ifndef CT_PROTO_NAMES_H
+#define CT_PROTO_NAMES_H
+
+enum ct_category {
+#define CATEGORY(name) CT_CATEGORY_##name,
+#include "category.def"
+#undef CATEGORY
+    CT_CATEGORY_COUNT
+};
+
+enum ct_role {
+#define ROLE(name) CT_ROLE_##name,
+#include "role.def"
+#undef ROLE
+    CT_ROLE_COUNT
+};
+
+enum ct_loss_cause {
+#define LOSS(constant, name) CT_LOSS_##constant,
+#include "loss_cause.def"
+#undef LOSS
+    CT_LOSS_COUNT
+};
+
+enum ct_layer {
+#define LAYER(constant, name) CT_LAYER_##constant,
+#include "layer.def"
+#undef LAYER
+    CT_LAYER_COUNT
+};
+
+static const char *const ct_layer_names[CT_LAYER_COUNT] = {
+#define LAYER(constant, name) [CT_LAYER_##constant] = #name,
+#include "layer.def"
+#undef LAYER
+};
+
+#endif
