@@ -250,6 +250,8 @@ static void sweep(struct gc *gc, const struct ct_session_file *first, size_t cou
         else
             verdict = judge(gc, file, path, &status, kept);
         kept += file->kind == CT_FILE_SEGMENT && !verdict.remove;
+        /* Once the name of what is locked is gone, whoever takes it next may be a daemon. */
+        made &= !(file->kind == CT_FILE_CONTROL && verdict.remove);
         tell(gc, file, path, (uint64_t)status.st_blocks * 512, verdict);
     }
     if (lock >= 0 && made) {
