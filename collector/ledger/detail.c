@@ -274,7 +274,7 @@ void ct_detail_note(struct ct_store *store, int64_t process_id, const struct ct_
         name_object(store, process_id, note);
     if (note->kind != CT_KIND_STRING || note->payload_bytes == 0 || !memchr(text, '\0', note->payload_bytes))
         return;
-    char clean[CT_SLOTS_MAX * CT_SLOT_BYTES];
+    char clean[UINT16_MAX]; /* as long as a payload can be */
     ct_text_clean(clean, text, strlen(text));
     ct_store_defer(store, CT_SQL_insert_kernel, CT_VALUES(process_id, ct_stored(note->value)), clean);
 }

@@ -99,6 +99,14 @@ def check_other_programs(s):
     equal(Imported(s, lines).rows("SELECT call_id, kernel, stream_name FROM launches ORDER BY call_id"),
           [(5000 + 1000 * n, "k", name) for n, name in enumerate(names)], "launches")
 
+    # Names of kernels are those of CUTLASS, demangled.
+    long, longer = "k" * 20000, "k" * 100000
+    lines = []
+    for n, kernel in enumerate((long, longer)):
+        lines += [own("B", 5000 + n, 0, "cuLaunchKernel", **{**launch, "kernel": kernel}),
+                  own("E", 5000 + n, 1e-9, "cuLaunchKernel", duration_ns=1, status=0)]
+    equal(Imported(s, lines).rows("SELECT kernel FROM launches ORDER BY call_id"), [(long,), (longer[:64999],)], "names")
+
 
 def check_bad_lines(s):
     good = [own("B", 1000, 0), own("E", 1000, 1e-7, duration_ns=100, status=0)]

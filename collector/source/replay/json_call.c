@@ -68,7 +68,8 @@ static bool name_function(struct ct_json_names *names, const struct ct_json_line
 static bool note(struct ct_json_names *names, const struct ct_json_call *call, enum ct_kind kind,
                  int64_t value, const void *head, size_t head_bytes, const char *name)
 {
-    const size_t bytes = strnlen(name, CT_STRING_MAX - head_bytes);
+    const size_t most = kind == CT_KIND_STRING ? CT_DUMP_STRING_MAX - 1 : CT_STRING_MAX - head_bytes;
+    const size_t bytes = strnlen(name, most);
     struct ct_dump_call body = call->body;
     body.function_id = 0;
     body.kind = (uint8_t)kind;
