@@ -92,7 +92,8 @@ struct ct_dump_meta {
     int64_t value;
 };
 
-/* What stands behind the head of an event, by its type; and what of each type is to be there. */
+/* The body behind the head of an event, by its type. ct_dump_shapes says how long each type's is, and how
+ * many texts follow it. */
 union ct_dump_body {
     struct ct_dump_process process;
     struct ct_dump_function function;

@@ -7,19 +7,19 @@
 
 #include <stdint.h>
 
-/* The pid namespace of a process, 0 for this one; 0 when it cannot be told. */
+/* Returns the pid namespace of a process, 0 for this one; 0 when it cannot be told. */
 uint64_t ct_namespace_of(int32_t pid);
-/* The pid by which we know the process that is `pid` in `pid_namespace`; *found is 0 when it is gone, or not
- * to be seen from our namespace. 0, or -errno for want of something that may be had
- * later. */
+/* Finds the pid by which we know the process that is `pid` in `pid_namespace`. *found is 0 when it is gone,
+ * or not to be seen from our namespace. Returns 0, or -errno for want of something that may be had later. */
 int ct_namespace_find(uint64_t pid_namespace, int32_t pid, int32_t *found);
 
-/* How far the clocks of a process are ahead of ours. */
+/* Says by how much the clocks of a process are ahead of ours. */
 struct ct_time_ahead {
     int64_t monotonic_ns, boottime_ns;
 };
 
-/* 0, also where the kernel has no such namespaces (before Linux 5.6); or -errno when that cannot be told. */
+/* Returns 0, also where the kernel has no such namespaces (before Linux 5.6), or -errno when that cannot be
+ * told. */
 int ct_time_ahead_of(int32_t pid, struct ct_time_ahead *ahead);
 
 #endif

@@ -37,10 +37,10 @@ struct ct_running {
 int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_running *running, void *data),
                           void *data);
 
-/* How far a lane was read, and whose it was; left alone when the lane is new. */
+/* Finds how far a lane was read, and whose it was. Leaves all three alone when the lane is new. */
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
                        int64_t *thread_id, uint32_t *tid);
-/* Calls lost by earlier owners of the lane, added to lost[cause]. */
+/* Adds the calls that earlier owners of the lane lost to lost[cause]. */
 int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
                          uint64_t *lost);
 

@@ -1,5 +1,5 @@
 -- Two traces
--- What each trace sums up to; change is from a to b.
+-- The sums of each trace; change is from a to b.
 
 -- name: side
 WITH known AS (

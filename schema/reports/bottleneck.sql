@@ -1,5 +1,5 @@
 -- What bounds the run
--- What lies before the first launch is the start: imports, loading, preparing. From the first launch to the last, with the
+-- The time before the first launch is the start: imports, loading, preparing. From the first launch to the last, with the
 -- waits behind it, the largest share counts: waiting for the GPU, launching, copying, managing memory, loading, or none of CUDA
 -- at all. A launch that takes more than 15 us and six times as long as the fastest hundred waits for room in the queue of
 -- launches, unless it is the first of its kernel, which may load code, or one of a few. Of a process with several

@@ -1,5 +1,5 @@
 -- Contexts
--- How often each thread's context was made current, pushed or popped, and how many it worked in.
+-- Counts how often each thread's context was made current, pushed or popped, and in how many it worked.
 SELECT pid,
        tid,
        count(*)                                           AS switches,

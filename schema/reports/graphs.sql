@@ -1,5 +1,5 @@
 -- Graphs
--- How often each process launched graphs, and how many kernels they replayed: these count as kernels for CUPTI and Nsight, and
+-- Counts how often each process launched graphs, and the kernels that they replayed. These are kernels for CUPTI and Nsight, and
 -- are not in the section kernels. unknown launches ran a graph of which that is not known, as of one with conditional nodes:
 -- their kernels are missing in the sum.
 SELECT pid,

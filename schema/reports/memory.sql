@@ -1,5 +1,5 @@
 -- Memory by process
--- What was allocated, the most that was held at once, and what was not freed: held by a process that runs, left over by
+-- Shows what was allocated, the most that was held at once, and what was not freed: held by a process that runs, left over by
 -- one that ended. device holds all that lies on a GPU; a kind of its own is host memory.
 -- unknown pieces have a size that is not known, as what other processes share, and are in none of the sums.
 WITH piece AS (

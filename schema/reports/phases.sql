@@ -1,6 +1,6 @@
 -- Phases
--- Of a process that has NVTX ranges of its own: the outermost ones, by message, numbers behind it left out; ranges of libraries such as
--- NCCL, which are told by their domain, are not the program's. Of others, what the pattern of loads, copies and
+-- A process that has NVTX ranges of its own has the outermost ones, by message, numbers behind it left out; ranges of libraries such as
+-- NCCL, which are told by their domain, are not the program's. Others have what the pattern of loads, copies and
 -- launches says, to within a five-hundredth of the run: load (contexts, code), preparation (memory and copies to the
 -- GPU), execution (launches, with the copies between them), retrieval (copies back), exit (nothing of these any more).
 WITH known AS (

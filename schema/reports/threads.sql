@@ -1,5 +1,5 @@
 -- Threads
--- Which threads make the calls; ms_in_driver adds up what a thread spends in the driver's. A thread that has made none since a
+-- Shows which threads make the calls; ms_in_driver adds up what a thread spends in the driver's. A thread that has made none since a
 -- while may be missing when calls expire (--keep).
 WITH chosen AS (
     SELECT process_id, tid, calls, driver_ns

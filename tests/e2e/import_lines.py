@@ -56,21 +56,21 @@ def check_sameness(s):
         wanted = s.rows(query)
         check(wanted, "nothing to compare:", query)
         equal(again.rows(query), wanted, query)
-    # What was lost is in no line: of functions that lost nothing, the sums are those of all calls.
+    # Lost calls are in no line: the sums of functions that lost nothing are those of all calls.
     sums = "SELECT pid, layer, name, total_ns, bytes FROM totals JOIN processes USING (process_id) WHERE lost + skipped = 0"
     equal(set(s.rows(sums)) - set(again.rows(sums)), set(), "sums that differ")
     check(len(s.rows(sums)) > 20, "functions that lost nothing:", s.rows(sums))
     check(export(again.db) == whole, "what is exported again differs")
     equal(again.rows("SELECT DISTINCT state FROM processes"), [("exited",)], "states")
 
-    # Of each process's lines a file: merged by time.
+    # A file for the lines of each process: they are merged by time.
     by_pid = {}
     for line in whole.splitlines(keepends=True):
         by_pid.setdefault(json.loads(line)["pid"], []).append(line)
     parts = Imported(s, *(b"".join(lines) for lines in by_pid.values()))
     equal(parts.rows(SAME[0]), s.rows(SAME[0]), "calls of one file a process")
 
-    # Of what a filter has let through: returns alone, and a window.
+    # A filter may let returns alone through, or a window.
     returns = Imported(s, b"".join(line for line in whole.splitlines(keepends=True) if b'"phase":"E"' in line))
     plain = "SELECT layer, name, pid, tid, status, start_ns, call_id FROM calls ORDER BY call_id"
     equal(returns.rows(plain), s.rows(plain), "calls of which the returns are there")
@@ -139,7 +139,7 @@ def check_bad_lines(s):
     many = Imported(s, [event("B", n, 0) for n in range(16400)], sentence="line 16385: its thread has begun 16,384 calls")
     equal(many.rows("SELECT count(*) > 0 FROM open_calls"), [(1,)], "open calls")
 
-    # What is out of range in the details is none; texts are cut to what a record has.
+    # A detail that is out of range is none; texts are cut to what a record has.
     odd = Imported(s, [own("B", 9000, 0, "cuLaunchKernel", grid_x=-1, grid_y=1 << 40, depth=99, bytes="many", kernel=7, stream=-(1 << 63)),
                        own("E", 9000, 0, "cuLaunchKernel", duration_ns=1, status="no"),
                        {**own("B", 9500, 0, "nvtxMark", message="m" * 20000, domain="d", depth=-5), "layer": "nvtx"},

@@ -29,7 +29,7 @@ def nsys(s, db):
     return {name: s.rows(f"SELECT * FROM {name}", db=path) for name in tables}
 
 
-# What goes from the trace stays in the recording.
+# Calls that go from the trace stay in the recording.
 with Session() as s:
     recording = s.dir / "a.rec"
     s.start_daemon("--keep", "1s", "--ring", "32M", "--record", recording)

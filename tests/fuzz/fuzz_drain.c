@@ -57,7 +57,7 @@ enum {
     ARMED_MAX = 8,
 };
 
-/* What a producer keeps for itself. */
+/* Keeps what a producer has for itself. */
 struct producer {
     char path[CT_NAME_BYTES];
     int fd;

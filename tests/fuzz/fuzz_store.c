@@ -35,7 +35,7 @@ const char *fuzz_folder(void)
     struct ct_store *store;
     if (folder[0])
         return folder;
-    /* Where whoever starts us takes it away, if we cannot. */
+    /* In $TMPDIR tools/fuzz takes it away, if we cannot. */
     const char *const parent = getenv("TMPDIR");
     snprintf(folder, sizeof(folder), "%s/ct-fuzz.XXXXXX",
              parent && strlen(parent) < 60 ? parent : CT_SHM_DIR);

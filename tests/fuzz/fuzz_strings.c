@@ -37,7 +37,7 @@ static void *demangle(void *data)
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
-    /* Of their size on the heap, where each byte beyond it is found. */
+    /* On the heap and of just their size, so that each byte beyond it is found. */
     if (size > CT_STRING_MAX)
         size = CT_STRING_MAX;
     char *text = malloc(size + 1), *clean = malloc(size + 1), *again = malloc(size + 1);

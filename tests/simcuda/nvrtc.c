@@ -217,7 +217,7 @@ static bool compile(struct program *p, const char *folder)
         done = write_file(folder, p->header_names[i], p->headers[i]);
     char *preprocess[] = { compiler, "-E", "-P", "-x", "c++", "-D__CUDACC__", "-D__CUDA_ARCH__=900",
                            include,  in,   "-o", out,  NULL };
-    /* What is not called from a kernel is dropped, and with it what it wants and the device has not. */
+    /* Functions that no kernel calls are dropped, and with them what they want and the device has not. */
     char *make[] = { compiler,
                      "-std=c++14",
                      "-O1",

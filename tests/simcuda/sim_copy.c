@@ -9,7 +9,7 @@
 /* No size in a valid copy comes near this, so that sums of a few do not overflow. Products are checked. */
 static const size_t size_limit = (size_t)1 << 60;
 
-/* Where the bytes are: rows of the copy's width, pitch apart, in slices. */
+/* Says where the bytes are: rows of the copy's width, pitch apart, in slices. */
 struct box {
     unsigned char *first;
     size_t pitch, slice;

@@ -21,7 +21,7 @@ static int64_t latency_ns[ROW_COUNT];
 static uint32_t blocked_row;
 static bool blocks_at_return; /* its work done, and not at its beginning */
 
-/* What the real driver answers before cuInit, and in the child of a process that had called it. */
+/* The real driver answers so before cuInit, and in the child of a process that had called it. */
 static bool needs_no_init(uint32_t row)
 {
     static const uint32_t rows[] = {

@@ -110,7 +110,7 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flag
     return driver_unlock(op_submit(stream, &op));
 }
 
-/* What looks at an event: not at one recorded in a capture, and not while a capture forbids it. */
+/* Looks at an event: not at one recorded in a capture, and not while a capture forbids it. */
 static CUresult lock_event_to_look(CUevent event)
 {
     CUresult result = lock_event(event, NULL);

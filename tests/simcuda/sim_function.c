@@ -87,7 +87,7 @@ static CUresult lock_function(CUfunction *function)
     return result != CUDA_SUCCESS ? result : find(function, context);
 }
 
-/* What depends on the device needs a current context as well. */
+/* Attributes that depend on the device need a current context as well. */
 static CUresult lock_function_here(CUfunction *function)
 {
     CUcontext context;

@@ -80,7 +80,7 @@ static CUresult keep(struct region **region, const struct region *as)
     return CUDA_SUCCESS;
 }
 
-/* What was given back last, under SIMCUDA_REUSE=1. */
+/* Holds what was given back last, under SIMCUDA_REUSE=1. */
 static struct {
     void *memory;
     size_t size;

@@ -177,7 +177,7 @@ static void run(CUstream stream, const struct op *op)
 
 void op_run_late(const struct op *op, CUstream stream)
 {
-    /* What it names may be gone since it was checked: the device would fault, here it does nothing. */
+    /* The memory may be gone since it was checked: the device would fault, here it does nothing. */
     if (op_check(op) == CUDA_SUCCESS)
         run(stream, op);
 }

@@ -29,7 +29,7 @@ enum op_kind {
     OP_KIND_COUNT
 };
 
-/* Where a copy begins, as the program described it. */
+/* Says where a copy begins, as the program described it. */
 struct side {
     CUmemorytype type;
     uintptr_t address;

@@ -39,7 +39,7 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream
     return driver_unlock(result);
 }
 
-/* What an exporting process tells an importing one. */
+/* An exporting process tells an importing one this. */
 struct export
 {
     uint64_t bytes;

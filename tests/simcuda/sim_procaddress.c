@@ -33,7 +33,7 @@ static int compare_base(const void *name, const void *choice)
     return strcmp(name, ((const struct choice *)choice)->base);
 }
 
-/* Of a base that has one export, whatever the version. Some exports are given to nobody. */
+/* Serves a base that has one export, whatever the version. Some exports are given to nobody. */
 static void *only_address(const char *symbol)
 {
     const struct sim_function *function = entry_function(symbol);

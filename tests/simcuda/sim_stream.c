@@ -227,7 +227,7 @@ CUresult stream_lock(CUstream *stream)
     return result == CUDA_SUCCESS ? result : driver_unlock(result);
 }
 
-/* What asks whether a stream is done cannot be captured, and spoils a capture it might disturb. */
+/* A question whether a stream is done cannot be captured, and spoils a capture it might disturb. */
 static CUresult lock_stream_to_look(CUstream *stream)
 {
     CUresult result = stream_lock(stream);

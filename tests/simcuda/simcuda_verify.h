@@ -60,7 +60,7 @@ static inline uint64_t simcuda_checksum_words(uint64_t sum, const uint64_t *word
     return sum;
 }
 
-/* What the function returns: 1 to 998. */
+/* The function returns this: 1 to 998. */
 static inline int32_t simcuda_checksum_result(uint64_t sum)
 {
     return (int32_t)(1 + sum % 998);

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* How the calling thread's next request is answered. Untold, it succeeds and changes nothing. */
+/* Says how the calling thread's next request is answered. Untold, it succeeds and changes nothing. */
 struct simdevice_answer {
     int error;      /* not 0: it fails with this errno */
     void *where;    /* not NULL: the status is written there */

@@ -28,7 +28,7 @@ struct bytes280 {
     uint64_t words[35];
 };
 
-/* Whether functions with a model do no more than the others. */
+/* Returns whether functions with a model do no more than the others. */
 bool simcudart_verifies(void);
 
 void keep_call(const char *name, uint64_t checksum, bool misaligned);

@@ -1,4 +1,4 @@
-/* What libcudart.so of this folder exports beside the runtime's functions, for the test of arguments. */
+/* The libcudart.so of this folder exports these beside the runtime's functions, for the test of arguments. */
 #ifndef SIMCUDART_PAST_CALL_H
 #define SIMCUDART_PAST_CALL_H
 

@@ -11,7 +11,7 @@ bool ct_number_parse(const char *text, int64_t least, int64_t most, int64_t *num
 /* Digits with a point or without: how many characters that were; 0 for none. */
 size_t ct_decimal_parse(const char *text, double *number);
 
-/* Whether it is digits alone, of a number of any size. */
+/* Returns whether it is digits alone, of a number of any size. */
 bool ct_is_digits(const char *text);
 
 #endif

@@ -244,7 +244,7 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
     return 0;
 }
 
-/* Where they are others than the database has. 0 or -1. */
+/* Saves the open calls where the database has others. Returns 0 or -1. */
 static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_open_call open[CT_OPEN_MAX];

@@ -70,7 +70,7 @@ static int open_regular(struct ct_output *output)
     if (target->exists && old < 0)
         return old;
     output->fd = target->is_magic ? -EXDEV : ct_temporary_make(CT_TEMPORARY_BESIDE, target->folder);
-    /* Of another error than a refusal, a full disk, say, the old file would not survive. */
+    /* The old file would not survive another error than a refusal, a full disk, say. */
     if (old < 0 ||
         (output->fd < 0 ? !is_refusal(output->fd) : is_made_alike(output->fd, &target->status, old))) {
         if (old >= 0)

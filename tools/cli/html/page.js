@@ -27,7 +27,7 @@ function timeTicks(from, to, pixels) {
   return ticks;
 }
 const count = (n, what) => `${n.toLocaleString("en")}${what ? ` ${what}${n === 1 ? "" : what.endsWith("s") ? "es" : "s"}` : ""}`;
-// How many of so many, which are in order, come before what is looked for.
+// Returns how many of `n`, which are in order, come before what is looked for.
 function countBefore(n, isBefore) {
   let low = 0;
   while (low < n) {
