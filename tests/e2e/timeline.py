@@ -40,23 +40,30 @@ with Session() as s:
     from_ns, to_ns = s.value("SELECT min(started_ns) FROM processes"), max(
         s.value("SELECT max(call_id) FROM calls"), s.value("SELECT max(ended_ns) FROM processes"))
 
-    times = s.rows("SELECT start_ns, call_id FROM calls WHERE layer = 'driver' AND tid = ?", child.pid)
+    times = s.rows("SELECT start_ns, call_id, category FROM calls WHERE layer = 'driver' AND tid = ?", child.pid)
 
-    def columns(letters, begin_ns, end_ns, window=(from_ns, to_ns), in_calls=False):
-        """The letters of the columns that lie within a time, or of those of them in which the program was in a call: between
-        two it may wait for a processor."""
+    def is_mostly(category, begin_ns, end_ns):
+        """Whether the program was in calls of that category for longer than in others."""
+        spent = [(min(done, end_ns) - max(start, begin_ns), of) for start, done, of in times if start < end_ns and done > begin_ns]
+        inside = sum(ns for ns, of in spent if of == category)
+        return inside > 1000 and inside > sum(ns for ns, of in spent if of != category)
+
+    def columns(letters, begin_ns, end_ns, window=(from_ns, to_ns), category=None):
+        """The letters of the columns that lie within a time, or of those of them in which the program was mostly in calls of one
+        category: anywhere in between it may wait for a processor."""
         width = (window[1] - window[0]) / len(letters)
         within = [(letter, window[0] + i * width, window[0] + (i + 1) * width) for i, letter in enumerate(letters)]
         return [letter for letter, begin, end in within if begin >= begin_ns and end <= end_ns and
-                (not in_calls or any(start < end - 1000 and done > begin + 1000 for start, done in times))]
+                (category is None or is_mostly(category, begin, end))]
 
     for width in (80, 200):
         rows = rows_of(timeline(s, "--width", width).stdout)
         letters = rows[child.pid]
         equal(len(letters), width - LABEL, "columns")
-        for what, begin_ns, end_ns in (("O", begun["load"] + 20000000, begun["load"] + 150000000), (".", *idle),
-                                       ("C", begun["preparation"], begun["execution"]), ("C", begun["retrieval"], begun["end"])):
-            found = columns(letters, begin_ns, end_ns, in_calls=what != ".")
+        for what, category, begin_ns, end_ns in (
+                ("O", "module", begun["load"] + 20000000, begun["load"] + 150000000), (".", None, *idle),
+                ("C", "copy", begun["preparation"], begun["execution"]), ("C", "copy", begun["retrieval"], begun["end"])):
+            found = columns(letters, begin_ns, end_ns, category=category)
             check(len(found) > 1 and {letter.upper() for letter in found} == {what}, what, "is drawn as", found, letters)
         check("W" in columns(letters, begun["execution"], idle[0]), "waits", letters)
         # The hung process: nothing before it began, and then the call that never returned.
