@@ -16,7 +16,9 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define CT_DUMP_MAGIC UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
+/* No moment and no position of a recording lies beyond. */
+#define CT_DUMP_MOMENT_MAX (UINT64_C(1) << 62)
+#define CT_DUMP_MAGIC      UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
     CT_DUMP_VERSION = 1,              /* any change here, in dump.def or of facts counts it up */

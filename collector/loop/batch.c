@@ -160,7 +160,11 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
 {
     struct ct_ledger *ledger = &collection->ledger;
     collection->next_file |= request->next_file;
-    EACH_SOURCE(s) s->class->wake(s, request, report);
+    EACH_SOURCE(s)
+    {
+        if (s->class->wake)
+            s->class->wake(s, request, report);
+    }
     struct ct_batch batch = {
         .ledger = ledger,
         .report = report,

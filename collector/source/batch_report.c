@@ -18,8 +18,8 @@ bool ct_report_holds(const struct ct_report *report, uint32_t uid)
     return report->held_count > CT_HELD_MAX;
 }
 
-/* By the later one alone, all calls of a user whom the earlier one held may be stored; he hears so with the
- * next. */
+/* Keeps a user held whom the earlier report held, though the later batch may have stored all of his calls:
+ * the next report tells him so. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier)
 {
     report->rows += earlier->rows;

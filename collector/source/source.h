@@ -28,9 +28,9 @@ struct ct_source {
     struct ct_source *next;
 };
 
-/* Each batch calls these, in this order; `start`, NULL for nothing, comes before the first batch, since it
- * may take its time. Functions that return int return 0, or -1 when the store has failed and said why: then
- * the batch is undone. */
+/* Each batch calls these, in this order; `start` comes before the first batch, since it may take its time.
+ * `start` and `wake` are NULL for nothing. Functions that return int return 0, or -1 when the store has
+ * failed and said why: then the batch is undone. */
 struct ct_source_class {
     void (*start)(struct ct_source *source);
     /* A batch is about to begin: it may have to wait for the database yet. */

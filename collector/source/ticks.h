@@ -1,13 +1,13 @@
 /* Ticks to CLOCK_MONOTONIC nanoseconds, by straight lines between anchors (proto/clock.h). The kernel slews
  * its clock; an anchor with every batch follows it. Used by the worker thread alone.
  *
- * How wrong a time may be: by a microsecond while the clock's rate is steady; where a slew begins or ends
+ * A time may be wrong by a microsecond while the clock's rate is steady; where a slew begins or ends
  * between two anchors that are T apart, by a quarter of its rate times T, which is 6 us for the 500 ppm of
  * NTP and the 50 ms of a busy collector. Times of the distant past lie between anchors that are a sixteenth
  * of their age apart.
  *
- * Where the counter stands still, leaps or begins anew against the clock (suspend, a move to another
- * machine), the log says so, and a new stretch begins: ticks count on from one to the next as if nothing had
+ * If the counter stands still, leaps or begins anew against the clock (suspend, a move to another machine),
+ * the log says so, and a new stretch begins: ticks count on from one to the next as if nothing had
  * been. */
 #ifndef CT_TIMELINE_H
 #define CT_TIMELINE_H

@@ -61,7 +61,7 @@ static int own(const char *path, const struct ct_private_readers *who, char *mes
     return 0;
 }
 
-/* From the first of its parts on: 0 for all, 1 for what lies beside it. */
+/* Removes its parts from `first` on: 0 for all, 1 for what lies beside it. */
 static void remove_parts(const char *path, size_t first)
 {
     for (size_t i = first; i < PARTS; i++) {

@@ -55,7 +55,7 @@ static int remove_calls(struct ct_store *store, int64_t bound_ns, uint64_t *rows
 }
 
 /* Every call whose row is still there was stored since the numbers began anew: older ones are named by none.
- * Of processes that ended before `bound_ns` the sums stay. */
+ * The sums of processes that ended before `bound_ns` stay. */
 static int remove_unused(struct ct_store *store, int64_t bound_ns)
 {
     for (int i = 0; i < CT_NUMBERS; i++) {

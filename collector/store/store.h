@@ -22,7 +22,7 @@ int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct
                      char message[CT_MESSAGE_BYTES]);
 /* Checkpoints and closes; NULL is fine. */
 void ct_store_close(struct ct_store *store);
-/* From now on no commit makes a checkpoint, and the caller has to. */
+/* Leaves checkpoints to the caller: no commit makes one from now on. */
 void ct_store_leave_checkpoints(struct ct_store *store);
 enum { CT_STORE_PAGE_BYTES = 4096 };
 /* Pages of the write-ahead log behind the last commit, once its checkpoints were left to the caller. */

@@ -23,7 +23,7 @@ static inline void quiet_end(const struct quiet *quiet)
     errno = quiet->saved_errno;
 }
 
-/* From here to the end of the block, whichever way that is left. */
+/* Holds from here to the end of the block, whichever way that is left. */
 #define CT_QUIET const struct quiet quiet_here __attribute__((cleanup(quiet_end), unused)) = quiet_begin()
 
 #endif

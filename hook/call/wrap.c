@@ -77,7 +77,7 @@ word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
     return leave_plain(row, self, &call, result);
 }
 
-/* With two words on the stack, as cudaLaunchKernel has them. */
+/* Wraps a function with two words on the stack, as cudaLaunchKernel has them. */
 word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f, word g, word h)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);

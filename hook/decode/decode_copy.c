@@ -42,7 +42,7 @@ static enum ct_transfer_kind kind_of(enum side source, enum side destination)
     return (enum ct_transfer_kind)kinds[source][destination];
 }
 
-/* By what was allocated: memory that is not the device's is the host's. */
+/* Tells the side of an address by what was allocated: memory that is not the device's is the host's. */
 static enum side side_of(uint64_t address)
 {
     return !address ? SIDE_UNKNOWN : ct_addresses_are_device(address) ? SIDE_DEVICE : SIDE_HOST;

@@ -143,7 +143,7 @@ static void array_allocated(struct ct_decoded *decoded, uint64_t array, uint64_t
         decoded->flags = CT_FLAG_UNKNOWN;
 }
 
-/* By array: extents of some copies count elements. */
+/* Holds the bytes of an element for each array: extents of some copies count elements. */
 static struct ct_table element_bytes;
 
 static void array_got(const struct ct_frame *frame, struct ct_decoded *decoded, const struct extent *extent)

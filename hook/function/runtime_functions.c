@@ -57,8 +57,8 @@ struct census {
     struct ct_object object; /* the library with the version as its soname, else the first that was loaded */
 };
 
-/* By version: the objects that the process had loaded at the latest census, and in the lower eight bits what
- * that counted. */
+/* Holds, by version, the objects that the process had loaded at the latest census, and in the lower eight
+ * bits what that counted. */
 static _Atomic uint64_t counted[CT_RUNTIME_VERSIONS];
 
 /* True if the object is a libcudart of that version: by what it defines, or, where it defines no versions, by

@@ -5,8 +5,8 @@
 #include "compiler.h"
 #include "rows.h"
 
-/* By version, pages of code whose references are bound to the library that the rows have, each at the place
- * of its number modulo the length. The trampoline knows the layout. */
+/* Holds, by version, pages of code whose references are bound to the library that the rows have, each at the
+ * place of its number modulo the length. The trampoline knows the layout. */
 enum { CT_RUNTIME_CALLERS = 1024 };
 extern CT_LOCAL _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
 

@@ -95,8 +95,8 @@ __attribute__((constructor)) static void begin(void)
         ct_system_silence();
 }
 
-/* By _exit(), which is how the child of vfork() ends; where that has put a filter on, it is not asked for its
- * number. */
+/* Marks a process that ends by _exit(), as the child of vfork() does. Where a filter is on, it is not asked
+ * for its number. */
 static void mark_exiting_at_once(void)
 {
     if (ct_vforked == CT_VFORK_FILTERED)

@@ -123,7 +123,7 @@ static bool puts_filter_on(long number, uint64_t a)
     return number == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER);
 }
 
-/* By syscall(): none of the three calls that come here has more arguments. */
+/* Calls syscall(): none of the three calls that come here has more arguments. */
 long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
 {
     syscall_function *next = ct_next_syscall ? ct_next_syscall : ct_find_syscall();

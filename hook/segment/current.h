@@ -15,7 +15,7 @@ struct ct_segment *ct_process_current(void);
  * defined again. */
 uint32_t ct_process_epoch(void);
 void ct_process_count_epoch(void);
-/* From now on it is that one. The lock is held, or the process is a fork's child. */
+/* Makes the segment the process's own from now on. The lock is held, or the process is a fork's child. */
 void ct_process_set_current(struct ct_segment *segment);
 
 /* The lock of what makes the segment (lock.h), and of the rows of functions. */

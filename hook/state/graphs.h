@@ -16,7 +16,8 @@
 void ct_graphs_create(uint64_t graph);
 /* The handle stands for what `original` consists of now: a clone, or an executable graph. */
 void ct_graphs_copy(uint64_t handle, uint64_t original);
-/* By a call that began at `began` (ct_now()): what the handle stands for since then is another thread's. */
+/* Forgets the graph for a call that began at `began` (ct_now()): what the handle stands for since then is
+ * another thread's. */
 void ct_graphs_destroy(uint64_t handle, uint64_t began);
 /* `node` was added; `child` is the graph inside a node of kind CT_NODE_GRAPH. */
 void ct_graphs_add(uint64_t graph, uint64_t node, enum ct_node_kind kind, uint64_t child);

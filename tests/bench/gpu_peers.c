@@ -1,5 +1,5 @@
 /*
- * What cudatrace is compared with in gpu_calls.py, as libraries that are preloaded like it: each exports the
+ * Peers that gpu_calls.py compares cudatrace with, as libraries that are preloaded like it: each exports the
  * three functions that gpu_calls.c calls, does what PEER names around the driver's own, and writes
  * somewhere what a tracer would want. They are as cheap as they can be: no table, no nesting, no name but the
  * three.

@@ -14,7 +14,7 @@ from gpu_variants import Failed
 
 NAME = "gpu_training"
 PROGRAM = pathlib.Path(__file__).resolve().parent / "gpu_training_loop.py"
-# By the models of the program: steps, steps before them, steps between two waits.
+# Says for each model of the program: steps, steps before them, steps between two waits.
 MODELS = {"layers": (1000, 200, 10), "transformer": (80, 20, 5)}
 TARGETS = {"transformer": ("<=", 1.01)}
 CONFIDENCE = 0.95

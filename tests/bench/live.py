@@ -4,7 +4,6 @@ rate. Says at which rate of all together loss begins, what the daemon's processo
 programs' calls cost beside untraced ones."""
 import collections
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import time
 
 from cudatrace_test import Session
 from figures import emit, emit_missing
-from scene import Daemon, calls
+from scene import Daemon, calls, cpu_of_ended_s
 
 SECONDS, ROUNDS = 2, 3
 RATES = (200_000, 400_000, 600_000, 800_000, 1_000_000, 1_500_000, 2_000_000, 3_000_000)  # of each program
@@ -21,11 +20,6 @@ BURSTS = 1000  # a second
 HOTTEST = 12
 
 Seen = collections.namedtuple("Seen", "made_per_s lost stored daemon_ns cpu_ns")
-
-
-def cpu_of_ended_s():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def run_programs(s, count, rate, preload):

@@ -1,6 +1,7 @@
 """Holds what the benchmarks of a running daemon share: the program that makes calls, and what /proc says of a daemon."""
 import os
 import pathlib
+import resource
 import time
 
 from cudatrace_test import WORKLOADS, wait_for
@@ -10,6 +11,12 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 def calls(*options):
     return [str(word) for word in (WORKLOADS / "calls", *options)]
+
+
+def cpu_of_ended_s():
+    """Returns the processor time of all programs that have ended and were waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def shared_memory(s):
@@ -54,7 +61,7 @@ class Daemon:
                      for which in ("voluntary", "nonvoluntary"))
 
     def settle(self):
-        """Until it is done with what came before: that it takes less than it may with nothing to do is for the figures to say."""
+        """Waits until it is done with what came before. Whether it takes little with nothing to do is for the figures to say."""
         wait_for("the daemon to have next to nothing to do", lambda: self.over(0.5)[0] < 0.05)
 
     def over(self, seconds):

@@ -2,22 +2,16 @@
 makes a thousand. What is lost must be counted for each process, the slow one should lose nothing, and no program may
 wait: its calls take hardly more of a processor than untraced ones. How fast they go is another matter where the daemon
 takes a processor that they would have had."""
-import resource
 import subprocess
 import sys
 import time
 
 from cudatrace_test import Session
 from figures import emit
-from scene import calls
+from scene import calls, cpu_of_ended_s
 
 FAST, RATE, SECONDS, ROUNDS = 8, 1000000, 3, 3
 SLOW_RATE = 1000
-
-
-def cpu_of_ended_s():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def start_all(s, preload):

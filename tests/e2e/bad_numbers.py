@@ -13,7 +13,7 @@ NO_MOMENTS = ["soon", "", " ", "5x", "5 s", "+ 5", "--5", "+-5", "0x10", "1e3", 
               "12:30:01.", "five", "5\n"]
 FAR_MOMENTS = ["2500-01-01 00:00", "9999-12-31 23:59:59", "0001-01-01 00:00", "1e30"[:1] + "0" * 30, "-" + "9" * 30, "99999999999999h", "9" * 40 + "ns",
                "@9223372036854775807", "@18446744073709551616", "@" + "9" * 40]
-# By the kind of value that the help names; each option that takes one of these is tried.
+# Lists bad values by the kind that the help names; each option that takes one of these is tried.
 VALUES = {
     "T": NO_MOMENTS + FAR_MOMENTS,
     "PID": [*NO_NUMBERS, "0", "1.5", "2147483648", "4294967297"],

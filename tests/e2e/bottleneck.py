@@ -135,7 +135,7 @@ with Session() as s:
     check("1 of them launched nothing" in everything.text, everything.text)
     check(f"{len(pids) + 1} processes of " in everything.text, everything.text)
 
-    # Of many calls outside of the launches the report reads a sample. Here it takes few calls for many.
+    # The report reads a sample where many calls lie outside of the launches. Here it takes few calls for many.
     sql = (SOURCE / "schema/reports/bottleneck.sql").read_text()
     check("/ 5e5" in sql, "what is many")
     sql = sql.replace(":pid", str(pids["behind"])).replace(":from_ns", "NULL").replace(":to_ns", "NULL")

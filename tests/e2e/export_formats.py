@@ -225,7 +225,7 @@ with Session() as s:
     equal(max(held), s.value("SELECT max(bytes) FROM (SELECT sum(bytes) OVER (ORDER BY at) AS bytes FROM (SELECT allocated_ns AS at, "
                              "bytes FROM allocations WHERE kind = 'device' UNION ALL SELECT freed_ns, -bytes FROM allocations WHERE "
                              "kind = 'device' AND freed_ns IS NOT NULL))"), "the peak of memory")
-    # From each runtime call through the driver calls inside of it.
+    # Arrows lead from each runtime call through the driver calls inside of it.
     by_id = {b["said"]["call_id"]: (b, e) for b, e in whole}
     joined = 0
     for begin, end in whole:

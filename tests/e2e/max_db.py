@@ -49,7 +49,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(held, difference, "memory still held, and what was got less what was freed:")
     status = s.cudatrace("status").stdout
     check(f"file {file(s, files(s)[-1])}\n" in status, "status", status)
-    # From a numbered file on: what is in it and those behind it.
+    # A numbered file stands for what is in it and those behind it.
     later = value(s, "SELECT count(*) FROM calls", file(s, 3))
     equal(later, sum(s.value("SELECT count(*) FROM calls", db=file(s, n)) for n in files(s) if n >= 3), "calls from file 3 on")
     # A window is looked up in each file, and not counted through.

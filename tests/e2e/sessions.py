@@ -104,7 +104,7 @@ with place() as here:
         equal(len(here.sessions()), 1, "sessions")
         hung.release()
     equal(here.processes("one.db"), 1 + len(ways), "processes of all runs")
-    # Of ten runs that start at once, one starts the daemon.
+    # Ten runs start at once, and one of them starts the daemon.
     runs = [here.run("--db", "race.db", stdout=subprocess.DEVNULL) for _ in range(10)]
     for child in runs:
         here.finish(child)

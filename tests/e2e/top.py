@@ -125,7 +125,7 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
                 lines = screen.wait(f"{width} columns", lambda lines: len(lines) == height and lines[0].startswith("cudatrace top")
                                     and (height < 4 or str(hung.pid) in "".join(lines)))
                 check(all(len(line) <= width for line in lines), "lines that are too long", lines)
-            # By the next column, and round: by pid.
+            # Sorts by the next column, and round again by pid.
             screen.press(">")
             screen.wait("sorted by pid", lambda lines: [str(pid) in line for pid, line in zip(sorted((hung.pid, busy.pid)), lines[3:])] == [True, True])
             screen.press("r")

@@ -115,8 +115,8 @@ def fail_while_running(s, disk, name, moment, kinds=ALL, left=0):
     equal((now["state"], now["waiting"]), ("ok", "0"), "the state behind it")
     begun, ended = log_lines(s)
     check(begun == ended, "what the log says after it", begun, ended)
-    # Where the log cannot grow, the daemon takes a batch that still fits into it for the end of the fault. Where the database
-    # cannot be read, it does so for a batch whose pages are all in memory.
+    # The daemon takes the fault for ended by a batch that still fits into a log that cannot grow, and by one whose pages are all in
+    # memory where the database cannot be read.
     check(begun <= before[0] + 1 or moment == "grown" or unread, "the log says it", begun - before[0], "times")
     run_program(s)
     s.flush()

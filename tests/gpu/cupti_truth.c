@@ -1,5 +1,5 @@
 /*
- * What CUPTI saw: the independent count that run.py holds a trace against.
+ * Counts what CUPTI saw, independently: run.py holds a trace against it.
  *
  * The driver loads this library into a process through CUDA_INJECTION64_PATH and calls InitializeInjection()
  * during cuInit. It counts kernels, copies and sets from CUPTI's activity records and, with

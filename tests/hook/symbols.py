@@ -14,8 +14,8 @@ parser.add_argument("--objdump", required=True, help="one that knows the hook's 
 arguments = parser.parse_args()
 hook, objdump = arguments.hook, arguments.objdump
 
-# By the ELF machine: a vector register, and what is atomic, in this architecture's assembly. On aarch64 that is a pair of
-# exclusive accesses (acquire and release forms included), an instruction of LSE, or libgcc's function that chooses.
+# Says by the ELF machine what a vector register is, and what is atomic, in its assembly. On aarch64 that is a pair of exclusive
+# accesses (acquire and release forms included), an instruction of LSE, or libgcc's function that chooses.
 MACHINES = {
     "X86-64": (r"%[xyz]mm\d", r"\block\b|\bxchg\b.*\("),
     "AArch64": (r"\b[bhsdqv]\d+\b",

@@ -43,7 +43,7 @@ void graph_free(CUgraph graph)
 
 static CUresult copy_graph(CUgraph *copy, CUgraph graph);
 
-/* With a reference of its own. */
+/* Returns it with a reference of its own. */
 static CUresult copy_op(struct op *copy, const struct op *op)
 {
     *copy = *op;

@@ -1,7 +1,7 @@
 /*
  * sim_op.h: what streams are asked to do, and streams and events themselves.
  *
- * What a program hands to a stream is a struct op. sim_op.c runs it at once, in the calling thread, and adds
+ * A program hands a struct op to a stream. sim_op.c runs it at once, in the calling thread, and adds
  * the time it would take to the stream's timeline; only behind a host callback are ops kept for the driver's
  * thread. While a stream is captured, ops become nodes of a graph instead, and a graph's replay runs them
  * again.

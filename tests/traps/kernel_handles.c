@@ -70,8 +70,8 @@ static CUlibrary by_function_and_kernel(void)
     return library;
 }
 
-/* By the list of what is there: known by the function, by an image that has one kernel, and not at all until
- * the program asks. */
+/* Gets handles by the list of what is there: they are known by the function, by an image that has one kernel,
+ * and not at all until the program asks. */
 static void by_lists(CUlibrary library)
 {
     CUmodule other;

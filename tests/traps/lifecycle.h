@@ -45,7 +45,7 @@ void *one_call(void *unused);
 pthread_t started(void *(*body)(void *), void *data);
 void in_thread(void *(*body)(void *), void *data);
 int status_of(pid_t child);
-/* By a flush: of a process that the daemon has known while it ran the kernel says how it ended. */
+/* Flushes, so that the daemon knows the process while it runs: the kernel then says how it ended. */
 void be_known(void);
 void wait_for_blocked(void); /* for a call to be blocked, by SIMCUDA_BLOCK_NOTIFY */
 

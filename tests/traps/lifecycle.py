@@ -85,7 +85,7 @@ def examine(s, name, facts, program, before):
     open_calls = collections.Counter(row[0] for row in s.rows(
         "SELECT name FROM open_calls WHERE process_id > ? AND name = 'cuCtxSynchronize'", before))
     equal(dict(open_calls), facts["open_calls"], "open calls")
-    # By process; but where the memory is the parent's, the driver's counts are of whoever called first.
+    # The driver counts by process; but where the memory is the parent's, its counts are of whoever called first.
     borrowed = name.startswith("vfork")
     seen, truth = collections.Counter(), collections.Counter()
     for (pid, function), calls in s.truth().items():

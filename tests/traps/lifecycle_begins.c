@@ -101,7 +101,7 @@ static void *vfork_in_thread(void *sum)
     return NULL;
 }
 
-/* By a thread that has called before, and by others that have not, while others are at work. */
+/* Calls vfork() in a thread that has called before, and in others that have not, while others are at work. */
 int way_vfork_calls(void)
 {
     int sum = 0;
@@ -292,15 +292,20 @@ int way_close_range(void)
 
 /* ---- another user ---- */
 
-int way_seteuid(void)
+static void call_as_another(int (*become)(uid_t uid))
 {
     start();
     calls(100);
-    printf("%d\n", seteuid(65534));
+    printf("%d\n", become(65534));
     for (int i = 0; i < 6; i++)
         call_new(i);
     calls(100000);
     in_thread(one_call, NULL);
+}
+
+int way_seteuid(void)
+{
+    call_as_another(seteuid);
     printf("%d\n", seteuid(0));
     calls(100);
     return 0;
@@ -308,12 +313,6 @@ int way_seteuid(void)
 
 int way_setuid(void)
 {
-    start();
-    calls(100);
-    printf("%d\n", setuid(65534));
-    for (int i = 0; i < 6; i++)
-        call_new(i);
-    calls(100000);
-    in_thread(one_call, NULL);
+    call_as_another(setuid);
     return 0;
 }

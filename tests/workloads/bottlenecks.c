@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <time.h>
 
 static long long start_ms, launches = 1000, turns, pause_us, sync_every, copies, end_ms, hang;
 
@@ -28,12 +27,6 @@ static const struct option_row options[] = {
 };
 
 enum { BYTES = 4096 };
-
-static void pause_ns(long long ns)
-{
-    const struct timespec time = { ns / 1000000000, ns % 1000000000 };
-    nanosleep(&time, NULL);
-}
 
 static struct job {
     CUcontext context;

@@ -32,12 +32,6 @@ static void begin(const char *phase)
     printf("phase %s %lld\n", phase, now_ns());
 }
 
-static void pause_ns(long long ns)
-{
-    const struct timespec time = { ns / 1000000000, ns % 1000000000 };
-    nanosleep(&time, NULL);
-}
-
 int main(int argc, char **argv)
 {
     options_read(argc, argv, "Run a job in four phases, and say what a report has to find.", options);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 const char *const via_words[] = { "linked", "dlsym", "procaddress", NULL };
 
@@ -60,6 +61,12 @@ void options_read(int argc, char **argv, const char *summary, const struct optio
             exit(2);
         }
     }
+}
+
+void pause_ns(long long ns)
+{
+    const struct timespec time = { ns / 1000000000, ns % 1000000000 };
+    nanosleep(&time, NULL);
 }
 
 CUcontext driver_start(void)

@@ -40,6 +40,9 @@ extern const char *const via_words[]; /* in the order of enum via */
 #define VIA_OPTION(variable)                                                                                 \
     WORD_OPTION("via", "WAY", "how to reach the driver: linked, dlsym or procaddress", variable, via_words)
 
+/* Leaves the driver alone for so long: the host's own time is what some workloads are about. */
+void pause_ns(long long ns);
+
 /* cuInit, device 0, its primary context retained and current. */
 CUcontext driver_start(void);
 

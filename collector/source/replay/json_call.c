@@ -11,21 +11,21 @@
 
 enum { RANGE_TEXT_BYTES = (CT_SLOTS_MAX - 2) * CT_SLOT_BYTES }; /* all texts of a range */
 
-void ct_json_names_init(struct ct_json_names *names)
+void ct_json_frame_init(struct ct_json_frame *frame)
 {
-    *names = (struct ct_json_names){ 0 };
-    ct_intern_init(&names->streams, 2 * sizeof(int64_t), SIZE_MAX, 1);
-    names->functions.next = names->kernels.next = names->stream_names.next = 1;
+    *frame = (struct ct_json_frame){ 0 };
+    ct_intern_init(&frame->streams, 2 * sizeof(int64_t), SIZE_MAX, 1);
+    frame->functions.next = frame->kernels.next = frame->stream_names.next = 1;
 }
 
-void ct_json_names_finish(struct ct_json_names *names)
+void ct_json_frame_finish(struct ct_json_frame *frame)
 {
-    ct_intern_finish(&names->streams);
-    ct_texts_finish(&names->functions);
-    ct_texts_finish(&names->kernels);
-    ct_texts_finish(&names->stream_names);
-    ct_dump_buffer_finish(&names->frame);
-    free(names->stream_name);
+    ct_intern_finish(&frame->streams);
+    ct_texts_finish(&frame->functions);
+    ct_texts_finish(&frame->kernels);
+    ct_texts_finish(&frame->stream_names);
+    ct_dump_buffer_finish(&frame->events);
+    free(frame->stream_name);
 }
 
 /* Returns 0 for what is none, or out of range. */
@@ -52,20 +52,20 @@ static int64_t number_of(struct ct_texts *texts, const char *first, const char *
     return number;
 }
 
-static bool name_function(struct ct_json_names *names, const struct ct_json_line *line,
+static bool name_function(struct ct_json_frame *frame, const struct ct_json_line *line,
                           struct ct_dump_call *body)
 {
     bool is_new = false;
     const char *category = ct_json_text(line->details, "category", "");
-    body->function_id = number_of(&names->functions, line->layer, line->name, &is_new);
+    body->function_id = number_of(&frame->functions, line->layer, line->name, &is_new);
     const struct ct_dump_function function = { body->function_id };
     const char *const texts[] = { line->layer, line->name, category };
     return body->function_id != 0 &&
-           (!is_new || ct_dump_add_texts(&names->frame, CT_DUMP_FUNCTION, &function, texts));
+           (!is_new || ct_dump_add_texts(&frame->events, CT_DUMP_FUNCTION, &function, texts));
 }
 
 /* Adds what is no call: what a number in a call stands for. */
-static bool note(struct ct_json_names *names, const struct ct_json_call *call, enum ct_kind kind,
+static bool note(struct ct_json_frame *frame, const struct ct_json_call *call, enum ct_kind kind,
                  int64_t value, const void *head, size_t head_bytes, const char *name)
 {
     const size_t most = kind == CT_KIND_STRING ? CT_DUMP_STRING_MAX - 1 : CT_STRING_MAX - head_bytes;
@@ -75,7 +75,7 @@ static bool note(struct ct_json_names *names, const struct ct_json_call *call, e
     body.kind = (uint8_t)kind;
     body.value = (uint64_t)value;
     body.flags = 0;
-    uint8_t *to = ct_dump_add(&names->frame, CT_DUMP_NOTE, &body, head_bytes + bytes + 1);
+    uint8_t *to = ct_dump_add(&frame->events, CT_DUMP_NOTE, &body, head_bytes + bytes + 1);
     if (!to)
         return false;
     memcpy(to, head, head_bytes);
@@ -85,34 +85,34 @@ static bool note(struct ct_json_names *names, const struct ct_json_call *call, e
 }
 
 /* Names a stream where it has another name than it had, or none any more. */
-static bool name_stream(struct ct_json_names *names, const struct ct_json_line *line,
+static bool name_stream(struct ct_json_frame *frame, const struct ct_json_line *line,
                         const struct ct_json_call *call, int64_t stream)
 {
     const char *name = ct_json_text(line->details, "stream_name", "");
     bool is_new = false;
     const int64_t key[] = { call->body.segment_id, stream };
-    if (!*name && ct_intern_find(&names->streams, key) == 0)
+    if (!*name && ct_intern_find(&frame->streams, key) == 0)
         return true;
-    const int64_t number = ct_intern_get(&names->streams, key, &is_new);
+    const int64_t number = ct_intern_get(&frame->streams, key, &is_new);
     if (number == 0)
         return false;
     if (is_new) {
-        if (!ct_make_room(&names->stream_name, names->stream_count, &names->stream_room,
-                          sizeof(*names->stream_name)))
+        if (!ct_make_room(&frame->stream_name, frame->stream_count, &frame->stream_room,
+                          sizeof(*frame->stream_name)))
             return false;
-        names->stream_name[names->stream_count++] = 0;
+        frame->stream_name[frame->stream_count++] = 0;
     }
-    const int64_t name_number = *name ? ct_texts_get(&names->stream_names, name, &is_new) : 0;
-    if (names->stream_name[number - 1] == name_number)
+    const int64_t name_number = *name ? ct_texts_get(&frame->stream_names, name, &is_new) : 0;
+    if (frame->stream_name[number - 1] == name_number)
         return true;
     const struct ct_object_name head = { .role = CT_ROLE_stream,
                                          .text_bytes =
                                              (uint32_t)strnlen(name, CT_STRING_MAX - sizeof(head)) + 1 };
-    names->stream_name[number - 1] = name_number;
-    return note(names, call, CT_KIND_NAME, stream, &head, sizeof(head), name);
+    frame->stream_name[number - 1] = name_number;
+    return note(frame, call, CT_KIND_NAME, stream, &head, sizeof(head), name);
 }
 
-static bool fill_launch(struct ct_json_names *names, const struct ct_json_line *line,
+static bool fill_launch(struct ct_json_frame *frame, const struct ct_json_line *line,
                         struct ct_json_call *call)
 {
     const json_t *details = line->details;
@@ -120,8 +120,8 @@ static bool fill_launch(struct ct_json_names *names, const struct ct_json_line *
     char process[24];
     bool is_new = false;
     snprintf(process, sizeof(process), "%lld", (long long)line->pid);
-    const int64_t number = *kernel ? number_of(&names->kernels, process, kernel, &is_new) : 0;
-    if ((*kernel && number == 0) || (is_new && !note(names, call, CT_KIND_STRING, number, "", 0, kernel)))
+    const int64_t number = *kernel ? number_of(&frame->kernels, process, kernel, &is_new) : 0;
+    if ((*kernel && number == 0) || (is_new && !note(frame, call, CT_KIND_STRING, number, "", 0, kernel)))
         return false;
     const struct ct_launch launch = {
         .kernel = (uint32_t)number,
@@ -132,10 +132,10 @@ static bool fill_launch(struct ct_json_names *names, const struct ct_json_line *
     call->body.kind = CT_KIND_LAUNCH;
     call->body.value = (uint64_t)ct_json_integer(details, "stream", 0);
     memcpy(call->payload, &launch, call->payload_bytes = sizeof(launch));
-    return name_stream(names, line, call, (int64_t)call->body.value);
+    return name_stream(frame, line, call, (int64_t)call->body.value);
 }
 
-static bool fill_graph(struct ct_json_names *names, const struct ct_json_line *line,
+static bool fill_graph(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call)
 {
     const struct ct_graph_launch graph = { .exec = (uint64_t)ct_json_integer(line->details, "graph_exec", 0),
@@ -145,10 +145,10 @@ static bool fill_graph(struct ct_json_names *names, const struct ct_json_line *l
     if (!json_object_get(line->details, "kernel_nodes"))
         call->body.flags |= CT_FLAG_UNKNOWN;
     memcpy(call->payload, &graph, call->payload_bytes = sizeof(graph));
-    return name_stream(names, line, call, (int64_t)call->body.value);
+    return name_stream(frame, line, call, (int64_t)call->body.value);
 }
 
-static bool fill_transfer(struct ct_json_names *names, const struct ct_json_line *line,
+static bool fill_transfer(struct ct_json_frame *frame, const struct ct_json_line *line,
                           struct ct_json_call *call)
 {
     struct ct_transfer transfer = { .stream = (uint64_t)ct_json_integer(line->details, "stream", 0),
@@ -162,13 +162,13 @@ static bool fill_transfer(struct ct_json_names *names, const struct ct_json_line
     call->body.kind = CT_KIND_TRANSFER;
     call->body.value = bytes > 0 ? (uint64_t)bytes : 0;
     memcpy(call->payload, &transfer, call->payload_bytes = sizeof(transfer));
-    return name_stream(names, line, call, (int64_t)transfer.stream);
+    return name_stream(frame, line, call, (int64_t)transfer.stream);
 }
 
-static bool fill_range(struct ct_json_names *names, const struct ct_json_line *line,
+static bool fill_range(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call)
 {
-    (void)names;
+    (void)frame;
     const json_t *category = json_object_get(line->details, "range_category");
     const json_t *const value[] = { json_object_get(line->details, "message"),
                                     json_object_get(line->details, "domain"), category };
@@ -192,10 +192,10 @@ static bool fill_range(struct ct_json_names *names, const struct ct_json_line *l
     return true;
 }
 
-static bool fill_plain(struct ct_json_names *names, const struct ct_json_line *line,
+static bool fill_plain(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call)
 {
-    (void)names;
+    (void)frame;
     call->body.kind = CT_KIND_CALL;
     const int64_t bytes = ct_json_integer(line->details, "bytes", -1);
     if (bytes >= 0) {
@@ -208,13 +208,13 @@ static bool fill_plain(struct ct_json_names *names, const struct ct_json_line *l
 /* The layer, or a member that its details have, tells what a call was. */
 static const struct {
     const char *member, *layer;
-    bool (*fill)(struct ct_json_names *names, const struct ct_json_line *line, struct ct_json_call *call);
+    bool (*fill)(struct ct_json_frame *frame, const struct ct_json_line *line, struct ct_json_call *call);
 } kinds[] = {
     { NULL, "nvtx", fill_range },     { "grid_x", NULL, fill_launch }, { "graph_exec", NULL, fill_graph },
     { "async", NULL, fill_transfer }, { NULL, NULL, fill_plain },
 };
 
-bool ct_json_call_fill(struct ct_json_names *names, const struct ct_json_line *line,
+bool ct_json_call_fill(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call)
 {
     uint8_t payload[sizeof(struct ct_range) + RANGE_TEXT_BYTES];
@@ -226,7 +226,7 @@ bool ct_json_call_fill(struct ct_json_names *names, const struct ct_json_line *l
     while ((kinds[kind].member && !json_object_get(line->details, kinds[kind].member)) ||
            (kinds[kind].layer && strcmp(line->layer, kinds[kind].layer) != 0))
         kind++;
-    const bool good = name_function(names, line, &call->body) && kinds[kind].fill(names, line, call);
+    const bool good = name_function(frame, line, &call->body) && kinds[kind].fill(frame, line, call);
     call->payload = good ? malloc(call->payload_bytes + 1) : NULL;
     if (call->payload)
         memcpy(call->payload, payload, call->payload_bytes);

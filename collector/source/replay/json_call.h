@@ -25,22 +25,22 @@ struct ct_json_call {
     size_t payload_bytes;
 };
 
-/* Holds the numbers that functions, kernels and streams have in the frames, and the frame, which explains a
- * number before a call has it. */
-struct ct_json_names {
-    struct ct_dump_buffer frame;
+/* A frame in the making, and the numbers that functions, kernels and streams have in all frames of the file:
+ * an event explains a number before a call has it. */
+struct ct_json_frame {
+    struct ct_dump_buffer events;
     struct ct_intern streams;
     struct ct_texts functions, kernels, stream_names;
     int64_t *stream_name; /* of each stream, by number less 1: its name's number; 0: none */
     size_t stream_count, stream_room;
 };
 
-void ct_json_names_init(struct ct_json_names *names);
-void ct_json_names_finish(struct ct_json_names *names);
+void ct_json_frame_init(struct ct_json_frame *frame);
+void ct_json_frame_finish(struct ct_json_frame *frame);
 
 /* Fills in all of the call that its line tells, but its process, thread and times: these are filled in
  * before. Returns false without memory; the call has no payload then. */
-bool ct_json_call_fill(struct ct_json_names *names, const struct ct_json_line *line,
+bool ct_json_call_fill(struct ct_json_frame *frame, const struct ct_json_line *line,
                        struct ct_json_call *call);
 
 static inline int64_t ct_json_integer(const json_t *object, const char *name, int64_t otherwise)

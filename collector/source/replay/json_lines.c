@@ -15,8 +15,6 @@ enum {
     FIRST_NS = 1000000000, /* where the clock of lines of other programs begins */
 };
 
-#define MOMENT_MAX_NS (INT64_C(1) << 62)
-
 struct thread {
     struct ct_json_call *begun; /* the innermost is the last */
     size_t count, room;
@@ -32,7 +30,7 @@ struct ct_json_lines {
     char *text; /* the line */
     uint64_t number;
     const char *problem;
-    struct ct_json_names names; /* and the frame */
+    struct ct_json_frame frame;
     struct ct_intern processes, threads;
     struct thread *thread; /* by number less 1 */
     size_t thread_count, thread_room;
@@ -69,7 +67,7 @@ static bool tell_process(struct ct_json_lines *lines, int64_t pid, int64_t proce
     if (!ct_make_room(&lines->process, lines->process_count, &lines->process_room, sizeof(*lines->process)))
         return false;
     lines->process[lines->process_count++] = (struct process){ .last_ns = at_ns };
-    return ct_dump_add_texts(&lines->names.frame, CT_DUMP_PROCESS, &body, texts);
+    return ct_dump_add_texts(&lines->frame.events, CT_DUMP_PROCESS, &body, texts);
 }
 
 /* Returns the number of the process, which is that of its segment; 0 without memory. */
@@ -85,7 +83,7 @@ static struct thread *add_thread(struct ct_json_lines *lines, const struct ct_js
 {
     const struct ct_dump_thread body = { segment_id, thread_id, (uint64_t)line->tid };
     if (!ct_make_room(&lines->thread, lines->thread_count, &lines->thread_room, sizeof(*lines->thread)) ||
-        !ct_dump_add_texts(&lines->names.frame, CT_DUMP_THREAD, &body, (const char *const[]){ "" }))
+        !ct_dump_add_texts(&lines->frame.events, CT_DUMP_THREAD, &body, (const char *const[]){ "" }))
         return NULL;
     struct thread *thread = &lines->thread[lines->thread_count++];
     *thread = (struct thread){ 0 };
@@ -114,7 +112,7 @@ static bool fill(struct ct_json_lines *lines, const struct ct_json_line *line, s
 {
     call->op_id = line->op_id;
     call->body.end_ns = (uint64_t)(lines->offset_ns + line->at_ns);
-    return ct_json_call_fill(&lines->names, line, call);
+    return ct_json_call_fill(&lines->frame, line, call);
 }
 
 static bool push(struct thread *thread, const struct ct_json_call *call)
@@ -158,7 +156,7 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
 {
     const int64_t duration_ns = ct_json_integer(line->details, "duration_ns", -1);
     if (duration_ns >= 0) {
-        if (line->op_id <= 0 || line->op_id > MOMENT_MAX_NS || duration_ns > line->op_id)
+        if (line->op_id <= 0 || line->op_id > (int64_t)CT_DUMP_MOMENT_MAX || duration_ns > line->op_id)
             return fail(lines, "its op_id is no moment at which it can have returned");
         call->body.end_ns = (uint64_t)line->op_id;
         call->body.duration_ns = (uint64_t)duration_ns;
@@ -190,7 +188,7 @@ static bool end(struct ct_json_lines *lines, const struct ct_json_line *line)
     call.body.status = (int32_t)ct_json_integer(line->details, "status", 0);
     bool good = set_times(lines, line, has_begun, &call);
     if (good) {
-        uint8_t *payload = ct_dump_add(&lines->names.frame, CT_DUMP_CALL, &call.body, call.payload_bytes);
+        uint8_t *payload = ct_dump_add(&lines->frame.events, CT_DUMP_CALL, &call.body, call.payload_bytes);
         if (payload)
             memcpy(payload, call.payload, call.payload_bytes);
         good = payload ? true : fail_memory(lines);
@@ -229,7 +227,7 @@ static bool read_line(struct ct_json_lines *lines, const json_t *object)
     line.tid = ct_json_integer(object, "tid", line.pid);
     if (line.pid < 0 || line.pid > INT32_MAX || line.tid < 0 || line.tid > UINT32_MAX)
         return fail(lines, "its pid or tid is none");
-    if (!(ns >= 0 && ns < (double)(MOMENT_MAX_NS - lines->offset_ns)))
+    if (!(ns >= 0 && ns < (double)((int64_t)CT_DUMP_MOMENT_MAX - lines->offset_ns)))
         return fail(lines, "its ts is no time of a trace");
     line.at_ns = (int64_t)(ns + 0.5);
     return line.is_begin ? begin(lines, &line) : end(lines, &line);
@@ -247,14 +245,14 @@ static bool tell_end(struct ct_json_lines *lines)
             const struct ct_dump_open body = { call->segment_id, call->thread_id, call->function_id,
                                                call->depth, call->end_ns };
             lines->process[call->segment_id - 1].is_open = true;
-            if (!ct_dump_add(&lines->names.frame, CT_DUMP_OPEN, &body, 0))
+            if (!ct_dump_add(&lines->frame.events, CT_DUMP_OPEN, &body, 0))
                 return fail_memory(lines);
         }
     }
     for (size_t p = 0; p < lines->process_count; p++) {
         const struct ct_dump_end body = { (int64_t)p + 1, (uint64_t)lines->process[p].last_ns };
         if (!lines->process[p].is_open &&
-            !ct_dump_add_texts(&lines->names.frame, CT_DUMP_END, &body, (const char *const[]){ "exited" }))
+            !ct_dump_add_texts(&lines->frame.events, CT_DUMP_END, &body, (const char *const[]){ "exited" }))
             return fail_memory(lines);
     }
     return true;
@@ -288,7 +286,8 @@ static void find_offset(struct ct_json_lines *lines)
         const int64_t op_id = ct_json_integer(object, "op_id", 0);
         const double ns = json_number_value(json_object_get(object, "ts")) * 1e9;
         duration_ns = ct_json_integer(json_object_get(object, "details"), "duration_ns", -1);
-        if (duration_ns >= 0 && op_id > 0 && op_id <= MOMENT_MAX_NS && ns >= 0 && ns <= (double)op_id)
+        if (duration_ns >= 0 && op_id > 0 && op_id <= (int64_t)CT_DUMP_MOMENT_MAX && ns >= 0 &&
+            ns <= (double)op_id)
             lines->offset_ns = op_id - (int64_t)(ns + 0.5);
         json_decref(object);
     }
@@ -297,9 +296,9 @@ static void find_offset(struct ct_json_lines *lines)
 
 const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char *problem, size_t bytes)
 {
-    lines->names.frame.used = 0;
+    lines->frame.events.used = 0;
     bool more = !lines->ended;
-    for (int i = 0; more && (i < LINES_OF_FRAME || lines->names.frame.used == 0); i++)
+    for (int i = 0; more && (i < LINES_OF_FRAME || lines->frame.events.used == 0); i++)
         more = next_line(lines);
     if (!more && !lines->ended) {
         lines->ended = true;
@@ -307,7 +306,7 @@ const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char
     }
     if (lines->problem)
         snprintf(problem, bytes, "ends at line %llu: %s", (unsigned long long)lines->number, lines->problem);
-    return lines->names.frame.used ? ct_dump_seal(&lines->names.frame, (uint64_t)lines->last_ns) : NULL;
+    return lines->frame.events.used ? ct_dump_seal(&lines->frame.events, (uint64_t)lines->last_ns) : NULL;
 }
 
 struct ct_json_lines *ct_json_lines_open(int fd)
@@ -321,7 +320,7 @@ struct ct_json_lines *ct_json_lines_open(int fd)
     find_offset(lines);
     ct_intern_init(&lines->processes, sizeof(int64_t), SIZE_MAX, 1);
     ct_intern_init(&lines->threads, 2 * sizeof(int64_t), SIZE_MAX, 1);
-    ct_json_names_init(&lines->names);
+    ct_json_frame_init(&lines->frame);
     return lines;
 }
 
@@ -336,7 +335,7 @@ void ct_json_lines_close(struct ct_json_lines *lines)
     }
     ct_intern_finish(&lines->processes);
     ct_intern_finish(&lines->threads);
-    ct_json_names_finish(&lines->names);
+    ct_json_frame_finish(&lines->frame);
     free(lines->process);
     free(lines->thread);
     free(lines->text);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOMENT_MAX (UINT64_C(1) << 62)
-
 struct process {
     int64_t process_id; /* number in the trace that is written; 0: none yet */
     bool ended;
@@ -134,8 +132,8 @@ static bool learn_process(struct ct_known *known, const struct ct_dump_view *vie
     struct segment *segment = add(&known->segments, &body->segment_id, sizeof(*segment));
     struct process *process = add(&known->processes, &body->process_id, sizeof(*process));
     if (!segment || !process || !copy_texts(segment->text, view) ||
-        !AT_MOST(MOMENT_MAX, is->start_ticks, is->image_ns, is->started_ns, is->absent_ns) ||
-        is->changed_ns > (int64_t)MOMENT_MAX || is->changed_ns < -(int64_t)MOMENT_MAX)
+        !AT_MOST(CT_DUMP_MOMENT_MAX, is->start_ticks, is->image_ns, is->started_ns, is->absent_ns) ||
+        is->changed_ns > (int64_t)CT_DUMP_MOMENT_MAX || is->changed_ns < -(int64_t)CT_DUMP_MOMENT_MAX)
         return false;
     segment->nobody.account = &segment->account;
     segment->process = process;
@@ -178,7 +176,7 @@ static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
     const bool is_call = view->type == CT_DUMP_CALL;
     if (body->kind >= CT_KIND_COUNT || body->kind == CT_KIND_PAD || body->kind == CT_KIND_THREAD ||
         (ct_kind_is_call(body->kind) != 0) != is_call || body->depth > CT_SPAN_DEPTH_MAX ||
-        body->end_ns > MOMENT_MAX || !ct_known_thread(known, body->segment_id, body->thread_id) ||
+        body->end_ns > CT_DUMP_MOMENT_MAX || !ct_known_thread(known, body->segment_id, body->thread_id) ||
         view->tail_bytes >
             (body->kind == CT_KIND_STRING ? CT_DUMP_STRING_MAX : (CT_SLOTS_MAX - 1) * CT_SLOT_BYTES))
         return false;
@@ -203,10 +201,11 @@ bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
         return learn_call(known, view);
     case CT_DUMP_LANE:
         return ct_known_thread(known, lane->segment_id, lane->thread_id) && lane->lane <= UINT32_MAX &&
-               lane->position <= MOMENT_MAX;
+               lane->position <= CT_DUMP_MOMENT_MAX;
     case CT_DUMP_LOSS:
         return find(&known->segments, &loss->segment_id) && loss->cause < CT_LOSS_COUNT &&
-               loss->calls <= CT_UNSENT_CALLS_MAX && AT_MOST(MOMENT_MAX, loss->first_ns, loss->last_ns);
+               loss->calls <= CT_UNSENT_CALLS_MAX &&
+               AT_MOST(CT_DUMP_MOMENT_MAX, loss->first_ns, loss->last_ns);
     case CT_DUMP_UNSENT:
         return find(&known->segments, &unsent->segment_id) && unsent->entry <= UINT32_MAX &&
                AT_MOST(CT_UNSENT_CALLS_MAX, unsent->lost, unsent->skipped) &&
@@ -216,11 +215,11 @@ bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
     case CT_DUMP_NOTHING_OPEN:
         return find(&known->segments, &open->segment_id) != NULL;
     case CT_DUMP_OPEN:
-        return open->thread_id != 0 && open->depth < 256 && open->start_ns <= MOMENT_MAX &&
+        return open->thread_id != 0 && open->depth < 256 && open->start_ns <= CT_DUMP_MOMENT_MAX &&
                ct_known_thread(known, open->segment_id, open->thread_id) &&
                learn_callee(known, open->segment_id, open->function_id);
     case CT_DUMP_END:
-        return view->body->end.ended_ns <= MOMENT_MAX &&
+        return view->body->end.ended_ns <= CT_DUMP_MOMENT_MAX &&
                (strcmp(view->text[0], "exited") == 0 || strcmp(view->text[0], "killed") == 0);
     default:
         return true;

@@ -187,18 +187,12 @@ static void revert(struct ct_source *source)
     replay_of(source)->stale = true;
 }
 
-static void wake(struct ct_source *source, const struct ct_request *request, struct ct_report *report)
-{
-    (void)source, (void)request, (void)report;
-}
-
 static void rest(struct ct_source *source, struct ct_report *report)
 {
     report->backlog |= !replay_of(source)->finished;
 }
 
 static const struct ct_source_class replay_class = {
-    .wake = wake,
     .begin = begin,
     .watermark = watermark,
     .streams = streams,
