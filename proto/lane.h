@@ -48,7 +48,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CT_OPEN_MAX = 16, CT_LANE_HEADER_BYTES = 4096 };
+enum { CT_OPEN_MAX = 16, CT_LANE_HEADER_BYTES = 4096, CT_LANE_UNSENT = 112, CT_UNSENT_PROBES = 8 };
 #define CT_PUBLISH_SLACK_NS 200000
 
 /* A call entered and not yet returned. */
@@ -67,6 +67,26 @@ struct ct_loss {
 };
 static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
 
+/* What became of calls that were seen and are in no ring. */
+enum ct_unsent_kind { CT_UNSENT_LOST = 1, CT_UNSENT_SKIPPED = 2 };
+
+/* The calls of one function of which that became, by all owners of the lane together. Whoever holds the lane
+ * writes it with plain stores. Calls are stored last, with release: what was read behind them is never less
+ * than theirs. Pairs with the acquire in the collector's add_lane(). */
+struct ct_unsent {
+    _Atomic uint32_t key; /* ct_unsent_key(); 0: the place is free. It stays what it was set to */
+    uint32_t reserved;
+    _Atomic uint64_t calls;
+    _Atomic uint64_t ticks;
+    _Atomic uint64_t bytes;
+};
+static_assert(sizeof(struct ct_unsent) == 32, "ct_unsent");
+
+static inline uint32_t ct_unsent_key(uint32_t function, enum ct_unsent_kind kind)
+{
+    return function << 2 | (uint32_t)kind;
+}
+
 /* Says whether a thread has the lane, which alone may write it. */
 enum ct_lane_owner { CT_LANE_FREE = 0, CT_LANE_OWNED = 1 };
 
@@ -80,20 +100,31 @@ struct ct_lane {
     uint8_t pad0[40];
 
     /* The consumer's line. */
-    _Atomic uint64_t tail; /* slots before this one may be written again */
-    _Atomic uint64_t wake; /* the producer rings the doorbell when its position reaches this */
-    uint8_t pad1[48];
+    _Atomic uint64_t tail;      /* slots before this one may be written again */
+    _Atomic uint64_t wake;      /* the producer rings the doorbell when its position reaches this */
+    _Atomic uint64_t loss_seen; /* sum of loss[].calls that is in the database */
+    uint8_t pad1[40];
 
-    /* Cold: the producer's, except loss_seen. */
+    /* The producer's, which a call that is recorded does not touch. */
     _Atomic uint32_t owner;   /* enum ct_lane_owner, taken by compare-and-swap */
     _Atomic uint32_t tenancy; /* counts owners */
+    _Atomic uint64_t skipped; /* calls counted in `unsent` and in no `loss`, behind that */
     struct ct_loss loss[CT_LOSS_COUNT];
-    _Atomic uint64_t loss_seen; /* consumer: sum of loss[].calls that is in the database */
+    uint8_t pad2[16];
+    struct ct_unsent unsent[CT_LANE_UNSENT];
 };
 static_assert(offsetof(struct ct_lane, open) == 16, "open calls share the producer's line");
 static_assert(offsetof(struct ct_lane, tail) % 64 == 0, "consumer's line");
 static_assert(offsetof(struct ct_lane, owner) % 64 == 0, "cold line");
+static_assert(offsetof(struct ct_lane, unsent) % 64 == 0, "two counters a line");
 static_assert(sizeof(struct ct_lane) <= CT_LANE_HEADER_BYTES, "ct_lane");
+
+/* The i-th place that the counters of that key may have, from 0 to CT_UNSENT_PROBES - 1. Functions are
+ * numbered in the order of their first calls: the first have places of their own. */
+static inline uint32_t ct_unsent_place(uint32_t key, uint32_t i)
+{
+    return (key / 2 + i) % CT_LANE_UNSENT;
+}
 
 /* ---- producer ---- */
 

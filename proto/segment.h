@@ -24,7 +24,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 4, /* any change to the bytes of this folder counts it up */
+    CT_PROTO_VERSION = 5, /* any change to the bytes of this folder counts it up */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -35,8 +35,10 @@ enum {
     CT_CHUNK_BYTES = 64 * 1024,              /* a ring begins with so many */
 };
 
-/* A directory entry. Written by the hook before the first record that names its index; of the counters only
- * `lost_*` and `skipped_*` change afterwards, by atomic addition. Entry 0 stands for "no more room". */
+/* A directory entry. Written by the hook before the first record that names its index; only `lost_*` and
+ * `skipped_*` change afterwards, by atomic addition. They count the calls that no lane counts (`unsent` of
+ * struct ct_lane): those of threads that have none, or do not hold it, and of functions without a place
+ * there. Entry 0 stands for "no more room". */
 struct ct_function {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint8_t layer; /* enum ct_layer */

@@ -29,17 +29,24 @@ struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function)
 }
 
 /* Counts an act that cannot be recorded, or is not to be. */
-static void count(struct ct_producer *self, const struct ct_act *act, uint16_t function, bool left_out)
+static void count(struct ct_producer *self, const struct ct_act *act, uint16_t function, bool left_out,
+                  bool idle)
 {
     struct ct_segment *segment = self == &ct_unlaned ? ct_process_current() : self->segment;
     const uint64_t end = ct_now(), start = act->start ? act->start : end;
     if (segment && function && left_out) {
-        ct_record_skip(segment, function, end - start, 0);
+        if (idle) {
+            ct_record_hold(self, act->frame);
+            ct_record_skip_held(self, function, end - start, 0);
+            ct_record_release(self);
+        } else {
+            ct_record_skip(segment, function, end - start, 0);
+        }
         ct_selection_follow(segment);
     } else if (segment && self == &ct_unlaned) {
         ct_record_lose_unlaned(segment, function, start, end);
     } else if (segment) {
-        ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, function, start, end, 0);
+        ct_record_lose(self, CT_LOSS_MEMORY, function, start, end);
     }
 }
 
@@ -50,7 +57,7 @@ void ct_act_record(struct ct_producer *self, const struct ct_act *act)
     const bool idle =
         self != &ct_unlaned && ct_record_recover(self, ct_depth_around(self, act->frame), act->frame);
     if (left_out || !idle || !function) {
-        count(self, act, function, left_out);
+        count(self, act, function, left_out, idle);
         return;
     }
     ct_record_hold(self, act->frame);
@@ -69,7 +76,7 @@ void ct_act_record(struct ct_producer *self, const struct ct_act *act)
     if (room)
         ct_record_write(self, &record, act->payload, act->payload_bytes);
     else
-        ct_record_lose_full(self, &record, 0);
+        ct_record_lose_held(self, self->full_cause, function, end - ticks, end, 0);
     CT_TEST_POINT("act.written");
     ct_record_release(self);
     if (!room || ct_wants_doorbell(self, self->lane, self->position))
@@ -87,5 +94,5 @@ void ct_act_lose(uint32_t row, enum ct_loss_cause cause)
     if (producer == &ct_unlaned)
         ct_record_lose_unlaned(segment, function, now, now);
     else
-        ct_record_lose(producer, cause, function, now, now, 0);
+        ct_record_lose(producer, cause, function, now, now);
 }

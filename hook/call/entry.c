@@ -3,6 +3,7 @@
  * This file is compiled for general registers alone (-mgeneral-regs-only), so that the trampoline need not
  * save the vector registers around ct_enter(). It holds no lock, makes no system call and no allocation, and
  * writes no line of memory that another thread writes. */
+#include "hot_count.h"
 #include "hot_record.h"
 
 struct ct_target ct_enter(struct ct_frame *frame)
@@ -32,6 +33,8 @@ void ct_leave(struct ct_frame *frame)
     const uint16_t id = atomic_load_explicit(&ct_rows[frame->row].leave_id, memory_order_relaxed);
     const struct open_call call = { frame->start, frame->depth };
     CT_TEST_POINT("entry.returned");
-    if (CT_UNLIKELY(!write_plain(frame->producer, id, &call, frame->result)))
+    if (CT_LIKELY(write_plain(frame->producer, id, &call, frame->result)))
+        return;
+    if (!count_plain(&ct_rows[frame->row], frame->producer, id, call))
         ct_leave_slow(frame);
 }

@@ -125,9 +125,8 @@ static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
         ct_record_lose_unlaned(segment, id, frame->start, ct_now());
 }
 
-/* A call to be counted and not recorded. Its lane is not written but for the open calls, so that this may
- * happen in a signal handler that interrupted a record. */
-static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *decode)
+/* A call to be counted and not recorded, also in a signal handler that interrupted a record. */
+static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *decode, bool idle)
 {
     struct ct_producer *self = frame->producer;
     if (!id || !ct_selection_leaves_out(self, frame->row))
@@ -136,7 +135,17 @@ static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *deco
     frame->producer = NULL; /* names are not sent for it */
     CT_TEST_POINT("slow.skipping");
     const struct ct_decoded decoded = decoded_call(frame, decode);
-    ct_record_skip(self->segment, id, end - frame->start, bytes_of(&decoded));
+    const uint64_t bytes = bytes_of(&decoded);
+    if (idle) {
+        self->idle = 0;
+        atomic_signal_fence(memory_order_seq_cst);
+        ct_record_skip_held(self, id, end - frame->start, bytes);
+        atomic_signal_fence(memory_order_seq_cst);
+        self->idle = 1;
+        atomic_signal_fence(memory_order_seq_cst);
+    } else {
+        ct_record_skip(self->segment, id, end - frame->start, bytes);
+    }
     ct_lane_leave(self->lane, frame->depth);
     CT_TEST_POINT("slow.skipped");
     self->depth = frame->depth;
@@ -149,11 +158,20 @@ static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *deco
 static void leave_lost(struct ct_frame *frame, uint16_t id)
 {
     struct ct_producer *self = frame->producer;
-    ct_record_lose(self, self->idle ? CT_LOSS_MEMORY : CT_LOSS_SIGNAL, id, frame->start, ct_now(), 0);
+    ct_record_lose(self, CT_LOSS_MEMORY, id, frame->start, ct_now());
     frame->producer = NULL; /* names are not sent in the middle of that record */
     leave_unrecorded(frame);
     self->depth = frame->depth;
     ct_lane_leave(self->lane, frame->depth);
+}
+
+/* Of the calls that are lost most go the short way, count_full(). */
+static void lose_full(const struct ct_frame *frame, uint16_t id, uint64_t end,
+                      const struct ct_decoded *decoded)
+{
+    struct ct_producer *self = frame->producer;
+    ct_record_lose_held(self, self->full_cause, id, frame->start, end, bytes_of(decoded));
+    ct_lane_publish(self->lane, self->position); /* announces no more */
 }
 
 static void leave(struct ct_frame *frame, ct_decoder *decode)
@@ -168,9 +186,10 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         return;
     }
     struct ct_lane *lane = self->lane;
-    if (leave_left_out(frame, id, decode))
+    const bool idle = ct_record_recover(self, frame->depth, self->frames[frame->depth % CT_OPEN_MAX]);
+    if (leave_left_out(frame, id, decode, idle))
         return;
-    if (!ct_record_recover(self, frame->depth, self->frames[frame->depth % CT_OPEN_MAX]) || !id) {
+    if (!idle || !id) {
         leave_lost(frame, id);
         return;
     }
@@ -195,7 +214,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     if (CT_LIKELY(room))
         ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
     else
-        ct_record_lose_full(self, &record, bytes_of(&decoded));
+        lose_full(frame, id, end, &decoded);
     CT_TEST_POINT("slow.leaving");
     ct_lane_leave(lane, frame->depth);
     CT_TEST_POINT("slow.left");

@@ -33,7 +33,7 @@ struct ct_target ct_enter_spare(struct ct_frame *frame)
     if (self == &ct_unlaned) {
         ct_leave_slow(frame);
     } else {
-        ct_record_lose(self, CT_LOSS_MEMORY, id, frame->start, ct_now(), 0);
+        ct_record_lose(self, CT_LOSS_MEMORY, id, frame->start, ct_now());
         self->depth = frame->depth;
         ct_lane_leave(self->lane, frame->depth);
     }

@@ -9,6 +9,7 @@
  *
  * The rules are entry.c's: no vector register, lock, system call or allocation. */
 #include "graphs.h"
+#include "hot_count.h"
 #include "hot_record.h"
 #include "kernel_names.h"
 
@@ -39,15 +40,15 @@ static inline __attribute__((always_inline)) struct open_call enter(const struct
 
 /* Lays out what the trampoline would have. */
 static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row, struct ct_producer *self,
-                                                       const struct open_call *call, word result,
-                                                       const word *args, const word *stack_args)
+                                                       struct open_call call, word result, const word *args,
+                                                       const word *stack_args)
 {
     struct ct_frame frame = {
         .stack_args = stack_args,
-        .start = call->start,
+        .start = call.start,
         .producer = self,
         .row = (uint32_t)(row - ct_rows),
-        .depth = call->depth,
+        .depth = call.depth,
         .result = result,
     };
     CT_TEST_POINT("wrap.slow");
@@ -55,6 +56,15 @@ static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row,
         frame.args[i] = args[i];
     ct_leave_slow(&frame);
     return frame.result;
+}
+
+/* A call without a decoder that is not recorded, for whatever reason. */
+static __attribute__((noinline)) word leave_counted(const struct ct_row *row, struct ct_producer *self,
+                                                    struct open_call call, word result, uint16_t id)
+{
+    if (CT_LIKELY(count_plain(row, self, id, call)))
+        return result;
+    return leave_slow(row, self, call, result, NULL, NULL);
 }
 
 /* A call without a decoder returned. */
@@ -65,7 +75,7 @@ leave_plain(const struct ct_row *row, struct ct_producer *self, const struct ope
     CT_TEST_POINT("wrap.returned");
     if (CT_LIKELY(write_plain(self, id, call, result)))
         return result;
-    return leave_slow(row, self, call, result, NULL, NULL);
+    return leave_counted(row, self, *call, result, id);
 }
 
 word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
@@ -103,15 +113,17 @@ static inline word pair(word lower, word upper)
 }
 
 /* Writes the record of a launch that succeeded, was not captured, and was of a kernel that this lane has
- * launched before. False: nothing is written. */
+ * launched before, or counts it where the ring is full. False: nothing is done. */
 static inline __attribute__((always_inline)) bool
 leave_launch(const struct ct_row *row, struct ct_producer *self, const struct open_call *call, word result,
              word function, word stream, const struct launch_words *launch)
 {
     const uint16_t id = atomic_load_explicit(&row->wrap_id, memory_order_relaxed);
     CT_TEST_POINT("wrap.launch_returned");
-    if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || !id || !hold(self, 2)))
+    if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || !id))
         return false;
+    if (CT_UNLIKELY(!hold(self, 2)))
+        return count_full(self, id, *call, 2);
     const struct ct_kernel_memo *memo = ct_kernel_memo(self, function);
     if (CT_UNLIKELY(memo->handle != function ||
                     memo->version != atomic_load_explicit(&ct_names_version, memory_order_acquire))) {
@@ -143,7 +155,7 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f, word g, word
     if (CT_LIKELY(leave_launch(row, self, &call, result, a, i, &launch)))
         return result;
     const word args[] = { a, b, c, d, e, f }, stack_args[] = { g, h, i, j, k };
-    return leave_slow(row, self, &call, result, args, stack_args);
+    return leave_slow(row, self, call, result, args, stack_args);
 }
 
 /* cuLaunchKernelEx: configuration, function, and what is not read. */
@@ -162,5 +174,5 @@ word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
             return result;
     }
     const word args[] = { a, b, c, d, e, f };
-    return leave_slow(row, self, &call, result, args, NULL);
+    return leave_slow(row, self, call, result, args, NULL);
 }

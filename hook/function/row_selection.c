@@ -15,7 +15,7 @@
 
 /* Written with the process lock held. */
 static struct ct_selection selection;
-static _Atomic uint32_t followed; /* ct_control.selections that it is from, 0: the environment's */
+_Atomic uint32_t ct_selection_followed;
 static _Atomic uint32_t sample = 1;
 
 /* Tells a row that has just got a number what to do; the process lock is held. */
@@ -31,6 +31,7 @@ static void apply(uint32_t index)
     atomic_store_explicit(&row->leave_id, every && !(row->flags & CT_ROW_DECODED) ? id : 0,
                           memory_order_release);
     atomic_store_explicit(&row->wrap_id, every ? id : 0, memory_order_release);
+    atomic_store_explicit(&row->skip_id, takes || row->flags & CT_ROW_DECODED ? 0 : id, memory_order_release);
     atomic_store_explicit(&row->enter_id, id, memory_order_release);
 }
 
@@ -61,7 +62,7 @@ static void read_wishes(struct ct_segment *segment)
     CT_TEST_POINT("row_selection.read");
     apply_to_all();
     CT_TEST_POINT("row_selection.applied");
-    atomic_store_explicit(&followed, wished, memory_order_relaxed);
+    atomic_store_explicit(&ct_selection_followed, wished, memory_order_relaxed);
     atomic_store_explicit(&segment->selections, wished, memory_order_release);
     CT_TEST_POINT("row_selection.followed");
 }
@@ -78,14 +79,13 @@ void ct_selection_begin(struct ct_segment *segment)
     if (rate)
         ct_selection_set_sample(&selection, rate);
     apply_to_all();
-    atomic_store_explicit(&followed, 0, memory_order_relaxed);
+    atomic_store_explicit(&ct_selection_followed, 0, memory_order_relaxed);
     read_wishes(segment);
 }
 
 void ct_selection_follow(struct ct_segment *segment)
 {
-    const uint32_t wished = atomic_load_explicit(&ct_control->selections, memory_order_relaxed);
-    if (CT_LIKELY(wished == atomic_load_explicit(&followed, memory_order_relaxed)) || !ct_process_lock())
+    if (!ct_selection_has_changed() || !ct_process_lock())
         return;
     if (segment == ct_process_current())
         read_wishes(segment);
@@ -136,6 +136,7 @@ void ct_rows_forget_numbers(void)
         atomic_store_explicit(&ct_rows[row].enter_id, 0, memory_order_relaxed);
         atomic_store_explicit(&ct_rows[row].leave_id, 0, memory_order_relaxed);
         atomic_store_explicit(&ct_rows[row].wrap_id, 0, memory_order_relaxed);
+        atomic_store_explicit(&ct_rows[row].skip_id, 0, memory_order_relaxed);
         atomic_store_explicit(&ct_rows[row].id, 0, memory_order_relaxed);
     }
 }

@@ -65,7 +65,8 @@ struct ct_row {
     _Atomic uint8_t left_out; /* 1: counted and not recorded */
     uint8_t reserved1[1];
     _Atomic uint16_t wrap_id; /* as leave_id, decoder or not: for a wrapper that reads the arguments itself */
-    uint8_t reserved2[2];
+    _Atomic uint16_t
+        skip_id; /* 0 unless the counter is the clock, there is no decoder, and each call is left out */
 };
 static_assert(sizeof(struct ct_row) == 32, "trampoline; two rows a cache line");
 static_assert(offsetof(struct ct_row, enter_id) == 18, "trampoline");

@@ -3,20 +3,20 @@
 #include "current.h"
 #include "test_point.h"
 
-static void lose_function(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes)
+/* ---- by those who do not hold a lane ---- */
+
+static void lose_shared(struct ct_segment *segment, uint16_t function, uint64_t ticks)
 {
     struct ct_function *entry = &ct_segment_directory(segment)[function];
     atomic_fetch_add_explicit(&entry->lost_ticks, ticks, memory_order_relaxed);
     CT_TEST_POINT("loss.function_ticks");
-    atomic_fetch_add_explicit(&entry->lost_bytes, bytes, memory_order_relaxed);
-    CT_TEST_POINT("loss.function_bytes");
     atomic_fetch_add_explicit(&entry->lost_calls, 1, memory_order_release);
     CT_TEST_POINT("loss.function_calls");
     ct_segment_note_unsent(segment);
     CT_TEST_POINT("loss.noted");
 }
 
-static void lose_by_cause(struct ct_loss *loss, uint64_t end)
+static void lose_by_cause_shared(struct ct_loss *loss, uint64_t end)
 {
     /* `first` is 0 for an owner that lost nothing yet, see introduce() of thread.c. */
     uint64_t none = 0;
@@ -31,17 +31,18 @@ static void lose_by_cause(struct ct_loss *loss, uint64_t end)
 
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end)
 {
-    lose_function(segment, function, end - start, 0);
-    lose_by_cause(&segment->unlaned, end);
+    lose_shared(segment, function, end - start);
+    lose_by_cause_shared(&segment->unlaned, end);
 }
 
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
-                    uint64_t end, uint64_t bytes)
+                    uint64_t end)
 {
     if (producer->epoch != ct_process_epoch())
         return; /* its segment is gone, and says since when calls may be missing */
-    lose_function(producer->segment, function, end - start, bytes);
-    lose_by_cause(&producer->lane->loss[cause], end);
+    lose_shared(producer->segment, function, end - start);
+    /* The holder may be in the middle of counting by any other cause. */
+    lose_by_cause_shared(&producer->lane->loss[producer->idle ? cause : CT_LOSS_SIGNAL], end);
 }
 
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes)
@@ -56,4 +57,36 @@ void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t tick
     CT_TEST_POINT("loss.skipped_calls");
     ct_segment_note_unsent(segment);
     CT_TEST_POINT("loss.skipped_noted");
+}
+
+/* ---- by the holder of a lane ---- */
+
+struct ct_unsent *ct_loss_find(struct ct_lane *lane, uint32_t key)
+{
+    for (uint32_t i = 0; i < CT_UNSENT_PROBES; i++) {
+        struct ct_unsent *unsent = &lane->unsent[ct_unsent_place(key, i)];
+        const uint32_t found = atomic_load_explicit(&unsent->key, memory_order_relaxed);
+        if (found == key)
+            return unsent;
+        if (found != 0)
+            continue;
+        atomic_store_explicit(&unsent->key, key, memory_order_relaxed);
+        CT_TEST_POINT("loss.place_taken");
+        return unsent;
+    }
+    return NULL;
+}
+
+void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_unsent_kind kind,
+                          uint64_t ticks, uint64_t bytes)
+{
+    if (producer->epoch != ct_process_epoch())
+        return;
+    if (kind == CT_UNSENT_SKIPPED) {
+        ct_record_skip(producer->segment, function, ticks, bytes);
+        return;
+    }
+    struct ct_function *entry = &ct_segment_directory(producer->segment)[function];
+    atomic_fetch_add_explicit(&entry->lost_bytes, bytes, memory_order_relaxed);
+    lose_shared(producer->segment, function, ticks);
 }

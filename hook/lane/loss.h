@@ -1,15 +1,79 @@
-/* Calls that are not in the ring, counted: those that were lost, and those that were to be left out. */
+/* Calls that are not in the ring, counted: those that were lost, and those that were to be left out. Who
+ * holds the lane counts them there, without a locked instruction. The others, a signal handler that
+ * interrupted the holder among them, count in the segment's directory. */
 #ifndef CT_LOSS_H
 #define CT_LOSS_H
 
 #include "producer.h"
+#include "test_point.h"
 
-/* `bytes` are those that the call moved. */
+/* A call that is lost to a thread that does not hold its lane; if the lane is held, the cause is
+ * CT_LOSS_SIGNAL. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
-                    uint64_t end, uint64_t bytes);
+                    uint64_t end);
 /* The same for a thread without a lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
-/* A call that the selection leaves out. */
+
+/* A call that the selection leaves out, counted without holding a lane. */
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes);
+
+/* ---- by the holder of the lane, inline for the short ways ---- */
+
+/* The lane's counters of that key, which get a place; NULL when all that they may have are taken. */
+struct ct_unsent *ct_loss_find(struct ct_lane *lane, uint32_t key);
+/* Counts in the directory what has no place in the lane. */
+void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_unsent_kind kind,
+                          uint64_t ticks, uint64_t bytes);
+
+static inline void ct_loss_add(_Atomic uint64_t *counter, uint64_t value, memory_order order)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value, order);
+}
+
+static inline void ct_loss_count(struct ct_producer *producer, uint16_t function, enum ct_unsent_kind kind,
+                                 uint64_t ticks, uint64_t bytes)
+{
+    struct ct_lane *lane = producer->lane;
+    const uint32_t key = ct_unsent_key(function, kind);
+    struct ct_unsent *unsent = &lane->unsent[ct_unsent_place(key, 0)];
+    if (CT_UNLIKELY(atomic_load_explicit(&unsent->key, memory_order_relaxed) != key))
+        unsent = ct_loss_find(lane, key);
+    if (CT_UNLIKELY(!unsent)) {
+        ct_loss_count_shared(producer, function, kind, ticks, bytes);
+        return;
+    }
+    ct_loss_add(&unsent->ticks, ticks, memory_order_relaxed);
+    CT_TEST_POINT("loss.held_ticks");
+    if (CT_UNLIKELY(bytes))
+        ct_loss_add(&unsent->bytes, bytes, memory_order_relaxed);
+    CT_TEST_POINT("loss.held_bytes");
+    ct_loss_add(&unsent->calls, 1, memory_order_release);
+    CT_TEST_POINT("loss.held_calls");
+}
+
+/* A call that found no room: `bytes` are those that it moved. */
+static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_loss_cause cause,
+                                       uint16_t function, uint64_t start, uint64_t end, uint64_t bytes)
+{
+    ct_loss_count(producer, function, CT_UNSENT_LOST, end - start, bytes);
+    struct ct_loss *loss = &producer->lane->loss[cause];
+    if (CT_UNLIKELY(atomic_load_explicit(&loss->first, memory_order_relaxed) == 0))
+        atomic_store_explicit(&loss->first, end, memory_order_relaxed);
+    CT_TEST_POINT("loss.held_first");
+    atomic_store_explicit(&loss->last, end, memory_order_relaxed);
+    CT_TEST_POINT("loss.held_last");
+    /* Pairs with the acquire in the collector's read_unsent(). */
+    ct_loss_add(&loss->calls, 1, memory_order_release);
+    CT_TEST_POINT("loss.held_cause");
+}
+
+/* A call that the selection leaves out. */
+static inline void ct_record_skip_held(struct ct_producer *producer, uint16_t function, uint64_t ticks,
+                                       uint64_t bytes)
+{
+    ct_loss_count(producer, function, CT_UNSENT_SKIPPED, ticks, bytes);
+    ct_loss_add(&producer->lane->skipped, 1, memory_order_release); /* as above */
+    CT_TEST_POINT("loss.held_skip");
+}
 
 #endif

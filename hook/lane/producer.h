@@ -40,6 +40,10 @@ struct ct_producer {
     struct ct_segment *segment;
     uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
     struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
+    uint64_t
+        full_tail; /* the lane's tail when its ring had no room last and could not grow; UINT64_MAX: it has */
+    uint32_t full_cause; /* enum ct_loss_cause of what is lost then */
+    uint32_t full_calls; /* those lost the short way */
     uintptr_t act; /* place on the stack of the act that is being recorded (ct_record_hold()), 0 for none */
 
     /* slot.c's and thread.c's own. */

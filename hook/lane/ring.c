@@ -30,6 +30,7 @@ void ct_record_begin_lane(struct ct_producer *producer)
     const uint64_t position = producer->position, tail = ct_lane_tail(producer->lane);
     if (tail <= position && position - tail <= producer->mask + 1)
         producer->limit = limit_of(producer, tail, position);
+    producer->full_tail = UINT64_MAX;
 }
 
 /* A ring grows whenever it may, while there is memory; one that does not goes round in what it has. */
@@ -44,7 +45,10 @@ bool ct_record_room(struct ct_producer *producer, uint32_t slots)
         ct_slot_grow(producer);
     const uint64_t wanted = end_of(producer, slots);
     producer->limit = limit_of(producer, tail, wanted);
-    return wanted <= producer->limit;
+    const bool room = wanted <= producer->limit;
+    producer->full_tail = room ? UINT64_MAX : tail;
+    producer->full_cause = producer->mask + 1 < ct_segment_ring_slots() ? CT_LOSS_MEMORY : CT_LOSS_FULL;
+    return room;
 }
 
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,
@@ -68,15 +72,6 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
     CT_TEST_POINT("ring.written");
     ct_lane_publish(producer->lane, producer->position);
     CT_TEST_POINT("ring.published");
-}
-
-void ct_record_lose_full(struct ct_producer *self, const struct ct_record *record, uint64_t bytes)
-{
-    const bool no_memory = self->mask + 1 < ct_segment_ring_slots();
-    ct_record_lose(self, no_memory ? CT_LOSS_MEMORY : CT_LOSS_FULL, record->function,
-                   record->end - ct_span_ticks(record->span), record->end, bytes);
-    CT_TEST_POINT("ring.lost");
-    ct_lane_publish(self->lane, self->position);
 }
 
 /* ---- holding the lane ---- */

@@ -4,14 +4,13 @@
 
 #include "producer.h"
 
-/* True if there is room for a record of so many slots; the ring grows for it where it can. */
+/* True if there is room for a record of so many slots; the ring grows for it where it can. Else `full_tail`
+ * and `full_cause` say why not. */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
 /* Writes a record of as many slots, for which there is room, at the producer's position. The caller holds the
  * lane (idle is 0) and has announced. */
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,
                      size_t payload_bytes);
-/* For a record without room: counts the call, with its bytes, and announces no more. */
-void ct_record_lose_full(struct ct_producer *producer, const struct ct_record *record, uint64_t bytes);
 
 /* For the new owner of a lane: what its ring has room for. */
 void ct_record_begin_lane(struct ct_producer *producer);

@@ -110,8 +110,14 @@ static void losses(struct hog *hog)
     for (int i = 0; i < CT_FUNCTIONS_MAX; i++)
         atomic_fetch_add(&functions[i].lost_calls, 1);
     ct_segment_note_unsent(hog->segment);
-    for (uint32_t i = 0; i < atomic_load(&hog->segment->lanes); i++)
-        atomic_fetch_add(&lane_of(hog, i)->loss[CT_LOSS_FULL].calls, 1);
+    for (uint32_t i = 0; i < atomic_load(&hog->segment->lanes); i++) {
+        struct ct_lane *lane = lane_of(hog, i);
+        atomic_fetch_add(&lane->loss[CT_LOSS_FULL].calls, 1);
+        for (uint32_t k = 0; k < CT_LANE_UNSENT; k++) {
+            lane->unsent[k].key = ct_unsent_key(k, CT_UNSENT_LOST);
+            atomic_fetch_add(&lane->unsent[k].calls, 1);
+        }
+    }
 }
 
 static void open_calls(struct hog *hog)

@@ -23,6 +23,7 @@ OUT = Outcome(0, False)      # not entered, or left
 ENTERED = Outcome(0, True)   # the real function was not called yet
 RETURNED = Outcome(1, True)  # the real function has returned, and no record of it is published: the open call is what is left
 COUNTED = Outcome(0, True)   # counted as lost or skipped, not yet left
+UNLANED = Outcome(1, False)  # as RETURNED, in a thread without a lane: nothing shows what it is in
 KEPT = OUT                   # its record is published, or it was counted and left
 KEPT_OR_NAMED = object()     # the same, or the record was that of a kernel's name, which is published before its launch returns
 UNSEEN = None                # no process: its segment has no name yet
@@ -65,16 +66,20 @@ FAMILIES = [
     ("call", "stopped", MANY, {"slot.growing": RETURNED, "slot.grown": RETURNED}),
     ("call", "paced", STEPS, {"ring.padded": OUT}),
     ("loss", "stopped", MANY, {
-        "loss.function_ticks": RETURNED, "loss.function_bytes": RETURNED, "loss.function_calls": COUNTED, "loss.noted": COUNTED,
-        "loss.first": COUNTED, "loss.last": COUNTED, "loss.calls": COUNTED, "ring.lost": COUNTED,
+        "loss.place_taken": RETURNED, "loss.held_ticks": RETURNED, "loss.held_bytes": RETURNED, "loss.held_calls": COUNTED,
+        "loss.held_first": COUNTED, "loss.held_last": COUNTED, "loss.held_cause": COUNTED,
     }),
-    ("loss", "refused", CALLS, {"slow.unlaned": OUT}),
+    ("loss", "refused", CALLS, {
+        "slow.unlaned": OUT, "loss.function_ticks": UNLANED, "loss.function_calls": OUT, "loss.noted": OUT,
+        "loss.first": OUT, "loss.last": OUT, "loss.calls": OUT,
+    }),
+    ("loss", "refused_selected", CALLS, {
+        "loss.skipped_ticks": UNLANED, "loss.skipped_bytes": UNLANED, "loss.skipped_calls": OUT, "loss.skipped_noted": OUT,
+    }),
     ("loss", "selected", CALLS, {
-        "slow.skipping": RETURNED, "loss.skipped_ticks": RETURNED, "loss.skipped_calls": COUNTED, "loss.skipped_noted": COUNTED,
-        "slow.skipped": KEPT,
+        "hot_count.held": RETURNED, "loss.held_skip": COUNTED, "hot_count.left": KEPT, "slow.skipping": RETURNED, "slow.skipped": KEPT,
         "row_selection.read": OUT, "row_selection.applied": OUT, "row_selection.followed": OUT,
     }),
-    ("loss", "selected", COPIES, {"loss.skipped_bytes": RETURNED}),
     ("lane", "plain", THREADS, {
         "slot.block_made": OUT, "slot.mapped": OUT, "slot.owned": OUT, "slot.lane_published": OUT,
         "thread.tenancy_counted": OUT, "thread.announced": OUT, "thread.introduced": OUT, "thread.attached": OUT,
@@ -114,6 +119,8 @@ FAMILIES = [
 ]
 # Passed where the daemon sleeps, which it need not where others keep it awake.
 SLEEPERS = {"find_daemon.ringing", "find_daemon.rung"}
+# Between the count by function and that by cause.
+COUNTED_HALF = {"loss.function_calls", "loss.noted", "loss.first", "loss.last", "loss.held_calls", "loss.held_first", "loss.held_last"}
 LATER = [random.randrange(2, 200) for _ in range(10)] if LONG else [3]
 
 
@@ -176,7 +183,7 @@ class Trace:
         equal(Outcome(sum(missing.values()), bool(open_calls)), outcome, f"{victim}: {missing}, {open_calls}: what is missing and open")
         if victim.point == "range.placed":
             check(self.open[victim.pid]["nvtx", "nvtxRangePush"] > 0, victim, self.open[victim.pid])
-        check(len(open_calls) <= 1 and (not missing or list(missing) == open_calls), victim, missing, open_calls)
+        check(len(open_calls) <= 1 and (not missing or outcome is UNLANED or list(missing) == open_calls), victim, missing, open_calls)
 
     def check_bystander(self, pid):
         equal((self.states.get(pid), self.missing(pid), self.open_driver_calls(pid), self.lost.get(pid)),
@@ -192,8 +199,7 @@ def check_session(s, victims, bystanders):
     s.flush()
     equal(s.daemon.poll(), None, "the daemon's status")
     equal(segments(s), [], "segments left")
-    s.check_identity(lost=None, killed=sum(v.point in ("loss.function_calls", "loss.noted", "loss.first", "loss.last")
-                                           for v in victims))
+    s.check_identity(lost=None, killed=sum(v.point in COUNTED_HALF for v in victims))
     equal(s.rows("SELECT * FROM (SELECT pid, tid, start_ns, lag(end_ns) OVER (PARTITION BY process_id, tid ORDER BY call_id) AS "
                  "before FROM calls WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 1000"), [],
           "calls that began before the one before them had ended")
@@ -258,10 +264,14 @@ def refused(s, rows, others):
     one_by_one(s, rows, others, preexec_fn=refuse_lanes)
 
 
-def selected(s, rows, others):
+def selected(s, rows, others, **options):
     s.start_daemon("--ring", "128K", "--clock", "counter")
     s.cudatrace("set", "--calls", "cuMemAlloc*,cuCtx*")
-    one_by_one(s, rows, others)
+    one_by_one(s, rows, others, **options)
+
+
+def refused_selected(s, rows, others):
+    selected(s, rows, others, preexec_fn=refuse_lanes)
 
 
 def forks(s, rows, others):
@@ -348,6 +358,6 @@ for name, machine, command, of_family in FAMILIES:
     rows = rows_of(of_family, command)
     for others in (0, 2):
         with promise("producer-" + name, len(of_family)), Session() as s:
-            {f.__name__: f for f in (plain, stopped, paced, refused, selected, forks, leaving)}[machine](s, rows, others)
+            {f.__name__: f for f in (plain, stopped, paced, refused, selected, refused_selected, forks, leaving)}[machine](s, rows, others)
 with promise("producer-segment"):
     with_a_name_from_the_start()

@@ -164,6 +164,7 @@ static void poke(struct producer *producer, const struct step *step)
     struct ct_function *function = function_of(producer, step->lane);
     struct ct_loss *loss = &lane->loss[step->kind % CT_LOSS_COUNT];
     struct ct_open *open = &lane->open[step->kind % CT_OPEN_MAX];
+    struct ct_unsent *unsent = &lane->unsent[step->kind % CT_LANE_UNSENT];
 #define WORD(of)                                                                                             \
     {                                                                                                        \
         (void *)(uintptr_t) & (of), sizeof(of)                                                               \
@@ -198,6 +199,11 @@ static void poke(struct producer *producer, const struct step *step)
         WORD(segment->selections),
         WORD(control.segments),
         WORD(lane->capacity),
+        WORD(lane->skipped),
+        WORD(unsent->key),
+        WORD(unsent->calls),
+        WORD(unsent->ticks),
+        WORD(unsent->bytes),
     };
 #undef WORD
     const size_t word = step->number % (sizeof(words) / sizeof(words[0]));

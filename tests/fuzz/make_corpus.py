@@ -16,7 +16,7 @@ NUMBERS = ["RECORD", "PUBLISH", "FUNCTION", "BATCH", "POKE", "RAW", "CUT", "DIE"
 WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first", "loss_last", "open_start", "open_function",
          "wake", "loss_seen", "lost_calls", "lost_ticks", "lost_bytes", "skipped_calls", "skipped_ticks", "skipped_bytes",
          "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments",
-         "capacity"]
+         "capacity", "skipped", "unsent_key", "unsent_calls", "unsent_ticks", "unsent_bytes"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES"]
 SLOT = 32
 EXE_AT, READY_AT, RING_AT = 112, 1392, 0x42000  # in a segment; the last is the first lane's
@@ -85,6 +85,14 @@ LIES = {  # name: script
     "lost-time-overflows": HONEST + b"".join(
         poke(word, MAX64, lane=1) for word in ("lost_ticks", "lost_bytes", "skipped_ticks", "skipped_bytes")) +
     poke("lost_calls", 1, lane=1) + poke("skipped_calls", 1, lane=1) + BATCH,
+    "counters-of-a-lane": HONEST + b"".join(
+        poke("unsent_key", 1 << 2 | n, kind=n) + poke("unsent_calls", n + 1, kind=n) + poke("unsent_ticks", MAX64, kind=n) +
+        poke("unsent_bytes", MAX64, kind=n) for n in range(4)) + poke("skipped", 1) + BATCH,
+    "counters-of-a-lane-shrink": HONEST + poke("unsent_key", 1 << 2 | 2) + poke("unsent_calls", 9) + poke("skipped", 1) + BATCH +
+    poke("unsent_calls", 3) + poke("skipped", 2) + BATCH,
+    "counters-of-a-lane-overflow": HONEST + b"".join(
+        poke("unsent_key", 1 << 2 | 1, kind=n) + poke("unsent_calls", MAX64, kind=n) for n in range(4)) + poke("loss_calls", 1) + BATCH,
+    "counters-of-no-function": HONEST + poke("unsent_key", MAX64) + poke("unsent_calls", 1) + poke("skipped", MAX64) + BATCH,
     "losses-of-many-owners": HONEST + b"".join(
         poke("tenancy", n) + poke("loss_calls", 2**48 - 1) + BATCH for n in range(1, 5)),
     "losses-in-the-future": HONEST + poke("loss_calls", 1) + poke("loss_first", MAX64) + poke("loss_last", MIN64) +

@@ -4,6 +4,7 @@
 #include "shm_functions.h"
 #include "shm_lane.h"
 #include "shm_segment.h"
+#include "shm_unsent.h"
 #include "test_point.h"
 
 #include <errno.h>
@@ -287,7 +288,7 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
     /* It has not so much as a segment to its name. */
     if (process->account.segment_id == 0)
         return 0;
-    if (ct_ledger_save_sums(ledger, &process->account) != 0 || ct_shm_save_functions(process, ledger) != 0)
+    if (ct_ledger_save_sums(ledger, &process->account) != 0 || ct_shm_save_unsent(process, ledger) != 0)
         return -1;
     CT_TEST_POINT("process.counted");
     for (uint32_t i = 0; i < process->lane_count; i++) {

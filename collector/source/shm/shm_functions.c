@@ -94,7 +94,7 @@ static bool take_place(struct ct_shm_process *process, uint32_t entry)
     return true;
 }
 
-static struct ct_shm_function *find_function(struct ct_shm_process *process, struct ct_ledger *ledger,
+struct ct_shm_function *ct_shm_find_function(struct ct_shm_process *process, struct ct_ledger *ledger,
                                              uint32_t entry)
 {
     if ((!process->places || process->places[entry] == 0) && !take_place(process, entry)) {
@@ -114,90 +114,8 @@ static struct ct_shm_function *find_function(struct ct_shm_process *process, str
 
 struct ct_callee *ct_shm_function(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t entry)
 {
-    struct ct_shm_function *function = find_function(process, ledger, entry);
+    struct ct_shm_function *function = ct_shm_find_function(process, ledger, entry);
     return function ? &function->callee : NULL;
-}
-
-/* ---- saving ---- */
-
-enum { SAVED = 0, LEFT = 1 };
-
-/* The counters of one function, read once each. They only grow, and calls are counted last: what is read here
- * is never more than has happened. SAVED, LEFT for the next batch, or -1. */
-static int save_unsent(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t i)
-{
-    struct ct_function *entry = &ct_segment_directory(process->shared)[i];
-#define READ(field) atomic_load_explicit(&entry->field, memory_order_acquire)
-    const uint64_t lost = READ(lost_calls), skipped = READ(skipped_calls);
-    const bool is_known = process->places && process->places[i] > 0;
-    if ((lost | skipped) == 0 && !is_known)
-        return 0;
-    struct ct_shm_function *function = find_function(process, ledger, i);
-    if (!function)
-        return -1;
-    /* Entries that are counted as one share `function`, which keeps nothing of each: each is saved again. */
-    const bool is_own = function->entry == i && function->callee.function_id != 0;
-    if (is_own && lost == function->lost && skipped == function->skipped)
-        return 0;
-    if ((is_own && (lost < function->lost || skipped < function->skipped)) || lost > CT_UNSENT_CALLS_MAX ||
-        skipped > CT_UNSENT_CALLS_MAX) {
-        process->broken = "it has lost or skipped fewer calls than before, or more than there can be";
-        return 0;
-    }
-    if ((lost | skipped) == 0)
-        return SAVED;
-    if (!ct_user_may_write(process->who.user))
-        return LEFT;
-    const struct ct_timeline *timeline = &process->shm->timeline;
-    const struct ct_unsent_facts facts = {
-        .segment_id = process->account.segment_id,
-        .function_id = function->callee.function_id,
-        .entry = i,
-        .lost = lost,
-        .lost_ns = ct_shm_at_most(ct_timeline_span_ns(timeline, READ(lost_ticks)), CT_UNSENT_SUM_MAX),
-        .lost_bytes = ct_shm_at_most(READ(lost_bytes), CT_UNSENT_SUM_MAX),
-        .skipped = skipped,
-        .skipped_ns = ct_shm_at_most(ct_timeline_span_ns(timeline, READ(skipped_ticks)), CT_UNSENT_SUM_MAX),
-        .skipped_bytes = ct_shm_at_most(READ(skipped_bytes), CT_UNSENT_SUM_MAX),
-    };
-#undef READ
-    if (ct_ledger_save_unsent(ledger, &facts) != 0)
-        return -1;
-    if (is_own) {
-        function->lost = lost;
-        function->skipped = skipped;
-    }
-    return 0;
-}
-
-/* The hook says that some counter moved, by one word for all, before it counts the next one there. One that
- * has ended may have been killed between the two. */
-int ct_shm_save_functions(struct ct_shm_process *process, struct ct_ledger *ledger)
-{
-    _Atomic uint32_t *const moved = &process->shared->unsent;
-    if (!process->scans) {
-        /* Pairs with ct_segment_note_unsent(): whoever counts from here on says so again. */
-        const bool is_due = atomic_load_explicit(moved, memory_order_relaxed) &&
-                            atomic_exchange_explicit(moved, 0, memory_order_seq_cst);
-        if (!is_due && (!process->final || process->scanned_last))
-            return 0;
-        process->scans = true;
-        process->scanned_last = process->final;
-        process->scan_at = 0;
-    }
-    const uint32_t until =
-        process->scan_at + ct_user_may_scan(process->who.user, process->published - process->scan_at);
-    int done = SAVED;
-    for (; process->scan_at < until && !process->broken; process->scan_at++) {
-        done = save_unsent(process, ledger, process->scan_at);
-        if (done != SAVED)
-            break;
-    }
-    if (done == -1)
-        return -1;
-    process->scans = process->scan_at < process->published && !process->broken;
-    process->unfinished |= process->scans;
-    return 0;
 }
 
 /* Has every counter saved again: what this batch saved cannot be told from what earlier ones saved. */

@@ -51,7 +51,7 @@ struct ct_shm_process {
     struct ct_guard *guard;
     struct ct_segment_map map;
 
-    /* shm_functions.c's. */
+    /* shm_functions.c's; what scans is shm_unsent.c's. */
     uint32_t published; /* entries of the directory, as the batch found them */
     uint16_t *places;   /* entries' places in `functions`, from 1; 0: not called yet. NULL: none was called */
     struct ct_shm_function **functions;

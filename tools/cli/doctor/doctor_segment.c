@@ -18,8 +18,7 @@ struct sums {
     uint32_t functions, lanes;
     uint64_t lost_calls, skipped_calls;
     uint64_t lost_by[CT_LOSS_COUNT];
-    uint64_t most_lost; /* calls of the function that lost most */
-    char most_lost_name[CT_FUNCTION_NAME_MAX + 1];
+    uint64_t lost_of[CT_FUNCTIONS_MAX];
     const char *way_in;
 };
 
@@ -62,12 +61,9 @@ static void add_functions(int fd, const struct ct_segment *segment, struct sums 
         if (pread(fd, &function, sizeof(function), offset) != (ssize_t)sizeof(function))
             break;
         function.name[CT_FUNCTION_NAME_MAX] = '\0';
+        sums->lost_of[i] += function.lost_calls;
         sums->lost_calls += function.lost_calls;
         sums->skipped_calls += function.skipped_calls;
-        if (function.lost_calls > sums->most_lost) {
-            sums->most_lost = function.lost_calls;
-            memcpy(sums->most_lost_name, function.name, sizeof(sums->most_lost_name));
-        }
         if (strcmp(function.name, "cuGetProcAddress") == 0)
             sums->way_in = "cuGetProcAddress";
         else if (strcmp(function.name, "cuGetProcAddress_v2") == 0)
@@ -75,6 +71,20 @@ static void add_functions(int fd, const struct ct_segment *segment, struct sums 
     }
     /* Entry 0 is no function: it stands for those that found no room. */
     sums->functions -= sums->functions > 0;
+}
+
+static void add_unsent(const struct ct_lane *lane, struct sums *sums)
+{
+    for (uint32_t i = 0; i < CT_LANE_UNSENT; i++) {
+        const struct ct_unsent *unsent = &lane->unsent[i];
+        const uint32_t function = unsent->key >> 2;
+        if (unsent->key == ct_unsent_key(function, CT_UNSENT_SKIPPED)) {
+            sums->skipped_calls += unsent->calls;
+        } else if (unsent->key == ct_unsent_key(function, CT_UNSENT_LOST) && function < CT_FUNCTIONS_MAX) {
+            sums->lost_of[function] += unsent->calls;
+            sums->lost_calls += unsent->calls;
+        }
+    }
 }
 
 static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sums)
@@ -88,14 +98,23 @@ static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sum
         sums->lanes += lane.owner == CT_LANE_OWNED;
         for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
             sums->lost_by[cause] += lane.loss[cause].calls;
+        add_unsent(&lane, sums);
     }
     sums->lost_by[CT_LOSS_MEMORY] += segment->unlaned.calls;
 }
 
-static void say_losses(struct ct_doctor *doctor, const struct sums *sums)
+static void say_losses(struct ct_doctor *doctor, int fd, const struct sums *sums)
 {
     if (sums->lost_calls == 0)
         return;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < CT_FUNCTIONS_MAX; i++)
+        most = sums->lost_of[i] > sums->lost_of[most] ? i : most;
+    struct ct_function function;
+    if (pread(fd, &function, sizeof(function),
+              (off_t)(CT_DIRECTORY_OFFSET + (uint64_t)most * sizeof(function))) != (ssize_t)sizeof(function))
+        return;
+    function.name[CT_FUNCTION_NAME_MAX] = '\0';
     const uint64_t full = sums->lost_by[CT_LOSS_FULL], memory = sums->lost_by[CT_LOSS_MEMORY];
     const char *what = "they came from signal handlers that interrupted a record";
     if (full >= memory && full > 0)
@@ -104,8 +123,7 @@ static void say_losses(struct ct_doctor *doctor, const struct sums *sums)
     else if (memory > 0)
         what = "shared memory gave no room: enlarge it, or lift the limit on the size of files (ulimit -f)";
     MISS("lost", "%llu calls were counted and not recorded, %llu of them of %s: %s",
-         (unsigned long long)sums->lost_calls, (unsigned long long)sums->most_lost, sums->most_lost_name,
-         what);
+         (unsigned long long)sums->lost_calls, (unsigned long long)sums->lost_of[most], function.name, what);
 }
 
 static void say_recording(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
@@ -153,7 +171,7 @@ static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced
 void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced, const char **way_in)
 {
     static struct ct_segment segment;
-    struct sums sums = { 0 };
+    struct sums sums = { .lanes = 0 };
     char path[PATH_MAX];
     const int fd = open_segment(doctor, traced, path);
     const bool read = fd >= 0 && read_header(fd, &segment);
@@ -169,7 +187,7 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
         add_functions(fd, &segment, &sums);
         add_lanes(fd, &segment, &sums);
         say_recording(doctor, &segment, &sums);
-        say_losses(doctor, &sums);
+        say_losses(doctor, fd, &sums);
         say_selection(doctor, &segment, &sums);
     }
     *way_in = sums.way_in;

@@ -1,0 +1,202 @@
+#include "shm_unsent.h"
+
+#include "shm_functions.h"
+#include "shm_lane.h"
+#include "test_point.h"
+
+#include <stdlib.h>
+
+enum { SAVED = 0, LEFT = 1 };
+/* What a lane costs a user of the entries that may be looked at for him. */
+enum { LANE_SCANS = CT_LANE_UNSENT / 8 };
+
+struct sum {
+    uint64_t calls, ticks, bytes;
+};
+/* What was not sent of one function. */
+struct unsent {
+    struct sum lost, skipped;
+};
+
+/* Whoever writes rubbish does not make a sum small. */
+static uint64_t add_up(uint64_t a, uint64_t b)
+{
+    return a + b < a ? UINT64_MAX : a + b;
+}
+
+static uint64_t read_word(_Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+/* ---- reading ---- */
+
+/* The calls of all functions together. They are counted there behind their functions' counters. */
+static uint64_t read_unsent(struct ct_lane *lane)
+{
+    uint64_t calls = read_word(&lane->skipped);
+    for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+        calls += read_word(&lane->loss[cause].calls);
+    return calls;
+}
+
+/* True if some lane has counted since the last look. */
+static bool note_moves(struct ct_shm_process *process)
+{
+    bool moved = false;
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        struct ct_lane_source *lane = process->lanes[i];
+        const uint64_t calls = read_unsent(lane->shared);
+        moved |= calls != lane->unsent;
+        lane->unsent = calls;
+    }
+    return moved;
+}
+
+/* One that never counted, but for what it was killed over. */
+static bool is_read(const struct ct_shm_process *process, const struct ct_lane_source *lane)
+{
+    return lane->unsent > 0 || process->final;
+}
+
+/* Adds a lane's counters, each read once. Calls are read first, see struct ct_unsent. */
+static void add_lane(struct ct_lane *lane, struct unsent *unsent, uint32_t functions)
+{
+    for (uint32_t i = 0; i < CT_LANE_UNSENT; i++) {
+        struct ct_unsent *counters = &lane->unsent[i];
+        const uint64_t calls = read_word(&counters->calls);
+        const uint32_t key = atomic_load_explicit(&counters->key, memory_order_relaxed);
+        const uint32_t function = key >> 2, kind = key & 3;
+        if (calls == 0 || function >= functions || (kind != CT_UNSENT_LOST && kind != CT_UNSENT_SKIPPED))
+            continue;
+        struct sum *sum = kind == CT_UNSENT_LOST ? &unsent[function].lost : &unsent[function].skipped;
+        sum->calls = add_up(sum->calls, calls);
+        sum->ticks = add_up(sum->ticks, read_word(&counters->ticks));
+        sum->bytes = add_up(sum->bytes, read_word(&counters->bytes));
+    }
+}
+
+static void add_directory(struct ct_shm_process *process, struct unsent *unsent, uint32_t i)
+{
+    struct ct_function *entry = &ct_segment_directory(process->shared)[i];
+    struct sum *lost = &unsent->lost, *skipped = &unsent->skipped;
+    lost->calls = add_up(lost->calls, read_word(&entry->lost_calls));
+    lost->ticks = add_up(lost->ticks, read_word(&entry->lost_ticks));
+    lost->bytes = add_up(lost->bytes, read_word(&entry->lost_bytes));
+    skipped->calls = add_up(skipped->calls, read_word(&entry->skipped_calls));
+    skipped->ticks = add_up(skipped->ticks, read_word(&entry->skipped_ticks));
+    skipped->bytes = add_up(skipped->bytes, read_word(&entry->skipped_bytes));
+}
+
+/* ---- saving ---- */
+
+static bool is_too_much(uint64_t calls)
+{
+    return calls > CT_UNSENT_CALLS_MAX;
+}
+
+/* What was not sent of one function. The counters only grow, and calls are counted last: what was read is
+ * never more than has happened. SAVED, LEFT for the next batch, or -1. */
+static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t i,
+                const struct unsent *unsent)
+{
+    const uint64_t lost = unsent->lost.calls, skipped = unsent->skipped.calls;
+    const bool is_known = process->places && process->places[i] > 0;
+    if ((lost | skipped) == 0 && !is_known)
+        return SAVED;
+    struct ct_shm_function *function = ct_shm_find_function(process, ledger, i);
+    if (!function)
+        return -1;
+    /* Entries that are counted as one share `function`, which keeps nothing of each: each is saved again. */
+    const bool is_own = function->entry == i && function->callee.function_id != 0;
+    if (is_own && lost == function->lost && skipped == function->skipped)
+        return SAVED;
+    if ((is_own && (lost < function->lost || skipped < function->skipped)) || is_too_much(lost) ||
+        is_too_much(skipped)) {
+        process->broken = "it has lost or skipped fewer calls than before, or more than there can be";
+        return SAVED;
+    }
+    if ((lost | skipped) == 0)
+        return SAVED;
+    if (!ct_user_may_write(process->who.user))
+        return LEFT;
+    const struct ct_timeline *timeline = &process->shm->timeline;
+    const struct ct_unsent_facts facts = {
+        .segment_id = process->account.segment_id,
+        .function_id = function->callee.function_id,
+        .entry = i,
+        .lost = lost,
+        .lost_ns = ct_shm_at_most(ct_timeline_span_ns(timeline, unsent->lost.ticks), CT_UNSENT_SUM_MAX),
+        .lost_bytes = ct_shm_at_most(unsent->lost.bytes, CT_UNSENT_SUM_MAX),
+        .skipped = skipped,
+        .skipped_ns = ct_shm_at_most(ct_timeline_span_ns(timeline, unsent->skipped.ticks), CT_UNSENT_SUM_MAX),
+        .skipped_bytes = ct_shm_at_most(unsent->skipped.bytes, CT_UNSENT_SUM_MAX),
+    };
+    if (ct_ledger_save_unsent(ledger, &facts) != 0)
+        return -1;
+    if (is_own) {
+        function->lost = lost;
+        function->skipped = skipped;
+    }
+    return SAVED;
+}
+
+/* Saves the entries from scan_at up to there. */
+static int save_until(struct ct_shm_process *process, struct ct_ledger *ledger, uint32_t until)
+{
+    struct unsent *unsent = calloc(process->published, sizeof(*unsent));
+    if (!unsent) {
+        ct_store_short_of_memory(ledger->store);
+        return -1;
+    }
+    for (uint32_t i = 0; i < process->lane_count; i++) {
+        if (is_read(process, process->lanes[i]))
+            add_lane(process->lanes[i]->shared, unsent, process->published);
+    }
+    CT_TEST_POINT("unsent.lanes_read");
+    int done = SAVED;
+    for (; process->scan_at < until && !process->broken; process->scan_at++) {
+        add_directory(process, &unsent[process->scan_at], process->scan_at);
+        done = save(process, ledger, process->scan_at, &unsent[process->scan_at]);
+        if (done != SAVED)
+            break;
+    }
+    free(unsent);
+    return done;
+}
+
+/* True if some counter moved since the last scan began: of the directory's the hook says so by one word for
+ * all, before it counts the next one there. One that has ended may have been killed between the two. */
+static bool is_due(struct ct_shm_process *process)
+{
+    _Atomic uint32_t *const moved = &process->shared->unsent;
+    const bool lane_moved = note_moves(process);
+    /* Pairs with ct_segment_note_unsent(): whoever counts from here on says so again. */
+    const bool directory_moved = atomic_load_explicit(moved, memory_order_relaxed) &&
+                                 atomic_exchange_explicit(moved, 0, memory_order_seq_cst);
+    return lane_moved || directory_moved || (process->final && !process->scanned_last);
+}
+
+int ct_shm_save_unsent(struct ct_shm_process *process, struct ct_ledger *ledger)
+{
+    if (!process->scans) {
+        if (!is_due(process))
+            return 0;
+        process->scans = true;
+        process->scanned_last = process->final;
+        process->scan_at = 0;
+    }
+    /* Behind the counters: functions that were called first since the batch began are in the directory. */
+    ct_shm_read_directory(process);
+    uint32_t lanes = 0;
+    for (uint32_t i = 0; i < process->lane_count; i++)
+        lanes += is_read(process, process->lanes[i]) ? LANE_SCANS : 0;
+    uint32_t until = process->scan_at;
+    if (ct_user_may_scan(process->who.user, lanes) == lanes)
+        until += ct_user_may_scan(process->who.user, process->published - process->scan_at);
+    if (until > process->scan_at && !process->broken && save_until(process, ledger, until) == -1)
+        return -1;
+    process->scans = process->scan_at < process->published && !process->broken;
+    process->unfinished |= process->scans;
+    return 0;
+}

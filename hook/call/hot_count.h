@@ -1,0 +1,78 @@
+/* The hot path's ways to count a call that is not recorded, for entry.c and wrap.c: one that the selection
+ * leaves out, or that finds the ring as full as the one before it did. A loop of such calls goes at the pace
+ * of one that is recorded. */
+#ifndef CT_HOT_COUNT_H
+#define CT_HOT_COUNT_H
+
+#include "hot_record.h"
+#include "loss.h"
+#include "row_selection.h"
+
+/* As hold() of hot_record.h, for a call that writes nothing into the ring. */
+static inline __attribute__((always_inline)) bool hold_to_count(struct ct_producer *self)
+{
+    if (CT_UNLIKELY(!self->idle))
+        return false;
+    self->idle = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    CT_TEST_POINT("hot_count.held");
+    if (CT_LIKELY(self->limit != 0))
+        return true;
+    self->idle = 1;
+    return false;
+}
+
+static inline __attribute__((always_inline)) void finish_counted(struct ct_producer *self, uint32_t depth)
+{
+    ct_lane_leave(self->lane, depth);
+    CT_TEST_POINT("hot_count.left");
+    atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
+    self->depth = depth;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->idle = 1;
+}
+
+/* A call that the selection leaves out. False: nothing was done. */
+static inline __attribute__((always_inline)) bool
+count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_call call)
+{
+    const uint16_t id = atomic_load_explicit(&row->skip_id, memory_order_relaxed);
+    if (CT_UNLIKELY(!id || !hold_to_count(self)))
+        return false;
+    ct_record_skip_held(self, id, ct_counter_read() - call.start, 0);
+    self->trees += ct_outermost(self, call.depth);
+    finish_counted(self, call.depth);
+    if (ct_selection_has_changed())
+        ct_selection_follow(self->segment);
+    return true;
+}
+
+/* The call of that number, which moved no bytes and whose record has so many slots, where the ring has no
+ * room as it had none before. False: nothing was done. */
+static inline __attribute__((always_inline)) bool count_full(struct ct_producer *self, uint16_t id,
+                                                             struct open_call call, uint32_t slots)
+{
+    enum {
+        SHORT_CALLS = 256
+    }; /* whether the ring may grow, or the daemon sleeps, one in so many finds out */
+    if (CT_UNLIKELY(!hold_to_count(self)))
+        return false;
+    if (CT_UNLIKELY(self->position + slots <= self->limit || ct_lane_tail(self->lane) != self->full_tail ||
+                    ct_lane_wake(self->lane) == 0 || ++self->full_calls % SHORT_CALLS == 0)) {
+        self->idle = 1;
+        return false;
+    }
+    ct_record_lose_held(self, self->full_cause, id, call.start, ct_counter_read(), 0);
+    finish_counted(self, call.depth);
+    return true;
+}
+
+/* A call without a decoder, of the number `id` where the selection takes it, which could not be recorded the
+ * short way. False: nothing was done. */
+static inline __attribute__((always_inline)) bool
+count_plain(const struct ct_row *row, struct ct_producer *self, uint16_t id, struct open_call call)
+{
+    return id ? count_full(self, id, call, 1) : count_left_out(row, self, call);
+}
+
+#endif
