@@ -10,15 +10,58 @@ COMMIT;
 -- name: count_pages
 PRAGMA page_count;
 
+-- name: schema_version
+PRAGMA schema_version;
+
+-- Returns whether a table has no index, and the columns that are named.
+-- name: table_is_plain
+SELECT (SELECT group_concat(name) FROM pragma_table_info(?1)) = ?2
+   AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = ?1);
+
 -- name: insert_calls
 INSERT INTO call (end_ns, duration_ns, site_id, bytes)
-SELECT c1, c2, c3, c4 FROM merged_calls;
+SELECT c1, c2, c3, c4 FROM new_calls;
+
+-- A row that takes a page, ?2 being a blob of that size, stands for the rows that the page will have
+-- (collector/store/feed.h). The key is that of the last of them.
+-- name: fill_call
+INSERT INTO call (end_ns, duration_ns, site_id) VALUES (?1, ?2, 0);
+
+-- name: unfill_call
+DELETE FROM call WHERE end_ns = ?1;
+
+-- name: newest_call
+SELECT max(end_ns) FROM call;
+
+-- name: fill_launch
+INSERT INTO launch (call_id, shape_id, process_id) VALUES (?1, ?2, 0);
+
+-- name: unfill_launch
+DELETE FROM launch WHERE call_id = ?1;
+
+-- name: newest_launch
+SELECT max(call_id) FROM launch;
+
+-- name: fill_transfer
+INSERT INTO transfer (call_id, route_id) VALUES (?1, ?2);
+
+-- name: unfill_transfer
+DELETE FROM transfer WHERE call_id = ?1;
+
+-- name: newest_transfer
+SELECT max(call_id) FROM transfer;
+
+-- name: fill_call_subject
+INSERT INTO call_subject (call_id, subject_id) VALUES (?1, ?2);
+
+-- name: unfill_call_subject
+DELETE FROM call_subject WHERE call_id = ?1;
+
+-- name: newest_call_subject
+SELECT max(call_id) FROM call_subject;
 
 -- name: find_call
 SELECT 1 FROM call WHERE end_ns = ?1;
-
--- name: insert_late_call
-INSERT INTO call (end_ns, duration_ns, site_id, bytes) VALUES (?1, ?2, ?3, ?4);
 
 -- name: mark_late_call
 INSERT INTO late_call (call_id, behind_ns) VALUES (?1, ?2);

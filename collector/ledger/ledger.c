@@ -8,6 +8,7 @@
 #include "selection.h"
 #include "statements.h"
 #include "stored_calls.h"
+#include "test_point.h"
 #include "text_numbers.h"
 
 #include <string.h>
@@ -199,7 +200,7 @@ static void sum(struct ct_ledger *ledger, const struct ct_call *call, const stru
         caller->driver_ns += row->duration_ns;
 }
 
-static void take_call(struct ct_ledger *ledger, const struct ct_call *call, struct ct_row *row)
+static void take_call(struct ct_ledger *ledger, const struct ct_call *call)
 {
     struct ct_caller *caller = call->caller;
     const struct ct_budget *budget = caller->account->budget;
@@ -209,7 +210,7 @@ static void take_call(struct ct_ledger *ledger, const struct ct_call *call, stru
         make_thread(ledger, caller, caller->tid, "");
     if (ledger->recorder)
         ct_recorder_call(ledger->recorder, call);
-    *row = (struct ct_row){
+    const struct ct_row row = {
         .end_ns = call->end_ns,
         .duration_ns = call->duration_ns,
         .site_id = site_of(ledger, call),
@@ -219,33 +220,29 @@ static void take_call(struct ct_ledger *ledger, const struct ct_call *call, stru
     if (call->kind != CT_KIND_CALL)
         ct_detail_store(ledger->store, caller->account->process_id, call);
     const bool is_first = caller->calls == 0;
-    sum(ledger, call, row);
+    ct_store_call(ledger->store, &row);
+    sum(ledger, call, &row);
     count(ledger, caller->account, call);
     if (budget)
         charge(caller->account, 1 + ct_store_effort(ledger->store) - before + (is_first ? PLACE_EFFORT : 0));
 }
 
-static bool next_row(void *data, struct ct_row *row)
-{
-    struct ct_ledger *ledger = data;
-    const struct ct_call *call;
-    while ((call = ct_merge_first(&ledger->merge)) != NULL && !ct_kind_is_call(call->kind)) {
-        if (ct_store_is_full(ledger->store))
-            return false;
-        take_note(ledger, call);
-        ct_merge_take(&ledger->merge);
-    }
-    if (!call)
-        return false;
-    take_call(ledger, call, row);
-    ct_merge_take(&ledger->merge);
-    return true;
-}
-
 int ct_ledger_calls(struct ct_ledger *ledger, uint64_t rows_max, uint64_t *rows)
 {
+    const struct ct_call *call;
     *rows = 0;
-    return ledger->merge.count > 0 ? ct_store_calls(ledger->store, next_row, ledger, rows_max, rows) : 0;
+    while (*rows < rows_max && ct_store_takes_calls(ledger->store) &&
+           (call = ct_merge_first(&ledger->merge)) != NULL) {
+        if (ct_kind_is_call(call->kind)) {
+            take_call(ledger, call);
+            ++*rows;
+        } else {
+            take_note(ledger, call);
+        }
+        ct_merge_take(&ledger->merge);
+        CT_TEST_POINT("merged.taken");
+    }
+    return ct_store_is_broken_off(ledger->store) ? -1 : 0;
 }
 
 /* ---- processes, functions and threads ---- */

@@ -2,6 +2,7 @@
 #include "database.h"
 #include "file_sources.h"
 #include "log.h"
+#include "page_cache.h"
 #include "private_file.h"
 #include "real_user.h"
 #include "segment.h"
@@ -245,6 +246,7 @@ int main(int argc, char **argv)
         known[options_known++] =
             (struct option){ ct_file_sources[i]->name, no_argument, NULL, FILE_SOURCES + i };
     open_standard_files();
+    ct_page_cache_install();
     const char *database = "trace.db", *record = NULL;
     struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT,
                                          .ring_bytes = CT_RING_BYTES_DEFAULT,

@@ -77,90 +77,24 @@ static int run_deferred(struct ct_store *store)
     return 0;
 }
 
-/* ---- bulk rows ---- */
-
-static const struct {
-    const char *name;
-    unsigned columns;
-    enum ct_statement insert;
-} bulk_tables[CT_BULK_COUNT] = {
-    [CT_BULK_LAUNCH] = { "new_launches", 3, CT_SQL_insert_launches },
-    [CT_BULK_TRANSFER] = { "new_transfers", 4, CT_SQL_insert_transfers },
-    [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2, CT_SQL_insert_call_subjects },
-    [CT_BULK_LONG_CALL] = { "new_long_calls", 2, CT_SQL_insert_long_calls },
-};
-
-static bool next_row(struct ct_row_table *table)
-{
-    struct ct_row_buffer *buffer = (struct ct_row_buffer *)table;
-    if (buffer->read == buffer->values)
-        return false;
-    memcpy(table->value, buffer->value + buffer->read, buffer->columns * sizeof(*buffer->value));
-    buffer->read += buffer->columns;
-    return true;
-}
-
-void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
-{
-    struct ct_row_buffer *buffer = &store->bulk[table];
-    store->effort++;
-    if (!ct_make_room_for(&buffer->value, buffer->values, buffer->columns, &buffer->capacity,
-                          sizeof(*value))) {
-        store->out_of_memory = true;
-        return;
-    }
-    memcpy(buffer->value + buffer->values, value, buffer->columns * sizeof(*value));
-    buffer->values += buffer->columns;
-}
-
-static int store_bulk(struct ct_store *store)
-{
-    for (int i = 0; i < CT_BULK_COUNT; i++) {
-        if (store->bulk[i].values > 0 &&
-            ct_store_run(store, store->statement[bulk_tables[i].insert], NULL) != 0)
-            return -1;
-        store->bulk[i].values = store->bulk[i].read = 0;
-    }
-    return 0;
-}
-
 bool ct_store_is_full(const struct ct_store *store)
 {
     return store->deferred_bytes > DEFERRED_MAX_BYTES;
 }
 
-int ct_deferred_register(struct ct_store *store, sqlite3 *connection)
-{
-    int rc = SQLITE_OK;
-    for (int i = 0; rc == SQLITE_OK && i < CT_BULK_COUNT; i++)
-        rc = ct_row_table_register(connection, bulk_tables[i].name, &store->bulk[i].table);
-    return rc;
-}
-
 int ct_deferred_run(struct ct_store *store)
 {
-    if (run_deferred(store) != 0)
-        return -1;
+    const int error = run_deferred(store);
     CT_TEST_POINT("store.deferred");
-    return store_bulk(store);
+    return error;
 }
 
 void ct_deferred_clear(struct ct_store *store)
 {
     store->deferred_bytes = 0;
-    for (int i = 0; i < CT_BULK_COUNT; i++)
-        store->bulk[i].values = store->bulk[i].read = 0;
-}
-
-void ct_deferred_init(struct ct_store *store)
-{
-    for (int i = 0; i < CT_BULK_COUNT; i++)
-        store->bulk[i] = (struct ct_row_buffer){ .table.next = next_row, .columns = bulk_tables[i].columns };
 }
 
 void ct_deferred_finish(struct ct_store *store)
 {
-    for (int i = 0; i < CT_BULK_COUNT; i++)
-        free(store->bulk[i].value);
     free(store->deferred);
 }

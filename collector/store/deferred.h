@@ -1,5 +1,4 @@
-/* Keeps what is written at the end of a batch, since it comes up while rows are being stored: statements in
- * their order, and rows of the tables that get one for a good part of all calls. */
+/* Statements that come up while calls are taken, kept in their order for the end of the batch. */
 #ifndef CT_DEFERRED_H
 #define CT_DEFERRED_H
 
@@ -10,7 +9,6 @@
 #include <stddef.h>
 
 struct ct_store;
-struct sqlite3;
 
 /* A statement with its integers, then its text where it has one. Three names stand for more than their
  * statement: insert_kernel (process_id, number; the mangled name) sees to the name's own row,
@@ -18,17 +16,12 @@ struct sqlite3;
 void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t values, const int64_t *value,
                     const char *text);
 
-void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value);
-
 /* Returns whether the batch has as many details as it may: what is taken next belongs to another one. */
 bool ct_store_is_full(const struct ct_store *store);
 
-/* The store's own: registers the tables of rows with a connection, an SQLite code; writes all, 0 or -1;
- * forgets all; begins and ends. */
-int ct_deferred_register(struct ct_store *store, struct sqlite3 *connection);
+/* The store's own: runs all, 0 or -1; forgets all; ends. */
 int ct_deferred_run(struct ct_store *store);
 void ct_deferred_clear(struct ct_store *store);
-void ct_deferred_init(struct ct_store *store);
 void ct_deferred_finish(struct ct_store *store);
 
 #endif

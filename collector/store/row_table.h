@@ -21,12 +21,19 @@ struct ct_row_table {
 /* Makes `table`, which must outlive the connection, the table `name` of the connection; SQLite's code. */
 int ct_row_table_register(sqlite3 *connection, const char *name, struct ct_row_table *table);
 
-/* Rows kept until a statement reads them: deferred.c. */
-struct ct_row_buffer {
-    struct ct_row_table table; /* first */
-    unsigned columns;
+/* Rows of a batch, for a table: bulk.c. */
+struct ct_bulk_rows {
     int64_t *value;
-    size_t values, capacity, read;
+    size_t count, room; /* rows */
+};
+
+struct ct_bulk_table {
+    struct ct_row_table table; /* first: what `INSERT … SELECT` reads */
+    unsigned columns;
+    struct ct_bulk_rows ordered, /* each key greater than the one before */
+        stray;                   /* the rest, as it came */
+    const struct ct_bulk_rows *reading;
+    size_t read, read_to;
 };
 
 #endif

@@ -35,12 +35,14 @@ int ct_statements_prepare(sqlite3 *connection, sqlite3_stmt *statement[CT_SQL_CO
 
 int ct_store_failed(struct ct_store *store)
 {
-    /* The statement within which another one failed is about that: SQLite says no more of it than that it was
-     * rolled back. */
-    if (store->broken_off)
-        return -1;
     return ct_message(store->error, "cannot write database '%s': %s", store->database.path,
                       ct_database_problem(store->database.connection));
+}
+
+int ct_store_no_memory(struct ct_store *store)
+{
+    store->out_of_memory = true;
+    return ct_message(store->error, "out of memory");
 }
 
 sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,

@@ -17,6 +17,8 @@ void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 
 /* Notes what SQLite says is wrong; -1. */
 int ct_store_failed(struct ct_store *store);
+/* Notes that memory is short: -1 too, and no commit. */
+int ct_store_no_memory(struct ct_store *store);
 /* Binds integers to a statement, CT_NULL as NULL, and returns it. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
                                    const int64_t *value);

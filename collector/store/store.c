@@ -1,17 +1,22 @@
 #include "store.h"
 
+#include "bulk.h"
 #include "deferred.h"
 #include "demangle.h"
+#include "feed.h"
 #include "numbers.h"
 #include "statements.h"
 #include "store_state.h"
 #include "stored_calls.h"
 #include "test_point.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static_assert((int)CT_LEAF_BYTES == (int)CT_STORE_PAGE_BYTES, "a leaf is a page");
 
 /* ---- batches ---- */
 
@@ -20,6 +25,7 @@ static void begin_anew(struct ct_store *store)
 {
     ct_store_forget_numbers(store);
     ct_deferred_clear(store);
+    ct_bulk_clear(store);
     ct_stored_calls_clear(store);
     memset(store->unmatched, 0, sizeof(store->unmatched));
     store->out_of_memory = false;
@@ -43,15 +49,14 @@ int ct_store_begin(struct ct_store *store)
 int ct_store_commit(struct ct_store *store)
 {
     /* Whatever was left out for it, rows or what they name: also where there was no call to store. */
-    if (store->out_of_memory) {
-        ct_store_short_of_memory(store);
+    if (store->out_of_memory)
+        return ct_store_no_memory(store);
+    if (ct_deferred_run(store) != 0 || ct_bulk_write(store) != 0)
         return -1;
-    }
-    if (ct_deferred_run(store) != 0)
-        return -1;
-    CT_TEST_POINT("store.bulk");
     if (ct_store_run(store, store->statement[CT_SQL_commit], NULL) != 0)
         return -1;
+    ct_feed_end(store);
+    ct_bulk_clear(store);
     ct_stored_calls_committed(store);
     return 0;
 }
@@ -60,6 +65,7 @@ void ct_store_rollback(struct ct_store *store)
 {
     if (!sqlite3_get_autocommit(store->database.connection))
         sqlite3_exec(store->database.connection, "ROLLBACK", NULL, NULL, NULL);
+    ct_feed_end(store);
     begin_anew(store);
 }
 
@@ -126,10 +132,13 @@ void ct_store_break_off(struct ct_store *store)
 {
     store->broken_off = true;
 }
+bool ct_store_is_broken_off(const struct ct_store *store)
+{
+    return store->broken_off;
+}
 void ct_store_short_of_memory(struct ct_store *store)
 {
-    store->out_of_memory = true;
-    snprintf(store->error, sizeof(store->error), "out of memory");
+    ct_store_no_memory(store);
 }
 
 /* ---- open and close ---- */
@@ -137,9 +146,7 @@ void ct_store_short_of_memory(struct ct_store *store)
 /* Registers and prepares all that a connection to a trace runs; an SQLite code. */
 static int prepare(struct ct_store *store, sqlite3 *connection, sqlite3_stmt *statement[CT_SQL_COUNT])
 {
-    int rc = ct_stored_calls_register(store, connection);
-    if (rc == SQLITE_OK)
-        rc = ct_deferred_register(store, connection);
+    const int rc = ct_bulk_register(store, connection);
     return rc == SQLITE_OK ? ct_statements_prepare(connection, statement) : rc;
 }
 
@@ -165,7 +172,7 @@ int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct
         return -1;
     }
     ct_stored_calls_init(store);
-    ct_deferred_init(store);
+    ct_bulk_init(store);
     const int rc = prepare(store, store->database.connection, store->statement);
     if (rc != SQLITE_OK && rc != SQLITE_ERROR)
         ct_message(message, "cannot read '%s': %s", store->database.path,
@@ -177,6 +184,7 @@ int ct_store_open_of(const char *path, const struct ct_origin *origin, struct ct
         ct_store_close(store);
         return -1;
     }
+    ct_feed_connect(store);
     ct_store_numbers_init(store);
     begin_anew(store);
     *result = store;
@@ -202,6 +210,7 @@ int ct_store_go_on(struct ct_store *store)
     CT_TEST_POINT("store.went_on");
     store->database = next;
     memcpy(store->statement, statement, sizeof(statement));
+    ct_feed_connect(store);
     store->log_pages = 0;
     store->log_is_held = store->checkpoint_failed = false; /* said of the log of the file before */
     begin_anew(store);
@@ -234,6 +243,8 @@ void ct_store_close(struct ct_store *store)
     ct_store_numbers_finish(store);
     ct_stored_calls_finish(store);
     ct_deferred_finish(store);
+    ct_bulk_finish(store);
+    ct_feed_finish(store);
     free(store->demangled);
     free(store);
 }

@@ -61,5 +61,6 @@ uint32_t ct_store_generation(const struct ct_store *store);
 /* Breaks the batch off: something failed while a row was taken, and the store has said what. No further row
  * is taken, and the batch fails. */
 void ct_store_break_off(struct ct_store *store);
+bool ct_store_is_broken_off(const struct ct_store *store);
 
 #endif

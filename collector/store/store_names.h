@@ -14,6 +14,7 @@ enum ct_statement {
 
 /* Tables that get a row for a good part of all calls, with the values of one. */
 enum ct_bulk {
+    CT_BULK_CALL,         /* end_ns, duration_ns, site_id, bytes */
     CT_BULK_LAUNCH,       /* call_id, shape_id, process_id */
     CT_BULK_TRANSFER,     /* call_id, route_id, source, destination */
     CT_BULK_CALL_SUBJECT, /* call_id, subject_id */

@@ -5,7 +5,9 @@
 #include "database.h"
 #include "earlier.h"
 #include "intern.h"
+#include "leaf.h"
 #include "message.h"
+#include "page_cache.h"
 #include "row_table.h"
 #include "store_names.h"
 #include "text_numbers.h"
@@ -19,23 +21,29 @@ enum { CT_UNMATCHED_FREES = 256 };
 
 /* The rows being stored: stored_calls.c. */
 struct ct_stored_calls {
-    struct ct_row_table table; /* first */
-    struct ct_store *store;
-    bool (*next)(void *data, struct ct_row *row);
-    void *data;
-    uint64_t rows, rows_max;
-    uint64_t ordered_ns; /* rows return from here on, or are late */
-    uint64_t last_id;    /* call_id of the last row in order */
-    uint64_t call_id;    /* call_id of the row being taken */
-    bool in_order;       /* that row is in order */
-    struct ct_row row;
+    uint64_t ordered_ns;   /* rows return from here on, or are late */
+    uint64_t last_id;      /* call_id of the last row in order */
+    uint64_t call_id;      /* call_id of the row being taken */
+    bool in_order;         /* that row is in order */
     struct ct_intern late; /* call_ids of the late rows of this batch */
     uint64_t late_tries;   /* to find ids for them, in this batch */
     uint64_t late_rows;
 };
 
+/* The feed: feed.c. */
+struct ct_feed {
+    bool is_possible;           /* on this connection */
+    int64_t schema;             /* the version of the schema that `refused` is about, and */
+    const char *refused;        /* the table that has an index or other columns, NULL for none */
+    struct ct_leaves leaves;    /* of this transaction, and */
+    struct ct_page_list places; /* where SQLite has the pages that are to be filled with them, */
+    struct ct_page_list watched;
+    uint64_t rows; /* that went this way since the store was opened, also of batches that were taken back */
+};
+
 struct ct_store {
-    struct ct_row_buffer bulk[CT_BULK_COUNT];
+    struct ct_bulk_table bulk[CT_BULK_COUNT];
+    struct ct_feed feed;
     struct ct_database database;
     struct ct_earlier earlier;
     uint32_t log_pages; /* length of the write-ahead log, where checkpoints are left to the caller */

@@ -1,9 +1,9 @@
 #include "stored_calls.h"
 
+#include "bulk.h"
 #include "deferred.h"
 #include "statements.h"
 #include "store_state.h"
-#include "test_point.h"
 
 /* Longer calls are in the table long_call, and queries for windows of starts rely on it: docs/sql.md. */
 #define LONG_CALL_NS 100000000
@@ -29,6 +29,7 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
         sqlite3_stmt *statement = ct_store_bind(store, CT_SQL_find_call, CT_VALUES((int64_t)wanted));
         bool stored = sqlite3_step(statement) == SQLITE_ROW;
         sqlite3_reset(statement);
+        stored |= ct_bulk_has(store, CT_BULK_CALL, (int64_t)wanted);
         stored |= ct_earlier_has(&store->earlier, &store->database, wanted);
         bool is_new = false;
         if (!stored && ct_intern_get(&store->calls.late, &wanted, &is_new) == 0)
@@ -45,24 +46,12 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
     }
 }
 
-static void defer_late(struct ct_store *store)
-{
-    const struct ct_row *row = &store->calls.row;
-    ct_store_defer(store, CT_SQL_insert_late_call,
-                   CT_VALUES((int64_t)store->calls.call_id, (int64_t)row->duration_ns, row->site_id,
-                             row->has_bytes ? (int64_t)row->bytes : CT_NULL),
-                   NULL);
-    ct_store_defer(store, CT_SQL_mark_late_call,
-                   CT_VALUES((int64_t)store->calls.call_id, (int64_t)(store->calls.ordered_ns - row->end_ns)),
-                   NULL);
-}
-
 void ct_store_place(struct ct_store *store, uint64_t end_ns)
 {
     struct ct_stored_calls *calls = &store->calls;
     calls->in_order = end_ns >= calls->ordered_ns;
     if (!calls->in_order) {
-        store->effort += LATE_EFFORT; /* defer_late() */
+        store->effort += LATE_EFFORT;
         calls->call_id = free_call_id(store, end_ns > 0 ? end_ns : 1);
         return;
     }
@@ -71,45 +60,32 @@ void ct_store_place(struct ct_store *store, uint64_t end_ns)
     calls->last_id = calls->call_id;
 }
 
-static bool next_call(struct ct_row_table *table)
+void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
 {
-    struct ct_stored_calls *calls = (struct ct_stored_calls *)table;
-    struct ct_store *store = calls->store;
-    struct ct_row *row = &calls->row;
-    while (calls->rows < calls->rows_max && !store->out_of_memory && !store->broken_off &&
-           calls->late_tries < LATE_TRIES_MAX && !ct_store_is_full(store) && calls->next(calls->data, row)) {
-        CT_TEST_POINT("merged.taken");
-        calls->rows++;
-        /* Moved to another time than its own, it may have begun before there was any. */
-        if (row->duration_ns > calls->call_id)
-            row->duration_ns = calls->call_id;
-        if (row->duration_ns > LONG_CALL_NS)
-            ct_store_add(
-                store, CT_BULK_LONG_CALL,
-                (const int64_t[]){ (int64_t)calls->call_id, (int64_t)(calls->call_id - row->duration_ns) });
-        if (calls->in_order) {
-            table->value[0] = (int64_t)calls->call_id;
-            table->value[1] = (int64_t)row->duration_ns;
-            table->value[2] = row->site_id;
-            table->value[3] = row->has_bytes ? (int64_t)row->bytes : CT_NULL;
-            return true;
-        }
-        defer_late(store);
-    }
-    return false;
+    store->effort++;
+    ct_bulk_add(store, table, value);
 }
 
-int ct_store_calls(struct ct_store *store, bool (*next)(void *data, struct ct_row *row), void *data,
-                   uint64_t rows_max, uint64_t *rows)
+bool ct_store_takes_calls(const struct ct_store *store)
 {
-    struct ct_stored_calls *calls = &store->calls;
-    calls->next = next;
-    calls->data = data;
-    calls->rows = 0;
-    calls->rows_max = rows_max;
-    const int error = ct_store_run(store, store->statement[CT_SQL_insert_calls], NULL);
-    *rows = calls->rows;
-    return store->broken_off ? -1 : error;
+    return !store->out_of_memory && !store->broken_off && store->calls.late_tries < LATE_TRIES_MAX &&
+           !ct_store_is_full(store);
+}
+
+void ct_store_call(struct ct_store *store, const struct ct_row *row)
+{
+    const struct ct_stored_calls *calls = &store->calls;
+    const int64_t call_id = (int64_t)calls->call_id;
+    /* Moved to another time than its own, it may have begun before there was any. */
+    const int64_t duration_ns = row->duration_ns < calls->call_id ? (int64_t)row->duration_ns : call_id;
+    ct_bulk_add(store, CT_BULK_CALL,
+                (const int64_t[]){ call_id, duration_ns, row->site_id,
+                                   row->has_bytes ? (int64_t)row->bytes : CT_NULL });
+    if (duration_ns > LONG_CALL_NS)
+        ct_store_add(store, CT_BULK_LONG_CALL, (const int64_t[]){ call_id, call_id - duration_ns });
+    if (!calls->in_order)
+        ct_store_defer(store, CT_SQL_mark_late_call,
+                       CT_VALUES(call_id, (int64_t)(calls->ordered_ns - row->end_ns)), NULL);
 }
 
 uint64_t ct_store_call_id(const struct ct_store *store)
@@ -131,14 +107,7 @@ uint64_t ct_store_late_rows(const struct ct_store *store)
 
 void ct_stored_calls_init(struct ct_store *store)
 {
-    store->calls.store = store;
-    store->calls.table.next = next_call;
     ct_intern_init(&store->calls.late, sizeof(uint64_t), SIZE_MAX, 1);
-}
-
-int ct_stored_calls_register(struct ct_store *store, sqlite3 *connection)
-{
-    return ct_row_table_register(connection, "merged_calls", &store->calls.table);
 }
 
 void ct_stored_calls_committed(struct ct_store *store)

@@ -1,20 +1,23 @@
-/* Calls into the table `call`: `INSERT … SELECT` from a table that asks for one row after the other. A row's
- * call_id is decided before the row is taken, since its details will name it. */
+/* Calls and their details on the way into their tables. A call's id is decided first, since its details will
+ * name it. */
 #ifndef CT_STORED_CALLS_H
 #define CT_STORED_CALLS_H
 
+#include "store_names.h"
 #include "value.h"
 
 struct ct_store;
-struct sqlite3;
 
-/* Stores what `next` yields until it returns false, at most `rows_max` rows; *rows says how many. It is not
- * asked for another where the batch has as many as it may. `next` calls ct_store_place() once it knows when
- * its row's call returned, and then what stores the row's details. 0 or -1. */
-int ct_store_calls(struct ct_store *store, bool (*next)(void *data, struct ct_row *row), void *data,
-                   uint64_t rows_max, uint64_t *rows);
+/* Returns whether the batch may have another call: memory is there, nothing has failed, and details and late
+ * calls have not used up what a batch may spend on them. */
+bool ct_store_takes_calls(const struct ct_store *store);
+/* Of each call, once it is known when it returned: where it is placed, */
 void ct_store_place(struct ct_store *store, uint64_t end_ns);
-/* The call_id of the row that was placed, */
+/* the row of the call that was placed, with the same time of return, */
+void ct_store_call(struct ct_store *store, const struct ct_row *row);
+/* and a row of its details. */
+void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value);
+/* The call_id of the call that was placed, */
 uint64_t ct_store_call_id(const struct ct_store *store);
 /* and whether later ones are stored already. */
 bool ct_store_is_late(const struct ct_store *store);
@@ -22,11 +25,9 @@ bool ct_store_is_late(const struct ct_store *store);
 uint64_t ct_store_effort(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
 
-/* The store's own: begins and ends; registers the table with a connection, an SQLite code; forgets the late
- * rows of a batch, committed or not. */
+/* The store's own: begins and ends; forgets the late rows of a batch, committed or not. */
 void ct_stored_calls_init(struct ct_store *store);
 void ct_stored_calls_finish(struct ct_store *store);
-int ct_stored_calls_register(struct ct_store *store, struct sqlite3 *connection);
 void ct_stored_calls_committed(struct ct_store *store);
 void ct_stored_calls_clear(struct ct_store *store);
 

@@ -3,6 +3,7 @@
  * INSERT … SELECT of the same rows from arrays, and of the rows of `call` alone. Prints `variant round
  * value`: rows a second, and the bytes a call takes in the collector's database. */
 #include "batch.h"
+#include "page_cache.h"
 #include "shm_segment.h"
 #include "shm_source.h"
 #include "training.h"
@@ -269,6 +270,7 @@ int main(int argc, char **argv)
         return 2;
     }
     training_read(argv[2]);
+    ct_page_cache_install();
     ct_guard_install();
     for (int round = 0; round < ROUNDS; round++) {
         run_collector(argv[1], round);

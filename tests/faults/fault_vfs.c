@@ -5,6 +5,7 @@
  * It can also cut the power at the Nth operation that changes a file: the process is killed, and of what was
  * written since a file's last sync only some pages are left, chosen by a seed, some of them in part. Names of
  * new files and of deleted ones are as uncertain until their folder is synced. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -473,7 +474,7 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *path, int sync_folder)
     return rc;
 }
 
-__attribute__((constructor)) static void install(void)
+static void install(void)
 {
     static sqlite3_vfs vfs;
     const char *path = getenv("CUDATRACE_DISK");
@@ -492,4 +493,14 @@ __attribute__((constructor)) static void install(void)
     vfs.xOpen = vfs_open;
     vfs.xDelete = vfs_delete;
     sqlite3_vfs_register(&vfs, 1);
+}
+
+/* Not before: the program may have settings to make before SQLite begins. */
+int sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int (*real)(const char *, sqlite3 **, int, const char *);
+    *(void **)&real = dlsym(RTLD_NEXT, "sqlite3_open_v2");
+    pthread_once(&once, install);
+    return real(path, connection, flags, vfs);
 }

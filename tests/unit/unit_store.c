@@ -16,13 +16,6 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* Calls in the order of their return, from an array. */
-struct array {
-    const uint64_t (*call)[2]; /* end_ns, duration_ns */
-    size_t at, count;
-    int64_t site_id;
-};
-
 static struct ct_store *store;
 static sqlite3 *reader;
 static int64_t process_id, segment_id, function_id, thread_id;
@@ -52,35 +45,26 @@ static long long ask(const char *sql)
     return value;
 }
 
-static bool next_row(void *data, struct ct_row *row)
-{
-    struct array *from = data;
-    if (from->at == from->count)
-        return false;
-    const uint64_t *call = from->call[from->at++];
-    *row = (struct ct_row){ .end_ns = call[0], .duration_ns = call[1], .site_id = from->site_id };
-    ct_store_place(store, row->end_ns);
-    ct_store_add(store, CT_BULK_LAUNCH, (const int64_t[]){ (int64_t)ct_store_call_id(store), 1, process_id });
-    return true;
-}
-
-/* One batch of these calls, with a launch for each; the number of their site. */
+/* One batch of these calls (end_ns, duration_ns), with a launch for each; the number of their site. */
 static int64_t store_calls(const uint64_t call[][2], size_t count)
 {
-    uint64_t rows = 0;
     equal("begin", ct_store_begin(store), 0);
-    struct array from = { .call = call,
-                          .count = count,
-                          .site_id = ct_store_site(store, thread_id, function_id, 0, 0) };
-    equal("storing", ct_store_calls(store, next_row, &from, UINT64_MAX, &rows), 0);
-    equal("rows", (long long)rows, (long long)count);
+    const int64_t site_id = ct_store_site(store, thread_id, function_id, 0, 0);
+    for (size_t i = 0; i < count; i++) {
+        const struct ct_row row = { .end_ns = call[i][0], .duration_ns = call[i][1], .site_id = site_id };
+        equal("a batch takes calls", ct_store_takes_calls(store), true);
+        ct_store_place(store, row.end_ns);
+        ct_store_call(store, &row);
+        ct_store_add(store, CT_BULK_LAUNCH,
+                     (const int64_t[]){ (int64_t)ct_store_call_id(store), 1, process_id });
+    }
     equal("sums",
           ct_store_do(store, CT_SQL_add_total,
                       CT_VALUES(process_id, function_id, (int64_t)count, 0, 1, 1, 0, 0)),
           0);
     equal("commit", ct_store_commit(store), 0);
     stored += count;
-    return from.site_id;
+    return site_id;
 }
 
 static void check_counts(void)

@@ -1,0 +1,182 @@
+#include "bulk.h"
+
+#include "feed.h"
+#include "room.h"
+#include "statements.h"
+#include "store_state.h"
+#include "test_point.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Each with its name as a table of rows, and the statement that reads it. What has no index can be fed. */
+static const struct {
+    const char *name;
+    unsigned columns;
+    enum ct_statement insert;
+    const struct ct_fed_table *fed; /* NULL: row by row */
+} tables[CT_BULK_COUNT] = {
+    [CT_BULK_CALL] = { "new_calls", 4, CT_SQL_insert_calls, &ct_feed_calls },
+    [CT_BULK_LAUNCH] = { "new_launches", 3, CT_SQL_insert_launches, &ct_feed_launches },
+    [CT_BULK_TRANSFER] = { "new_transfers", 4, CT_SQL_insert_transfers, &ct_feed_transfers },
+    [CT_BULK_CALL_SUBJECT] = { "new_call_subjects", 2, CT_SQL_insert_call_subjects, &ct_feed_call_subjects },
+    [CT_BULK_LONG_CALL] = { "new_long_calls", 2, CT_SQL_insert_long_calls, NULL },
+};
+
+static int64_t key_of(const struct ct_bulk_rows *rows, unsigned columns, size_t row)
+{
+    return rows->value[row * columns];
+}
+
+static bool next_row(struct ct_row_table *table)
+{
+    struct ct_bulk_table *bulk = (struct ct_bulk_table *)table;
+    if (bulk->read == bulk->read_to)
+        return false;
+    memcpy(table->value, bulk->reading->value + bulk->read++ * bulk->columns,
+           bulk->columns * sizeof(*table->value));
+    return true;
+}
+
+static int64_t *make_row(struct ct_store *store, struct ct_bulk_rows *rows, unsigned columns)
+{
+    if (!ct_make_room(&rows->value, rows->count, &rows->room, columns * sizeof(*rows->value))) {
+        store->out_of_memory = true;
+        return NULL;
+    }
+    return rows->value + rows->count++ * columns;
+}
+
+void ct_bulk_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
+{
+    struct ct_bulk_table *bulk = &store->bulk[table];
+    const size_t count = bulk->ordered.count;
+    const bool is_next = count == 0 || value[0] > key_of(&bulk->ordered, bulk->columns, count - 1);
+    int64_t *row = make_row(store, is_next ? &bulk->ordered : &bulk->stray, bulk->columns);
+    if (row)
+        memcpy(row, value, bulk->columns * sizeof(*value));
+}
+
+/* The first row whose key is not less. */
+static size_t place_of(const struct ct_bulk_rows *rows, unsigned columns, int64_t key)
+{
+    size_t from = 0, to = rows->count;
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        if (key_of(rows, columns, middle) < key)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key)
+{
+    const struct ct_bulk_table *bulk = &store->bulk[table];
+    const size_t place = place_of(&bulk->ordered, bulk->columns, key);
+    return place < bulk->ordered.count && key_of(&bulk->ordered, bulk->columns, place) == key;
+}
+
+/* Writes rows one by one. */
+static int insert(struct ct_store *store, enum ct_bulk table, const struct ct_bulk_rows *rows, size_t from,
+                  size_t to)
+{
+    struct ct_bulk_table *bulk = &store->bulk[table];
+    bulk->reading = rows;
+    bulk->read = from;
+    bulk->read_to = to;
+    return from == to ? 0 : ct_store_run(store, store->statement[tables[table].insert], NULL);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* Puts what strayed to its place among the rest; what belongs before all of that stays. *twins says that
+ * there are keys which are there twice. 0 or -1. */
+static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twins)
+{
+    struct ct_bulk_rows *ordered = &bulk->ordered, *stray = &bulk->stray;
+    const unsigned columns = bulk->columns;
+    const size_t row_bytes = columns * sizeof(int64_t);
+    *twins = false;
+    if (stray->count == 0)
+        return 0;
+    qsort(stray->value, stray->count, row_bytes, compare_keys);
+    const size_t before = place_of(stray, columns, key_of(ordered, columns, 0));
+    size_t strays = stray->count, rows = ordered->count, to = rows + strays - before;
+    if (!ct_make_room_for(&ordered->value, rows, strays - before, &ordered->room, row_bytes))
+        return ct_store_no_memory(store);
+    ordered->count = to;
+    while (strays > before) {
+        const bool is_stray = key_of(stray, columns, strays - 1) > key_of(ordered, columns, rows - 1);
+        const int64_t *from =
+            is_stray ? stray->value + --strays * columns : ordered->value + --rows * columns;
+        memcpy(ordered->value + --to * columns, from, row_bytes);
+        *twins |= to + 1 < ordered->count && key_of(ordered, columns, to) == key_of(ordered, columns, to + 1);
+    }
+    stray->count = before;
+    return 0;
+}
+
+/* Rows go a page at a time where that can be. */
+static int write_table(struct ct_store *store, enum ct_bulk table)
+{
+    struct ct_bulk_table *bulk = &store->bulk[table];
+    bool twins;
+    if (gather(store, bulk, &twins) != 0 || insert(store, table, &bulk->stray, 0, bulk->stray.count) != 0)
+        return -1;
+    const struct ct_bulk_rows *rows = &bulk->ordered;
+    for (size_t at = 0; at < rows->count;) {
+        size_t fed = 0, by_row = rows->count - at;
+        if (tables[table].fed && !twins &&
+            ct_feed_rows(store, tables[table].fed, rows->value + at * bulk->columns, bulk->columns,
+                         rows->count - at, &fed, &by_row) != 0)
+            return -1;
+        at += fed + by_row;
+        if (insert(store, table, rows, at - by_row, at) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int ct_bulk_write(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++) {
+        if (write_table(store, i) != 0)
+            return -1;
+    }
+    CT_TEST_POINT("store.bulk");
+    return ct_feed_replace(store);
+}
+
+int ct_bulk_register(struct ct_store *store, sqlite3 *connection)
+{
+    int rc = SQLITE_OK;
+    for (int i = 0; rc == SQLITE_OK && i < CT_BULK_COUNT; i++)
+        rc = ct_row_table_register(connection, tables[i].name, &store->bulk[i].table);
+    return rc;
+}
+
+void ct_bulk_clear(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++)
+        store->bulk[i].ordered.count = store->bulk[i].stray.count = 0;
+}
+
+void ct_bulk_init(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++)
+        store->bulk[i] = (struct ct_bulk_table){ .table.next = next_row, .columns = tables[i].columns };
+}
+
+void ct_bulk_finish(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++) {
+        free(store->bulk[i].ordered.value);
+        free(store->bulk[i].stray.value);
+    }
+}

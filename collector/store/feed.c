@@ -1,0 +1,227 @@
+#include "feed.h"
+
+#include "leaf.h"
+#include "log.h"
+#include "page_cache.h"
+#include "room.h"
+#include "statements.h"
+#include "store_state.h"
+#include "test_point.h"
+
+#include <string.h>
+
+enum {
+    /* In a page a row may have 35 bytes less than that; a record of up to four columns has six of head. */
+    FILLER_BYTES = CT_LEAF_BYTES - 35 - 6,
+};
+/* Rows of a batch from which on they are fed. The last page is half empty as a rule: that is to be little
+ * against all. The daemons of tests/faults feed less. */
+#ifndef CT_FEED_ROWS_MIN
+#define CT_FEED_ROWS_MIN 2000
+#endif
+
+const struct ct_fed_table ct_feed_calls = { "call", "end_ns,duration_ns,site_id,bytes", CT_SQL_fill_call,
+                                            CT_SQL_unfill_call, CT_SQL_newest_call };
+const struct ct_fed_table ct_feed_launches = { "launch", "call_id,shape_id,process_id", CT_SQL_fill_launch,
+                                               CT_SQL_unfill_launch, CT_SQL_newest_launch };
+const struct ct_fed_table ct_feed_transfers = { "transfer", "call_id,route_id,source,destination",
+                                                CT_SQL_fill_transfer, CT_SQL_unfill_transfer,
+                                                CT_SQL_newest_transfer };
+const struct ct_fed_table ct_feed_call_subjects = { "call_subject", "call_id,subject_id",
+                                                    CT_SQL_fill_call_subject, CT_SQL_unfill_call_subject,
+                                                    CT_SQL_newest_call_subject };
+static const struct ct_fed_table *const fed_tables[] = {
+    &ct_feed_calls,
+    &ct_feed_launches,
+    &ct_feed_transfers,
+    &ct_feed_call_subjects,
+};
+
+static int64_t pragma(sqlite3 *connection, const char *sql)
+{
+    sqlite3_stmt *statement;
+    int64_t value = -1;
+    if (sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+/* Pages lie in the cache until the commit (no spilling, no mapping), are leaves from end to end (no reserved
+ * bytes), and stay where they are (no vacuuming by the commit). */
+void ct_feed_connect(struct ct_store *store)
+{
+    sqlite3 *connection = store->database.connection;
+    int reserved = -1; /* asks */
+    store->feed.schema = -1;
+    store->feed.is_possible =
+        ct_page_cache_is_installed() && pragma(connection, "PRAGMA page_size") == CT_LEAF_BYTES &&
+        pragma(connection, "PRAGMA auto_vacuum") == 0 && pragma(connection, "PRAGMA mmap_size = 0") <= 0 &&
+        sqlite3_exec(connection, "PRAGMA cache_spill = OFF", NULL, NULL, NULL) == SQLITE_OK &&
+        sqlite3_file_control(connection, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved) == SQLITE_OK &&
+        reserved == 0;
+    if (!store->feed.is_possible)
+        ct_log(CT_LOG_feed_off,
+               "calls are stored one by one: this SQLite (%s) does not let them go a page at a time",
+               sqlite3_libversion());
+}
+
+/* Somebody may have given a table an index, which would lack what is fed, or a column. */
+static int check_schema(struct ct_store *store)
+{
+    struct ct_feed *feed = &store->feed;
+    int64_t schema = 0;
+    if (ct_store_ask(store, CT_SQL_schema_version, 0, NULL, 0, NULL, &schema) != 0)
+        return -1;
+    if (schema == feed->schema)
+        return 0;
+    feed->refused = NULL;
+    for (size_t i = 0; i < sizeof(fed_tables) / sizeof(fed_tables[0]) && !feed->refused; i++) {
+        int64_t is_plain = 0;
+        if (ct_store_ask(store, CT_SQL_table_is_plain, 0, NULL,
+                         CT_TEXTS(fed_tables[i]->name, fed_tables[i]->columns), &is_plain) != 0)
+            return -1;
+        feed->refused = is_plain ? NULL : fed_tables[i]->name;
+    }
+    feed->schema = schema;
+    if (feed->refused)
+        ct_log(CT_LOG_feed_off,
+               "calls are stored one by one, since somebody has changed the table %s: drop its indexes to "
+               "have them "
+               "go a page at a time again",
+               feed->refused);
+    return 0;
+}
+
+/* What SQLite found for the row that was put in last. */
+enum found { ALONE, AMONG_OTHERS, NOWHERE };
+
+static enum found find_place(const struct ct_page_list *watched, int64_t key, uint8_t **place)
+{
+    for (size_t i = watched->count; i > 0; i--) {
+        int64_t last_key;
+        const unsigned rows = ct_leaf_rows(watched->page[i - 1], &last_key);
+        if (rows == 0 || last_key != key)
+            continue;
+        *place = watched->page[i - 1];
+        return rows == 1 ? ALONE : AMONG_OTHERS;
+    }
+    return NOWHERE;
+}
+
+/* Has SQLite make a page of its own for a leaf. 0 or -1. */
+static int make_place(struct ct_store *store, const struct ct_fed_table *table, const struct ct_leaf *leaf,
+                      enum found *found, uint8_t **place)
+{
+    static const uint8_t filler[FILLER_BYTES] = "A page of calls is being written here.";
+    struct ct_page_list *watched = &store->feed.watched;
+    sqlite3_stmt *fill = ct_store_bind(store, table->fill, CT_VALUES(leaf->last_key));
+    sqlite3_bind_blob(fill, 2, filler, sizeof(filler), SQLITE_STATIC);
+    watched->count = 0;
+    ct_page_cache_watch(watched);
+    const int error = ct_store_run(store, fill, NULL);
+    ct_page_cache_watch(NULL);
+    if (error)
+        return -1;
+    *found = find_place(watched, leaf->last_key, place);
+    return *found == ALONE ? 0 : ct_store_do(store, table->unfill, CT_VALUES(leaf->last_key));
+}
+
+/* This SQLite does not do what all others do. */
+static void give_up(struct ct_store *store)
+{
+    store->feed.is_possible = false;
+    ct_log(CT_LOG_feed_off, "calls are stored one by one: this SQLite (%s) keeps its pages otherwise",
+           sqlite3_libversion());
+}
+
+static int feed_leaves(struct ct_store *store, const struct ct_fed_table *table, size_t *fed)
+{
+    struct ct_feed *feed = &store->feed;
+    struct ct_page_list *places = &feed->places;
+    enum found found = ALONE;
+    while (places->count < feed->leaves.count) {
+        const struct ct_leaf *leaf = &feed->leaves.leaf[places->count];
+        uint8_t *place = NULL;
+        if (!ct_make_room(&places->page, places->count, &places->room, sizeof(*places->page)))
+            return ct_store_no_memory(store);
+        if (make_place(store, table, leaf, &found, &place) != 0)
+            return -1;
+        if (found != ALONE)
+            break;
+        places->page[places->count++] = place;
+        feed->rows += leaf->to - leaf->from;
+        *fed = leaf->to;
+        CT_TEST_POINT("feed.placed");
+    }
+    feed->leaves.count = places->count;
+    if (found == NOWHERE)
+        give_up(store);
+    return 0;
+}
+
+static size_t up_to_a_page(size_t rows)
+{
+    return rows < CT_LEAF_ROWS_MAX ? rows : CT_LEAF_ROWS_MAX;
+}
+
+int ct_feed_rows(struct ct_store *store, const struct ct_fed_table *table, const int64_t *value,
+                 unsigned columns, size_t rows, size_t *fed, size_t *by_row)
+{
+    struct ct_feed *feed = &store->feed;
+    int64_t newest = 0;
+    *fed = 0;
+    *by_row = rows;
+    if (rows < CT_FEED_ROWS_MIN || !feed->is_possible)
+        return 0;
+    if (check_schema(store) != 0)
+        return -1;
+    if (feed->refused)
+        return 0;
+    if (ct_store_ask(store, table->newest, 0, NULL, 0, NULL, &newest) != 0)
+        return -1;
+    if (value[0] <= newest)
+        return 0;
+    if (newest == 0) { /* the table's root is its only page, and will not stay a leaf */
+        *by_row = up_to_a_page(rows);
+        return 0;
+    }
+    if (!ct_leaves_lay_out(&feed->leaves, value, columns, rows))
+        return ct_store_no_memory(store);
+    if (feed_leaves(store, table, fed) != 0)
+        return -1;
+    *by_row = feed->is_possible ? up_to_a_page(rows - *fed) : rows - *fed;
+    return 0;
+}
+
+int ct_feed_replace(struct ct_store *store)
+{
+    const struct ct_feed *feed = &store->feed;
+    int64_t last_key;
+    for (size_t i = 0; i < feed->places.count; i++) {
+        const struct ct_leaf *leaf = &feed->leaves.leaf[i];
+        if (ct_leaf_rows(feed->places.page[i], &last_key) != 1 || last_key != leaf->last_key) {
+            give_up(store);
+            return ct_message(store->error, "a page of database '%s' is not where it was put",
+                              store->database.path);
+        }
+        memcpy(feed->places.page[i], leaf->page, CT_LEAF_BYTES);
+    }
+    ct_page_cache_drop(&feed->places);
+    CT_TEST_POINT("feed.replaced");
+    return 0;
+}
+
+void ct_feed_end(struct ct_store *store)
+{
+    ct_page_cache_drop(NULL);
+    store->feed.places.count = store->feed.leaves.count = 0;
+}
+
+void ct_feed_finish(struct ct_store *store)
+{
+    ct_leaves_finish(&store->feed.leaves);
+    free(store->feed.places.page);
+    free(store->feed.watched.page);
+}

@@ -1,0 +1,159 @@
+#include "leaf.h"
+
+#include "room.h"
+#include "row_table.h"
+#include "value.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KIND_LEAF = 13, /* the first byte of a table's leaf */
+    HEAD_BYTES = 8,
+    POINTER_BYTES = 2,
+    VARINT_MAX = 9,
+    /* The record's length and the key, then the header's length, the types and the integers. */
+    CELL_MAX = 1 + VARINT_MAX + 1 + CT_ROW_COLUMNS_MAX * (1 + 8),
+};
+static_assert(CELL_MAX - 1 - VARINT_MAX < 128, "the record's length is one byte");
+
+/* Seven bits a byte, the highest first, with the top bit set in all but the last; a ninth byte has eight. */
+static uint8_t *put_varint(uint8_t *to, uint64_t value)
+{
+    if (value >> 56) {
+        to[8] = (uint8_t)value;
+        value >>= 8;
+        for (int i = 7; i >= 0; i--, value >>= 7)
+            to[i] = (uint8_t)(value | 0x80);
+        return to + VARINT_MAX;
+    }
+    const int bytes = (63 - __builtin_clzll(value | 1)) / 7 + 1;
+    for (int i = bytes - 1; i >= 0; i--, value >>= 7)
+        to[i] = (uint8_t)(value | 0x80);
+    to[bytes - 1] &= 0x7f;
+    return to + bytes;
+}
+
+static const uint8_t *get_varint(const uint8_t *from, uint64_t *value)
+{
+    *value = 0;
+    for (int i = 0; i < VARINT_MAX - 1; i++) {
+        *value = *value << 7 | (from[i] & 0x7f);
+        if (!(from[i] & 0x80))
+            return from + i + 1;
+    }
+    *value = *value << 8 | from[VARINT_MAX - 1];
+    return from + VARINT_MAX;
+}
+
+/* The shortest form of an integer. Eight bytes are written, of which those before the result count. */
+static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
+{
+    /* By the bytes that a value needs: its serial type, and the bytes of that. */
+    static const uint8_t types[] = { 0, 1, 2, 3, 4, 5, 5, 6, 6 }, bytes_of[] = { 0, 1, 2, 3, 4, 6, 6, 8, 8 };
+    if (value == 0 || value == 1) {
+        *type = (uint8_t)(8 + value);
+        return to;
+    }
+    const uint64_t magnitude = (uint64_t)(value ^ value >> 63);
+    const int needed = (64 - __builtin_clzll(magnitude | 1) + 1 + 7) / 8;
+    const int bytes = bytes_of[needed];
+    const uint64_t big = htobe64((uint64_t)value << (64 - 8 * bytes));
+    *type = types[needed];
+    memcpy(to, &big, sizeof(big));
+    return to + bytes;
+}
+
+/* A row; returns its end. NULLs behind the last value are left out, as SQLite reads columns that a record
+ * does not have. */
+static uint8_t *put_row(uint8_t *cell, const int64_t *value, unsigned columns)
+{
+    while (columns > 1 && value[columns - 1] == CT_NULL)
+        columns--;
+    uint8_t *record = put_varint(cell + 1, (uint64_t)value[0]), *type = record;
+    uint8_t *body = record + 1 + columns;
+    *type++ = (uint8_t)(1 + columns);
+    *type++ = 0; /* the key stands before the record */
+    for (unsigned i = 1; i < columns; i++, type++) {
+        if (value[i] == CT_NULL)
+            *type = 0;
+        else
+            body = put_integer(body, value[i], type);
+    }
+    cell[0] = (uint8_t)(body - record);
+    return body;
+}
+
+static void put_16(uint8_t *to, size_t value)
+{
+    to[0] = (uint8_t)(value >> 8);
+    to[1] = (uint8_t)value;
+}
+
+static size_t get_16(const uint8_t *from)
+{
+    return (size_t)from[0] << 8 | from[1];
+}
+
+/* Lays out as many rows from `from` on as have room. They stand in their order at the page's end: written one
+ * behind the other first, since where that is follows from how many there are. */
+static void lay_out_leaf(struct ct_leaf *leaf, const int64_t *value, unsigned columns, size_t from,
+                         size_t rows)
+{
+    uint8_t cells[CT_LEAF_BYTES + CELL_MAX + 8], *end = cells;
+    uint16_t place[CT_LEAF_ROWS_MAX];
+    size_t count = 0;
+    for (; from + count < rows; count++) {
+        uint8_t *next = put_row(end, value + (from + count) * columns, columns);
+        if (HEAD_BYTES + (count + 1) * POINTER_BYTES + (size_t)(next - cells) > CT_LEAF_BYTES)
+            break;
+        place[count] = (uint16_t)(end - cells);
+        end = next;
+    }
+    const size_t top = CT_LEAF_BYTES - (size_t)(end - cells);
+    uint8_t *page = leaf->page, *pointers = page + HEAD_BYTES;
+    page[0] = KIND_LEAF;
+    put_16(page + 1, 0); /* no free blocks */
+    put_16(page + 3, count);
+    put_16(page + 5, top);
+    page[7] = 0; /* nor fragments */
+    for (size_t i = 0; i < count; i++)
+        put_16(pointers + i * POINTER_BYTES, top + place[i]);
+    memset(pointers + count * POINTER_BYTES, 0, top - HEAD_BYTES - count * POINTER_BYTES);
+    memcpy(page + top, cells, (size_t)(end - cells));
+    leaf->from = from;
+    leaf->to = from + count;
+    leaf->last_key = value[(leaf->to - 1) * columns];
+}
+
+bool ct_leaves_lay_out(struct ct_leaves *leaves, const int64_t *value, unsigned columns, size_t rows)
+{
+    for (size_t from = 0; from < rows; from = leaves->leaf[leaves->count++].to) {
+        if (!ct_make_room(&leaves->leaf, leaves->count, &leaves->room, sizeof(*leaves->leaf)))
+            return false;
+        lay_out_leaf(&leaves->leaf[leaves->count], value, columns, from, rows);
+    }
+    return true;
+}
+
+void ct_leaves_finish(struct ct_leaves *leaves)
+{
+    free(leaves->leaf);
+    *leaves = (struct ct_leaves){ 0 };
+}
+
+unsigned ct_leaf_rows(const uint8_t page[CT_LEAF_BYTES], int64_t *last_key)
+{
+    const size_t count = get_16(page + 3);
+    if (page[0] != KIND_LEAF || count == 0 || HEAD_BYTES + count * POINTER_BYTES > CT_LEAF_BYTES)
+        return 0;
+    const size_t place = get_16(page + HEAD_BYTES + (count - 1) * POINTER_BYTES);
+    if (place > CT_LEAF_BYTES - 2 * VARINT_MAX)
+        return 0;
+    uint64_t bytes, key;
+    get_varint(get_varint(page + place, &bytes), &key);
+    *last_key = (int64_t)key;
+    return (unsigned)count;
+}
