@@ -5,7 +5,6 @@
  * It can also cut the power at the Nth operation that changes a file: the process is killed, and of what was
  * written since a file's last sync only some pages are left, chosen by a seed, some of them in part. Names of
  * new files and of deleted ones are as uncertain until their folder is synced. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -495,12 +494,13 @@ static void install(void)
     sqlite3_vfs_register(&vfs, 1);
 }
 
-/* Not before: the program may have settings to make before SQLite begins. */
-int sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs)
+/* The linker leads sqlite3_open_v2() here (--wrap). Not before: the program may have settings to make before
+ * SQLite begins. */
+int __real_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
+int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs);
+int __wrap_sqlite3_open_v2(const char *path, sqlite3 **connection, int flags, const char *vfs)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int (*real)(const char *, sqlite3 **, int, const char *);
-    *(void **)&real = dlsym(RTLD_NEXT, "sqlite3_open_v2");
     pthread_once(&once, install);
-    return real(path, connection, flags, vfs);
+    return __real_sqlite3_open_v2(path, connection, flags, vfs);
 }
