@@ -40,7 +40,9 @@ static void store_launch(const struct context *c, const struct ct_launch *launch
                             launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
                             ct_stored(c->call->value), (c->flags & CT_FLAG_CAPTURED) != 0 },
                         NULL);
-    ct_store_add(c->store, CT_BULK_LAUNCH, (const int64_t[]){ c->call_id, shape, c->process_id });
+    int64_t *value = ct_store_add(c->store, CT_BULK_LAUNCH);
+    value[1] = shape;
+    value[2] = c->process_id;
 }
 
 static void store_transfer(const struct context *c, const struct ct_transfer *transfer)
@@ -51,10 +53,10 @@ static void store_transfer(const struct context *c, const struct ct_transfer *tr
         (const int64_t[CT_ROUTE_VALUES]){ c->process_id, kind, transfer->async != 0,
                                           ct_stored(transfer->stream), (c->flags & CT_FLAG_CAPTURED) != 0 },
         ct_transfer_names[kind]);
-    ct_store_add(c->store, CT_BULK_TRANSFER,
-                 (const int64_t[]){ c->call_id, route,
-                                    transfer->source ? ct_stored(transfer->source) : CT_NULL,
-                                    transfer->destination ? ct_stored(transfer->destination) : CT_NULL });
+    int64_t *value = ct_store_add(c->store, CT_BULK_TRANSFER);
+    value[1] = route;
+    value[2] = transfer->source ? ct_stored(transfer->source) : CT_NULL;
+    value[3] = transfer->destination ? ct_stored(transfer->destination) : CT_NULL;
 }
 
 /* A failed allocation holds nothing; its bytes stand with the call. What was captured will be got when the
@@ -112,7 +114,7 @@ static void store_objects(const struct context *c, const struct ct_objects *obje
         value[3 + 2 * i] = ct_stored(objects->handle[i]);
     }
     const int64_t subject = ct_store_number(c->store, CT_NUMBER_SUBJECT, value, NULL);
-    ct_store_add(c->store, CT_BULK_CALL_SUBJECT, (const int64_t[]){ c->call_id, subject });
+    ct_store_add(c->store, CT_BULK_CALL_SUBJECT)[1] = subject;
 }
 
 /* The number of the text in the first `bytes` bytes at *texts, its NUL counted, and goes past it. The record

@@ -38,23 +38,20 @@ static bool next_row(struct ct_row_table *table)
     return true;
 }
 
-static int64_t *make_row(struct ct_store *store, struct ct_bulk_rows *rows, unsigned columns)
+int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key)
 {
-    if (!ct_make_room(&rows->value, rows->count, &rows->room, columns * sizeof(*rows->value))) {
-        store->out_of_memory = true;
-        return NULL;
-    }
-    return rows->value + rows->count++ * columns;
-}
-
-void ct_bulk_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
-{
+    static int64_t nobodys[CT_ROW_COLUMNS_MAX];
     struct ct_bulk_table *bulk = &store->bulk[table];
     const size_t count = bulk->ordered.count;
-    const bool is_next = count == 0 || value[0] > key_of(&bulk->ordered, bulk->columns, count - 1);
-    int64_t *row = make_row(store, is_next ? &bulk->ordered : &bulk->stray, bulk->columns);
-    if (row)
-        memcpy(row, value, bulk->columns * sizeof(*value));
+    const bool is_next = count == 0 || key > key_of(&bulk->ordered, bulk->columns, count - 1);
+    struct ct_bulk_rows *rows = is_next ? &bulk->ordered : &bulk->stray;
+    if (!ct_make_room(&rows->value, rows->count, &rows->room, bulk->columns * sizeof(*rows->value))) {
+        store->out_of_memory = true;
+        return nobodys;
+    }
+    int64_t *row = rows->value + rows->count++ * bulk->columns;
+    row[0] = key;
+    return row;
 }
 
 /* The first row whose key is not less. */

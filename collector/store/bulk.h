@@ -11,8 +11,9 @@
 struct ct_store;
 struct sqlite3;
 
-/* Keeps a row: as many values as `enum ct_bulk` names, of which the first is its key. */
-void ct_bulk_add(struct ct_store *store, enum ct_bulk table, const int64_t *value);
+/* A new row, with its key, for the caller to write the other values that `enum ct_bulk` names; never NULL:
+ * without memory it is nobody's, and there will be no commit. Valid until the next one. */
+int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key);
 /* Returns whether a row of that key is among those that came in order. */
 bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key);
 

@@ -60,12 +60,6 @@ void ct_store_place(struct ct_store *store, uint64_t end_ns)
     calls->last_id = calls->call_id;
 }
 
-void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value)
-{
-    store->effort++;
-    ct_bulk_add(store, table, value);
-}
-
 bool ct_store_takes_calls(const struct ct_store *store)
 {
     return !store->out_of_memory && !store->broken_off && store->calls.late_tries < LATE_TRIES_MAX &&
@@ -78,14 +72,21 @@ void ct_store_call(struct ct_store *store, const struct ct_row *row)
     const int64_t call_id = (int64_t)calls->call_id;
     /* Moved to another time than its own, it may have begun before there was any. */
     const int64_t duration_ns = row->duration_ns < calls->call_id ? (int64_t)row->duration_ns : call_id;
-    ct_bulk_add(store, CT_BULK_CALL,
-                (const int64_t[]){ call_id, duration_ns, row->site_id,
-                                   row->has_bytes ? (int64_t)row->bytes : CT_NULL });
+    int64_t *value = ct_bulk_add(store, CT_BULK_CALL, call_id);
+    value[1] = duration_ns;
+    value[2] = row->site_id;
+    value[3] = row->has_bytes ? (int64_t)row->bytes : CT_NULL;
     if (duration_ns > LONG_CALL_NS)
-        ct_store_add(store, CT_BULK_LONG_CALL, (const int64_t[]){ call_id, call_id - duration_ns });
+        ct_store_add(store, CT_BULK_LONG_CALL)[1] = call_id - duration_ns;
     if (!calls->in_order)
         ct_store_defer(store, CT_SQL_mark_late_call,
                        CT_VALUES(call_id, (int64_t)(calls->ordered_ns - row->end_ns)), NULL);
+}
+
+int64_t *ct_store_add(struct ct_store *store, enum ct_bulk table)
+{
+    store->effort++;
+    return ct_bulk_add(store, table, (int64_t)store->calls.call_id);
 }
 
 uint64_t ct_store_call_id(const struct ct_store *store)

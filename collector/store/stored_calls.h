@@ -15,8 +15,8 @@ bool ct_store_takes_calls(const struct ct_store *store);
 void ct_store_place(struct ct_store *store, uint64_t end_ns);
 /* the row of the call that was placed, with the same time of return, */
 void ct_store_call(struct ct_store *store, const struct ct_row *row);
-/* and a row of its details. */
-void ct_store_add(struct ct_store *store, enum ct_bulk table, const int64_t *value);
+/* and a row of its details, whose values behind the call_id are for the caller to write. */
+int64_t *ct_store_add(struct ct_store *store, enum ct_bulk table);
 /* The call_id of the call that was placed, */
 uint64_t ct_store_call_id(const struct ct_store *store);
 /* and whether later ones are stored already. */

@@ -93,18 +93,19 @@ static void put_call(uint64_t end_ns)
     };
     ct_store_place(store, end_ns);
     ct_store_call(store, &row);
-    const int64_t call_id = (int64_t)ct_store_call_id(store);
     const uint64_t detail = next_random(8);
-    if (detail < 3)
-        ct_store_add(store, CT_BULK_LAUNCH,
-                     (const int64_t[]){ call_id, (int64_t)next_random(40), (int64_t)next_random(3) });
-    else if (detail < 5)
-        ct_store_add(store, CT_BULK_TRANSFER,
-                     (const int64_t[]){ call_id, (int64_t)next_random(9),
-                                        next_random(3) ? -(int64_t)next_value() : CT_NULL,
-                                        next_random(3) ? (int64_t)next_value() : CT_NULL });
+    if (detail < 3) {
+        int64_t *launch = ct_store_add(store, CT_BULK_LAUNCH);
+        launch[1] = (int64_t)next_random(40);
+        launch[2] = (int64_t)next_random(3);
+    } else if (detail < 5) {
+        int64_t *transfer = ct_store_add(store, CT_BULK_TRANSFER);
+        transfer[1] = (int64_t)next_random(9);
+        transfer[2] = next_random(3) ? -(int64_t)next_value() : CT_NULL;
+        transfer[3] = next_random(3) ? (int64_t)next_value() : CT_NULL;
+    }
     if (detail > 3)
-        ct_store_add(store, CT_BULK_CALL_SUBJECT, (const int64_t[]){ call_id, (int64_t)next_value() });
+        ct_store_add(store, CT_BULK_CALL_SUBJECT)[1] = (int64_t)next_value();
 }
 
 /* Calls in order, some at one time; now and then one that comes late: from long ago, or from between those
@@ -147,11 +148,9 @@ static void store_batch(size_t rows, bool with_late)
 /* Batches of all sizes, each of which leaves the last page otherwise. */
 static void store_sizes(void)
 {
-    for (size_t rows = 0; rows < 60; rows++) {
+    for (size_t rows = 0; rows < 40; rows++) {
         store_batch(rows, false);
         store_batch(BATCH_MIN + rows * 7, rows % 3 == 0);
-        if (rows % 20 == 0)
-            check();
     }
     check();
 }
@@ -160,7 +159,7 @@ static void store_sizes(void)
  * border. */
 static void store_one_by_one(void)
 {
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 300; i++) {
         EXPECT(0, ct_store_begin(store));
         ct_store_place(store, now_ns += 1000);
         ct_store_call(store, &(struct ct_row){ .end_ns = now_ns, .duration_ns = 1, .site_id = 1 });
@@ -229,9 +228,9 @@ static void store_all(const char *path, bool is_fed)
     store_one_by_one();
     store_with_others(is_fed);
     store_after_all_went();
-    ENSURE(taken_back > 5);
+    ENSURE(taken_back > 3);
     EXPECT(is_fed, store->feed.is_possible);
-    EXPECT(is_fed, store->feed.rows > 200 * BATCH_MIN);
+    EXPECT(is_fed, store->feed.rows > 150 * BATCH_MIN);
     EXPECT(0, ct_store_begin(store));
     EXPECT(0, ct_store_commit(store));
     sqlite3_close(other);

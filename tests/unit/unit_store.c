@@ -55,8 +55,9 @@ static int64_t store_calls(const uint64_t call[][2], size_t count)
         equal("a batch takes calls", ct_store_takes_calls(store), true);
         ct_store_place(store, row.end_ns);
         ct_store_call(store, &row);
-        ct_store_add(store, CT_BULK_LAUNCH,
-                     (const int64_t[]){ (int64_t)ct_store_call_id(store), 1, process_id });
+        int64_t *launch = ct_store_add(store, CT_BULK_LAUNCH);
+        launch[1] = 1;
+        launch[2] = process_id;
     }
     equal("sums",
           ct_store_do(store, CT_SQL_add_total,
