@@ -30,7 +30,7 @@ BENCHMARKS = (
     "queries",
     "answers",
 )
-GPU_BENCHMARKS = ("gpu_calls", "gpu_training")
+GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once")
 BUILT_HERE = ("hook", "hook_parts")  # benchmarks that run also where the build has no tests/bench
 SKIP = 77
 

@@ -1,7 +1,7 @@
 """The live way: programs under the hook, with the daemon, everything at its default, at rates that rise until calls are lost. One
 program and more at once make the calls of a PyTorch training (tests/workloads/mix.c) on the simulated driver, each at the same
-rate. Says at which rate of all together loss begins, what the daemon's processor time is for a call, where it goes, and what the
-programs' calls cost beside untraced ones."""
+rate. Says at which rate of all together loss begins, what the daemon's processor time is for a call, where it goes, what it writes, and what
+the programs' calls cost beside untraced ones."""
 import collections
 import os
 import shutil
@@ -19,7 +19,7 @@ PROGRAMS = (1, 2, 4, 8, 16)
 BURSTS = 1000  # a second
 HOTTEST = 12
 
-Seen = collections.namedtuple("Seen", "made_per_s lost stored daemon_ns cpu_ns")
+Seen = collections.namedtuple("Seen", "made_per_s lost skipped stored daemon_ns cpu_ns kept_bytes written_bytes")
 
 
 def run_programs(s, count, rate, preload):
@@ -36,14 +36,16 @@ def run_programs(s, count, rate, preload):
 def live(count, rate):
     with Session() as s:
         daemon = Daemon(s.start_daemon().pid)
-        before_s = daemon.cpu_s()
+        before_s, before_bytes, size = daemon.cpu_s(), daemon.written_bytes(), s.db.stat().st_size
         made_per_s, cpu_ns = run_programs(s, count, rate, True)
         s.flush()
         used_s = daemon.cpu_s() - before_s
         s.check_identity(lost=None)
         s.check_truth()
-        stored, lost = s.rows("SELECT sum(stored), sum(lost) FROM totals")[0]
-        return Seen(made_per_s, lost, stored, used_s * 1e9 / stored, cpu_ns)
+        stored, lost, skipped = s.rows("SELECT sum(stored), sum(lost), sum(skipped) FROM totals")[0]
+        written = daemon.written_bytes() - before_bytes
+        s.stop_daemon()  # which writes the log into the database
+        return Seen(made_per_s, lost, skipped, stored, used_s * 1e9 / stored, cpu_ns, (s.db.stat().st_size - size) / stored, written / stored)
 
 
 def untraced_cpu_ns(count, rate):
@@ -73,7 +75,7 @@ def climb(count):
     whole = None
     for rate in RATES:
         seen = live(count, rate)
-        if seen.lost:
+        if seen.lost or seen.skipped:
             return whole, seen
         whole = seen
     return whole, None
@@ -88,7 +90,12 @@ def run(_build):
         emit("live", f"{count}_programs_no_loss_to", [whole.made_per_s if whole else 0 for whole, _ in rounds], "calls/s", **more)
         emit("live", f"{count}_programs_daemon_cpu_per_call", [whole.daemon_ns for whole in kept], "ns", **more)
         emit("live", f"{count}_programs_stored_under_loss", [first.stored / SECONDS for _, first in rounds if first], "calls/s", **more)
-        emit("live", f"{count}_programs_lost_share", [first.lost / (first.lost + first.stored) for _, first in rounds if first], "share", **more)
+        emit("live", f"{count}_programs_lost_share",
+             [first.lost / (first.lost + first.skipped + first.stored) for _, first in rounds if first], "share", **more)
+        emit("live", f"{count}_programs_skipped_share",
+             [first.skipped / (first.lost + first.skipped + first.stored) for _, first in rounds if first], "share", **more)
+        emit("live", f"{count}_programs_bytes_per_call", [whole.kept_bytes for whole in kept], "bytes", **more)
+        emit("live", f"{count}_programs_bytes_written_per_call", [whole.written_bytes for whole in kept], "bytes", **more)
         at = RATES[1]
         pairs = [(live(count, at).cpu_ns, untraced_cpu_ns(count, at)) for _ in range(ROUNDS)]
         emit("live", f"{count}_programs_added_per_call", [traced - untraced for traced, untraced in pairs], "ns", rate=at, **more)

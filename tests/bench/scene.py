@@ -54,6 +54,11 @@ class Daemon:
             fields = (self.folder / "stat").read_text().rsplit(")", 1)[1].split()
             return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
+    def written_bytes(self):
+        """Returns what it made dirty of files so far, or wrote."""
+        lines = (self.folder / "io").read_text().splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith("write_bytes:")))
+
     def switches(self):
         """Returns how often its threads gave up a processor so far: (to wait, because others wanted it)."""
         threads = [self._status(f"task/{thread}/status") for thread in os.listdir(self.folder / "task")]
