@@ -361,7 +361,8 @@ static void on_status(char *text, size_t bytes, void *data)
     snprintf(text, bytes,
              "session %s\ndatabase %s\nfile %s\nlog %llu bytes\ndaemon %d\nprocesses %u\nthreads %u\nstored "
              "%llu\nlate %llu\nexpired %llu\nrefused %llu\ndetached %llu\n"
-             "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\ncheckpoints %s\nwaiting %llu\nsince "
+             "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstoring %s%s\ncheckpoints %s\nwaiting "
+             "%llu\nsince "
              "%s\nstate %s\n",
              daemon->session.name, daemon->database, file, (unsigned long long)last->log_bytes, (int)getpid(),
              last->processes, last->lanes, (unsigned long long)last->rows_total,
@@ -372,6 +373,7 @@ static void on_status(char *text, size_t bytes, void *data)
              : daemon->clock_doubted ? "counter, which the kernel does not trust any more"
                                      : "counter",
              layers, *selection.calls ? selection.calls : "*", selection.sample,
+             *last->by_row ? "one by one: " : "a page at a time", last->by_row,
              *last->checkpoint_error ? last->checkpoint_error : "ok", (unsigned long long)last->waiting,
              daemon->stamp, daemon->failing ? last->error : "ok");
     const struct ct_shortage all = ct_shortage_of(last, daemon->adoption.watch, 0, true);

@@ -1,6 +1,7 @@
 #include "worker_thread.h"
 
 #include "checkpoint.h"
+#include "feed.h"
 #include "store.h"
 
 #include <stdio.h>
@@ -75,6 +76,7 @@ static void thread_main(void *data)
         ct_checkpointer_tend(worker->checkpointer);
         report.file = ct_store_file(store);
         report.log_bytes = (uint64_t)ct_store_log_pages(store) * CT_STORE_PAGE_BYTES;
+        snprintf(report.by_row, sizeof(report.by_row), "%s", ct_feed_why_not(store));
         const char *problem = ct_store_checkpoint_error(store);
         snprintf(report.checkpoint_error, sizeof(report.checkpoint_error), "%s", problem ? problem : "");
 

@@ -5,7 +5,7 @@
 #include "message.h"
 #include "user.h"
 
-enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_HELD_MAX = 8 };
+enum { CT_CHECKPOINT_ERROR_BYTES = 256, CT_BY_ROW_BYTES = 160, CT_HELD_MAX = 8 };
 
 struct ct_report {
     /* Users whose calls were left over, since they had more than their share: the first few of them. */
@@ -29,6 +29,7 @@ struct ct_report {
     char error[CT_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
     uint64_t waiting;             /* calls that were not stored, where it did not go well */
 
+    char by_row[CT_BY_ROW_BYTES]; /* why rows are stored one by one; empty where they are not */
     char checkpoint_error[CT_CHECKPOINT_ERROR_BYTES]; /* why the log cannot be copied; empty where it can */
 
     /* Sums since the start. */

@@ -8,6 +8,7 @@
 #include "store_state.h"
 #include "test_point.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -48,6 +49,19 @@ static int64_t pragma(sqlite3 *connection, const char *sql)
     return value;
 }
 
+/* Why rows go one by one, "" where they do not. */
+static void say_why(struct ct_store *store, const char *why)
+{
+    struct ct_feed *feed = &store->feed;
+    if (strcmp(feed->why, why) == 0)
+        return;
+    snprintf(feed->why, sizeof(feed->why), "%s", why);
+    if (*why)
+        ct_log(CT_LOG_feed_off, "calls are stored one by one: %s", why);
+    else
+        ct_log(CT_LOG_feed_on, "calls are stored a page at a time again");
+}
+
 /* Pages lie in the cache until the commit (no spilling, no mapping), are leaves from end to end (no reserved
  * bytes), and stay where they are (no vacuuming by the commit). */
 void ct_feed_connect(struct ct_store *store)
@@ -61,10 +75,7 @@ void ct_feed_connect(struct ct_store *store)
         sqlite3_exec(connection, "PRAGMA cache_spill = OFF", NULL, NULL, NULL) == SQLITE_OK &&
         sqlite3_file_control(connection, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved) == SQLITE_OK &&
         reserved == 0;
-    if (!store->feed.is_possible)
-        ct_log(CT_LOG_feed_off,
-               "calls are stored one by one: this SQLite (%s) does not let them go a page at a time",
-               sqlite3_libversion());
+    say_why(store, store->feed.is_possible ? "" : "this SQLite does not let them go a page at a time");
 }
 
 /* Somebody may have given a table an index, which would lack what is fed, or a column. */
@@ -76,21 +87,20 @@ static int check_schema(struct ct_store *store)
         return -1;
     if (schema == feed->schema)
         return 0;
-    feed->refused = NULL;
-    for (size_t i = 0; i < sizeof(fed_tables) / sizeof(fed_tables[0]) && !feed->refused; i++) {
+    char why[sizeof(feed->why)] = "";
+    for (size_t i = 0; i < sizeof(fed_tables) / sizeof(fed_tables[0]) && !*why; i++) {
         int64_t is_plain = 0;
         if (ct_store_ask(store, CT_SQL_table_is_plain, 0, NULL,
                          CT_TEXTS(fed_tables[i]->name, fed_tables[i]->columns), &is_plain) != 0)
             return -1;
-        feed->refused = is_plain ? NULL : fed_tables[i]->name;
+        if (!is_plain)
+            snprintf(
+                why, sizeof(why),
+                "somebody has given the table %s an index or a column; without it they go a page at a time",
+                fed_tables[i]->name);
     }
     feed->schema = schema;
-    if (feed->refused)
-        ct_log(CT_LOG_feed_off,
-               "calls are stored one by one, since somebody has changed the table %s: drop its indexes to "
-               "have them "
-               "go a page at a time again",
-               feed->refused);
+    say_why(store, why);
     return 0;
 }
 
@@ -132,8 +142,7 @@ static int make_place(struct ct_store *store, const struct ct_fed_table *table, 
 static void give_up(struct ct_store *store)
 {
     store->feed.is_possible = false;
-    ct_log(CT_LOG_feed_off, "calls are stored one by one: this SQLite (%s) keeps its pages otherwise",
-           sqlite3_libversion());
+    say_why(store, "this SQLite keeps its pages otherwise than others");
 }
 
 static int feed_leaves(struct ct_store *store, const struct ct_fed_table *table, size_t *fed)
@@ -177,7 +186,7 @@ int ct_feed_rows(struct ct_store *store, const struct ct_fed_table *table, const
         return 0;
     if (check_schema(store) != 0)
         return -1;
-    if (feed->refused)
+    if (*feed->why)
         return 0;
     if (ct_store_ask(store, table->newest, 0, NULL, 0, NULL, &newest) != 0)
         return -1;
@@ -217,6 +226,11 @@ void ct_feed_end(struct ct_store *store)
 {
     ct_page_cache_drop(NULL);
     store->feed.places.count = store->feed.leaves.count = 0;
+}
+
+const char *ct_feed_why_not(const struct ct_store *store)
+{
+    return store->feed.why;
 }
 
 void ct_feed_finish(struct ct_store *store)

@@ -35,6 +35,8 @@ int ct_feed_rows(struct ct_store *store, const struct ct_fed_table *table, const
 int ct_feed_replace(struct ct_store *store);
 /* Behind either of these. */
 void ct_feed_end(struct ct_store *store);
+/* Returns why rows go one by one, a sentence without its end; "" where they do not. */
+const char *ct_feed_why_not(const struct ct_store *store);
 void ct_feed_finish(struct ct_store *store);
 
 #endif

@@ -33,8 +33,8 @@ struct ct_stored_calls {
 /* The feed: feed.c. */
 struct ct_feed {
     bool is_possible;           /* on this connection */
-    int64_t schema;             /* the version of the schema that `refused` is about, and */
-    const char *refused;        /* the table that has an index or other columns, NULL for none */
+    int64_t schema;             /* the version of the schema that was looked at last */
+    char why[160];              /* why rows go one by one, "" where they do not */
     struct ct_leaves leaves;    /* of this transaction, and */
     struct ct_page_list places; /* where SQLite has the pages that are to be filled with them, */
     struct ct_page_list watched;

@@ -307,3 +307,16 @@ with Session() as s:  # a daemon that does not answer, rings that ran full, and 
         says(doctor(s, "--db", s.dir / "mine/x.db", status=1, user=NOBODY, cwd="/", env=his, tool=tool), "miss", "database", "Permission denied")
         with held(s) as program:
             refuses(s, 1, program.pid, text="ask as its user, or as root", user=NOBODY, cwd="/", tool=tool)
+
+with Session() as s:  # somebody's index, which is kept right, and costs
+    s.start_daemon()
+    for sql, verdict in (("CREATE INDEX mine ON call (duration_ns)", True), ("DROP INDEX mine", False)):
+        with contextlib.closing(sqlite3.connect(s.db, timeout=30)) as connection:
+            connection.execute(sql)
+        s.run(CALLS, "--calls", 100000)
+        s.flush()
+        storing = re.search(r"^storing (.*)$", s.cudatrace("status").stdout, re.M).group(1)
+        equal(storing.startswith("one by one: somebody has given the table call an index"), verdict, storing)
+        equal(any(subject == "storing" for _, subject, _ in doctor(s, status=0)), verdict, "whether the doctor speaks of it")
+        equal(s.value("SELECT integrity_check FROM pragma_integrity_check"), "ok", "the database")
+    s.check_identity(lost=None)

@@ -153,6 +153,10 @@ static void say_status(struct ct_doctor *doctor, const char *status, char *datab
              strcmp(threads, "1") == 0 ? "thread" : "threads");
     else
         MISS("daemon", "process %d serves it and cannot store: %s", doctor->daemon_pid, state);
+    char storing[512];
+    if (ct_client_status_word(status, "storing", storing, sizeof(storing)) &&
+        strncmp(storing, "one by one", strlen("one by one")) == 0)
+        NOTE("storing", "calls are stored %s; at high rates some are lost that would not be", storing);
     say_selection(doctor, status);
     say_shortage(doctor, status);
 }
