@@ -311,7 +311,8 @@ CREATE TABLE lane (
 ) WITHOUT ROWID;
 
 CREATE TABLE unsent (
-    -- Counts what the hook saw and did not send, by function: lost for want of room, or left out on request.
+    -- Counts what the hook saw and did not send, by function: lost for want of room, or skipped:
+    -- left out on request, or given way to others where room was scarce (cause pressure).
     segment_id    INTEGER NOT NULL REFERENCES segment,
     entry         INTEGER NOT NULL,        -- in the segment's directory of functions
     function_id   INTEGER NOT NULL REFERENCES function,
@@ -325,12 +326,12 @@ CREATE TABLE unsent (
 ) WITHOUT ROWID;
 
 CREATE TABLE loss (
-    -- The same losses by thread and cause.
+    -- The losses, and what was skipped under pressure, by thread and cause.
     segment_id INTEGER NOT NULL REFERENCES segment,
     lane       INTEGER NOT NULL,
     tenancy    INTEGER NOT NULL,           -- counts the lane's owners
     tid        INTEGER NOT NULL,
-    cause      TEXT NOT NULL,              -- full, signal, memory
+    cause      TEXT NOT NULL,              -- full, signal, memory, pressure
     calls      INTEGER NOT NULL,
     first_ns   INTEGER NOT NULL,
     last_ns    INTEGER NOT NULL,

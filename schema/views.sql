@@ -417,7 +417,8 @@ SELECT thread.process_id,
 
 -- files: its own
 CREATE VIEW totals AS
--- Sums by process and function: calls = stored + lost + skipped, exactly. The time and the bytes (of calls that
+-- Sums by process and function: calls = stored + lost + skipped, exactly. Skipped are those that were to be left out, and
+-- those that gave way to others in a ring that was nearly full (cause pressure in `losses`). The time and the bytes (of calls that
 -- succeeded) are those of all three; min_ns, max_ns and failed those of the stored. An answer that is no failure, such
 -- as CUDA_ERROR_NOT_READY (600), is not counted as one.
 WITH kept_back AS (
@@ -490,8 +491,10 @@ SELECT failure.process_id,
 -- files: newest process_id of process
 CREATE VIEW losses AS
 -- Calls that happened and are not in `calls`, by thread and cause: full (the ring had no room), signal (made
--- by a signal handler while its thread was writing a record), memory (shared memory was refused). One cause has
--- no thread: absent (the process had no daemon from first_ns to last_ns). How many calls it made then nobody knows, and
+-- by a signal handler while its thread was writing a record), memory (shared memory was refused), pressure (the ring was
+-- nearly full, and the call said little: it was short and succeeded, and was no launch, copy, allocation or the like, for
+-- which the rest was kept). Those of cause pressure are among the skipped in `totals`, the others are the lost. One cause
+-- has no thread: absent (the process had no daemon from first_ns to last_ns). How many calls it made then nobody knows, and
 -- calls is NULL; where it had had one before, each of its threads may miss its next call besides.
 SELECT segment.process_id,
        loss.tid,

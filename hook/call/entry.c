@@ -35,6 +35,6 @@ void ct_leave(struct ct_frame *frame)
     CT_TEST_POINT("entry.returned");
     if (CT_LIKELY(write_plain(frame->producer, id, &call, frame->result)))
         return;
-    if (!count_plain(&ct_rows[frame->row], frame->producer, id, call))
+    if (!count_plain(&ct_rows[frame->row], frame->producer, id, call, frame->result))
         ct_leave_slow(frame);
 }

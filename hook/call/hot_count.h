@@ -48,31 +48,39 @@ count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_c
 }
 
 /* The call of that number, which moved no bytes and whose record has so many slots, where the ring has no
- * room as it had none before. False: nothing was done. */
-static inline __attribute__((always_inline)) bool count_full(struct ct_producer *self, uint16_t id,
-                                                             struct open_call call, uint32_t slots)
+ * room as it had none before: skipped where it says little and only the reserve is left, or lost. False:
+ * nothing was done. */
+static inline __attribute__((always_inline)) bool
+count_full(struct ct_producer *self, uint16_t id, struct open_call call, uint32_t slots, bool says_little)
 {
     enum {
         SHORT_CALLS = 256
     }; /* whether the ring may grow, or the daemon sleeps, one in so many finds out */
     if (CT_UNLIKELY(!hold_to_count(self)))
         return false;
-    if (CT_UNLIKELY(self->position + slots <= self->limit || ct_lane_tail(self->lane) != self->full_tail ||
-                    ct_lane_wake(self->lane) == 0 || ++self->full_calls % SHORT_CALLS == 0)) {
+    struct ct_lane *lane = self->lane;
+    const uint64_t needed = self->position + slots, end = ct_counter_read();
+    const bool full = needed - self->full_tail > self->mask + 1;
+    if (CT_UNLIKELY(needed <= self->limit || ct_lane_tail(lane) != self->full_tail ||
+                    ct_lane_wake(lane) == 0 || ++self->full_calls % SHORT_CALLS == 0 ||
+                    (!full && (!says_little || end - call.start >= self->long_ticks)))) {
         self->idle = 1;
         return false;
     }
-    ct_record_lose_held(self, self->full_cause, id, call.start, ct_counter_read(), 0);
+    ct_record_lose_held(self, full ? self->full_cause : CT_LOSS_PRESSURE, id, call.start, end, 0);
     finish_counted(self, call.depth);
     return true;
 }
 
 /* A call without a decoder, of the number `id` where the selection takes it, which could not be recorded the
  * short way. False: nothing was done. */
-static inline __attribute__((always_inline)) bool
-count_plain(const struct ct_row *row, struct ct_producer *self, uint16_t id, struct open_call call)
+static inline __attribute__((always_inline)) bool count_plain(const struct ct_row *row,
+                                                              struct ct_producer *self, uint16_t id,
+                                                              struct open_call call, uint64_t result)
 {
-    return id ? count_full(self, id, call, 1) : count_left_out(row, self, call);
+    if (!id)
+        return count_left_out(row, self, call);
+    return count_full(self, id, call, 1, (int32_t)result == 0 && ct_row_says_little(row));
 }
 
 #endif

@@ -165,12 +165,23 @@ static void leave_lost(struct ct_frame *frame, uint16_t id)
     ct_lane_leave(self->lane, frame->depth);
 }
 
-/* Of the calls that are lost most go the short way, count_full(). */
-static void lose_full(const struct ct_frame *frame, uint16_t id, uint64_t end,
+/* As short calls of the hot path do, count_full(): those that say little give way to the others. A payload of
+ * objects does not count as much, for programs ask events and streams again and again. */
+static bool says_little(const struct ct_frame *frame, const struct ct_record *record)
+{
+    enum { NOT_READY = 600 }; /* an answer that is no failure */
+    return ct_row_says_little(&ct_rows[frame->row]) &&
+           (record->kind == CT_KIND_CALL || record->kind == CT_KIND_OBJECTS) &&
+           (record->status == 0 || record->status == NOT_READY) &&
+           record->end - frame->start < frame->producer->long_ticks;
+}
+
+/* Of the calls that are not recorded most go the short way, count_full(). */
+static void lose_full(const struct ct_frame *frame, enum ct_loss_cause cause, uint16_t id, uint64_t end,
                       const struct ct_decoded *decoded)
 {
     struct ct_producer *self = frame->producer;
-    ct_record_lose_held(self, self->full_cause, id, frame->start, end, bytes_of(decoded));
+    ct_record_lose_held(self, cause, id, frame->start, end, bytes_of(decoded));
     ct_lane_publish(self->lane, self->position); /* announces no more */
 }
 
@@ -210,11 +221,13 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         .status = decoded.status,
         .value = decoded.value,
     };
-    const bool room = ct_record_room(self, record.slots);
+    bool room = ct_record_room_for_all(self, record.slots);
+    const bool reserve = !room && ct_record_reserve(self, record.slots);
+    room = room || (reserve && !says_little(frame, &record));
     if (CT_LIKELY(room))
         ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
     else
-        lose_full(frame, id, end, &decoded);
+        lose_full(frame, reserve ? CT_LOSS_PRESSURE : self->full_cause, id, end, &decoded);
     CT_TEST_POINT("slow.leaving");
     ct_lane_leave(lane, frame->depth);
     CT_TEST_POINT("slow.left");

@@ -62,7 +62,7 @@ static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row,
 static __attribute__((noinline)) word leave_counted(const struct ct_row *row, struct ct_producer *self,
                                                     struct open_call call, word result, uint16_t id)
 {
-    if (CT_LIKELY(count_plain(row, self, id, call)))
+    if (CT_LIKELY(count_plain(row, self, id, call, result)))
         return result;
     return leave_slow(row, self, call, result, NULL, NULL);
 }
@@ -123,7 +123,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
     if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || !id))
         return false;
     if (CT_UNLIKELY(!hold(self, 2)))
-        return count_full(self, id, *call, 2);
+        return count_full(self, id, *call, 2, false);
     const struct ct_kernel_memo *memo = ct_kernel_memo(self, function);
     if (CT_UNLIKELY(memo->handle != function ||
                     memo->version != atomic_load_explicit(&ct_names_version, memory_order_acquire))) {

@@ -73,6 +73,16 @@ static_assert(offsetof(struct ct_row, enter_id) == 18, "trampoline");
 
 extern CT_LOCAL struct ct_row ct_rows[CT_ROWS_ALL];
 
+/* True if a call of the row says little where it is short and succeeds: such calls give way in a ring that is
+ * nearly full. */
+static inline bool ct_row_says_little(const struct ct_row *row)
+{
+    const uint32_t says_more = 1U << CT_CATEGORY_module | 1U << CT_CATEGORY_memory | 1U << CT_CATEGORY_copy |
+                               1U << CT_CATEGORY_set | 1U << CT_CATEGORY_launch | 1U << CT_CATEGORY_sync |
+                               1U << CT_CATEGORY_graph | 1U << CT_CATEGORY_range;
+    return !(says_more >> row->category & 1);
+}
+
 /* The name under which it is recorded, and that under which it is exported: what the compiler calls is
  * recorded as what the program wrote. */
 const char *ct_row_name(uint32_t row);

@@ -51,11 +51,12 @@ static inline void ct_loss_count(struct ct_producer *producer, uint16_t function
     CT_TEST_POINT("loss.held_calls");
 }
 
-/* A call that found no room: `bytes` are those that it moved. */
+/* A call that found no room, lost or, by cause CT_LOSS_PRESSURE, skipped: `bytes` are those that it moved. */
 static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_loss_cause cause,
                                        uint16_t function, uint64_t start, uint64_t end, uint64_t bytes)
 {
-    ct_loss_count(producer, function, CT_UNSENT_LOST, end - start, bytes);
+    const enum ct_unsent_kind kind = cause == CT_LOSS_PRESSURE ? CT_UNSENT_SKIPPED : CT_UNSENT_LOST;
+    ct_loss_count(producer, function, kind, end - start, bytes);
     struct ct_loss *loss = &producer->lane->loss[cause];
     if (CT_UNLIKELY(atomic_load_explicit(&loss->first, memory_order_relaxed) == 0))
         atomic_store_explicit(&loss->first, end, memory_order_relaxed);

@@ -43,7 +43,8 @@ struct ct_producer {
     uint64_t
         full_tail; /* the lane's tail when its ring had no room last and could not grow; UINT64_MAX: it has */
     uint32_t full_cause; /* enum ct_loss_cause of what is lost then */
-    uint32_t full_calls; /* those lost the short way */
+    uint32_t full_calls; /* those counted the short way */
+    uint64_t long_ticks; /* a call that takes so long is worth a place in the reserve */
     uintptr_t act; /* place on the stack of the act that is being recorded (ct_record_hold()), 0 for none */
 
     /* slot.c's and thread.c's own. */

@@ -1,5 +1,6 @@
 #include "ring.h"
 
+#include "long_call.h"
 #include "loss.h"
 #include "segment_file.h"
 #include "slot.h"
@@ -17,10 +18,10 @@ static uint64_t end_of(const struct ct_producer *producer, uint32_t slots)
 }
 
 /* The position up to which the ring may be written without asking: as long as it may grow, the
- * next place where it can. */
+ * next place where it can; before its last quarter, which is for what says more. */
 static uint64_t limit_of(const struct ct_producer *producer, uint64_t tail, uint64_t wanted)
 {
-    const uint64_t capacity = producer->mask + 1, limit = tail + capacity;
+    const uint64_t capacity = producer->mask + 1, limit = tail + capacity - capacity / 4;
     const uint64_t growth = ct_lane_growth(wanted, capacity);
     return capacity < ct_segment_ring_slots() && limit > growth ? growth : limit;
 }
@@ -34,7 +35,7 @@ void ct_record_begin_lane(struct ct_producer *producer)
 }
 
 /* A ring grows whenever it may, while there is memory; one that does not goes round in what it has. */
-bool ct_record_room(struct ct_producer *producer, uint32_t slots)
+bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots)
 {
     if (end_of(producer, slots) <= producer->limit)
         return true;
@@ -48,7 +49,20 @@ bool ct_record_room(struct ct_producer *producer, uint32_t slots)
     const bool room = wanted <= producer->limit;
     producer->full_tail = room ? UINT64_MAX : tail;
     producer->full_cause = producer->mask + 1 < ct_segment_ring_slots() ? CT_LOSS_MEMORY : CT_LOSS_FULL;
+    if (!room)
+        producer->long_ticks = ct_long_ticks();
     return room;
+}
+
+bool ct_record_reserve(const struct ct_producer *producer, uint32_t slots)
+{
+    return producer->full_tail != UINT64_MAX &&
+           end_of(producer, slots) - producer->full_tail <= producer->mask + 1;
+}
+
+bool ct_record_room(struct ct_producer *producer, uint32_t slots)
+{
+    return ct_record_room_for_all(producer, slots) || ct_record_reserve(producer, slots);
 }
 
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,

@@ -7,6 +7,10 @@
 /* True if there is room for a record of so many slots; the ring grows for it where it can. Else `full_tail`
  * and `full_cause` say why not. */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
+/* The same before the ring's last quarter, the reserve: where a call that says little has its place. */
+bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots);
+/* Behind a refusal of that: whether there is room in the reserve. */
+bool ct_record_reserve(const struct ct_producer *producer, uint32_t slots);
 /* Writes a record of as many slots, for which there is room, at the producer's position. The caller holds the
  * lane (idle is 0) and has announced. */
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,

@@ -3,6 +3,7 @@
 #include "current.h"
 #include "find_daemon.h"
 #include "fork.h"
+#include "long_call.h"
 #include "quiet.h"
 #include "row_selection.h"
 #include "segment_file.h"
@@ -33,6 +34,7 @@ static struct ct_segment *make_segment(uint64_t image_ns)
     if (!control)
         return NULL;
     ct_clock_is_counter = wishes.clock_is_counter;
+    ct_long_begin();
     struct ct_segment *segment = ct_segment_create(&(struct ct_segment_plan){
         .session = &session,
         .wishes = &wishes,

@@ -1,6 +1,8 @@
 -- Calls that are not in the trace
 -- They are counted in all sums. full: the ring had no room (--ring); signal: made by a signal handler while its thread
--- wrote a record; memory: shared memory was refused; absent: nobody knows how many, the process had no daemon.
+-- wrote a record; memory: shared memory was refused; pressure: short calls that said little gave way in a ring that was
+-- nearly full, so that launches, copies, allocations, failures and long calls kept their place (in `totals` they are
+-- skipped, not lost); absent: nobody knows how many, the process had no daemon.
 SELECT pid,
        tid,
        cause,

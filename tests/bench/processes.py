@@ -47,7 +47,7 @@ def check(s, what):
     s.check_identity(lost=None)
     s.check_truth()
     late = s.value("SELECT count(*) FROM late_call")
-    lost = s.value("SELECT sum(lost) FROM totals")
+    lost = s.value("SELECT sum(lost + skipped) FROM totals")
     emit("processes", f"{what}_late_calls", [late], "calls")
     emit("processes", f"{what}_lost_calls", [lost], "calls")
     if s.value("SELECT count(*) FROM processes WHERE state <> 'exited'"):

@@ -36,7 +36,7 @@ def start_all(s, preload):
 
 def lost_share(s, pid):
     """Returns the share of its calls that the process lost. The last process of this pid is meant: exec begins a new one."""
-    return s.value("SELECT 1.0 * sum(lost) / sum(calls) FROM totals WHERE process_id = "
+    return s.value("SELECT 1.0 * sum(lost + skipped) / sum(calls) FROM totals WHERE process_id = "
                    "(SELECT max(process_id) FROM processes WHERE pid = ?)", pid)
 
 

@@ -1,19 +1,72 @@
-"""A ring too small for a stopped daemon: what does not fit is counted, by function and thread, exactly."""
+"""A ring too small for a stopped daemon. What says little gives way before the ring is full: it is counted as skipped. What
+does not fit in the end is counted as lost; both by function and thread, exactly."""
+import os
 import signal
+import subprocess
 
-from cudatrace_test import Session, WORKLOADS, check, equal
+from cudatrace_test import CUDATRACE, HOOK, Session, WORKLOADS, check, equal
+
+STEPS, PLAIN, LONG_NS, BYTES = 40, 100, 400000, 4096
+PRESSED = ("pressed", "--steps", STEPS, "--plain", PLAIN)
+
+
+def stop(s):
+    s.daemon.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED | os.WNOWAIT)
+
+
+def run_pressed(s, *, stops_first):
+    """Has the daemon stopped before the program's first call, or behind it, when it has read the ring once."""
+    if stops_first:
+        stop(s)
+    program = s.start(WORKLOADS / PRESSED[0], *PRESSED[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                      env={"SIMCUDA_LATENCY": f"cuCtxGetDevice_v2={LONG_NS}", "NVTX_INJECTION64_PATH": HOOK})
+    equal(program.stdout.readline(), "ready\n", "what the program says")
+    if not stops_first:
+        s.flush()
+        stop(s)
+    program.communicate("\n", timeout=120)
+    equal(program.returncode, 0, "the program's status under a stopped daemon")
+    s.daemon.send_signal(signal.SIGCONT)
+    s.flush()
+
+
+for first in (True, False):
+    with Session() as s:
+        s.start_daemon("--ring", "64K")
+        run_pressed(s, stops_first=first)
+        s.check_identity()
+        s.check_truth()
+        # What says more is all there.
+        wanted = {"cuLaunchKernel": STEPS + 1, "cuMemcpyHtoD_v2": STEPS, "cuMemFree_v2": STEPS, "cuCtxSynchronize": STEPS,
+                  "cuMemAlloc_v2": 2 * STEPS + 1, "cuCtxGetDevice_v2": STEPS, "cuModuleLoadData": 1}
+        seen = dict(s.rows("SELECT name, stored FROM totals WHERE layer = 'driver'"))
+        equal({name: seen[name] for name in wanted}, wanted, "stored calls that say more")
+        equal(s.value("SELECT sum(calls) FROM failures WHERE name = 'cuMemAlloc_v2'"), STEPS, "failures")
+        equal(s.value("SELECT count(*) FROM ranges WHERE message = 'step'"), STEPS, "ranges")
+        equal(s.value("SELECT count(*) FROM launches WHERE kernel = 'fill_u32'"), STEPS + 1, "launches with their kernel")
+        equal(s.value("SELECT sum(bytes) FROM totals WHERE name = 'cuMemcpyHtoD_v2'"), STEPS * BYTES, "bytes")
+        # What says little gave way, with its time.
+        calls, stored, lost, skipped, total_ns = s.rows(
+            "SELECT calls, stored, lost, skipped, total_ns FROM totals WHERE name = 'cuCtxGetCurrent'")[0]
+        equal((calls, lost, stored + skipped), (STEPS * PLAIN, 0, STEPS * PLAIN), "calls that say little")
+        check(skipped > 1000 and stored > 500 and total_ns > calls, "skipped, stored, their time", skipped, stored, total_ns)
+        equal(s.rows("SELECT cause, sum(calls), count(DISTINCT tid) FROM losses GROUP BY cause"),
+              [("pressure", s.value("SELECT sum(skipped) FROM totals"), 1)], "causes")
+        report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
+        check("pressure: short calls" in report, "the report", report)
 
 with Session() as s:
     s.start_daemon("--ring", "64K")
-    s.daemon.send_signal(signal.SIGSTOP)
+    stop(s)
     program = s.start(WORKLOADS / "calls", "--calls", 50000, "--threads", 2, "--mix", "training", stdout=-3)
     equal(program.wait(120), 0, "the program's status under a stopped daemon")
     s.daemon.send_signal(signal.SIGCONT)
     s.flush()
     s.check_identity(lost=None)
     s.check_truth()
-    lost = s.value("SELECT sum(lost) FROM totals")
-    check(lost > 50000, "most did not fit", lost)
-    equal(s.rows("SELECT DISTINCT cause FROM losses"), [("full",)], "causes")
+    lost, skipped = s.rows("SELECT sum(lost), sum(skipped) FROM totals")[0]
+    check(lost > 10000 and lost + skipped > 50000, "most did not fit", lost, skipped)
+    equal(s.rows("SELECT DISTINCT cause FROM losses ORDER BY cause"), [("full",), ("pressure",)], "causes")
     equal(s.value("SELECT count(DISTINCT tid) FROM losses"), 2, "threads with losses")
     check(s.value("SELECT min(total_ns) FROM totals WHERE lost > 0") > 0, "lost time is counted")

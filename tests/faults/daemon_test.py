@@ -187,7 +187,7 @@ class Deadly(fault_test.cudatrace_test.Session):
     def check_losses(self):
         """Nothing is lost but what a full ring had no room for, or a signal handler did within a record, and that with its
         time and its moments."""
-        self.check_causes("full", "signal", "absent")
+        self.check_causes("full", "pressure", "signal", "absent")
         equal(self.rows("SELECT process_id, name FROM totals WHERE lost > 0 AND total_ns <= 0"), [], "lost calls without time")
         equal(self.rows("SELECT * FROM losses JOIN processes USING (process_id) WHERE first_ns > last_ns OR first_ns = 0 "
                         "OR last_ns > ended_ns"), [], "losses at impossible times")

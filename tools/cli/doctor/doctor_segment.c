@@ -145,12 +145,26 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
              ring, sums->lanes, clock);
 }
 
+/* Calls that gave way are counted as skipped, as those that were to be left out are. */
+static void say_pressure(struct ct_doctor *doctor, const struct sums *sums)
+{
+    const uint64_t pressed = sums->lost_by[CT_LOSS_PRESSURE];
+    if (pressed > 0)
+        MISS("pressure",
+             "%llu short calls that say little were counted and not recorded, since rings were nearly full: "
+             "start "
+             "the daemon with a larger --ring, or leave calls out (cudatrace set --calls)",
+             (unsigned long long)pressed);
+}
+
 static void say_selection(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
 {
-    if (sums->skipped_calls > 0)
+    const uint64_t pressed = sums->lost_by[CT_LOSS_PRESSURE];
+    const uint64_t left_out = sums->skipped_calls > pressed ? sums->skipped_calls - pressed : 0;
+    if (left_out > 0)
         MISS("left out",
              "%llu calls were counted and not recorded, as was asked for by %s; see skipped in totals",
-             (unsigned long long)sums->skipped_calls,
+             (unsigned long long)left_out,
              segment->selections ? "cudatrace set" : "--layers, --calls or --sample");
     if (doctor->daemon_pid && segment->selections != (doctor->selections & ~1U))
         NOTE("selection", "it goes by an earlier one than the session's, and follows at its next call");
@@ -188,6 +202,7 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
         add_lanes(fd, &segment, &sums);
         say_recording(doctor, &segment, &sums);
         say_losses(doctor, fd, &sums);
+        say_pressure(doctor, &sums);
         say_selection(doctor, &segment, &sums);
     }
     *way_in = sums.way_in;

@@ -144,8 +144,9 @@ static void tell_losses(const struct ct_where *where, const char *database, int6
     char lost[128];
     if (ask_trace(database, sql, began_ns, lost))
         ct_fail(0,
-                "run: %s): full: a larger --ring, or fewer calls "
-                "(--calls, --layers); memory: room in %s; the view losses says when",
+                "run: %s): full: a larger --ring, or fewer calls (--calls, --layers); pressure: the same, "
+                "and only short calls that say little are missing; memory: room in %s; the view losses "
+                "says when",
                 lost, where->shm_dir);
 }
 
