@@ -37,22 +37,24 @@ int ct_merge_add(struct ct_merge *merge, struct ct_stream *stream)
     return 0;
 }
 
-/* Puts `entry` in the root's place, which is free. */
+/* Puts `entry` in the root's place, which is free. Which child is less is added and not branched on: calls of
+ * threads come in no order that a processor could guess. */
 static void sift_down(struct ct_merge *merge, struct ct_merge_entry entry)
 {
-    size_t i = 0;
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= merge->count)
+    struct ct_merge_entry *heap = merge->heap;
+    size_t i = 0, child = 1;
+    for (; child + 1 < merge->count; child = 2 * i + 1) {
+        child += heap[child + 1].due_ns < heap[child].due_ns;
+        if (entry.due_ns <= heap[child].due_ns)
             break;
-        if (child + 1 < merge->count && merge->heap[child + 1].due_ns < merge->heap[child].due_ns)
-            child++;
-        if (entry.due_ns <= merge->heap[child].due_ns)
-            break;
-        merge->heap[i] = merge->heap[child];
+        heap[i] = heap[child];
         i = child;
     }
-    merge->heap[i] = entry;
+    if (child + 1 == merge->count && heap[child].due_ns < entry.due_ns) {
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = entry;
 }
 
 void ct_merge_take(struct ct_merge *merge)
