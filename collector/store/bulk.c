@@ -143,7 +143,7 @@ static int write_table(struct ct_store *store, enum ct_bulk table)
 int ct_bulk_write(struct ct_store *store)
 {
     for (int i = 0; i < CT_BULK_COUNT; i++) {
-        if (write_table(store, i) != 0)
+        if (write_table(store, (enum ct_bulk)i) != 0)
             return -1;
     }
     CT_TEST_POINT("store.bulk");
