@@ -28,6 +28,6 @@ def run(build):
     emit("collector", "rows_per_s", collector, "rows/s", (">=", 2_500_000))
     emit("collector", "bare_insert_select_rows_per_s", bare, "rows/s")
     emit("collector", "bare_insert_select_of_call_alone_rows_per_s", bare_calls, "rows/s")
-    emit("collector", "collector_over_bare", over(collector, bare), "ratio", (">=", 0.75))
+    emit("collector", "collector_over_bare", over(collector, bare), "ratio", (">=", 1.5))
     emit("collector", "collector_over_bare_call_alone", over(collector, bare_calls), "ratio")
     emit("collector", "bytes_per_call", rounds["bytes_per_call"], "bytes", ("<=", 22))
