@@ -28,7 +28,9 @@ ALICE, BOB = 12001, 12002
 
 
 class Place:
-    """A folder to write into, a trace to write, and the tool, as one user."""
+    """A folder to write into, a trace to write, a longer one that takes its time, and the tool, as one user."""
+
+    long_db = None
 
     def __init__(self, folder, tool, db, uid=None, formats=("csv", "nsys")):
         self.folder, self.tool, self.db, self.uid, self.formats = folder, tool, db, uid, formats
@@ -41,12 +43,12 @@ class Place:
             options.update(user=self.uid, group=self.uid, extra_groups=[])
         return {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.folder, "umask": 0, **options}
 
-    def command(self, output, form):
+    def command(self, output, form, db=None):
         wanted = ["html"] if form == "html" else ["export", "--format", form]
-        return [str(self.tool), *wanted, "--db", str(self.db), "--output", str(output)]
+        return [str(self.tool), *wanted, "--db", str(db or self.db), "--output", str(output)]
 
-    def start(self, output, form="csv", **options):
-        return subprocess.Popen(self.command(output, form), **self.options(**options))
+    def start(self, output, form="csv", db=None, **options):
+        return subprocess.Popen(self.command(output, form, db), **self.options(**options))
 
     def write(self, output, form="csv", status=0, says="", **options):
         """Exports to `output` and returns what was printed. Checks that there is one error line at most, and that no other file is left."""
@@ -274,7 +276,7 @@ def stop_while_writing(p, kept, output, number):
         before = seen(kept)
         watch = libc.inotify_init1(os.O_CLOEXEC)
         libc.inotify_add_watch(watch, os.fsencode(p.folder), created)
-        child = p.start(output, "chrome", preexec_fn=lambda: os.nice(19))
+        child = p.start(output, "chrome", p.long_db, preexec_fn=lambda: os.nice(19))
         check(select.select([watch], [], [], DEADLINE_S)[0], "no file was made")
         child.send_signal(number)
         os.close(watch)
@@ -339,8 +341,12 @@ def mounted(p):
 
 with Session() as s:
     s.trace(WORKLOADS / "calls", "--calls", 20000, "--mix", "training")
+    Place.long_db = s.dir / "long.db"
+    shutil.copy(s.db, Place.long_db)
+    s.cudatrace("run", "--db", Place.long_db, "--", WORKLOADS / "calls", "--calls", 400000, "--mix", "training")
     s.dir.chmod(0o755)
-    s.db.chmod(0o644)
+    for db in (s.db, Place.long_db):
+        db.chmod(0o644)
     tool = s.dir / "cudatrace"
     shutil.copy(CUDATRACE, tool)  # a build may lie in a home
     for uid in (None, ALICE) if HAS_USERS else (None,):
