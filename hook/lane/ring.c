@@ -21,9 +21,10 @@ static uint64_t end_of(const struct ct_producer *producer, uint32_t slots)
  * next place where it can; before its last quarter, which is for what says more. */
 static uint64_t limit_of(const struct ct_producer *producer, uint64_t tail, uint64_t wanted)
 {
-    const uint64_t capacity = producer->mask + 1, limit = tail + capacity - capacity / 4;
+    const uint64_t capacity = producer->mask + 1, end = tail + capacity;
     const uint64_t growth = ct_lane_growth(wanted, capacity);
-    return capacity < ct_segment_ring_slots() && limit > growth ? growth : limit;
+    /* Up to where it grows a ring needs no reserve, and the later it asks for more the better. */
+    return capacity < ct_segment_ring_slots() && growth <= end ? growth : end - capacity / 4;
 }
 
 void ct_record_begin_lane(struct ct_producer *producer)
