@@ -340,7 +340,7 @@ def mounted(p):
 
 
 with Session() as s:
-    s.trace(WORKLOADS / "calls", "--calls", 20000, "--mix", "training")
+    s.trace(WORKLOADS / "calls", "--calls", 4000, "--mix", "training")
     Place.long_db = s.dir / "long.db"
     shutil.copy(s.db, Place.long_db)
     s.cudatrace("run", "--db", Place.long_db, "--", WORKLOADS / "calls", "--calls", 400000, "--mix", "training")
