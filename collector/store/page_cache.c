@@ -62,7 +62,7 @@ void ct_page_cache_watch(struct ct_page_list *list)
 
 void ct_page_cache_drop(const struct ct_page_list *list)
 {
-    if (list && list->count > 0)
+    dropping = list && list->count > 0 ? list : NULL;
+    if (dropping)
         qsort(list->page, list->count, sizeof(*list->page), compare);
-    dropping = list;
 }
