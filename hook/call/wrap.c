@@ -26,6 +26,13 @@
 
 typedef uint64_t word;
 
+/* The words that the caller has laid on the stack, behind where the call returns to. They are no parameters, which a
+ * compiler may fetch before the registers above are read, and into one of these. */
+static inline const word *stack_words(uintptr_t place)
+{
+    return (const word *)place + 1;
+}
+
 static inline __attribute__((always_inline)) struct open_call enter(const struct ct_row *row,
                                                                     struct ct_producer *self, uintptr_t place)
 {
@@ -88,12 +95,13 @@ word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
 }
 
 /* Wraps a function with two words on the stack, as cudaLaunchKernel has them. */
-word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f, word g, word h)
+word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
+    const word *const stack = stack_words(place);
     const struct open_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word, word, word);
-    const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, g, h);
+    const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, stack[0], stack[1]);
     return leave_plain(row, self, &call, result);
 }
 
@@ -145,17 +153,19 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
 }
 
 /* cuLaunchKernel and its kin: function, grid, block, shared bytes, stream, and two words not read. */
-word ct_wrap_launch(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)
+word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
+    const word *const stack = stack_words(place);
+    const word g = stack[0], h = stack[1], i = stack[2], j = stack[3], k = stack[4];
     const struct open_call call = enter(row, self, place);
     typedef word function(word, word, word, word, word, word, word, word, word, word, word);
     const word result = ((function *)(uintptr_t)row->real)(a, b, c, d, e, f, g, h, i, j, k);
     const struct launch_words launch = { pair(0, b), pair(c, d), pair(e, f), pair(g, h) };
     if (CT_LIKELY(leave_launch(row, self, &call, result, a, i, &launch)))
         return result;
-    const word args[] = { a, b, c, d, e, f }, stack_args[] = { g, h, i, j, k };
-    return leave_slow(row, self, call, result, args, stack_args);
+    const word args[] = { a, b, c, d, e, f };
+    return leave_slow(row, self, call, result, args, stack);
 }
 
 /* cuLaunchKernelEx: configuration, function, and what is not read. */
