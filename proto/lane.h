@@ -3,7 +3,22 @@
  * One producer (the thread that owns the lane), one consumer (the collector). The producer writes `state`,
  * `depth`, `open` and the slots; the consumer writes `tail` and `wake`; each side's words have cache lines of
  * their own. Positions count slots from the lane's creation and never wrap (2^63 slots are 10^4 years at
- * 10^9 a second); a slot's place in the ring is its position modulo the ring's capacity, a power of two.
+ * 10^9 a second).
+ *
+ * A lane has rings of several sizes, and is in one of them at a time: each is eight times as long as the one
+ * before, up to the longest that the session allows. When its ring is full the producer turns to the next
+ * longer one, at whatever position; what stands in the other stays there until it was read. A ring may be
+ * turned to, also back, once all of its slots were given back. `since` says from which position on a ring was
+ * in use last, so that each slot that was not given back is in the ring that was begun last before it, at its
+ * position modulo the ring's length, a power of two. No record is moved.
+ *
+ * The memory of the longer rings is taken when it is needed and given back by the collector, who takes it out
+ * of the file. A producer that touched what is not there could die of it. So the producer shows what it may
+ * write without asking, the slots of the ring `level` before `upto`, and changes that only while it holds the
+ * lane's `gate`; the collector takes nothing of it away, nor what it has not given back, and takes away only
+ * while it holds the gate. It counts `ask` before it does, by which the producer knows that the memory of its
+ * rings has to be asked for again. The shortest ring is never taken away, and may be turned to without the
+ * gate.
  *
  * Memory order, all of it:
  *
@@ -11,9 +26,8 @@
  *    load in ct_lane_state(). What the producer wrote before (slots, function directory) is visible with it.
  *  - A slot is given back by the release store of `tail` in ct_lane_consume(), after the consumer's last
  *    read of the slot; it pairs with the acquire load in ct_lane_tail().
- *  - The ring's capacity is stored before any position is published that it makes room for, and is the same
- *    or twice that for every slot that was not given back. Whoever loads it behind the position has one that
- *    is right for all slots before that.
+ *  - `since` is stored before any position behind it is published, and for a ring of which nothing is left to
+ *    be read. Whoever loads it behind the position finds each slot before that which was not given back.
  *  - ct_lane_announce() says "I may be reading my end time": a relaxed store before the clock is read. The
  *    store may still sit in the store buffer when the clock is read, and a fence there would cost more than
  *    the rest of the call. The consumer makes up for it: it takes as watermark a time that lies
@@ -42,13 +56,15 @@
 
 #include "names.h"
 #include "record.h"
+#include "rings.h"
 #include "test_point.h"
+#include "unsent.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CT_OPEN_MAX = 16, CT_LANE_HEADER_BYTES = 4096, CT_LANE_UNSENT = 112, CT_UNSENT_PROBES = 8 };
+enum { CT_OPEN_MAX = 16, CT_LANE_HEADER_BYTES = 4096 };
 #define CT_PUBLISH_SLACK_NS 200000
 
 /* A call entered and not yet returned. */
@@ -67,26 +83,6 @@ struct ct_loss {
 };
 static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
 
-/* What became of calls that were seen and are in no ring. */
-enum ct_unsent_kind { CT_UNSENT_LOST = 1, CT_UNSENT_SKIPPED = 2 };
-
-/* The calls of one function of which that became, by all owners of the lane together. Whoever holds the lane
- * writes it with plain stores. Calls are stored last, with release: what was read behind them is never less
- * than theirs. Pairs with the acquire in the collector's add_lane(). */
-struct ct_unsent {
-    _Atomic uint32_t key; /* ct_unsent_key(); 0: the place is free. It stays what it was set to */
-    uint32_t reserved;
-    _Atomic uint64_t calls;
-    _Atomic uint64_t ticks;
-    _Atomic uint64_t bytes;
-};
-static_assert(sizeof(struct ct_unsent) == 32, "ct_unsent");
-
-static inline uint32_t ct_unsent_key(uint32_t function, enum ct_unsent_kind kind)
-{
-    return function << 2 | (uint32_t)kind;
-}
-
 /* Says whether a thread has the lane, which alone may write it. */
 enum ct_lane_owner { CT_LANE_FREE = 0, CT_LANE_OWNED = 1 };
 
@@ -96,21 +92,25 @@ struct ct_lane {
     _Atomic uint32_t depth; /* calls entered and not returned; open[] holds the outermost CT_OPEN_MAX */
     _Atomic uint32_t tid;   /* the owner's, or the last one's */
     struct ct_open open[CT_OPEN_MAX];
-    _Atomic uint64_t capacity; /* slots of the ring, a power of two; it doubles, see ct_lane_may_grow() */
-    uint8_t pad0[40];
+    _Atomic uint64_t since[CT_RINGS]; /* positions, all different but for 0 */
 
     /* The consumer's line. */
     _Atomic uint64_t tail;      /* slots before this one may be written again */
     _Atomic uint64_t wake;      /* the producer rings the doorbell when its position reaches this */
     _Atomic uint64_t loss_seen; /* sum of loss[].calls that is in the database */
-    uint8_t pad1[40];
+    _Atomic uint32_t ask;       /* times that memory was taken away << 3 | number of the ring that suffices */
+    uint8_t pad1[36];
 
     /* The producer's, which a call that is recorded does not touch. */
     _Atomic uint32_t owner;   /* enum ct_lane_owner, taken by compare-and-swap */
     _Atomic uint32_t tenancy; /* counts owners */
     _Atomic uint64_t skipped; /* calls counted in `unsent` and in no `loss`, behind that */
     struct ct_loss loss[CT_LOSS_COUNT];
-    uint8_t pad2[16];
+
+    /* What the producer may write without asking; see above. */
+    _Atomic uint32_t gate;  /* enum ct_lane_gate */
+    _Atomic uint32_t level; /* number of the ring in use, and CT_LEVEL_REFUSED */
+    _Atomic uint64_t upto;  /* position; where the shortest ring is in use it says nothing */
     struct ct_unsent unsent[CT_LANE_UNSENT];
 };
 static_assert(offsetof(struct ct_lane, open) == 16, "open calls share the producer's line");
@@ -118,13 +118,6 @@ static_assert(offsetof(struct ct_lane, tail) % 64 == 0, "consumer's line");
 static_assert(offsetof(struct ct_lane, owner) % 64 == 0, "cold line");
 static_assert(offsetof(struct ct_lane, unsent) % 64 == 0, "two counters a line");
 static_assert(sizeof(struct ct_lane) <= CT_LANE_HEADER_BYTES, "ct_lane");
-
-/* The i-th place that the counters of that key may have, from 0 to CT_UNSENT_PROBES - 1. Functions are
- * numbered in the order of their first calls: the first have places of their own. */
-static inline uint32_t ct_unsent_place(uint32_t key, uint32_t i)
-{
-    return (key / 2 + i) % CT_LANE_UNSENT;
-}
 
 /* ---- producer ---- */
 
@@ -146,24 +139,19 @@ static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
     atomic_store_explicit(&lane->state, position << 1, memory_order_release);
 }
 
-/* True if a ring may have twice the capacity from now on: what was not given back has the same place then.
- * That is so when it all lies in one lap of the ring whose number is even, or there is nothing. */
-static inline bool ct_lane_may_grow(uint64_t tail, uint64_t position, uint64_t capacity)
+/* From the position on the slots are in that ring, of which nothing is left to be read. No other ring was
+ * begun there. Pairs with the acquire in ct_lane_since(), and with that of the first position behind it. */
+static inline void ct_lane_turn(struct ct_lane *lane, uint32_t level, uint64_t position)
 {
-    return tail == position || (!(tail & capacity) && position - (tail & ~(capacity - 1)) <= capacity);
+    atomic_store_explicit(&lane->since[level], position, memory_order_release);
 }
 
-/* The next position from `position` on up to which a ring of that capacity should be filled to grow there:
- * the end of an even lap. */
-static inline uint64_t ct_lane_growth(uint64_t position, uint64_t capacity)
+/* The ring `level`, and what of it may be written. The gate is held, or it is the shortest. Pairs with the
+ * acquire in ct_lane_window(): `since` is known by then. */
+static inline void ct_lane_show(struct ct_lane *lane, uint32_t level, uint64_t upto)
 {
-    return ((position + capacity - 1) & ~(2 * capacity - 1)) + capacity;
-}
-
-/* Pairs with the acquire in ct_lane_capacity(), and with that of the first position that needs it. */
-static inline void ct_lane_grow(struct ct_lane *lane, uint64_t capacity)
-{
-    atomic_store_explicit(&lane->capacity, capacity, memory_order_release);
+    atomic_store_explicit(&lane->upto, upto, memory_order_relaxed);
+    atomic_store_explicit(&lane->level, level, memory_order_release);
 }
 
 /* Pairs with the release in ct_lane_consume(): the slots before the result were read for the last time. */
@@ -210,10 +198,25 @@ static inline struct ct_lane_state ct_lane_state(struct ct_lane *lane)
     return (struct ct_lane_state){ .position = state >> 1, .announcing = state & 1 };
 }
 
-/* To be read behind the position. */
-static inline uint64_t ct_lane_capacity(struct ct_lane *lane)
+/* Copies from which positions on the rings were in use; to be read behind the position. */
+static inline void ct_lane_since(struct ct_lane *lane, uint64_t since[CT_RINGS])
 {
-    return atomic_load_explicit(&lane->capacity, memory_order_acquire);
+    for (int level = 0; level < CT_RINGS; level++)
+        since[level] = atomic_load_explicit(&lane->since[level], memory_order_acquire);
+}
+
+struct ct_lane_window {
+    uint64_t upto;
+    uint32_t level, refused;
+};
+
+/* Pairs with the release in ct_lane_show(). One moment's while the gate is held, unless the producer turns to
+ * the shortest ring. */
+static inline struct ct_lane_window ct_lane_window(struct ct_lane *lane)
+{
+    const uint32_t level = atomic_load_explicit(&lane->level, memory_order_acquire);
+    const uint64_t upto = atomic_load_explicit(&lane->upto, memory_order_relaxed);
+    return (struct ct_lane_window){ upto, level & (CT_LEVEL_REFUSED - 1), level & CT_LEVEL_REFUSED };
 }
 
 /* Pairs with the acquire in ct_lane_tail(). */

@@ -3,11 +3,12 @@
  *
  *   0                    struct ct_segment
  *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
- *   lane_offset          lane 0: struct ct_lane, then its ring; lane 1; …
+ *   lane_offset          lane 0: struct ct_lane, then its shortest ring; lane 1; …
+ *   behind all of these  the longer rings of lane 0, of lane 1, …: ct_segment_ring_offset()
  *
- * The file is sparse: the hook allocates the directory a page at a time, and rings as they grow, by
- * posix_fallocate and before the first touch, so that a full /dev/shm is an error code and not a SIGBUS. A
- * ring begins with CT_CHUNK_BYTES and doubles up to ring_bytes, where there is memory.
+ * The file is sparse: the hook allocates the directory a page at a time, and rings as they are needed, by
+ * posix_fallocate and before the first touch, so that a full /dev/shm is an error code and not a SIGBUS. What
+ * lanes need no more the collector takes out of the file (lane.h).
  *
  * The collector reads the geometry once, checks it and keeps its own copy. */
 #ifndef CT_PROTO_SEGMENT_H
@@ -29,10 +30,10 @@ enum {
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
     CT_LANES_MAX = 4096,
-    CT_RING_BYTES_MIN = 64 * 1024,
-    CT_RING_BYTES_MAX = 256 * 1024 * 1024,
-    CT_RING_BYTES_DEFAULT = 2 * 1024 * 1024, /* sixty milliseconds at a million calls a second */
-    CT_CHUNK_BYTES = 64 * 1024,              /* a ring begins with so many */
+    CT_CHUNK_BYTES = CT_RING_FIRST_SLOTS * CT_SLOT_BYTES, /* the shortest ring */
+    CT_RING_BYTES_MIN = CT_CHUNK_BYTES,
+    CT_RING_BYTES_MAX = 1024 * 1024 * 1024,
+    CT_RING_BYTES_DEFAULT = 512 * 1024 * 1024, /* ten million calls, if there is memory */
 };
 
 /* A directory entry. Written by the hook before the first record that names its index; only `lost_*` and
@@ -64,8 +65,8 @@ struct ct_segment {
     uint32_t function_slots; /* entries that the directory has room for */
     uint32_t lane_slots;     /* lanes that the segment may have */
     uint64_t lane_offset;    /* bytes */
-    uint64_t lane_stride;    /* bytes: CT_LANE_HEADER_BYTES + ring_bytes */
-    uint64_t ring_bytes;     /* a power of two, CT_RING_BYTES_MIN to CT_RING_BYTES_MAX */
+    uint64_t lane_stride;    /* bytes: CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES */
+    uint64_t ring_bytes;     /* the longest ring: a power of two, CT_RING_BYTES_MIN to CT_RING_BYTES_MAX */
 
     /* Identity: constant. */
     int32_t pid; /* in the hook's pid namespace */
@@ -128,6 +129,14 @@ static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry,
     return geometry->lane_offset + (uint64_t)lane * geometry->lane_stride;
 }
 
+/* The place of a lane's ring of so many bytes, which is none but the shortest: the lane has twice the longest
+ * one, of which the rings are the second half, the second quarter, … */
+static inline uint64_t ct_segment_ring_offset(const struct ct_segment *geometry, uint32_t lane,
+                                              uint64_t bytes)
+{
+    return ct_segment_lane_offset(geometry, geometry->lane_slots) + lane * 2 * geometry->ring_bytes + bytes;
+}
+
 /* True if there may be rings of that size. */
 static inline bool ct_ring_bytes_valid(uint64_t bytes)
 {
@@ -146,8 +155,7 @@ static inline bool ct_segment_valid(const struct ct_segment *segment)
            segment->function_slots > 0 && segment->function_slots <= CT_FUNCTIONS_MAX &&
            segment->lane_slots > 0 && segment->lane_slots <= CT_LANES_MAX &&
            segment->lane_offset == CT_LANE_OFFSET &&
-           segment->lane_stride == CT_LANE_HEADER_BYTES + segment->ring_bytes &&
-           segment->clock < CT_CLOCK_COUNT;
+           segment->lane_stride == CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES && segment->clock < CT_CLOCK_COUNT;
 }
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };

@@ -14,7 +14,7 @@ static inline struct ct_segment made_segment(uint64_t ring_bytes)
         .function_slots = CT_FUNCTIONS_MAX,
         .lane_slots = CT_LANES_MAX,
         .lane_offset = CT_LANE_OFFSET,
-        .lane_stride = CT_LANE_HEADER_BYTES + ring_bytes,
+        .lane_stride = CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES,
         .ring_bytes = ring_bytes,
         .pid = getpid(),
         .clock = CT_CLOCK_MONOTONIC,

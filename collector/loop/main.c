@@ -41,8 +41,9 @@ static const char help[] =
     "                    which are given DIR share the session; a tmpfs, best\n"
     "                    (default: $CUDATRACE_SHM_DIR, or /dev/shm)\n"
     "  --foreground      stay in the foreground, log to standard error\n"
-    "  --ring SIZE       shared memory for each traced thread: a power of two from 64K\n"
-    "                    to 256M, taken piece by piece as it is used (default: 2M)\n"
+    "  --ring SIZE       the longest ring of a traced thread: a power of two from 64K\n"
+    "                    to 1G, of which it takes what waits to be stored while\n"
+    "                    /dev/shm and memory have room, and gives it back (default: 512M)\n"
     "  --keep DURATION   take calls away again that returned longer ago, as 90s, 10m, 24h or\n"
     "                    7d: the file stops growing, sums go on (default: keep all)\n"
     "  --max-db SIZE     the trace takes no more than that on disk, as 500M or 20G: it goes on\n"
@@ -274,7 +275,7 @@ int main(int argc, char **argv)
         case 'r':
             options.ring_bytes = parse_size(optarg);
             if (!ct_ring_bytes_valid(options.ring_bytes))
-                return wrong("--ring %s: wants a power of two from 64K to 256M", optarg);
+                return wrong("--ring %s: wants a power of two from 64K to 1G", optarg);
             break;
         case 'k':
             options.bounds.keep_ns = parse_duration(optarg);

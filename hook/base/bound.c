@@ -105,12 +105,12 @@ void ct_pages_unmap(void *pages, size_t bytes)
 
 /* A container's /dev/shm has 64 MiB, which its programs need themselves. All that cudatrace has there leaves
  * this much free: half of it, for what there must be, and five eighths as long as rings grow; and on a large
- * one no more than is enough for anybody. A ring grows only while eight of its new size could be had, so that
- * many small ones come before a few large ones. */
+ * one no more than is enough for anybody. A ring gets more only while eight times that could be had, so that
+ * many small ones come before a few large ones, and while it leaves as much as it has itself. */
 enum { MORE_EIGHTHS = 5, MORE_FITS = 8 };
 #define MORE_LEAVES (UINT64_C(1) << 30)
 
-bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need)
+bool ct_bound_has_room(int fd, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     struct statfs status;
     /* No number of blocks: it has no limit. */
@@ -120,5 +120,6 @@ bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need)
     if (need == CT_BOUND_FIRST)
         return free_bytes >= ct_segment_leaves(status.f_blocks * block) + bytes;
     const uint64_t part = status.f_blocks / 8 * block * MORE_EIGHTHS;
-    return free_bytes >= (part < MORE_LEAVES ? part : MORE_LEAVES) + bytes * MORE_FITS;
+    const uint64_t fits = bytes * MORE_FITS > whole ? bytes * MORE_FITS : whole;
+    return free_bytes >= (part < MORE_LEAVES ? part : MORE_LEAVES) + fits;
 }

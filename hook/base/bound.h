@@ -27,7 +27,11 @@ void ct_pages_unmap(void *pages, size_t bytes);
 
 /* Needs that a file system may meet: what tracing cannot do without, or more of what it has already. */
 enum ct_bound_need { CT_BOUND_FIRST, CT_BOUND_MORE };
-/* True if so many bytes may be taken of the file system that `fd` is on. */
-bool ct_bound_has_room(int fd, uint64_t bytes, enum ct_bound_need need);
+/* True if so many bytes may be taken of the file system that `fd` is on, for something that has `whole` bytes
+ * then. */
+bool ct_bound_has_room(int fd, uint64_t bytes, uint64_t whole, enum ct_bound_need need);
+/* The same of the machine's memory, and of what the control group of the process may have: memory.c. The
+ * process lock is held. */
+bool ct_bound_has_memory(uint64_t bytes, uint64_t whole);
 
 #endif

@@ -60,7 +60,7 @@ count_full(struct ct_producer *self, uint16_t id, struct open_call call, uint32_
         return false;
     struct ct_lane *lane = self->lane;
     const uint64_t needed = self->position + slots, end = ct_counter_read();
-    const bool full = needed - self->full_tail > self->mask + 1;
+    const bool full = needed > self->full_end;
     if (CT_UNLIKELY(needed <= self->limit || ct_lane_tail(lane) != self->full_tail ||
                     ct_lane_wake(lane) == 0 || ++self->full_calls % SHORT_CALLS == 0 ||
                     (!full && (!says_little || end - call.start >= self->long_ticks)))) {

@@ -42,10 +42,23 @@ struct ct_producer {
     struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
     uint64_t
         full_tail; /* the lane's tail when its ring had no room last and could not grow; UINT64_MAX: it has */
+    uint64_t full_end;   /* and the position at which the reserve ended then */
     uint32_t full_cause; /* enum ct_loss_cause of what is lost then */
     uint32_t full_calls; /* those counted the short way */
     uint64_t long_ticks; /* a call that takes so long is worth a place in the reserve */
     uintptr_t act; /* place on the stack of the act that is being recorded (ct_record_hold()), 0 for none */
+
+    /* turn.c's own. */
+    uint64_t reserve;         /* slots up to here may be written, from `limit` on by calls that say more */
+    uint64_t begun[CT_RINGS]; /* of each ring: the position at which it was begun last, */
+    uint64_t ended[CT_RINGS]; /* and at which it was left */
+    uint64_t made[CT_RINGS];  /* slots of a ring in use before this want memory that has to be asked for */
+    uint64_t taken;           /* bytes that were asked for since it was begun */
+    uint32_t level;           /* its number */
+    uint32_t sound;           /* a bit for each ring all of which may be touched */
+    uint32_t asked;           /* the collector's last wish */
+    bool refused;             /* there was no memory for a longer ring, or for the rest of this one */
+    bool stuck;               /* the last longer ring that was asked for could not be had */
 
     /* slot.c's and thread.c's own. */
     _Atomic uint32_t owner;        /* enum slot_owner */

@@ -1,64 +1,26 @@
 #include "ring.h"
 
-#include "long_call.h"
 #include "loss.h"
-#include "segment_file.h"
-#include "slot.h"
 #include "stack.h"
 #include "test_point.h"
+#include "turn.h"
 
 #include <string.h>
 
-/* The end of a record of so many slots, with the pad that fills the ring's end. */
-static uint64_t end_of(const struct ct_producer *producer, uint32_t slots)
-{
-    const uint64_t capacity = producer->mask + 1, place = producer->position & producer->mask;
-    const uint64_t pad = place + slots > capacity ? capacity - place : 0;
-    return producer->position + pad + slots;
-}
-
-/* The position up to which the ring may be written without asking: as long as it may grow, the
- * next place where it can; before its last quarter, which is for what says more. */
-static uint64_t limit_of(const struct ct_producer *producer, uint64_t tail, uint64_t wanted)
-{
-    const uint64_t capacity = producer->mask + 1, end = tail + capacity;
-    const uint64_t growth = ct_lane_growth(wanted, capacity);
-    /* Up to where it grows a ring needs no reserve, and the later it asks for more the better. */
-    return capacity < ct_segment_ring_slots() && growth <= end ? growth : end - capacity / 4;
-}
-
 void ct_record_begin_lane(struct ct_producer *producer)
 {
-    const uint64_t position = producer->position, tail = ct_lane_tail(producer->lane);
-    if (tail <= position && position - tail <= producer->mask + 1)
-        producer->limit = limit_of(producer, tail, position);
+    producer->limit = producer->reserve = 0; /* the first record asks */
     producer->full_tail = UINT64_MAX;
 }
 
-/* A ring grows whenever it may, while there is memory; one that does not goes round in what it has. */
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots)
 {
-    if (end_of(producer, slots) <= producer->limit)
-        return true;
-    const uint64_t position = producer->position, tail = ct_lane_tail(producer->lane);
-    if (tail > position || position - tail > producer->mask + 1)
-        return false; /* not what a collector writes */
-    if (producer->mask + 1 < ct_segment_ring_slots() && ct_lane_may_grow(tail, position, producer->mask + 1))
-        ct_slot_grow(producer);
-    const uint64_t wanted = end_of(producer, slots);
-    producer->limit = limit_of(producer, tail, wanted);
-    const bool room = wanted <= producer->limit;
-    producer->full_tail = room ? UINT64_MAX : tail;
-    producer->full_cause = producer->mask + 1 < ct_segment_ring_slots() ? CT_LOSS_MEMORY : CT_LOSS_FULL;
-    if (!room)
-        producer->long_ticks = ct_long_ticks();
-    return room;
+    return ct_turn_end_of(producer, slots) <= producer->limit || ct_turn_make_room(producer, slots);
 }
 
-bool ct_record_reserve(const struct ct_producer *producer, uint32_t slots)
+bool ct_record_reserve(struct ct_producer *producer, uint32_t slots)
 {
-    return producer->full_tail != UINT64_MAX &&
-           end_of(producer, slots) - producer->full_tail <= producer->mask + 1;
+    return ct_turn_end_of(producer, slots) <= producer->reserve || ct_turn_use_reserve(producer, slots);
 }
 
 bool ct_record_room(struct ct_producer *producer, uint32_t slots)

@@ -4,19 +4,20 @@
 
 #include "producer.h"
 
-/* True if there is room for a record of so many slots; the ring grows for it where it can. Else `full_tail`
- * and `full_cause` say why not. */
+/* True if there is room for a record of so many slots, in another ring of the lane if need be. Else
+ * `full_tail` and `full_cause` say why not. */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
-/* The same before the ring's last quarter, the reserve: where a call that says little has its place. */
+/* The same before the last quarter of a ring that cannot be left for a longer one, the reserve: where a call
+ * that says little has its place. */
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots);
 /* Behind a refusal of that: whether there is room in the reserve. */
-bool ct_record_reserve(const struct ct_producer *producer, uint32_t slots);
+bool ct_record_reserve(struct ct_producer *producer, uint32_t slots);
 /* Writes a record of as many slots, for which there is room, at the producer's position. The caller holds the
  * lane (idle is 0) and has announced. */
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,
                      size_t payload_bytes);
 
-/* For the new owner of a lane: what its ring has room for. */
+/* For the new owner of a lane. */
 void ct_record_begin_lane(struct ct_producer *producer);
 /* The position that the lane shows, which others can write: what is further off than a record is not
  * believed. */

@@ -9,13 +9,8 @@
 
 #include <sys/mman.h>
 
-struct ct_slot_map {
-    uint8_t *ring; /* NULL: none is mapped */
-    size_t ring_bytes;
-    bool is_kept; /* the child of a fork has private memory there for good */
-};
-
 enum {
+    BEGIN_SLOTS = 128, /* of a ring, for a thread that takes over its lane */
     BLOCK_SLOTS = 16,
     BLOCKS = 2 * CT_LANES_MAX / BLOCK_SLOTS,
     BLOCK_MAPS = 4096,
@@ -75,13 +70,15 @@ static bool add_block(void)
 
 /* Rings are written and read only while their thread holds the lane (`idle` is 0), and no thread lets go of
  * one then. */
-void ct_slot_drop_ring(struct ct_slot_map *map)
+void ct_slot_drop_rings(struct ct_slot_map *map)
 {
-    uint8_t *ring = map->ring;
-    if (!ring || !ct_system_begin())
+    if ((!map->ring && !map->longer) || !ct_system_begin())
         return;
-    map->ring = NULL;
-    ct_bound_unmap(ring, map->ring_bytes);
+    if (map->ring)
+        ct_bound_unmap(map->ring, map->ring_bytes);
+    if (map->longer)
+        ct_bound_unmap(map->longer, map->longer_bytes);
+    map->ring = map->longer = NULL;
     ct_system_end();
 }
 
@@ -106,7 +103,7 @@ static struct ct_producer *spare_slot(void)
             owner == CT_SLOT_SPARE || (owner == CT_SLOT_FREE && producer->epoch != ct_process_epoch());
         if (!is_spare || map_of(slot)->is_kept)
             continue;
-        ct_slot_drop_ring(map_of(slot));
+        ct_slot_drop_rings(map_of(slot));
         producer->slot = slot; /* a fork may have wiped it */
         return producer;
     }
@@ -119,8 +116,8 @@ static struct ct_producer *spare_slot(void)
 
 /* ---- taking and giving back ---- */
 
-/* A lane that its thread gave back: with half its ring free, and no loss that the collector has not seen,
- * since that would pass to the new owner. */
+/* A lane that its thread gave back: with room in its ring to begin with, and no loss that the collector has
+ * not seen, since that would pass to the new owner. */
 struct ct_producer *ct_slot_take_free(void)
 {
     for (uint32_t slot = 0; slot < slots; slot++) {
@@ -133,7 +130,7 @@ struct ct_producer *ct_slot_take_free(void)
         for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
             lost += atomic_load_explicit(&lane->loss[cause].calls, memory_order_relaxed);
         const uint64_t used = producer->position - ct_lane_tail(lane);
-        if (used > (producer->mask + 1) / 2 ||
+        if (used + BEGIN_SLOTS > producer->mask + 1 ||
             lost != atomic_load_explicit(&lane->loss_seen, memory_order_acquire)) {
             CT_TEST_POINT("slot.refused");
             continue;
@@ -156,10 +153,12 @@ struct ct_producer *ct_slot_take_new(struct ct_segment *segment)
         return NULL;
     CT_TEST_POINT("slot.mapped");
     const uint32_t slot = producer->slot;
+    const uint64_t ring_bytes = ct_segment_first_bytes(ct_segment_lanes());
     *producer = (struct ct_producer){
         .lane = lane,
         .ring = ring,
-        .mask = CT_CHUNK_BYTES / CT_SLOT_BYTES - 1,
+        .mask = ring_bytes / CT_SLOT_BYTES - 1,
+        .sound = 1,
         .idle = 1,
         .index = ct_segment_lanes(),
         .epoch = ct_process_epoch(),
@@ -167,8 +166,7 @@ struct ct_producer *ct_slot_take_new(struct ct_segment *segment)
         .slot = slot,
         .owner = CT_SLOT_OWNED,
     };
-    *map_of(slot) = (struct ct_slot_map){ .ring = ring, .ring_bytes = CT_CHUNK_BYTES };
-    ct_lane_grow(lane, CT_CHUNK_BYTES / CT_SLOT_BYTES);
+    *map_of(slot) = (struct ct_slot_map){ .ring = ring, .ring_bytes = ring_bytes, .used = ring };
     atomic_store_explicit(&lane->owner, CT_LANE_OWNED, memory_order_relaxed);
     CT_TEST_POINT("slot.owned");
     ct_segment_lane_done();
@@ -189,33 +187,12 @@ void ct_slot_give_back(struct ct_producer *producer)
     atomic_fetch_add_explicit(&free_lanes, 1, memory_order_relaxed);
 }
 
-void ct_slot_grow(struct ct_producer *self)
+/* Puts private memory in the place of the rings; false where there is none. */
+static bool make_private(const struct ct_slot_map *map)
 {
-    CT_QUIET;
-    const uint64_t now_slots = self->mask + 1;
-    if (now_slots >= ct_segment_ring_slots() || !ct_segment_may_allocate(CT_BOUND_MORE) || !ct_system_begin())
-        return;
-    if (!ct_process_lock()) {
-        ct_system_end();
-        return;
-    }
-    CT_TEST_POINT("slot.growing");
-    struct ct_slot_map *map = map_of(self->slot);
-    const size_t old_bytes = map->ring_bytes, bytes = 2 * old_bytes;
-    uint8_t *old = map->ring, *ring = NULL;
-    /* Else it is an earlier segment's. */
-    if (self->epoch == ct_process_epoch())
-        ring = ct_segment_ring(self->index, bytes);
-    if (ring) {
-        self->ring = map->ring = ring;
-        map->ring_bytes = bytes;
-        self->mask = 2 * now_slots - 1;
-        ct_lane_grow(self->lane, 2 * now_slots);
-        CT_TEST_POINT("slot.grown");
-        ct_bound_unmap(old, old_bytes);
-    }
-    ct_process_unlock();
-    ct_system_end();
+    const int access = PROT_READ | PROT_WRITE;
+    return (!map->ring || ct_bound_map(map->ring, map->ring_bytes, access, -1, 0)) &&
+           (!map->longer || ct_bound_map(map->longer, map->longer_bytes, access, -1, 0));
 }
 
 /* ---- private memory in the place of lanes ---- */
@@ -229,9 +206,9 @@ void ct_slots_abandon(void)
             continue;
         ct_bound_map(lane_of(slot), CT_LANE_HEADER_BYTES, PROT_READ | PROT_WRITE, -1, 0);
         if (owner_of(producer) == CT_SLOT_FREE)
-            ct_slot_drop_ring(map);
-        else if (map->ring)
-            ct_bound_map(map->ring, map->ring_bytes, PROT_READ | PROT_WRITE, -1, 0);
+            ct_slot_drop_rings(map);
+        else
+            make_private(map);
         CT_TEST_POINT("slot.abandoned");
     }
     atomic_store_explicit(&free_lanes, 0, memory_order_relaxed);
@@ -240,14 +217,14 @@ void ct_slots_abandon(void)
 void ct_slots_redirect(struct ct_producer *producer, struct ct_slot_map *map, struct ct_lane *place)
 {
     atomic_store_explicit(&free_lanes, 0, memory_order_relaxed);
-    if (!map || producer->lane)
+    if (!map || !map->ring || producer->lane)
         return;
     struct ct_lane *lane = ct_bound_map(place, CT_LANE_HEADER_BYTES, PROT_READ | PROT_WRITE, -1, 0);
-    if (!lane || !ct_bound_map(map->ring, map->ring_bytes, PROT_READ | PROT_WRITE, -1, 0))
+    if (!lane || !make_private(map))
         return;
     map->is_kept = true;
     producer->segment = ct_process_current();
     producer->lane = lane;
-    producer->ring = map->ring;
+    producer->ring = map->used;
     atomic_store_explicit(&lane->wake, UINT64_MAX, memory_order_relaxed);
 }

@@ -24,13 +24,19 @@ bool ct_slot_may_take(void);
 /* For the next thread. */
 void ct_slot_give_back(struct ct_producer *producer);
 
-/* The mapping of the lane's ring: inherited by a fork's child, as the memory is. */
-struct ct_slot_map;
+/* The mappings of the lane's rings: inherited by a fork's child, as the memory is. The shortest one stays, so
+ * that it can be turned to where no system call may be made. */
+struct ct_slot_map {
+    uint8_t *ring; /* the shortest one; NULL: none is mapped */
+    uint64_t ring_bytes;
+    uint8_t *longer; /* one longer ring, or NULL */
+    uint64_t longer_bytes;
+    uint8_t *used; /* the one in use */
+    bool is_kept;  /* the child of a fork has private memory there for good */
+};
 struct ct_slot_map *ct_slot_map(const struct ct_producer *producer);
-/* The ring of a lane that is written no more. */
-void ct_slot_drop_ring(struct ct_slot_map *map);
-/* Gives the calling thread's ring twice the slots, where that can be had now. It holds the lane. */
-void ct_slot_grow(struct ct_producer *producer);
+/* The rings of a lane that is written no more. */
+void ct_slot_drop_rings(struct ct_slot_map *map);
 
 /* Puts private memory in the place of the lanes of the segment, which is given up: what is still written
  * there harms nobody, and the shared memory is free. The process lock is held. */

@@ -108,7 +108,7 @@ void ct_thread_let_go(void)
     if (!self->lane)
         return;
     leave();
-    ct_slot_drop_ring(ct_slot_map(self));
+    ct_slot_drop_rings(ct_slot_map(self));
     self->around = outermost(self);
     self->next_left = left;
     left = self;

@@ -49,16 +49,17 @@ static int refuse(int error, enum ct_bound_need need)
     return -error;
 }
 
-/* Makes a range touchable; 0 or -errno. A limit on the size of files is asked about first: passing it raises
- * SIGXFSZ. */
-static int allocate(int fd, uint64_t offset, uint64_t bytes, enum ct_bound_need need)
+/* Makes a range touchable, of something that has `whole` bytes then; 0 or -errno. A limit on the size of
+ * files is asked about first: passing it raises SIGXFSZ. */
+static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     struct rlimit limit;
     int error = 0;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         offset + bytes > limit.rlim_cur)
         error = EFBIG;
-    else if (!ct_bound_has_room(fd, bytes, need))
+    else if (!ct_bound_has_room(fd, bytes, whole, need) ||
+             (need == CT_BOUND_MORE && !ct_bound_has_memory(bytes, whole)))
         error = ENOSPC;
     else
         do
@@ -77,7 +78,7 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     segment->function_slots = CT_FUNCTIONS_MAX;
     segment->lane_slots = CT_LANES_MAX;
     segment->lane_offset = CT_LANE_OFFSET;
-    segment->lane_stride = CT_LANE_HEADER_BYTES + plan->wishes->ring_bytes;
+    segment->lane_stride = CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES;
     segment->ring_bytes = plan->wishes->ring_bytes;
     segment->pid = plan->pid;
     segment->uid = ct_real_euid();
@@ -173,8 +174,8 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
     /* The header and the directory's first page; first, since it knows about limits. A umask may have taken
      * the owner's own rights, and the daemon's with them. */
     if (ct_real_fstat(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
-        allocate(fd, CT_LANE_OFFSET - 4096, 4096, CT_BOUND_FIRST) == 0 &&
-        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096, CT_BOUND_FIRST) == 0) {
+        allocate(fd, CT_LANE_OFFSET - 4096, 4096, 0, CT_BOUND_FIRST) == 0 &&
+        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096, 0, CT_BOUND_FIRST) == 0) {
         CT_TEST_POINT("segment_file.allocated");
         map = ct_bound_map(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, fd, 0);
     }
@@ -237,9 +238,19 @@ static int reopen(enum ct_bound_need need)
     return refuse(ESTALE, need);
 }
 
+uint64_t ct_segment_ring_slots(void)
+{
+    return own.ring_bytes / CT_SLOT_BYTES;
+}
+
+uint64_t ct_segment_first_bytes(uint32_t index)
+{
+    return ct_ring_slots(index, 0, ct_segment_ring_slots()) * CT_SLOT_BYTES;
+}
+
 static uint64_t lane_offset(uint32_t index)
 {
-    return CT_LANE_OFFSET + index * (CT_LANE_HEADER_BYTES + own.ring_bytes);
+    return CT_LANE_OFFSET + index * (uint64_t)(CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES);
 }
 
 uint32_t ct_segment_lanes(void)
@@ -247,29 +258,24 @@ uint32_t ct_segment_lanes(void)
     return own.lanes;
 }
 
-uint64_t ct_segment_ring_slots(void)
-{
-    return own.ring_bytes / CT_SLOT_BYTES;
-}
-
 struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring)
 {
     if (own.lanes >= CT_LANES_MAX)
         return NULL;
-    const uint64_t offset = lane_offset(own.lanes);
+    const uint64_t offset = lane_offset(own.lanes), ring_bytes = ct_segment_first_bytes(own.lanes);
     const int fd = reopen(CT_BOUND_FIRST);
     if (fd < 0)
         return NULL;
     CT_TEST_POINT("segment_file.lane_opened");
     void *map = NULL;
     *ring = NULL;
-    if (allocate(fd, offset, CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES, CT_BOUND_FIRST) == 0)
-        *ring = ct_bound_map(NULL, CT_CHUNK_BYTES, PROT_READ | PROT_WRITE, fd,
+    if (allocate(fd, offset, CT_LANE_HEADER_BYTES + ring_bytes, 0, CT_BOUND_FIRST) == 0)
+        *ring = ct_bound_map(NULL, ring_bytes, PROT_READ | PROT_WRITE, fd,
                              (off_t)(offset + CT_LANE_HEADER_BYTES));
     if (*ring)
         map = ct_bound_map(lane_place, CT_LANE_HEADER_BYTES, PROT_READ | PROT_WRITE, fd, (off_t)offset);
     if (*ring && !map)
-        ct_bound_unmap(*ring, CT_CHUNK_BYTES);
+        ct_bound_unmap(*ring, ring_bytes);
     close(fd);
     if (!map)
         refuse(ENOMEM, CT_BOUND_FIRST);
@@ -282,21 +288,34 @@ void ct_segment_lane_done(void)
     atomic_store_explicit(&own.place->lanes, ++own.lanes, memory_order_release);
 }
 
-uint8_t *ct_segment_ring(uint32_t index, uint64_t bytes)
+uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring)
 {
     const int fd = reopen(CT_BOUND_MORE);
     if (fd < 0)
         return NULL;
-    const uint64_t offset = lane_offset(index) + CT_LANE_HEADER_BYTES;
-    uint8_t *ring = NULL;
-    /* Half of it is there. */
-    if (allocate(fd, offset + bytes / 2, bytes / 2, CT_BOUND_MORE) == 0) {
-        ring = ct_bound_map(NULL, bytes, PROT_READ | PROT_WRITE, fd, (off_t)offset);
-        if (!ring)
+    const struct ct_segment geometry = { .lane_slots = CT_LANES_MAX,
+                                         .lane_offset = CT_LANE_OFFSET,
+                                         .lane_stride = CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES,
+                                         .ring_bytes = own.ring_bytes };
+    const uint64_t offset = ct_segment_ring_offset(&geometry, index, piece->ring_bytes) + piece->from;
+    uint8_t *place = ring;
+    if (allocate(fd, offset, piece->bytes, piece->whole, CT_BOUND_MORE) != 0) {
+        place = NULL;
+    } else {
+        CT_TEST_POINT("segment_file.piece_allocated");
+        if (!place)
+            place = ct_bound_map(NULL, piece->ring_bytes, PROT_NONE, -1, 0);
+        if (place &&
+            !ct_bound_map(place + piece->from, piece->bytes, PROT_READ | PROT_WRITE, fd, (off_t)offset)) {
+            if (!ring)
+                ct_bound_unmap(place, piece->ring_bytes);
+            place = NULL;
+        }
+        if (!place)
             refuse(ENOMEM, CT_BOUND_MORE);
     }
     close(fd);
-    return ring;
+    return place;
 }
 
 /* ---- the directory ---- */
@@ -317,7 +336,7 @@ static bool add_page(uint64_t place)
     if (!ct_system_begin())
         return false;
     const int fd = reopen(CT_BOUND_FIRST);
-    const bool added = fd >= 0 && allocate(fd, place, 4096, CT_BOUND_FIRST) == 0;
+    const bool added = fd >= 0 && allocate(fd, place, 4096, 0, CT_BOUND_FIRST) == 0;
     if (fd >= 0)
         close(fd);
     ct_system_end();

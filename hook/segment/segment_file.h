@@ -22,16 +22,23 @@ struct ct_segment_plan {
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
 /* In a fork's child: it is its parent's. */
 void ct_segment_forget(void);
-/* The number of its lanes, and another one, with `lane_place` (CT_LANE_HEADER_BYTES) for its header, and the
- * first piece of its ring at *ring. NULL when memory is refused. It is counted once it is set up. */
+/* The number of its lanes, and another one, with `lane_place` (CT_LANE_HEADER_BYTES) for its header, and its
+ * shortest ring at *ring. NULL when memory is refused. It is counted once it is set up. */
 uint32_t ct_segment_lanes(void);
 struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring);
 void ct_segment_lane_done(void);
-/* Slots that a ring may have. */
+/* Bytes of the shortest ring of a lane. */
+uint64_t ct_segment_first_bytes(uint32_t index);
+/* Slots that the longest ring may have. */
 uint64_t ct_segment_ring_slots(void);
-/* The ring of lane `index` with so many bytes, all of which may be touched, in another place; NULL when
- * memory is refused. */
-uint8_t *ct_segment_ring(uint32_t index, uint64_t bytes);
+/* A piece of one of a lane's longer rings; `whole`: what the ring has with it. */
+struct ct_ring_piece {
+    uint64_t ring_bytes, from, bytes, whole;
+};
+/* Makes the piece one that may be touched, also where it was one and no longer is: of the ring at that
+ * address, or, where that is NULL, at one that it returns, with no other piece. NULL when memory is refused.
+ */
+uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring);
 
 /* True if the directory may have another entry: on a page that it has already, or while memory may be asked
  * for. */

@@ -177,8 +177,8 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
     uint64_t ring_bytes = CT_RING_BYTES_MIN;
     while (ring_bytes < (uint64_t)wanted->calls_per_lane * 3 / 2 * CT_SLOT_BYTES + 65536)
         ring_bytes *= 2;
-    const uint64_t stride = CT_LANE_HEADER_BYTES + ring_bytes;
-    const uint64_t bytes = CT_LANE_OFFSET + wanted->lanes * stride;
+    const struct ct_segment geometry = made_segment(ring_bytes);
+    const uint64_t bytes = ct_segment_ring_offset(&geometry, wanted->lanes, ring_bytes);
     const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
         die(path);
@@ -188,7 +188,7 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
     close(fd);
     static uint64_t segments; /* tells processes of one pid apart */
     struct ct_segment *segment = (struct ct_segment *)(void *)map;
-    *segment = made_segment(ring_bytes);
+    *segment = geometry;
     segment->image_ns = wanted->first_ns + segments++;
     segment->anchor = (struct ct_anchor){ wanted->first_ns, wanted->first_ns, 0 };
     strcpy(segment->exe, "/usr/bin/python3");
@@ -205,7 +205,7 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
     uint64_t last_ns = wanted->first_ns;
     for (uint32_t l = 0; l < wanted->lanes; l++) {
         struct ct_lane *lane = (struct ct_lane *)(void *)(map + ct_segment_lane_offset(segment, l));
-        uint8_t *ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
+        uint8_t *ring = map + ct_segment_ring_offset(segment, l, ring_bytes);
         uint64_t position = l == 0 ? name_kernels(ring) : 0, end_ns = wanted->first_ns + l;
         lane->tid = (uint32_t)getpid() + l;
         for (uint32_t c = 0; c < wanted->calls_per_lane; c++) {
@@ -216,8 +216,13 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
             end_ns += wanted->gap_ns / 2 + next_random() % wanted->gap_ns;
             position += write_call(ring + position * CT_SLOT_BYTES, pick_function(), end_ns);
         }
-        ct_lane_grow(lane, ring_bytes / CT_SLOT_BYTES);
-        lane->state = position << 1;
+        /* The longest ring holds all of it, from its second lap on: the shortest is that of position 0. */
+        const uint64_t first = ring_bytes / CT_SLOT_BYTES;
+        const uint32_t longest = ct_ring_count(l, first) - 1;
+        ct_lane_turn(lane, longest, first);
+        ct_lane_show(lane, longest, first + position);
+        lane->tail = first;
+        lane->state = (first + position) << 1;
         last_ns = end_ns > last_ns ? end_ns : last_ns;
     }
     munmap(map, bytes);

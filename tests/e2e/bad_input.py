@@ -38,7 +38,7 @@ with Session() as s:
         refuses(1, CUDATRACE, command, "--session", s.name, says=f"no cudatraced serves session '{s.name}'")
 
     here = ["--session", s.name, "--db", s.db]
-    for size in ("0", "-1", "65", "63K", "3M", "1G", "huge", ""):
+    for size in ("0", "-1", "65", "63K", "3M", "2G", "huge", ""):
         refuses(2, DAEMON, *here, "--ring", size, says="--ring")
     for duration in ("0s", "5", "5x", "-5m", "1.5h", "5mm", " 5m", "4000d", "99999999999999999999s", ""):
         refuses(2, DAEMON, *here, "--keep", duration, says=f"--keep {duration}: wants a duration")

@@ -66,7 +66,7 @@ with Session() as s:  # the machine, without a daemon
     says(lines, "ok", "driver", "CUDA 13.0, the simulated driver")
     says(lines, "note", "daemon", f"cudatraced --session {s.name} --db FILE")
     says(lines, "ok", "database", "is not there yet")
-    says(lines, "ok" if free_shm() > 256 else "note", "/dev/shm", "rings of 2 MiB")
+    says(lines, "ok" if free_shm() > 256 else "note", "/dev/shm", "rings of up to 512 MiB")
     says(lines, "note", "functions", "exports 1 that the hook does not know (cuSimcudaRegisters)")  # a test's own
     says(doctor(s, status=0, env={"LD_LIBRARY_PATH": s.dir}, cwd=s.dir), "note", "driver", "the loader finds none")
     says(doctor(s, status=1, env={"CUDATRACE_HOOK": "/nowhere"}, cwd=s.dir), "miss", "hook", "set CUDATRACE_HOOK")
@@ -215,7 +215,7 @@ with Session() as s, Session() as second:  # processes
             # The session is the process's own.
             for lines in (doctor(s, program.pid, status=0, session=None, env={"CUDATRACE_SESSION": second.name}),
                           doctor(s, program.pid, status=0)):
-                says(lines, "ok", "recording", "threads with a ring of 2 MiB: 4")
+                says(lines, "ok", "recording", "threads with rings of up to 512 MiB: 4")
                 says(lines, "ok", "driver", str(SIMCUDA / "libcuda.so.1"))
                 says(lines, "ok", "way in", words)
             second.start_daemon()
@@ -229,7 +229,7 @@ with Session() as s, Session() as second:  # processes
     with held(s, "--first-ends", 1) as program:
         wait_for("the first thread's end", lambda: first_thread_has_ended(program.pid))
         lines = doctor(s, program.pid, status=0, session=None)
-        says(lines, "ok", "recording", "threads with a ring of 2 MiB: 2")
+        says(lines, "ok", "recording", "threads with rings of up to 512 MiB: 2")
         says(lines, "ok", "hook", str(HOOK))
         says(lines, "ok", "driver", str(SIMCUDA / "libcuda.so.1"))
     says(doctor(s, "--db", s.dir / "other.db", status=1), "miss", "database", f"the daemon writes {s.db}")
@@ -285,7 +285,7 @@ with Session() as s:  # a daemon that does not answer, rings that ran full, and 
         s.daemon.send_signal(signal.SIGCONT)
         lines = doctor(s, program.pid, status=1)
         says(lines, "miss", "lost", "rings ran full: start the daemon with a larger --ring")
-        says(lines, "ok", "recording", "a ring of 64 KiB")
+        says(lines, "ok", "recording", "rings of up to 64 KiB")
     if can("mount namespaces", "a container's shared memory"):
         own = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh")
         with held(s, before=own) as program:

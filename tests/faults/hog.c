@@ -189,8 +189,6 @@ static void make(struct hog *hog, const char *dir, const char *session, const st
     hog->segment->lanes = kind->lanes;
     hog->segment->functions = 1;
     strcpy(ct_segment_directory(hog->segment)->name, "cuHog");
-    for (uint32_t i = 0; i < kind->lanes; i++)
-        ct_lane_grow(lane_of(hog, i), CT_RING_BYTES_MIN / CT_SLOT_BYTES);
     if (kind->begin)
         kind->begin(hog);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);

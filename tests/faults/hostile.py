@@ -32,7 +32,7 @@ FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "fu
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
           "lanes": (1408, "I"), "functions": (1412, "I")}
 HEADER_BYTES = 1456
-STATE, CAPACITY, TAIL = 0, 272, 320  # offsets in a lane
+STATE, TAIL = 0, 320  # offsets in a lane
 UNSENT, LOST_CALLS = 1448, DIRECTORY + 128 + 80
 IOCTL, CALL = 2, 1  # made-up segments claim to make ioctls: the simulated driver would have counted calls of its functions
 NO_PID = 4000000  # more than the kernel gives
@@ -73,7 +73,6 @@ class Segment:
             for i in range(calls):
                 self.put(file, LANES_AT + LANE_HEADER + 32 * i, struct.pack("<QQHBBiQ", now + i * 1000, 500, 1, CALL, 1, 0, 0))
             self.put(file, LANES_AT + STATE, struct.pack("<Q", calls << 1))
-            self.put(file, LANES_AT + CAPACITY, struct.pack("<Q", RING // 32))
         os.rename(making, self.path)
 
     def put(self, file, at, data):
@@ -131,8 +130,8 @@ def lies():
     """{what: fields} that a segment is refused for."""
     return {
         "magic": {"magic": 1}, "version": {"version": VERSION + 1}, "header size": {"header_bytes": HEADER_BYTES + 8},
-        "ring size not a power of two": {"ring_bytes": RING + 4096, "lane_stride": LANE_HEADER + RING + 4096},
-        "no ring": {"ring_bytes": 0, "lane_stride": LANE_HEADER}, "endless ring": {"ring_bytes": 1 << 40},
+        "ring size not a power of two": {"ring_bytes": RING + 4096},
+        "no ring": {"ring_bytes": 0}, "endless ring": {"ring_bytes": 1 << 40},
         "no lanes": {"lane_slots": 0}, "four billion lanes": {"lane_slots": 2**32 - 1},
         "functions without number": {"function_slots": 2**32 - 1}, "an offset that wraps": {"lane_offset": 2**64 - 4096},
         "a stride that wraps": {"lane_stride": 2**64 - 4096}, "a clock of its own": {"clock": 7},

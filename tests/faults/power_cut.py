@@ -70,8 +70,8 @@ class Life:
         """The calls of a ring that has not come around, up to a position."""
         file = self.segments[f"/dev/shm/{segment}"]
         file.seek(0)
-        offset, stride, ring = struct.unpack_from("<24xQQQ", file.read(48))
-        check(position * 32 <= ring, "the ring came around")
+        offset, stride = struct.unpack_from("<24xQQ", file.read(40))
+        check(position * 32 <= stride - 4096, "the ring came around")
         file.seek(offset + lane * stride + 4096)
         slots, calls, at = file.read(position * 32), 0, 0
         while at < position:

@@ -63,7 +63,7 @@ FAMILIES = [
     ("call", "plain", LAUNCHES, {
         "wrap.launch_returned": RETURNED, "wrap.slow": RETURNED, "wrap.remembered": RETURNED, "wrap.half_written": RETURNED,
     }),
-    ("call", "stopped", MANY, {"slot.growing": RETURNED, "slot.grown": RETURNED}),
+    ("call", "stopped", MANY, {"turn.growing": RETURNED, "turn.turned": RETURNED, "turn.grown": RETURNED, "segment_file.piece_allocated": RETURNED}),
     ("call", "paced", STEPS, {"ring.padded": OUT}),
     ("loss", "stopped", MANY, {
         "loss.place_taken": RETURNED, "loss.held_ticks": RETURNED, "loss.held_bytes": RETURNED, "loss.held_calls": COUNTED,

@@ -50,7 +50,8 @@ struct __attribute__((packed)) step {
 
 enum {
     LANES = 4,
-    RING = CT_RING_BYTES_MIN,
+    RING = CT_CHUNK_BYTES, /* what is written to; there is a longer one, of which is nothing */
+    LONGER = 2 * RING,
     FILE_BYTES = (int)CT_LANE_OFFSET + LANES * (CT_LANE_HEADER_BYTES + RING),
     HONEST_CALLS = 40,
     STEPS_MAX = 1000,
@@ -111,7 +112,7 @@ static void make_segment(struct producer *producer, const char *name, int32_t pi
     if (producer->map == MAP_FAILED || !producer->guard)
         fuzz_fail(producer->path, "cannot be mapped");
     struct ct_segment *segment = segment_of(producer);
-    *segment = made_segment(RING);
+    *segment = made_segment(LONGER);
     segment->pid = pid;
     segment->image_ns = 1;
     segment->anchor = (struct ct_anchor){ producer->end_ns, producer->end_ns, 0 };
@@ -119,8 +120,6 @@ static void make_segment(struct producer *producer, const char *name, int32_t pi
     strcpy(segment->cmdline, "program --option");
     segment->lanes = segment->functions = 1;
     strcpy(function_of(producer, 0)->name, "(directory full)");
-    for (uint32_t lane = 0; lane < LANES; lane++)
-        ct_lane_grow(lane_of(producer, lane), RING / CT_SLOT_BYTES);
 }
 
 static void add_function(struct producer *producer, uint8_t layer, uint8_t category, const uint8_t *name,
@@ -198,12 +197,16 @@ static void poke(struct producer *producer, const struct step *step)
         WORD(segment->unlaned.first),
         WORD(segment->selections),
         WORD(control.segments),
-        WORD(lane->capacity),
+        WORD(lane->since[0]),
         WORD(lane->skipped),
         WORD(unsent->key),
         WORD(unsent->calls),
         WORD(unsent->ticks),
         WORD(unsent->bytes),
+        WORD(lane->since[1]),
+        WORD(lane->level),
+        WORD(lane->upto),
+        WORD(lane->gate),
     };
 #undef WORD
     const size_t word = step->number % (sizeof(words) / sizeof(words[0]));
@@ -259,7 +262,7 @@ static void make_batch(uint8_t flags)
     const uint64_t position = opened->lanes[0]->read;
     if (told_at == 0 && flags & 2)
         told_at = position + 1;
-    if (told_at > 0 && position > told_at + 3 * (RING / CT_SLOT_BYTES))
+    if (told_at > 0 && position > told_at + 3 * ((RING + LONGER) / CT_SLOT_BYTES))
         fuzz_fail("it is read on and on", "after it was told to let go");
 }
 

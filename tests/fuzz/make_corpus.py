@@ -16,7 +16,8 @@ NUMBERS = ["RECORD", "PUBLISH", "FUNCTION", "BATCH", "POKE", "RAW", "CUT", "DIE"
 WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first", "loss_last", "open_start", "open_function",
          "wake", "loss_seen", "lost_calls", "lost_ticks", "lost_bytes", "skipped_calls", "skipped_ticks", "skipped_bytes",
          "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments",
-         "capacity", "skipped", "unsent_key", "unsent_calls", "unsent_ticks", "unsent_bytes"]
+         "since", "skipped", "unsent_key", "unsent_calls", "unsent_ticks", "unsent_bytes",
+         "since_longer", "level", "upto", "gate"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES"]
 SLOT = 32
 EXE_AT, READY_AT, RING_AT = 112, 1392, 0x42000  # in a segment; the last is the first lane's
@@ -110,8 +111,9 @@ LIES = {  # name: script
     "position-out-of-ring": HONEST + poke("state", MAX64) + BATCH,
     "position-goes-back": HONEST + poke("state", 0) + BATCH,
     "tail-beyond-all": poke("tail", MIN64) + BATCH,
-    **{f"ring-of-{name}": HONEST + record("CALL") * 20 + PUBLISH + poke("capacity", capacity) + BATCH for name, capacity in
-       {"nothing": 0, "half": 1024, "odd-length": 2047, "more-than-it-may-have": 4096, "all-there-is": MAX64}.items()},
+    **{f"{word.replace('_', '-')}-{name}": HONEST + record("CALL") * 20 + PUBLISH + poke(word, position) + BATCH * 3
+       for word in ("since", "since_longer", "level", "upto", "gate")
+       for name, position in {"nothing": 0, "within": 10, "behind": 2048, "all-there-is": MAX64}.items()},
     "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
     "record-without-length": CALL + record("CALL", slots=0) + PUBLISH + BATCH,
     "function-unknown": CALL + record("CALL", function=65535) + PUBLISH + BATCH,
@@ -142,7 +144,7 @@ LIES = {  # name: script
 def real(path):
     """The segment of a program as steps: its functions, then the records of its lanes that lie in the ring."""
     data = path.read_bytes()
-    functions_slots, _, lane_offset, stride, ring = struct.unpack_from("<IIQQQ", data, 16)
+    functions_slots, _, lane_offset, stride = struct.unpack_from("<IIQQ", data, 16)
     _, _, lanes, functions = struct.unpack_from("<4I", data, READY_AT)
     script = b""
     for i in range(1, min(functions, functions_slots)):
@@ -151,10 +153,9 @@ def real(path):
     for lane in range(min(lanes, 4)):
         at = lane_offset + lane * stride
         state, = struct.unpack_from("<Q", data, at)
-        capacity, = struct.unpack_from("<Q", data, at + 272)
         position, taken = 0, 0
         script += step("LANE") if lane else b""
-        while position < min(state >> 1, capacity, ring // SLOT) and taken < 60:
+        while position < min(state >> 1, (stride - 4096) // SLOT) and taken < 60:
             place = at + 4096 + position * SLOT
             _, span, number, kind, slots, status, value = struct.unpack_from("<QQHBBiQ", data, place)
             if not slots:

@@ -41,15 +41,27 @@ static void serve(const char *path)
 }
 
 /* Prints a lane's calls; false when one returned before it began, or before the one in front of it. */
-static bool print_lane(const struct ct_function *functions, struct ct_lane *lane)
+static bool print_lane(const struct ct_segment *segment, const uint8_t *map, uint32_t index)
 {
-    const uint8_t *ring = (const uint8_t *)lane + CT_LANE_HEADER_BYTES;
+    const struct ct_function *functions =
+        (const struct ct_function *)(const void *)(map + CT_DIRECTORY_OFFSET);
+    uint8_t *at = (uint8_t *)map + ct_segment_lane_offset(segment, index);
+    struct ct_lane *lane = (struct ct_lane *)(void *)at;
+    const uint64_t most = segment->ring_bytes / CT_SLOT_BYTES;
+    uint64_t since[CT_RINGS];
+    ct_lane_since(lane, since);
     const uint64_t head = ct_lane_state(lane).position;
     uint64_t last = 0;
     bool ordered = ct_lane_depth(lane) == 0;
     for (uint64_t position = 0; position < head;) {
         struct ct_record record;
-        memcpy(&record, ring + position * CT_SLOT_BYTES, sizeof(record));
+        uint64_t until;
+        const uint32_t level = ct_ring_at(since, CT_RINGS, position, &until);
+        const uint64_t slots = ct_ring_slots(index, level, most);
+        const uint8_t *ring = level == 0
+                                  ? at + CT_LANE_HEADER_BYTES
+                                  : map + ct_segment_ring_offset(segment, index, slots * CT_SLOT_BYTES);
+        memcpy(&record, ring + (position & (slots - 1)) * CT_SLOT_BYTES, sizeof(record));
         position += record.slots;
         if (!ct_kind_is_call(record.kind))
             continue;
@@ -71,11 +83,9 @@ static bool print_segment(const char *path)
     if (segment == MAP_FAILED)
         fail(path);
     const struct ct_segment *header = (const struct ct_segment *)(void *)segment;
-    const struct ct_function *functions = (const struct ct_function *)(void *)(segment + CT_DIRECTORY_OFFSET);
     bool ordered = true;
     for (uint32_t i = 0; i < atomic_load(&header->lanes); i++)
-        ordered &=
-            print_lane(functions, (struct ct_lane *)(void *)(segment + ct_segment_lane_offset(header, i)));
+        ordered &= print_lane(header, segment, i);
     return ordered;
 }
 

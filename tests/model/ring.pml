@@ -1,41 +1,49 @@
-/* A lane's ring: slots are published, read, stored and given back; records are 1 to 3 slots long and do not wrap, a pad
- * fills the ring's end, and what finds no room is counted. The ring may get twice its capacity once, where what was not given
- * back keeps its places by that (ct_lane_may_grow()), if there is memory. The processor may make a producer's stores visible one by one
+/* A lane's rings: slots are published, read, stored and given back; records are 1 to 3 slots long and do not wrap, a pad
+ * fills a ring's end, and what finds no room is counted. There are a short ring and a longer one. A producer turns to the
+ * longer one when its ring is full, and back where the collector says that it may, each time to a ring of which all was given
+ * back. The collector takes the longer ring's memory out of the file, all of it or what is not shown as about to be
+ * written, when it holds the gate. The processor may make a producer's stores visible one by one
  * in any order, but for those that a release holds back: the slots of a record are written one at a time, in an order that
  * is open, and `state` behind them.
  *
  *   producer   hold() and begin_record() of hook/call/hot_record.h, ct_record_room() and ct_record_write() of hook/lane/ring.c,
- *              ct_slot_grow() of hook/lane/slot.c
+ *              ct_turn_make_room() of hook/lane/turn.c
  *   collector  ct_lane_source_watermark(), make_readable() and fill() of collector/source/shm/shm_lane.c, ct_batch_make() of batch.c,
- *              ct_lane_source_publish(): the position is committed with the rows and only then given back
+ *              ct_lane_source_publish(): the position is committed with the rows and only then given back;
+ *              ct_lane_rings_tidy() of shm_rings.c
  *
  * With DEATHS the collector is killed so often at any step, and another one goes on from the committed position.
  *
  * What holds: each call is stored once, whole and in order, or counted as lost; no slot is written while the collector may
- * still want it. Twins: TWIN_PUBLISH_EARLY, TWIN_ROOM_WITHOUT_PAD, TWIN_GIVE_BACK_UNREAD, TWIN_GROW_ANYWHERE,
- * TWIN_CAPACITY_READ_FIRST, TWIN_CAPACITY_SHOWN_LATE. */
-#define SLOTS 4 /* at first */
-#define MOST 8
-#define POSITIONS 16 /* counters wrap here; the real ones never do */
+ * still want it, and none without memory. Twins: TWIN_PUBLISH_EARLY, TWIN_ROOM_WITHOUT_PAD, TWIN_GIVE_BACK_UNREAD,
+ * TWIN_TURN_ANYWHERE, TWIN_SINCE_READ_FIRST, TWIN_SINCE_SHOWN_LATE, TWIN_TAKE_WITHOUT_GATE, TWIN_WISH_UNHEEDED. */
+#define SHORT 4
+#define LONG 8
+#define PLACES 12 /* the short ring's, and the longer one's behind them */
+#define STEP_SLOTS 4 /* shown at once of the longer ring */
 #ifndef DEATHS
 #define DEATHS 0
-#define RECORDS 5
+#define RECORDS 4
 #endif
-#define PLACE(position, capacity) ((position) % (capacity))
-#define DISTANCE(from, to) (((to) + POSITIONS - (from)) % POSITIONS)
-#define START (POSITIONS - 3) /* just below the wrap */
-#define MAY_GROW(tail, position, capacity) \
-    ((tail) == (position) || ((tail) % (2 * (capacity)) < (capacity) && \
-                              DISTANCE((tail) - (tail) % (capacity), position) <= (capacity)))
+#define START 3
+#define SLOTS_OF(ring) (SHORT + (ring) * (LONG - SHORT))
+#define PLACE(ring, position) ((ring) * SHORT + (position) % SLOTS_OF(ring))
+/* The ring that a slot is in: that which was begun last before it. */
+#define RING(position) ((since1 <= (position) && since1 > since0) || (since0 > (position) && since1 <= (position)))
+#define LATER(a, b) ((a) > (b) -> (a) : (b))
 #define PAD 15
 
-/* Shared memory. */
+/* Shared memory. Positions do not wrap here. */
 byte position = START; /* lane->state, without its announcement */
 byte tail = START;
-byte capacity = SLOTS;
-byte slot_record[MOST]; /* of each slot: the record's number, or PAD in a pad's first slot; */
-byte slot_length[MOST]; /* in the first slot of a record, its length; */
-byte slot_part[MOST];   /* the number of the slot in its record */
+byte since0 = 0, since1 = 0;
+bool gate;             /* held, by either */
+byte level;            /* what is shown: the ring in use, and how far it may be written */
+byte upto;
+byte ask;              /* counts what was taken away */
+byte slot_record[PLACES]; /* of each slot: the record's number, or PAD in a pad's first slot; */
+byte slot_length[PLACES]; /* in the first slot of a record, its length; */
+byte slot_part[PLACES];   /* the number of the slot in its record */
 
 /* The database. */
 byte stored_position = START;
@@ -45,95 +53,167 @@ byte last_stored;      /* the number of the newest */
 /* Used by the properties alone. */
 byte lost;
 bool was_lost[RECORDS + 1];
-bool wanted[MOST]; /* written, and not given back */
+bool wanted[PLACES];   /* written, and not given back */
+bool there[PLACES];    /* has memory */
 bool done;
 
 inline write_slot(at, what, long, part)
 {
-    assert(!wanted[PLACE(at, slots)]); /* nobody wants what stood there */
-    wanted[PLACE(at, slots)] = true;
-    slot_record[PLACE(at, slots)] = what;
-    slot_length[PLACE(at, slots)] = long;
-    slot_part[PLACE(at, slots)] = part;
+    assert(!wanted[PLACE(mine_level, at)]); /* nobody wants what stood there */
+    assert(mine_level == 0 || there[PLACE(mine_level, at)]);
+    wanted[PLACE(mine_level, at)] = true;
+    slot_record[PLACE(mine_level, at)] = what;
+    slot_length[PLACE(mine_level, at)] = long;
+    slot_part[PLACE(mine_level, at)] = part;
 }
 
 inline reckon_pad()
 {
     pad = 0;
     if
-    :: PLACE(mine, slots) + length > slots -> pad = slots - PLACE(mine, slots)
+    :: (mine % SLOTS_OF(mine_level)) + length > SLOTS_OF(mine_level) -> pad = SLOTS_OF(mine_level) - mine % SLOTS_OF(mine_level)
     :: else
     fi
 }
 
+/* Memory for the next step of the longer ring, which is then shown. The gate is held. */
+inline extend_long()
+{
+#ifndef TWIN_WISH_UNHEEDED
+    if
+    :: ask != asked -> asked = ask; made = mine + LONG
+    :: else
+    fi;
+#endif
+    i = (mine + STEP_SLOTS < LATER(seen, begun) + LONG -> mine + STEP_SLOTS : LATER(seen, begun) + LONG);
+    if
+    :: mine < made -> d_step {
+        limit = mine;
+        do
+        :: limit < i -> there[PLACE(1, limit)] = true; limit++
+        :: else -> break
+        od }
+    :: else
+    fi;
+    upto = i;
+    level = 1;
+    limit = i;
+    i = 0
+}
+
+/* All of the longer ring, at first; what was taken away of it is asked for again in steps. */
+inline whole()
+{
+    i = 0;
+    do
+    :: i < LONG -> there[PLACE(1, i)] = true; i++
+    :: else -> break
+    od;
+    i = 0
+}
+
+inline take_gate()
+{
+#ifdef TWIN_TAKE_WITHOUT_GATE
+    skip
+#else
+    atomic { !gate -> gate = true }
+#endif
+}
+
 active proctype producer()
 {
-    byte number = 1, length, pad, mine = START, limit = START, slots = SLOTS, seen, i;
+    byte number = 1, length, pad, mine = START, limit = START + SHORT, mine_level, begun, left = 0, made, asked, seen, i;
+    limit = SHORT + START;
     do
     :: number <= RECORDS ->
         select(length : 1 .. 3);
         d_step { reckon_pad() }
-        /* The room known of; else what the collector has given back meanwhile. `limit` is kept as slots behind `mine`. */
         if
-        :: DISTANCE(mine, limit) >= pad + length
+        :: mine + pad + length <= limit
         :: else ->
             seen = tail;
             if
-#ifdef TWIN_GROW_ANYWHERE
-            :: slots < MOST ->
-#else
-            :: slots < MOST && MAY_GROW(seen, mine, slots) ->
-#endif
-                slots = MOST;
-#ifndef TWIN_CAPACITY_SHOWN_LATE
-                capacity = slots
-#endif
-            :: true /* there is no memory */
+            /* The collector's wish: back to the short ring. */
+            :: mine_level == 1 && ask != asked && seen >= left && mine > begun ->
+                asked = ask;
+                left = mine; begun = mine; mine_level = 0;
+                since0 = mine;
+                level = 0
+            :: else
             fi;
-            d_step {
-                reckon_pad();
+            d_step { reckon_pad() }
+            if
+            :: mine_level == 0 ->
 #ifdef TWIN_ROOM_WITHOUT_PAD
-                limit = (seen + slots + pad) % POSITIONS;
+                limit = LATER(seen, begun) + SHORT + pad
 #else
-                limit = (seen + slots) % POSITIONS;
+                limit = LATER(seen, begun) + SHORT
 #endif
-                seen = 0
-            }
+            :: mine_level == 1 && mine + pad + length <= LATER(seen, begun) + LONG ->
+                take_gate();
+                extend_long();
+                gate = false
+            :: else
+            fi;
+            if
+            :: mine + pad + length > limit && mine_level == 0 && mine > begun &&
+#ifdef TWIN_TURN_ANYWHERE
+               true ->
+#else
+               seen >= left ->
+#endif
+                if
+                :: take_gate();
+                    d_step { asked = ask; left = mine; begun = mine; mine_level = 1; made = 0; whole(); reckon_pad() }
+#ifndef TWIN_SINCE_SHOWN_LATE
+                    since1 = mine;
+#endif
+                    extend_long();
+                    gate = false
+                :: true /* there is no memory */
+                fi
+            :: else
+            fi;
+            seen = 0
         fi;
         if
-        :: DISTANCE(mine, limit) >= pad + length ->
+        :: mine + pad + length <= limit ->
             if
             :: pad > 0 -> atomic {
                 for (i : 0 .. pad - 1) {
-                    write_slot((mine + i) % POSITIONS, PAD, pad, i)
+                    write_slot((mine + i), PAD, pad, i)
                 }
                 i = 0;
-                mine = (mine + pad) % POSITIONS }
+                mine = mine + pad }
             :: else
             fi;
 #ifdef TWIN_PUBLISH_EARLY
-            position = (mine + length) % POSITIONS;
+            position = mine + length;
 #endif
             /* Its slots in an order that is open: the last first stands for all others. */
             if
             :: i = 0;
                 do
-                :: i < length -> atomic { write_slot((mine + i) % POSITIONS, number, length, i); i++ }
+                :: i < length -> atomic { write_slot((mine + i), number, length, i); i++ }
                 :: else -> break
                 od
             :: length > 1 -> i = length;
                 do
-                :: i > 0 -> atomic { i--; write_slot((mine + i) % POSITIONS, number, length, i) }
+                :: i > 0 -> atomic { i--; write_slot((mine + i), number, length, i) }
                 :: else -> break
                 od
             fi;
             atomic {
                 i = 0;
-                mine = (mine + length) % POSITIONS;
+                mine = mine + length;
                 position = mine
             }
-#ifdef TWIN_CAPACITY_SHOWN_LATE
-            capacity = slots
+#ifdef TWIN_SINCE_SHOWN_LATE
+            if
+            :: mine_level == 1 -> since1 = begun
+            :: else
+            fi
 #endif
         :: else -> atomic { lost++; was_lost[number] = true }
         fi;
@@ -150,14 +230,41 @@ inline commit()
 }
 
 /* `tail`, and what the properties know of it. */
-inline give_back(upto)
+inline give_back(upto_here)
 {
     atomic {
         do
-        :: tail != upto -> wanted[PLACE(tail, capacity)] = false; tail = (tail + 1) % POSITIONS
+        :: tail < upto_here -> wanted[PLACE(RING(tail), tail)] = false; tail++
         :: else -> break
         od
     }
+}
+
+/* Takes memory of the longer ring away: what nobody may write, or all, where it was left and read. */
+inline take_away()
+{
+    if
+#ifdef TWIN_TAKE_WITHOUT_GATE
+    :: true ->
+#else
+    :: atomic { !gate -> gate = true };
+#endif
+        shown = level;
+        part = (shown == 1 -> upto : 0);
+        first = (shown == 1 -> LATER(tail, since1) + LONG : LONG);
+        if
+        :: shown == 1 || (since1 > 0 && since0 > since1 && tail >= since0) ->
+            ask++;
+            do
+            :: part < first -> atomic { there[PLACE(1, part)] = false; part++ }
+            :: else -> break
+            od
+        :: else
+        fi;
+        part = 0; first = 0; shown = 0;
+        gate = false
+    :: gate
+    fi
 }
 
 /* A kill may come before each step. */
@@ -166,28 +273,30 @@ byte deaths;
 
 active proctype collector()
 {
-    byte head, at, first, part, rows, newest, ring;
+    byte head, at, first, part, rows, newest, begun0, begun1, shown, tidied;
 another_one:
     atomic { /* nothing private is left */
-        head = 0; first = 0; part = 0; rows = 0; newest = 0; ring = 0;
+        head = 0; first = 0; part = 0; rows = 0; newest = 0;
 #ifdef TWIN_BEGIN_AT_TAIL
         at = tail
 #else
         at = stored_position
 #endif
     }
+#define HERE(position) PLACE(((begun1 <= (position) && begun1 > begun0) || (begun0 > (position) && begun1 <= (position))), position)
     do
     :: (done && position == at) -> break
+    :: tidied < 2 -> tidied++; take_away()
     :: position != at ->
         /* A batch: the head, then some or all of what lies before it. */
-#ifdef TWIN_CAPACITY_READ_FIRST
-        ring = capacity;
+#ifdef TWIN_SINCE_READ_FIRST
+        begun0 = since0; begun1 = since1;
         head = position;
 #else
         head = position;
-        ring = capacity;
+        begun0 = since0; begun1 = since1;
 #endif
-        assert(DISTANCE(at, head) <= ring);
+        assert(head - at <= SHORT + LONG);
 #ifdef TWIN_GIVE_BACK_UNREAD
         give_back(head);
 #endif
@@ -196,9 +305,9 @@ another_one:
         do
         :: at != head ->
             STEP;
-            first = slot_record[PLACE(at, ring)];
-            part = slot_length[PLACE(at, ring)];
-            assert(part >= 1 && part <= DISTANCE(at, head) && slot_part[PLACE(at, ring)] == 0);
+            first = slot_record[HERE(at)];
+            part = slot_length[HERE(at)];
+            assert(part >= 1 && part <= head - at && slot_part[HERE(at)] == 0);
             if
             :: first == PAD
             :: else ->
@@ -213,15 +322,15 @@ another_one:
                     rows++
                 }
                 if
-                :: part > 1 -> assert(slot_record[PLACE(at + 1, ring)] == first && slot_part[PLACE(at + 1, ring)] == 1)
+                :: part > 1 -> assert(slot_record[HERE(at + 1)] == first && slot_part[HERE(at + 1)] == 1)
                 :: else
                 fi;
                 if
-                :: part > 2 -> assert(slot_record[PLACE(at + 2, ring)] == first && slot_part[PLACE(at + 2, ring)] == 2)
+                :: part > 2 -> assert(slot_record[HERE(at + 2)] == first && slot_part[HERE(at + 2)] == 2)
                 :: else
                 fi
             fi;
-            at = (at + part) % POSITIONS
+            at = at + part
         :: rows > 0 || at == head -> break /* the watermark may cut it short */
         od;
         STEP;
@@ -234,6 +343,7 @@ another_one:
         STEP;
         give_back(at);
 #endif
+        first = 0; part = 0;
         STEP
     od;
     assert(stored + lost == RECORDS)

@@ -11,8 +11,8 @@
 /* A copy of `n` bytes says that it went from n + SOURCE to n + DESTINATION. */
 enum { BOTH_ENDS_SOURCE = 1 << 20, BOTH_ENDS_DESTINATION = 1 << 24 };
 
-/* Rings begin with a quarter of it. */
-enum { BOTH_ENDS_RING_BYTES = 4 * CT_CHUNK_BYTES };
+/* There is one longer ring than the first. */
+enum { BOTH_ENDS_RING_BYTES = CT_CHUNK_BYTES << CT_RING_STEP };
 
 bool both_ends_begin(struct ct_segment *of, struct ct_control *control);
 

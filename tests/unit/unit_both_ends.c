@@ -54,8 +54,8 @@ static void die(const char *what)
 
 static struct ct_segment *make_segment(const char *path)
 {
-    const uint64_t stride = CT_LANE_HEADER_BYTES + BOTH_ENDS_RING_BYTES;
-    whole_bytes = CT_LANE_OFFSET + LANES * stride;
+    const uint64_t lane_bytes = CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES + 2 * BOTH_ENDS_RING_BYTES;
+    whole_bytes = CT_LANE_OFFSET + LANES * lane_bytes;
     const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 || posix_fallocate(fd, 0, (off_t)whole_bytes) != 0)
         die(path);

@@ -44,8 +44,9 @@ uint32_t ct_segment_lanes(void)
 struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring)
 {
     (void)lane_place;
-    *ring = ct_segment_ring(lanes, CT_CHUNK_BYTES);
-    return (struct ct_lane *)(void *)(*ring - CT_LANE_HEADER_BYTES);
+    uint8_t *lane = (uint8_t *)segment + ct_segment_lane_offset(segment, lanes);
+    *ring = lane + CT_LANE_HEADER_BYTES;
+    return (struct ct_lane *)(void *)lane;
 }
 void ct_segment_lane_done(void)
 {
@@ -55,10 +56,14 @@ uint64_t ct_segment_ring_slots(void)
 {
     return BOTH_ENDS_RING_BYTES / CT_SLOT_BYTES;
 }
-uint8_t *ct_segment_ring(uint32_t index, uint64_t bytes)
+uint64_t ct_segment_first_bytes(uint32_t index)
 {
-    (void)bytes;
-    return (uint8_t *)segment + ct_segment_lane_offset(segment, index) + CT_LANE_HEADER_BYTES;
+    return ct_ring_slots(index, 0, ct_segment_ring_slots()) * CT_SLOT_BYTES;
+}
+uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring)
+{
+    (void)ring;
+    return (uint8_t *)segment + ct_segment_ring_offset(segment, index, piece->ring_bytes);
 }
 bool ct_segment_may_allocate(enum ct_bound_need need)
 {

@@ -1,6 +1,6 @@
 /* A lane with both ends as threads: every record arrives once, whole and in order, across the ring's end and
- * with the positions starting just below a power of two, while the ring grows now and then. TSan watches it
- * in the `threads` build. */
+ * with the positions starting just below a power of two, while the lane turns from one of its rings to
+ * another now and then. TSan watches it in the `threads` build. */
 #include "lane.h"
 
 #include <pthread.h>
@@ -9,48 +9,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_SLOTS = 64, RING_SLOTS = 1024, RECORDS = 300000 };
+enum { RINGS = 3, RING_SLOTS = CT_RING_FIRST_SLOTS << CT_RING_STEP * (RINGS - 1), RECORDS = 300000 };
 
 static struct ct_lane lane;
-static uint8_t ring[RING_SLOTS * CT_SLOT_BYTES] __attribute__((aligned(64)));
+static uint8_t rings[RINGS][RING_SLOTS * CT_SLOT_BYTES] __attribute__((aligned(64)));
 static const uint64_t first_position = (UINT64_C(1) << 32) - 3;
 
-/* The ring's bytes are handed over by `state` and `tail`; the copies are plain, as they are in the product.
+/* The rings' bytes are handed over by `state` and `tail`; the copies are plain, as they are in the product.
  */
-static struct ct_record *slot(uint64_t position, uint64_t capacity)
+static struct ct_record *slot(uint64_t position, uint32_t level)
 {
-    return (struct ct_record *)(void *)(ring + (position & (capacity - 1)) * CT_SLOT_BYTES);
+    const uint64_t place = position & (ct_ring_slots(0, level, RING_SLOTS) - 1);
+    return (struct ct_record *)(void *)(rings[level] + place * CT_SLOT_BYTES);
 }
 
-/* At most every so many records, that all lengths of the ring are gone round in. */
-static uint64_t grown(uint64_t record, uint64_t position, uint64_t capacity)
+/* The producer's own: the ring in use, and where each was left. */
+static uint32_t level, turns;
+static uint64_t begun = (UINT64_C(1) << 32) - 3, ended[RINGS];
+
+/* Another ring now and then, longer or shorter, if nothing is left in it. */
+static void turn(uint64_t record, uint64_t position)
 {
-    if (capacity == RING_SLOTS || record < capacity * 200 ||
-        !ct_lane_may_grow(ct_lane_tail(&lane), position, capacity))
-        return capacity;
-    ct_lane_grow(&lane, 2 * capacity);
-    return 2 * capacity;
+    const uint32_t other = (level + 1 + (uint32_t)(record / 700 % 2)) % RINGS;
+    if (record % 700 != 0 || position == begun || ct_lane_tail(&lane) < ended[other])
+        return;
+    ended[level] = position;
+    begun = position;
+    level = other;
+    turns++;
+    ct_lane_turn(&lane, level, position);
 }
 
 static void *produce(void *unused)
 {
-    uint64_t position = first_position, capacity = FIRST_SLOTS;
+    uint64_t position = first_position;
     for (uint64_t i = 0; i < RECORDS; i++) {
-        capacity = grown(i, position, capacity);
-        const uint64_t slots = 1 + i % 3;
+        turn(i, position);
+        const uint64_t capacity = ct_ring_slots(0, level, RING_SLOTS), slots = 1 + i % 3;
         const uint64_t place = position & (capacity - 1);
         const uint64_t pad = place + slots > capacity ? capacity - place : 0;
-        while (position + pad + slots - ct_lane_tail(&lane) > capacity)
+        for (uint64_t tail; tail = ct_lane_tail(&lane), tail = tail > begun ? tail : begun,
+                            position + pad + slots - tail > capacity;)
             sched_yield();
         ct_lane_announce(&lane, position);
         if (pad > 0) {
-            *slot(position, capacity) = (struct ct_record){ .kind = CT_KIND_PAD, .slots = (uint8_t)pad };
+            *slot(position, level) = (struct ct_record){ .kind = CT_KIND_PAD, .slots = (uint8_t)pad };
             position += pad;
         }
-        *slot(position, capacity) =
+        *slot(position, level) =
             (struct ct_record){ .kind = CT_KIND_CALL, .slots = (uint8_t)slots, .end = i, .value = ~i };
         for (uint64_t s = 1; s < slots; s++)
-            memset(slot(position + s, capacity), (int)(i & 0xff), CT_SLOT_BYTES);
+            memset(slot(position + s, level), (int)(i & 0xff), CT_SLOT_BYTES);
         position += slots;
         ct_lane_publish(&lane, position);
     }
@@ -63,18 +72,20 @@ static void fail(const char *what, uint64_t at)
     exit(EXIT_FAILURE);
 }
 
-static uint64_t consume(uint64_t position, uint64_t head, uint64_t capacity, uint64_t *next)
+static uint64_t consume(uint64_t position, uint64_t head, const uint64_t since[CT_RINGS], uint64_t *next)
 {
     while (position < head) {
         struct ct_record record;
-        memcpy(&record, slot(position, capacity), sizeof(record));
-        if (record.slots == 0 || position + record.slots > head)
+        uint64_t until;
+        const uint32_t here = ct_ring_at(since, RINGS, position, &until);
+        memcpy(&record, slot(position, here), sizeof(record));
+        if (record.slots == 0 || position + record.slots > (head < until ? head : until))
             fail("its length is wrong", *next);
         if (record.kind == CT_KIND_CALL) {
             if (record.end != *next || record.value != ~*next || record.slots != 1 + *next % 3)
                 fail("it is not the one that is due", *next);
             for (uint64_t s = 1; s < record.slots; s++) {
-                const uint8_t *bytes = (const uint8_t *)slot(position + s, capacity);
+                const uint8_t *bytes = (const uint8_t *)slot(position + s, here);
                 if (bytes[0] != (*next & 0xff) || bytes[CT_SLOT_BYTES - 1] != (*next & 0xff))
                     fail("its payload is another's", *next);
             }
@@ -91,7 +102,7 @@ int main(void)
 {
     atomic_store(&lane.state, first_position << 1);
     atomic_store(&lane.tail, first_position);
-    ct_lane_grow(&lane, FIRST_SLOTS);
+    ct_lane_turn(&lane, 0, first_position);
     pthread_t producer;
     if (pthread_create(&producer, NULL, produce, NULL) != 0)
         return EXIT_FAILURE;
@@ -100,14 +111,16 @@ int main(void)
         const struct ct_lane_state state = ct_lane_state(&lane);
         if (state.position == position)
             sched_yield();
-        position = consume(position, state.position, ct_lane_capacity(&lane), &next);
+        uint64_t since[CT_RINGS];
+        ct_lane_since(&lane, since);
+        position = consume(position, state.position, since, &next);
         ct_lane_consume(&lane, position);
     }
     pthread_join(producer, NULL);
     const struct ct_lane_state end = ct_lane_state(&lane);
     if (end.announcing || end.position != position)
         fail("something is left", next);
-    if (ct_lane_capacity(&lane) != RING_SLOTS)
-        fail("the ring has not grown", next);
+    if (turns < RINGS)
+        fail("it has hardly turned to another ring", next);
     return EXIT_SUCCESS;
 }

@@ -11,7 +11,9 @@ static struct ct_lane shared;
 static struct ct_shm shm;
 static struct ct_shm_process process = { .shm = &shm };
 static struct ct_lane_source source = {
-    .process = &process, .shared = &shared, .ring_slots = 2048, .capacity = 2048
+    .process = &process,
+    .shared = &shared,
+    .rings = { .process = &process, .shared = &shared, .count = 2, .most = 2048 },
 };
 
 /* The watermark of a batch that is made at so many milliseconds, and finds the lane like this. */
@@ -20,7 +22,6 @@ static void expect(uint64_t at_ms, uint64_t position, bool announcing, uint64_t 
     struct ct_batch batch = { .now_ns = at_ms * MS, .until_ns = at_ms * MS };
     shm.silent_ns = at_ms * MS;
     shared.state = position << 1 | announcing;
-    shared.capacity = 2048;
     ct_lane_source_watermark(&source, &batch);
     if (batch.until_ns != until_ms * MS || process.broken) {
         fprintf(stderr, "at %llu ms the watermark is %llu and should be %llu; %s\n",

@@ -43,9 +43,8 @@ int ct_lane_source_create(struct ct_shm_process *process, uint32_t index, struct
         .caller.account = &process->account,
         .shared = shared,
         .index = index,
-        .ring_slots = process->facts.ring_bytes / CT_SLOT_BYTES,
-        .capacity = CT_CHUNK_BYTES / CT_SLOT_BYTES,
     };
+    ct_lane_rings_init(&source->rings, process, shared, index);
     *result = source;
     return 0;
 }
@@ -91,27 +90,15 @@ static void break_rule(struct ct_lane_source *source, const char *rule)
 
 /* ---- watermark ---- */
 
-/* False when it is none that a hook writes: it is a power of two, and grows. */
-static bool read_capacity(struct ct_lane_source *source)
-{
-    const uint64_t capacity = ct_lane_capacity(source->shared);
-    if (capacity < source->capacity || capacity > source->ring_slots || (capacity & (capacity - 1)) != 0)
-        return false;
-    source->capacity = capacity;
-    return true;
-}
-
 void ct_lane_source_watermark(struct ct_lane_source *source, struct ct_batch *batch)
 {
     const struct ct_lane_state state = ct_lane_state(source->shared);
     const struct ct_shm_process *process = source->process;
     const uint64_t silent_ns = process->shm->silent_ns;
     source->batch = batch;
-    if (!read_capacity(source)) {
-        break_rule(source, "a lane's ring shrinks, or grows beyond what it may have");
-        return;
-    }
-    if (state.position < source->read || state.position - source->read > source->capacity) {
+    ct_lane_rings_look(&source->rings);
+    if (state.position < source->read ||
+        state.position - source->read > ct_ring_slots_all(source->index, source->rings.most)) {
         break_rule(source, "a lane's position is out of its ring");
         return;
     }
@@ -172,12 +159,8 @@ static bool make_readable(struct ct_lane_source *source, uint64_t slots)
     uint64_t wanted = source->head - position;
     if (wanted > BUFFER_SLOTS)
         wanted = BUFFER_SLOTS;
-    const uint8_t *ring = (const uint8_t *)source->shared + CT_LANE_HEADER_BYTES;
-    const uint64_t place = position & (source->capacity - 1);
-    const uint64_t first = wanted < source->capacity - place ? wanted : source->capacity - place;
     CT_TEST_POINT("lane.fill");
-    memcpy(source->work->buffer, ring + place * CT_SLOT_BYTES, first * CT_SLOT_BYTES);
-    memcpy(source->work->buffer + first * CT_SLOT_BYTES, ring, (wanted - first) * CT_SLOT_BYTES);
+    ct_lane_rings_read(&source->rings, position, wanted, source->work->buffer);
     source->buffer_at = position;
     source->buffer_slots = wanted;
     return true;
@@ -409,10 +392,10 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
                                source->read);
 }
 
-/* The ring may be full, and a producer looks behind its next record: twice the ring is more than can come. */
+/* The rings may be full, and a producer looks behind its next record: twice of them is more than can come. */
 void ct_lane_source_detach(struct ct_lane_source *source)
 {
-    source->last_position = source->head + 2 * source->ring_slots;
+    source->last_position = source->head + 2 * ct_ring_slots_all(source->index, source->rings.most);
     atomic_store_explicit(&source->shared->wake, 0, memory_order_release);
 }
 
@@ -420,7 +403,8 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
 {
     struct ct_lane *lane = source->shared;
     const uint64_t used = source->head - source->committed;
-    const uint64_t fill = used < source->capacity ? used * 1000 / source->capacity : 1000;
+    const uint64_t capacity = ct_lane_rings_slots(&source->rings);
+    const uint64_t fill = used < capacity ? used * 1000 / capacity : 1000;
     if (source->read == source->committed) {
         ct_caller_rest(&source->caller);
         free(source->work);
@@ -437,9 +421,11 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     CT_TEST_POINT("lane.loss_seen");
     /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that
      * goes to sleep wants to hear of the next record. */
-    const uint64_t wake = source->read + (idle ? 1 : source->capacity / 2);
+    const uint64_t wake = source->read + (idle ? 1 : capacity / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
     CT_TEST_POINT("lane.wake");
+    ct_lane_rings_tidy(&source->rings, source->read, used, source->batch->now_ns,
+                       &source->process->shm->give_back_bytes);
     return (uint32_t)fill;
 }
 
@@ -454,21 +440,27 @@ void ct_lane_source_revert(struct ct_lane_source *source)
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
 }
 
-/* Whatever stands there is believed no further than the ring goes. */
-uint64_t ct_lane_source_waiting(const struct ct_lane_source *source)
+/* Whatever stands there is believed no further than the rings go. */
+uint64_t ct_lane_source_waiting(struct ct_lane_source *source)
 {
-    const uint8_t *ring = (const uint8_t *)source->shared + CT_LANE_HEADER_BYTES;
+    uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES];
     const uint64_t end = ct_lane_state(source->shared).position;
-    uint64_t capacity = ct_lane_capacity(source->shared), calls = 0;
-    if (capacity > source->ring_slots || (capacity & (capacity - 1)) != 0)
-        capacity = 0;
-    for (uint64_t at = source->committed; at < end && end - at <= capacity;) {
-        struct ct_record record;
-        memcpy(&record, ring + (at & (capacity - 1)) * CT_SLOT_BYTES, sizeof(record));
-        if (record.slots == 0)
-            break;
-        calls += ct_kind_is_call(record.kind) != 0;
-        at += record.slots;
+    uint64_t calls = 0, at = source->committed;
+    if (at > end || end - at > ct_ring_slots_all(source->index, source->rings.most))
+        return 0;
+    ct_lane_rings_look(&source->rings);
+    while (at < end) {
+        const uint64_t slots = end - at < BUFFER_SLOTS ? end - at : BUFFER_SLOTS;
+        ct_lane_rings_read(&source->rings, at, slots, buffer);
+        for (uint64_t i = 0; i < slots;) {
+            struct ct_record record;
+            memcpy(&record, buffer + i * CT_SLOT_BYTES, sizeof(record));
+            if (record.slots == 0)
+                return calls;
+            calls += ct_kind_is_call(record.kind) != 0;
+            i += record.slots;
+            at += record.slots;
+        }
     }
     return calls;
 }

@@ -2,7 +2,7 @@
 #ifndef CT_SHM_LANE_H
 #define CT_SHM_LANE_H
 
-#include "shm_process.h"
+#include "shm_rings.h"
 
 struct ct_lane_work;
 
@@ -12,8 +12,7 @@ struct ct_lane_source {
     struct ct_batch *batch; /* while one is made */
     struct ct_lane *shared;
     uint32_t index;
-    uint64_t ring_slots; /* slots that the ring may have */
-    uint64_t capacity;   /* slots that it has, as far as they were read */
+    struct ct_lane_rings rings;
 
     struct ct_caller caller;     /* the thread whose records stand at the position */
     uint64_t read;               /* the next record to fill in; between batches, to take */
@@ -70,6 +69,6 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
 uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle);
 void ct_lane_source_revert(struct ct_lane_source *source);
 /* Calls published and not stored. */
-uint64_t ct_lane_source_waiting(const struct ct_lane_source *source);
+uint64_t ct_lane_source_waiting(struct ct_lane_source *source);
 
 #endif

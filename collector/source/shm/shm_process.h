@@ -97,7 +97,8 @@ struct ct_shm {
     /* The last batch found nothing. `sleeping` then stays set: whoever publishes rings, or did so long enough
      * ago to be seen by the next batch. */
     bool quiet;
-    bool detaching; /* no process is to write to its segment any more */
+    uint64_t give_back_bytes; /* of rings' memory in this batch, at most */
+    bool detaching;           /* no process is to write to its segment any more */
     /* Handed over between the threads. */
     struct {
         pthread_mutex_t mutex;

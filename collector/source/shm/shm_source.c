@@ -8,7 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { META_INTERVAL_NS = 1000000000 };
+enum {
+    META_INTERVAL_NS = 1000000000,
+    GIVE_BACK_BYTES = 256 << 20, /* in one batch: what takes some ten milliseconds */
+};
 
 #define EACH_PROCESS(p) for (struct ct_shm_process *p = shm->processes; p; p = p->next)
 
@@ -323,6 +326,7 @@ static void publish(struct ct_source *source, struct ct_batch *batch)
     struct ct_report *report = batch->report;
     const uint32_t selections = atomic_load_explicit(&shm->control->selections, memory_order_acquire);
     shm->quiet = report->rows == 0;
+    shm->give_back_bytes = GIVE_BACK_BYTES;
     EACH_PROCESS(p)
     {
         const uint32_t fill = ct_shm_publish(p, shm->quiet, selections);

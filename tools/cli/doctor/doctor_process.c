@@ -413,7 +413,7 @@ static void check_namespaces(struct ct_doctor *doctor, const struct ct_patient *
         NOTE("container", "it is process %d to itself, and the trace calls it so", patient->own_pid);
     struct rlimit files;
     if (prlimit(patient->pid, RLIMIT_FSIZE, NULL, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
-        files.rlim_cur < CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + doctor->ring_bytes)
+        files.rlim_cur < CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES)
         MISS("limit",
              "it may write files of %llu bytes alone (ulimit -f), too few for a ring: its calls are lost",
              (unsigned long long)files.rlim_cur);

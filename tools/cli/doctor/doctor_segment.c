@@ -141,8 +141,8 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
              "cudatraced for this session stores what is in them",
              ring);
     else
-        FINE("recording", "functions so far: %u; threads with a ring of %s: %u; times by %s", sums->functions,
-             ring, sums->lanes, clock);
+        FINE("recording", "functions so far: %u; threads with rings of up to %s: %u; times by %s",
+             sums->functions, ring, sums->lanes, clock);
 }
 
 /* Calls that gave way are counted as skipped, as those that were to be left out are. */

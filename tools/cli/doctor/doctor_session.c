@@ -391,7 +391,7 @@ static void check_shared_memory(struct ct_doctor *doctor)
     const uint64_t all_free = (uint64_t)system.f_bavail * system.f_frsize;
     const uint64_t leaves = ct_segment_leaves((uint64_t)system.f_blocks * system.f_frsize);
     const uint64_t free_bytes = all_free > leaves ? all_free - leaves : 0;
-    const uint64_t lane_bytes = doctor->ring_bytes + CT_LANE_HEADER_BYTES;
+    const uint64_t lane_bytes = CT_CHUNK_BYTES + CT_LANE_HEADER_BYTES;
     const uint64_t threads = free_bytes / lane_bytes;
     ct_size_text(room, free_bytes);
     ct_size_text(ring, doctor->ring_bytes);
@@ -403,12 +403,11 @@ static void check_shared_memory(struct ct_doctor *doctor)
              room);
     else if (threads < FEW_THREADS)
         NOTE(subject,
-             "%s are free, besides the half that is left to others, room for %llu more threads with full "
-             "rings of %s; calls of others would be lost and counted: enlarge it (docker run --shm-size=1g), "
-             "or take smaller rings (--ring 64K)",
-             room, (unsigned long long)threads, ring);
+             "%s are free, besides the half that is left to others, room for %llu more threads; calls of "
+             "others would be lost and counted: enlarge it (docker run --shm-size=1g)",
+             room, (unsigned long long)threads);
     else
-        FINE(subject, "%s free for tracing; rings of %s for each thread that makes calls", room, ring);
+        FINE(subject, "%s free for tracing; rings of up to %s for each thread that makes calls", room, ring);
     if (kind.f_type != TMPFS_MAGIC)
         NOTE(subject, "is no tmpfs: each record may go to a disk; mount one there");
 }

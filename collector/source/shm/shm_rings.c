@@ -1,0 +1,229 @@
+#include "shm_rings.h"
+
+#include "test_point.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
+    PIECE_SLOTS = (8 << 20) / CT_SLOT_BYTES, /* given back at once: a producer may be waiting */
+    /* A lane that may get longer rings is not full before it has so many: a batch for each kilobyte would
+     * cost more than the memory. */
+    ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
+    LEAST_PARTS = 2, /* a ring suffices if so many times what waited fits in */
+};
+#define LINGER_NS UINT64_C(1000000000)
+
+void ct_lane_rings_init(struct ct_lane_rings *rings, const struct ct_shm_process *process,
+                        struct ct_lane *shared, uint32_t index)
+{
+    const uint64_t most = process->facts.ring_bytes / CT_SLOT_BYTES;
+    *rings = (struct ct_lane_rings){ .process = process,
+                                     .shared = shared,
+                                     .index = index,
+                                     .count = ct_ring_count(index, most),
+                                     .most = most };
+    /* A collector that was killed over it may have left it shut. */
+    uint32_t shut = CT_GATE_COLLECTOR;
+    atomic_compare_exchange_strong(&shared->gate, &shut, CT_GATE_OPEN);
+}
+
+void ct_lane_rings_look(struct ct_lane_rings *rings)
+{
+    ct_lane_since(rings->shared, rings->since);
+    rings->seen = ct_lane_window(rings->shared);
+}
+
+static uint64_t slots_of(const struct ct_lane_rings *rings, uint32_t level)
+{
+    return ct_ring_slots(rings->index, level, rings->most);
+}
+
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
+static off_t place_of(const struct ct_lane_rings *rings, uint32_t level)
+{
+    return (off_t)ct_segment_ring_offset(&rings->process->facts, rings->index,
+                                         slots_of(rings, level) * CT_SLOT_BYTES);
+}
+
+static void read_file(int fd, uint8_t *to, size_t bytes, off_t at)
+{
+    while (bytes > 0) {
+        const ssize_t got = pread(fd, to, bytes, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            memset(to, 0, bytes);
+            return;
+        }
+        to += got;
+        at += got;
+        bytes -= (size_t)got;
+    }
+}
+
+void ct_lane_rings_read(const struct ct_lane_rings *rings, uint64_t position, uint64_t slots, uint8_t *to)
+{
+    while (slots > 0) {
+        uint64_t until;
+        const uint32_t level = ct_ring_at(rings->since, rings->count, position, &until);
+        const uint64_t place = position & (slots_of(rings, level) - 1);
+        const uint64_t here = at_most(at_most(slots, slots_of(rings, level) - place), until - position);
+        const size_t bytes = here * CT_SLOT_BYTES;
+        if (level == 0)
+            memcpy(to, (const uint8_t *)rings->shared + CT_LANE_HEADER_BYTES + place * CT_SLOT_BYTES, bytes);
+        else
+            read_file(rings->process->fd, to, bytes, place_of(rings, level) + (off_t)(place * CT_SLOT_BYTES));
+        to += bytes;
+        position += here;
+        slots -= here;
+    }
+}
+
+uint64_t ct_lane_rings_slots(const struct ct_lane_rings *rings)
+{
+    uint64_t slots = 0;
+    for (uint32_t level = 0; level < rings->count && level <= rings->seen.level; level++)
+        slots += slots_of(rings, level);
+    const bool may_grow = !rings->seen.refused && rings->seen.level + 1 < rings->count;
+    return may_grow && slots < ENOUGH_SLOTS ? ENOUGH_SLOTS : slots;
+}
+
+/* ---- giving back ---- */
+
+/* Slots that are not needed, by their positions: none where `from` is `to`. */
+struct part {
+    uint64_t from, to;
+    uint64_t since, upto; /* as ct_lane_rings.given */
+};
+
+/* The part of a ring that may be taken away; the gate is held. Of the ring in use it is what the producer may
+ * not write before it asks again; of another one all, once it was read. */
+static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
+{
+    uint64_t since[CT_RINGS], until = UINT64_MAX;
+    const struct ct_lane_window window = ct_lane_window(rings->shared);
+    ct_lane_since(rings->shared, since); /* behind the window, see ct_lane_show() */
+    const uint64_t begun = since[level], slots = slots_of(rings, level);
+    struct part part = { .since = begun, .upto = UINT64_MAX };
+    if (window.level == level) {
+        part.upto = window.upto;
+        if (part.upto > CT_POSITION_MAX)
+            return part;
+        part.from = (part.upto + PAGE_SLOTS - 1) / PAGE_SLOTS * PAGE_SLOTS;
+        part.to = ((tail > begun ? tail : begun) + slots) / PAGE_SLOTS * PAGE_SLOTS;
+        if (part.to < part.from || part.to - part.from > slots)
+            part.to = part.from;
+        return part;
+    }
+    for (uint32_t other = 0; other < rings->count; other++) {
+        if (since[other] > begun && since[other] < until)
+            until = since[other];
+    }
+    if (begun > 0 && until <= tail)
+        part.to = slots;
+    return part;
+}
+
+/* Whether the file has anything there; nothing is taken for something where that cannot be said. */
+static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t from, uint64_t to)
+{
+    const uint64_t place = (from & (slots_of(rings, level) - 1)) * CT_SLOT_BYTES;
+    const off_t at = place_of(rings, level) + (off_t)place;
+    const off_t data = lseek(rings->process->fd, at, SEEK_DATA);
+    return data < 0 ? errno != ENXIO : data < at + (off_t)((to - from) * CT_SLOT_BYTES);
+}
+
+/* A piece of it, at a moment at which nobody asks for it; false when it is needed now. */
+static bool give_piece(struct ct_lane_rings *rings, uint32_t level, uint64_t tail, const struct part *part,
+                       uint64_t from, uint64_t to)
+{
+    const uint64_t slots = slots_of(rings, level), place = from & (slots - 1);
+    if (!ct_gate_take(&rings->shared->gate, CT_GATE_COLLECTOR))
+        return false;
+    const struct part now = find_part(rings, level, tail);
+    const bool is_same =
+        now.from == part->from && now.to == part->to && now.since == part->since && now.upto == part->upto;
+    CT_TEST_POINT("rings.giving");
+    const bool given = is_same && fallocate(rings->process->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                            place_of(rings, level) + (off_t)(place * CT_SLOT_BYTES),
+                                            (off_t)((to - from) * CT_SLOT_BYTES)) == 0;
+    ct_gate_give(&rings->shared->gate);
+    CT_TEST_POINT("rings.given");
+    return given;
+}
+
+/* Tells the producer, which must not touch any of its memory then that it has not asked for again, and what
+ * it may do with. */
+static bool ask(struct ct_lane_rings *rings, uint32_t suffices)
+{
+    struct ct_lane *lane = rings->shared;
+    if (!ct_gate_take(&lane->gate, CT_GATE_COLLECTOR))
+        return false;
+    const uint32_t before = atomic_load_explicit(&lane->ask, memory_order_relaxed) >> CT_RING_STEP;
+    atomic_store_explicit(&lane->ask, (before + 1) << CT_RING_STEP | suffices, memory_order_relaxed);
+    ct_gate_give(&lane->gate);
+    CT_TEST_POINT("rings.asked");
+    return true;
+}
+
+static void give_back(struct ct_lane_rings *rings, uint32_t level, uint64_t tail, uint64_t *budget)
+{
+    const struct part part = find_part(rings, level, tail);
+    const uint64_t slots = slots_of(rings, level);
+    for (uint64_t at = part.from; at < part.to;) {
+        const uint64_t to = at + at_most(at_most(part.to - at, slots - (at & (slots - 1))), PIECE_SLOTS);
+        const uint64_t bytes = has_data(rings, level, at, to) ? (to - at) * CT_SLOT_BYTES : 0;
+        if (bytes == 0) {
+            at = to;
+            continue;
+        }
+        if (*budget < bytes || !give_piece(rings, level, tail, &part, at, to))
+            return;
+        *budget -= bytes;
+        at = to;
+    }
+    if (part.from < part.to) {
+        rings->given[level].since = part.since;
+        rings->given[level].upto = part.upto;
+    }
+}
+
+/* Whether a ring has memory that is not needed, as far as can be seen without the gate. */
+static bool has_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
+{
+    const struct part part = find_part(rings, level, tail);
+    return part.from < part.to &&
+           (rings->given[level].since != part.since || rings->given[level].upto != part.upto);
+}
+
+void ct_lane_rings_tidy(struct ct_lane_rings *rings, uint64_t tail, uint64_t used, uint64_t now_ns,
+                        uint64_t *budget)
+{
+    rings->peak = used > rings->peak ? used : rings->peak;
+    if (rings->peak_since_ns == 0)
+        rings->peak_since_ns = now_ns;
+    if (now_ns - rings->peak_since_ns < LINGER_NS)
+        return;
+    uint32_t suffices = 0;
+    while (suffices + 1 < rings->count && slots_of(rings, suffices) / LEAST_PARTS < rings->peak)
+        suffices++;
+    rings->peak = 0;
+    rings->peak_since_ns = now_ns;
+    bool is_asked = false;
+    for (uint32_t level = suffices + 1; level < rings->count; level++) {
+        if (!has_part(rings, level, tail))
+            continue;
+        if (!is_asked && !ask(rings, suffices))
+            return;
+        is_asked = true;
+        give_back(rings, level, tail, budget);
+    }
+}

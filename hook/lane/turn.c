@@ -1,0 +1,347 @@
+/* A lane stays in its ring as long as there is room in it: short rings stay near, in the processor's cache.
+ * It turns to a longer one when its ring is full, and to a shorter one when the collector says that this
+ * suffices.
+ *
+ * Whatever needs a system call is done under the process lock, where signals wait. The rest a signal handler
+ * may leave in the middle, by siglongjmp: `level` alone says then which ring it is, and what follows from it
+ * is made again (settle()). */
+#include "turn.h"
+
+#include "current.h"
+#include "long_call.h"
+#include "quiet.h"
+#include "segment_file.h"
+#include "slot.h"
+#include "system.h"
+#include "test_point.h"
+
+enum {
+    PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
+    /* A ring of up to so many slots is taken as a whole, a longer one in pieces of as many: who finds no
+     * memory for the next one goes on in a whole ring. */
+    PIECE_SLOTS = 2 * 1024 * 1024 / CT_SLOT_BYTES,
+    STEPS = 8, /* of a ring, at which the collector's wish is looked at */
+    RESERVE_PART = 4,
+    GATE_PATIENCE = 4000,
+};
+
+static uint64_t slots_of(const struct ct_producer *self, uint32_t level)
+{
+    return ct_ring_slots(self->index, level, ct_segment_ring_slots());
+}
+
+static uint32_t rings_of(const struct ct_producer *self)
+{
+    return ct_ring_count(self->index, ct_segment_ring_slots());
+}
+
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
+/* Makes what follows from the number of the ring. */
+static void settle(struct ct_producer *self)
+{
+    struct ct_slot_map *map = ct_slot_map(self);
+    self->limit = self->reserve = 0;
+    map->used = self->level == 0 ? map->ring : map->longer;
+    self->ring = map->used;
+    self->mask = slots_of(self, self->level) - 1;
+    ct_lane_turn(self->lane, self->level, self->begun[self->level]);
+}
+
+/* ---- the gate ---- */
+
+/* The collector holds it for a moment, and hardly ever while there is something to be written. Its own mark
+ * is one that a signal handler has left. */
+static bool take_gate(struct ct_producer *self)
+{
+    struct ct_lane *lane = self->lane;
+    for (int i = 0; i < GATE_PATIENCE; i++) {
+        if (ct_gate_take(&lane->gate, CT_GATE_PRODUCER) ||
+            atomic_load_explicit(&lane->gate, memory_order_relaxed) == CT_GATE_PRODUCER)
+            return true;
+    }
+    return false;
+}
+
+/* Follows from the collector's wish: what was taken of the rings may not be there any more. */
+static void heed(struct ct_producer *self)
+{
+    const uint32_t ask = atomic_load_explicit(&self->lane->ask, memory_order_relaxed);
+    if (ask == self->asked)
+        return;
+    self->made[self->level] = self->position + self->mask + 1;
+    self->sound = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->asked = ask;
+}
+
+/* ---- memory ---- */
+
+/* Has the slots of a ring from the position on, up to another one, made such that they can be touched. The
+ * gate and the process lock are held. */
+static uint8_t *make(struct ct_producer *self, uint32_t level, uint8_t *ring, uint64_t from, uint64_t to)
+{
+    const uint64_t slots = slots_of(self, level);
+    uint64_t place = (from & (slots - 1)) / PAGE_SLOTS * PAGE_SLOTS;
+    uint64_t left = to - from + (from & (PAGE_SLOTS - 1));
+    left = at_most((left + PAGE_SLOTS - 1) / PAGE_SLOTS * PAGE_SLOTS, slots);
+    while (left > 0) {
+        const uint64_t length = at_most(left, slots - place);
+        const struct ct_ring_piece piece = { .ring_bytes = slots * CT_SLOT_BYTES,
+                                             .from = place * CT_SLOT_BYTES,
+                                             .bytes = length * CT_SLOT_BYTES,
+                                             .whole = at_most(self->taken, slots * CT_SLOT_BYTES) };
+        uint8_t *made = ct_segment_ring(self->index, &piece, ring);
+        if (!made) {
+            if (ring && ring != ct_slot_map(self)->longer)
+                ct_bound_unmap(ring, slots * CT_SLOT_BYTES);
+            return NULL;
+        }
+        ring = made;
+        self->taken += length * CT_SLOT_BYTES;
+        left -= length;
+        place = 0;
+    }
+    return ring;
+}
+
+/* True if memory may be asked for, with the process lock held then. */
+static bool begin_asking(const struct ct_producer *self)
+{
+    if (!ct_segment_may_allocate(CT_BOUND_MORE) || !ct_system_begin())
+        return false;
+    if (ct_process_lock()) {
+        if (self->epoch == ct_process_epoch()) /* else it is an earlier segment's */
+            return true;
+        ct_process_unlock();
+    }
+    ct_system_end();
+    return false;
+}
+
+static void end_asking(void)
+{
+    ct_process_unlock();
+    ct_system_end();
+}
+
+/* ---- the ring in use ---- */
+
+/* The position up to which a ring is written without another look at the collector's wish. */
+static uint64_t step_from(uint64_t position, uint64_t slots)
+{
+    return (position + at_most(slots / STEPS, PIECE_SLOTS)) / PAGE_SLOTS * PAGE_SLOTS;
+}
+
+static bool is_empty(const struct ct_producer *self, uint32_t level, uint64_t tail)
+{
+    return level != self->level && tail >= self->ended[level];
+}
+
+/* True if it seems that the ring can be left for a longer one once it is full. */
+static bool may_grow(const struct ct_producer *self, uint64_t tail)
+{
+    if (self->stuck || !ct_segment_may_allocate(CT_BOUND_MORE))
+        return false;
+    uint32_t longer = rings_of(self);
+    while (--longer > self->level) {
+        if (is_empty(self, longer, tail))
+            return true;
+    }
+    return false;
+}
+
+/* Where the reserve begins of what ends there. */
+static uint64_t reserve_of(const struct ct_producer *self, uint64_t tail, uint64_t end)
+{
+    return may_grow(self, tail) ? end : end - (self->mask + 1) / RESERVE_PART;
+}
+
+/* The position up to which the ring in use may be written now, `most` at most; 0 without memory for more. */
+static uint64_t reach(struct ct_producer *self, uint64_t most)
+{
+    if (self->level == 0)
+        return most;
+    self->refused = true;
+    if (!take_gate(self))
+        return 0;
+    heed(self);
+    const uint64_t upto = at_most(step_from(self->position, self->mask + 1), most);
+    bool may_be_touched = self->position >= self->made[self->level];
+    if (!may_be_touched && begin_asking(self)) {
+        may_be_touched = make(self, self->level, ct_slot_map(self)->longer, self->position, upto);
+        end_asking();
+    }
+    if (may_be_touched)
+        ct_lane_show(self->lane, self->level, upto);
+    ct_gate_give(&self->lane->gate);
+    if (!may_be_touched)
+        return 0;
+    self->refused = false;
+    return upto;
+}
+
+/* Lets the ring in use be written further; false when there is no room for a record that ends at `wanted`, or
+ * no memory. */
+static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
+{
+    const uint64_t begun = self->begun[self->level], end = (tail > begun ? tail : begun) + self->mask + 1;
+    const uint64_t reserve = reserve_of(self, tail, end);
+    self->full_end = end;
+    if (wanted > reserve)
+        return false;
+    self->limit = self->reserve = reach(self, reserve);
+    if (self->limit == 0)
+        self->full_end = self->position;
+    return wanted <= self->limit;
+}
+
+/* ---- another ring ---- */
+
+/* The ring becomes the one in use, from the position on. */
+static void turn(struct ct_producer *self, uint32_t level)
+{
+    self->limit = self->reserve = 0;
+    self->ended[self->level] = self->position;
+    self->begun[level] = self->position;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->level = level;
+    atomic_signal_fence(memory_order_seq_cst);
+    settle(self);
+    CT_TEST_POINT("turn.turned");
+}
+
+/* Turns to a longer ring, with memory for what is written first; false when there is none. The gate is held.
+ */
+static bool fetch(struct ct_producer *self, uint32_t level)
+{
+    struct ct_slot_map *map = ct_slot_map(self);
+    const uint64_t slots = slots_of(self, level), bytes = slots * CT_SLOT_BYTES;
+    const bool is_whole = slots <= PIECE_SLOTS;
+    if (is_whole && self->sound & UINT32_C(1) << level && map->longer && map->longer_bytes == bytes) {
+        self->made[level] = 0;
+        turn(self, level);
+        return true;
+    }
+    if (!begin_asking(self))
+        return false;
+    CT_TEST_POINT("turn.growing");
+    self->taken = 0;
+    uint8_t *ring = is_whole ? make(self, level, NULL, 0, slots)
+                             : make(self, level, NULL, self->position, step_from(self->position, slots));
+    if (ring) {
+        uint8_t *old = map->longer;
+        const uint64_t old_bytes = map->longer_bytes;
+        map->longer = ring;
+        map->longer_bytes = bytes;
+        self->made[level] = is_whole ? 0 : self->position + slots;
+        if (is_whole)
+            self->sound |= UINT32_C(1) << level;
+        turn(self, level);
+        if (old)
+            ct_bound_unmap(old, old_bytes);
+        CT_TEST_POINT("turn.grown");
+    }
+    end_asking();
+    return ring != NULL;
+}
+
+/* Turns to a ring of which nothing is left to be read; false when there is no memory for it. */
+static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
+{
+    if (level == 0) {
+        turn(self, 0);
+        ct_lane_show(self->lane, 0, self->position);
+        self->limit = self->reserve = reserve_of(self, tail, self->position + self->mask + 1);
+        return true;
+    }
+    if (!take_gate(self))
+        return false;
+    heed(self);
+    const bool fetched = fetch(self, level);
+    const uint64_t upto = step_from(self->position, slots_of(self, level));
+    if (fetched)
+        ct_lane_show(self->lane, level, upto);
+    ct_gate_give(&self->lane->gate);
+    if (fetched)
+        self->limit = self->reserve = upto;
+    return fetched;
+}
+
+/* Turns to the next longer ring that is to be had; to a shorter one where the ring in use has room, and there
+ * is no memory for it. A full ring is gone round in: what is read of it first makes room in no other. */
+static bool take_another(struct ct_producer *self, uint64_t tail)
+{
+    const uint32_t rings = rings_of(self), level = self->level;
+    const bool has_no_memory = self->refused;
+    if (self->position <= self->begun[level])
+        return false;
+    for (uint32_t i = 1; i < rings; i++) {
+        const bool is_longer = level + i < rings;
+        const uint32_t other = is_longer ? level + i : rings - 1 - i;
+        if ((!is_longer && !has_no_memory) || !is_empty(self, other, tail))
+            continue;
+        const bool taken = take(self, other, tail);
+        if (is_longer)
+            self->stuck = !taken;
+        if (taken)
+            return true;
+        self->refused = true;
+    }
+    return false;
+}
+
+/* Follows the collector's wish for a shorter ring. */
+static void shrink(struct ct_producer *self, uint64_t tail)
+{
+    const uint32_t ask = atomic_load_explicit(&self->lane->ask, memory_order_relaxed);
+    const uint32_t wanted = ask & ((1 << CT_RING_STEP) - 1);
+    if (ask == self->asked || wanted >= self->level || !is_empty(self, wanted, tail) ||
+        self->position <= self->begun[self->level])
+        return;
+    take(self, wanted, tail);
+    heed(self);
+}
+
+bool ct_turn_make_room(struct ct_producer *self, uint32_t slots)
+{
+    CT_QUIET;
+    const uint64_t tail = ct_lane_tail(self->lane);
+    if (tail > self->position ||
+        self->position - tail > ct_ring_slots_all(self->index, ct_segment_ring_slots()))
+        return false; /* not what a collector writes */
+    if (!ct_slot_map(self)->ring)
+        return false;
+    self->refused = false;
+    settle(self);
+    shrink(self, tail);
+    self->full_tail = UINT64_MAX;
+    if (extend(self, tail, ct_turn_end_of(self, slots)))
+        return true;
+    if (take_another(self, tail)) {
+        self->refused = false;
+        return ct_turn_end_of(self, slots) <= self->limit;
+    }
+    /* What is read next may make room; where all was read nothing else would say so. */
+    self->full_tail = tail < self->position ? tail : UINT64_MAX;
+    self->full_cause = self->refused ? CT_LOSS_MEMORY : CT_LOSS_FULL;
+    self->long_ticks = ct_long_ticks();
+    if (self->refused)
+        atomic_fetch_or_explicit(&self->lane->level, CT_LEVEL_REFUSED, memory_order_relaxed);
+    return false;
+}
+
+bool ct_turn_use_reserve(struct ct_producer *self, uint32_t slots)
+{
+    CT_QUIET;
+    const uint64_t wanted = ct_turn_end_of(self, slots);
+    if (self->full_tail == UINT64_MAX || wanted > self->full_end)
+        return false;
+    const uint64_t upto = reach(self, self->full_end);
+    if (upto > 0)
+        self->reserve = upto;
+    return wanted <= upto;
+}

@@ -1,0 +1,20 @@
+/* Which of its rings a lane is in, and how far it may be written: the slow way of ring.c. */
+#ifndef CT_TURN_H
+#define CT_TURN_H
+
+#include "producer.h"
+
+/* The end of a record of so many slots, with the pad that fills the ring's end. */
+static inline uint64_t ct_turn_end_of(const struct ct_producer *producer, uint32_t slots)
+{
+    const uint64_t capacity = producer->mask + 1, place = producer->position & producer->mask;
+    const uint64_t pad = place + slots > capacity ? capacity - place : 0;
+    return producer->position + pad + slots;
+}
+
+/* Makes room for a record of so many slots; false where there is none. Its thread holds the lane. */
+bool ct_turn_make_room(struct ct_producer *producer, uint32_t slots);
+/* Behind that: makes room in the ring's reserve, if it has one. */
+bool ct_turn_use_reserve(struct ct_producer *producer, uint32_t slots);
+
+#endif

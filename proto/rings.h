@@ -1,0 +1,75 @@
+/* The rings of a lane, and the gate behind which their memory comes and goes; lane.h says how they are used.
+ */
+#ifndef CT_PROTO_RINGS_H
+#define CT_PROTO_RINGS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Each is 2^CT_RING_STEP times as long as the one before; but the shortest one of the lanes from that number
+ * on has half, since a process with so many threads would take much for little. */
+enum { CT_RINGS = 6, CT_RING_FIRST_SLOTS = 2048, CT_RING_STEP = 3, CT_LANES_ROOMY = 128 };
+
+/* Slots of a lane's ring, and of all its rings together, where the longest may have `most`. */
+static inline uint64_t ct_ring_slots(uint32_t lane, uint32_t level, uint64_t most)
+{
+    if (level == 0)
+        return lane < CT_LANES_ROOMY ? CT_RING_FIRST_SLOTS : CT_RING_FIRST_SLOTS / 2;
+    const uint64_t slots = (uint64_t)CT_RING_FIRST_SLOTS << CT_RING_STEP * level;
+    return slots < most ? slots : most;
+}
+static inline uint32_t ct_ring_count(uint32_t lane, uint64_t most)
+{
+    uint32_t count = 1;
+    while (count < CT_RINGS && ct_ring_slots(lane, count - 1, most) < most)
+        count++;
+    return count;
+}
+static inline uint64_t ct_ring_slots_all(uint32_t lane, uint64_t most)
+{
+    uint64_t all = 0;
+    for (uint32_t level = 0; level < ct_ring_count(lane, most); level++)
+        all += ct_ring_slots(lane, level, most);
+    return all;
+}
+
+/* Returns the number of the ring that the slot at `position` is in; *until is where another one begins,
+ * UINT64_MAX where none does. */
+static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count, uint64_t position,
+                                  uint64_t *until)
+{
+    uint32_t found = 0;
+    uint64_t best = since[0] <= position ? since[0] : 0;
+    *until = UINT64_MAX;
+    for (uint32_t level = 0; level < count; level++) {
+        if (since[level] > position) {
+            *until = since[level] < *until ? since[level] : *until;
+        } else if (since[level] > best) {
+            best = since[level];
+            found = level;
+        }
+    }
+    return found;
+}
+
+/* Says who may change what memory the lane's rings have. */
+enum ct_lane_gate { CT_GATE_OPEN = 0, CT_GATE_PRODUCER = 1, CT_GATE_COLLECTOR = 2 };
+
+/* Set in `level` when the producer found no memory for a longer ring. */
+enum { CT_LEVEL_REFUSED = 256 };
+
+/* False when the other side holds it. Pairs with the release in ct_gate_give(). */
+static inline bool ct_gate_take(_Atomic uint32_t *gate, enum ct_lane_gate who)
+{
+    uint32_t open = CT_GATE_OPEN;
+    return atomic_compare_exchange_strong_explicit(gate, &open, (uint32_t)who, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+/* Pairs with the acquire in ct_gate_take(). */
+static inline void ct_gate_give(_Atomic uint32_t *gate)
+{
+    atomic_store_explicit(gate, CT_GATE_OPEN, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,52 @@
+"""A burst for which there is memory is kept whole, and what it took of /dev/shm comes back, also while its thread sleeps. A thread
+that is read in time takes no more than it began with, and many of them take little."""
+import glob
+import os
+import subprocess
+
+from cudatrace_test import Session, WORKLOADS, check, equal, have_shm, wait_for
+
+BURST = 600_000
+
+
+def held(s, program, *arguments):
+    """A program that has made its calls, and stays; its segment."""
+    hold = f"{s.dir}/hold"
+    os.mkfifo(hold)
+    child = s.start(WORKLOADS / program, *arguments, "--hold", hold, stdout=subprocess.PIPE)
+    child.stdout.readline()
+    path, = glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{s.name}.{child.pid}.*")
+    return child, path, hold
+
+
+def kib(path):
+    return os.stat(path).st_blocks // 2
+
+
+def let_go(child, hold):
+    with open(hold, "w"):
+        pass
+    equal(child.wait(60), 0, "the program's status")
+    child.stdout.close()
+    os.unlink(hold)
+
+
+if have_shm(1500, "a burst"):
+    with Session() as s:
+        s.start_daemon()
+        child, path, hold = held(s, "calls", "--calls", BURST, "--mix", "getctx")
+        s.flush()
+        equal(s.value("SELECT ifnull(sum(lost), 0) FROM totals"), 0, "calls lost")
+        wait_for("the burst's memory", lambda: kib(path) < 4096)
+        let_go(child, hold)
+        s.flush()
+        s.check_identity()
+
+with Session() as s:
+    s.start_daemon()
+    child, path, hold = held(s, "calls", "--calls", 1, "--threads", 200, "--mix", "getctx")
+    s.flush()
+    check(kib(path) < 200 * 64, "200 threads took", kib(path), "KiB")
+    let_go(child, hold)
+    s.flush()
+    s.check_identity()
