@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from daemon_test import Deadly, PROGRAMS, step
-from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, check, equal, points, promise
+from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, check, equal, fifo, points, promise
 
 ALL = set(points(FAULT_DAEMON))
 reached = set()
@@ -15,9 +15,10 @@ MAKING = {"database.filled", "database.made"}
 LEAVING = {"session.hidden", "process.detaching", "process.detached", "process.removing", "process.removed", "daemon.let_go",
            "daemon.store_closed", "session.closing", "session.removed", "command.removed"}
 EXPIRING = {name for name in ALL if name.startswith("expire.")}
+GIVING = {name for name in ALL if name.startswith("rings.")}
 FILES = {"store.going_on", "store.went_on", "database.removing"}  # daemon_files.py
 ELSEWHERE = {"session.selecting", "watch.left_over", "lane.loss_saved"} | FILES
-LOAD = sorted(ALL - MAKING - EXPIRING - ELSEWHERE - (LEAVING - {"process.removing", "process.removed"}))
+LOAD = sorted(ALL - MAKING - EXPIRING - GIVING - ELSEWHERE - (LEAVING - {"process.removing", "process.removed"}))
 LATER = (2, 3, 5, 17, 100, 1000, 10000) if LONG else (3,)
 CALLS = 2000
 
@@ -73,6 +74,26 @@ with Deadly() as s, promise("daemon-killed-expiring", len(EXPIRING)):
     s.check_all()
     check(s.value("SELECT sum(expired) FROM totals") > 0, "no call has gone")
     s.summary()
+
+# A burst that the daemon sleeps through makes a ring grow; a second later its memory is given back, and the daemon dies over it.
+for name in sorted(GIVING):
+    with Deadly() as s, promise("daemon-killed-giving"):
+        s.start_armed(name)
+        with fifo(s.dir, "hold") as hold:
+            s.daemon.send_signal(signal.SIGSTOP)
+            program = s.start(WORKLOADS / "calls", "--calls", 50000, "--mix", "getctx", "--hold", hold, stdout=subprocess.PIPE)
+            check(program.stdout.readline(), "the program ended")
+            s.daemon.send_signal(signal.SIGCONT)
+            s.daemon.wait(DEADLINE_S)
+            check(s.reap(), "the daemon did not come to", name)
+            reached.add(name)
+            s.start_daemon()
+            s.flush()
+            hold.write_bytes(b"\n")
+            equal(program.wait(DEADLINE_S), 0, "the program's status")
+            program.stdout.close()
+        s.flush()
+        s.check_all()
 
 # Making the database: the next daemon makes it again, or takes what is whole.
 for name in sorted(MAKING | {"database.locked", "database.opened", "session.locked", "session.cleared", "session.opened",
