@@ -1,18 +1,32 @@
 #include "batch.h"
 
+#include "checkpoint.h"
 #include "clock.h"
 #include "expire.h"
+#include "feed.h"
 #include "log.h"
+#include "statements.h"
 #include "stored_calls.h"
 #include "test_point.h"
 #include "trace_files.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
     ROWS_MAX = 250000,   /* a batch's: about a tenth of a second */
     EXPIRE_ROWS = 20000, /* taken away behind a batch: a hundredth of a second; more where more come */
+    ROW_BYTES = 21,      /* of a call and its details, about */
+    PIECE_ROWS = 4096,   /* between looks at whether the batch before has left */
 };
+/* Rows, and how full a ring was, in thousandths, from which on a batch is committed beside the next one. The
+ * daemons of tests/faults wait for less. */
+#ifndef CT_LEAVE_ROWS_MIN
+#define CT_LEAVE_ROWS_MIN 10000
+#define CT_LEAVE_FILL_MIN CT_FILL_WANTED
+#endif
+#define ALONE_INTERVAL_NS UINT64_C(100000000)   /* between batches behind which there is something to expire \
+                                                 */
 #define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* beyond it a log that a reader holds begins a new file */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
 #define GO_ON_RETRY_NS    UINT64_C(10000000000)
@@ -27,44 +41,8 @@ uint64_t ct_bounds_share(const struct ct_bounds *bounds)
 /* Bounds a batch. Where files are small, it is a third of a file at most. */
 static uint64_t rows_max(const struct ct_bounds *bounds)
 {
-    enum { ROW_BYTES = 21 };
     const uint64_t rows = ct_bounds_share(bounds) / 3 / ROW_BYTES;
     return rows > 0 && rows < ROWS_MAX ? rows : ROWS_MAX;
-}
-
-/* All between begin and commit; 0 or -1. */
-static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
-{
-    struct ct_ledger *ledger = batch->ledger;
-    struct ct_report *report = batch->report;
-    EACH_SOURCE(s)
-    {
-        if (s->class->begin(s, batch) != 0)
-            return -1;
-    }
-    CT_TEST_POINT("batch.synced");
-    EACH_SOURCE(s) s->class->watermark(s, batch);
-    ct_merge_begin(&ledger->merge, batch->until_ns);
-    EACH_SOURCE(s)
-    {
-        if (s->class->streams(s, batch) != 0)
-            return -1;
-    }
-    if (ct_ledger_calls(ledger, batch->rows_max, &report->rows) != 0)
-        return -1;
-    CT_TEST_POINT("batch.inserted");
-    report->more = ledger->merge.count > 0;
-    /* All that returned before the earliest call that was left is stored. */
-    report->flushed_ns = batch->until_ns;
-    if (report->more)
-        report->flushed_ns = ct_merge_due_ns(&ledger->merge) > 0 ? ct_merge_due_ns(&ledger->merge) - 1 : 0;
-    EACH_SOURCE(s)
-    {
-        if (s->class->save(s, batch) != 0)
-            return -1;
-    }
-    report->more |= report->held_count > 0;
-    return 0;
 }
 
 static void revert(struct ct_collection *collection)
@@ -72,28 +50,86 @@ static void revert(struct ct_collection *collection)
     EACH_SOURCE(s) s->class->revert(s);
 }
 
-static void undo(struct ct_collection *collection, struct ct_report *report)
+/* ---- behind a commit ---- */
+
+void ct_batch_describe(struct ct_collection *collection, struct ct_report *report)
 {
-    memcpy(report->error, ct_store_error(collection->ledger.store), sizeof(report->error));
+    struct ct_store *store = collection->ledger.store;
+    const char *problem = ct_store_checkpoint_error(store);
+    report->file = ct_store_file(store);
+    report->log_bytes = (uint64_t)ct_store_log_pages(store) * CT_STORE_PAGE_BYTES;
+    snprintf(report->by_row, sizeof(report->by_row), "%s", ct_feed_why_not(store));
+    snprintf(report->checkpoint_error, sizeof(report->checkpoint_error), "%s", problem ? problem : "");
+}
+
+/* Of a batch that is committed. */
+static void publish(struct ct_collection *collection, struct ct_batch *batch)
+{
+    CT_TEST_POINT("batch.committed");
+    EACH_SOURCE(s) s->class->publish(s, batch);
+    batch->report->late_total = ct_store_late_rows(collection->ledger.store);
+    collection->rows_unexpired += batch->report->rows;
+}
+
+static void tell(const struct ct_report *of_batch, struct ct_report *report)
+{
+    const struct ct_report before = *report;
+    *report = *of_batch;
+    ct_report_add(report, &before);
+    report->rows_total = before.rows_total + of_batch->rows;
+    report->batches_total = before.batches_total + 1;
+    report->expired_total = before.expired_total + of_batch->expired;
+}
+
+/* Sees to the batch that leaves, once it has left; 0, or -1 if it could not be committed. */
+static int follow(struct ct_collection *collection, struct ct_report *report)
+{
+    if (!collection->is_leaving)
+        return 0;
+    if (ct_store_settle(collection->ledger.store) != 0)
+        return -1;
+    collection->is_leaving = false;
+    struct ct_batch batch = { .ledger = &collection->ledger,
+                              .report = &collection->leaving,
+                              .now_ns = ct_monotonic_ns() };
+    publish(collection, &batch);
+    if (!ct_store_is_begun(collection->ledger.store))
+        ct_checkpointer_tend(collection->checkpointer);
+    ct_batch_describe(collection, &collection->leaving);
+    tell(&collection->leaving, report);
+    return 0;
+}
+
+static void undo(struct ct_collection *collection, struct ct_report *own, struct ct_report *report)
+{
+    struct ct_store *store = collection->ledger.store;
+    const bool has_left = ct_store_settle(store) == 0;
+    memcpy(own->error, ct_store_error(store), sizeof(own->error));
+    /* What was committed is not to be read again. */
+    if (has_left)
+        follow(collection, report);
     ct_ledger_rollback(&collection->ledger);
+    collection->is_leaving = false;
     revert(collection);
 }
 
-/* A piece of what is older than what is kept. A full batch is followed by a piece of twice its size, so that
- * rows go as fast as they come. */
-static void expire(struct ct_collection *collection, const struct ct_batch *batch, struct ct_report *report)
+/* A piece of what is older than what is kept: twice what was stored since the last one, so that rows go as
+ * fast as they come. */
+static void expire(struct ct_collection *collection, const struct ct_batch *batch)
 {
+    struct ct_report *report = batch->report;
     struct ct_expired expired;
     const uint64_t keep_ns = collection->bounds.keep_ns;
     if (keep_ns == 0 || batch->now_ns <= keep_ns)
         return;
     if (ct_store_expire(collection->ledger.store, batch->now_ns, batch->now_ns - keep_ns,
-                        EXPIRE_ROWS + 2 * report->rows, &expired) != 0) {
-        undo(collection, report);
+                        EXPIRE_ROWS + 2 * collection->rows_unexpired, &expired) != 0) {
+        undo(collection, report, report);
         return;
     }
     report->expiring = expired.more;
-    report->expired_total += expired.rows;
+    report->expired = expired.rows;
+    collection->rows_unexpired = 0;
 }
 
 /* ---- the files of a trace ---- */
@@ -149,25 +185,118 @@ void ct_batch_go_on(struct ct_collection *collection, const struct ct_report *re
 static void tend_files(struct ct_collection *collection, const struct ct_batch *batch)
 {
     struct ct_report *report = batch->report;
-    expire(collection, batch, report);
+    expire(collection, batch);
     report->go_on = why_go_on(collection, batch->now_ns);
     if (collection->bounds.keep_ns && batch->now_ns - collection->pruned_ns >= PRUNE_INTERVAL_NS)
         prune(collection, batch->now_ns);
 }
 
-void ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
+/* ---- a batch ---- */
+
+/* Takes the calls. As soon as the batch before has left, its room in the rings is given back. */
+static int take_calls(struct ct_collection *collection, struct ct_batch *batch, struct ct_report *report)
+{
+    uint64_t *rows = &batch->report->rows, wanted, taken;
+    do {
+        wanted = batch->rows_max - *rows < PIECE_ROWS ? batch->rows_max - *rows : PIECE_ROWS;
+        if (ct_ledger_calls(batch->ledger, wanted, &taken) != 0)
+            return -1;
+        *rows += taken;
+        if (ct_store_has_left(batch->ledger->store) && follow(collection, report) != 0)
+            return -1;
+    } while (taken == wanted && *rows < batch->rows_max);
+    return 0;
+}
+
+/* All between begin and commit; 0 or -1. */
+static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, struct ct_report *report)
+{
+    struct ct_ledger *ledger = batch->ledger;
+    struct ct_report *own = batch->report;
+    EACH_SOURCE(s)
+    {
+        if (s->class->begin(s, batch) != 0)
+            return -1;
+    }
+    CT_TEST_POINT("batch.synced");
+    EACH_SOURCE(s) s->class->watermark(s, batch);
+    ct_merge_begin(&ledger->merge, batch->until_ns);
+    EACH_SOURCE(s)
+    {
+        if (s->class->streams(s, batch) != 0)
+            return -1;
+    }
+    if (take_calls(collection, batch, report) != 0)
+        return -1;
+    CT_TEST_POINT("batch.inserted");
+    own->more = ledger->merge.count > 0;
+    /* All that returned before the earliest call that was left is stored. */
+    own->flushed_ns = batch->until_ns;
+    if (own->more)
+        own->flushed_ns = ct_merge_due_ns(&ledger->merge) > 0 ? ct_merge_due_ns(&ledger->merge) - 1 : 0;
+    if (follow(collection, report) != 0)
+        return -1;
+    EACH_SOURCE(s)
+    {
+        if (s->class->save(s, batch) != 0)
+            return -1;
+    }
+    own->more |= own->held_count > 0;
+    return 0;
+}
+
+/* Whether the file has room for this batch and another one: when it goes on in its next file is seen behind
+ * them. */
+static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
+{
+    const uint64_t share = ct_bounds_share(&collection->bounds);
+    return share == 0 || ct_store_bytes(collection->ledger.store) + 2 * batch->rows_max * ROW_BYTES < share;
+}
+
+/* Whether the next batch, which will be large too, may be made while this one is committed. */
+static bool may_leave(struct ct_collection *collection, const struct ct_request *request,
+                      const struct ct_batch *batch)
+{
+    const struct ct_report *own = batch->report;
+    const bool is_busy = own->rows >= CT_LEAVE_ROWS_MIN && (own->more || own->fill >= CT_LEAVE_FILL_MIN);
+    return is_busy && !batch->is_alone && !request->alone && request->flush_ns == 0 &&
+           !collection->ledger.recorder && ct_store_may_leave(collection->ledger.store) &&
+           !why_go_on(collection, batch->now_ns) && has_room(collection, batch) &&
+           (collection->bounds.keep_ns == 0 || batch->now_ns - collection->alone_ns < ALONE_INTERVAL_NS);
+}
+
+/* Ends a batch that was filled; 0 or -1. */
+static int end_batch(struct ct_collection *collection, const struct ct_request *request,
+                     struct ct_batch *batch)
+{
+    if (may_leave(collection, request, batch)) {
+        collection->is_leaving = ct_store_leave(batch->ledger->store) == 0;
+        return collection->is_leaving ? 0 : -1;
+    }
+    batch->is_alone = true;
+    if (ct_ledger_commit(batch->ledger) != 0)
+        return -1;
+    collection->alone_ns = batch->now_ns;
+    publish(collection, batch);
+    tend_files(collection, batch);
+    ct_checkpointer_tend(collection->checkpointer);
+    return 0;
+}
+
+bool ct_batch_make(struct ct_collection *collection, const struct ct_request *request,
                    struct ct_report *report)
 {
     struct ct_ledger *ledger = &collection->ledger;
+    struct ct_report own = { 0 };
     collection->next_file |= request->next_file;
     EACH_SOURCE(s)
     {
         if (s->class->wake)
-            s->class->wake(s, request, report);
+            s->class->wake(s, request, &own);
     }
     struct ct_batch batch = {
         .ledger = ledger,
-        .report = report,
+        .report = &own,
         .rows_max = rows_max(&collection->bounds),
         .snapshot_open = request->snapshot_open || request->flush_ns,
     };
@@ -175,19 +304,20 @@ void ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     const int begun = ct_ledger_begin(ledger);
     batch.now_ns = ct_monotonic_ns();
     batch.until_ns = UINT64_MAX;
+    own.began_ns = batch.now_ns;
     CT_TEST_POINT("batch.begun");
-    if (begun != 0 || fill_batch(collection, &batch) != 0 || ct_ledger_commit(ledger) != 0) {
-        undo(collection, report);
-        report->rows = 0;
-        report->flushed_ns = 0;
-    } else {
-        CT_TEST_POINT("batch.committed");
-        EACH_SOURCE(s) s->class->publish(s, &batch);
-        tend_files(collection, &batch);
+    if (begun != 0 || fill_batch(collection, &batch, report) != 0 ||
+        end_batch(collection, request, &batch) != 0) {
+        undo(collection, &own, report);
+        own.rows = 0;
+        own.flushed_ns = 0;
     }
-    report->processes = report->lanes = 0;
-    EACH_SOURCE(s) s->class->rest(s, report);
-    report->rows_total += report->rows;
-    report->late_total = ct_store_late_rows(ledger->store);
-    report->batches_total++;
+    EACH_SOURCE(s) s->class->rest(s, &own);
+    if (collection->is_leaving) {
+        collection->leaving = own;
+        return false;
+    }
+    ct_batch_describe(collection, &own);
+    tell(&own, report);
+    return true;
 }

@@ -28,7 +28,7 @@ enum { EXIT_USAGE = 2 };
 static const char help[] =
     "Usage: cudatraced [--db FILE] [--session NAME] [--shm-dir DIR] [--foreground]\n"
     "                   [--ring SIZE] [--keep DURATION] [--max-db SIZE] [--clock NAME]\n"
-    "                   [--log-level LEVEL] [--auto] [--group NAME] [--system]\n"
+    "                   [--workers N] [--log-level LEVEL] [--auto] [--group NAME] [--system]\n"
     "                   [--record FILE]\n"
     "\n"
     "Collects the CUDA calls of every process that has libcudatrace.so preloaded and\n"
@@ -49,6 +49,7 @@ static const char help[] =
     "  --max-db SIZE     the trace takes no more than that on disk, as 500M or 20G: it goes on\n"
     "                    in numbered files beside FILE, which `cudatrace sql` reads as one, and\n"
     "                    the oldest of them go (default: one file without bound)\n"
+    "  --workers N       store with that many threads, 1 or 2 (default: a quarter of the processors)\n"
     "  --clock NAME      what calls are timed with: counter, the processor's; or monotonic,\n"
     "                    the kernel's (default: the counter where the kernel trusts it)\n"
     "  --log-level LEVEL error, warning, notice, info or debug: what is logged, with all that is\n"
@@ -123,6 +124,24 @@ static uint64_t parse_duration(const char *text)
             return number * units[i].seconds * 1000000000;
     }
     return 0;
+}
+
+static unsigned parse_workers(const char *text)
+{
+    const unsigned number = (unsigned)(text[0] - '0');
+    return number >= 1 && number <= CT_WORKERS_MAX && !text[1] ? number : 0;
+}
+
+/* A quarter of the processors that there are for it, and one at least; in tests/faults what has more to fail.
+ */
+static unsigned usual_workers(void)
+{
+#ifdef CT_WORKERS_USUAL
+    return CT_WORKERS_USUAL;
+#else
+    const unsigned workers = uv_available_parallelism() / 4;
+    return workers < 1 ? 1 : workers > CT_WORKERS_MAX ? CT_WORKERS_MAX : workers;
+#endif
 }
 
 /* A group by its name or number. */
@@ -230,14 +249,23 @@ int main(int argc, char **argv)
     enum { KNOWN_MAX = 32 };
     int foreground = 0, leaves = 0, system = 0;
     struct option known[KNOWN_MAX] = {
-        { "db", required_argument, NULL, 'd' },        { "session", required_argument, NULL, 's' },
-        { "shm-dir", required_argument, NULL, 'm' },   { "foreground", no_argument, &foreground, 1 },
-        { "ring", required_argument, NULL, 'r' },      { "keep", required_argument, NULL, 'k' },
-        { "max-db", required_argument, NULL, 'x' },    { "clock", required_argument, NULL, 'c' },
-        { "log-level", required_argument, NULL, 'l' }, { "auto", no_argument, &leaves, 1 },
-        { "group", required_argument, NULL, 'g' },     { "system", no_argument, &system, 1 },
-        { "record", required_argument, NULL, 'e' },    { "help", no_argument, NULL, 'h' },
-        { "version", no_argument, NULL, 'v' },         { 0 },
+        { "db", required_argument, NULL, 'd' },
+        { "session", required_argument, NULL, 's' },
+        { "shm-dir", required_argument, NULL, 'm' },
+        { "foreground", no_argument, &foreground, 1 },
+        { "ring", required_argument, NULL, 'r' },
+        { "keep", required_argument, NULL, 'k' },
+        { "max-db", required_argument, NULL, 'x' },
+        { "clock", required_argument, NULL, 'c' },
+        { "log-level", required_argument, NULL, 'l' },
+        { "auto", no_argument, &leaves, 1 },
+        { "group", required_argument, NULL, 'g' },
+        { "system", no_argument, &system, 1 },
+        { "record", required_argument, NULL, 'e' },
+        { "workers", required_argument, NULL, 'w' },
+        { "help", no_argument, NULL, 'h' },
+        { "version", no_argument, NULL, 'v' },
+        { 0 },
     };
     const struct ct_file_source *files = NULL;
     size_t options_known = 0;
@@ -251,6 +279,7 @@ int main(int argc, char **argv)
     const char *database = "trace.db", *record = NULL;
     struct ct_daemon_options options = { .session = CT_SESSION_DEFAULT,
                                          .ring_bytes = CT_RING_BYTES_DEFAULT,
+                                         .workers = usual_workers(),
                                          .clock = CT_CLOCK_CHOSEN };
     const char *session = getenv(CT_SESSION_ENV);
     if (session && *session)
@@ -286,6 +315,11 @@ int main(int argc, char **argv)
             options.bounds.max_bytes = parse_size(optarg);
             if (options.bounds.max_bytes < MAX_DB_BYTES_MIN)
                 return wrong("--max-db %s: wants a size of 16M or more, as 500M or 20G", optarg);
+            break;
+        case 'w':
+            options.workers = parse_workers(optarg);
+            if (options.workers == 0)
+                return wrong("--workers %s: wants 1 or 2", optarg);
             break;
         case 'c':
             if (strcmp(optarg, "counter") != 0 && strcmp(optarg, "monotonic") != 0)

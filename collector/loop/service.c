@@ -20,10 +20,9 @@
 #include <sys/resource.h>
 
 /* Batches are made one right after the other while they are full, every PACE_MS while calls come, sooner
- * where a ring would be fuller than FILL_WANTED by then, and none until the doorbell rings once two in a row
- * found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and whatever a doorbell may have
+ * where a ring would be fuller than CT_FILL_WANTED by then, and none until the doorbell rings once two in a
+ * row found nothing. Every HOUSEKEEPING_MS the open calls are looked at, and whatever a doorbell may have
  * missed. */
-enum { FILL_WANTED = 250 }; /* thousandths */
 enum {
     GATHER_MS = 10,
     PACE_MS = 50,
@@ -89,14 +88,18 @@ static void batch_in(struct daemon *daemon, unsigned int ms)
         uv_timer_start(&daemon->pace, on_pace, ms, 0);
 }
 
-/* The time to the next batch in which the fullest ring will fill to FILL_WANTED, at the rate at which it
- * filled since the last one: a checkpoint or a slow disk then finds room in it. */
+/* The time to the next batch in which the fullest ring will fill to CT_FILL_WANTED, at the rate at which it
+ * filled since the last one, and has gone on filling since this one looked: a checkpoint or a slow disk then
+ * finds room in it. */
 static unsigned int pace_ms(const struct ct_report *report, uint64_t since_last_ms)
 {
     if (report->fill == 0)
         return PACE_MS;
-    const uint64_t ms = since_last_ms * FILL_WANTED / report->fill;
-    return ms > PACE_MS ? PACE_MS : ms > 0 ? (unsigned int)ms : 1;
+    const uint64_t ms = since_last_ms * CT_FILL_WANTED / report->fill,
+                   passed_ms = (ct_monotonic_ns() - report->began_ns) / 1000000;
+    if (ms >= PACE_MS)
+        return PACE_MS;
+    return ms > passed_ms ? (unsigned int)(ms - passed_ms) : 0;
 }
 
 /* ---- processes ---- */
@@ -542,6 +545,8 @@ static int start(struct daemon *daemon, char *message)
     ct_session_socket_path(socket_path, options->shm_dir, daemon->session.uid, daemon->session.name);
     daemon->collection.sources = &daemon->adoption.shm.source;
     daemon->collection.bounds = options->bounds;
+    if (options->workers > 1)
+        ct_store_commit_by_thread(daemon->collection.ledger.store);
     int error = ct_worker_create(&daemon->loop, &daemon->collection, on_batch, daemon, &daemon->worker);
     if (!error)
         error = ct_adoption_start(&daemon->adoption, &daemon->session, options->system);

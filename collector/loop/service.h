@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { CT_WORKERS_MAX = 2 };
+
 struct ct_daemon_options {
     const char *database; /* absolute */
     const char *record;   /* absolute: what is told to the ledger goes there too; NULL for nowhere */
@@ -15,6 +17,7 @@ struct ct_daemon_options {
     const char *shm_dir; /* absolute */
     uint64_t ring_bytes;
     struct ct_bounds bounds;
+    unsigned workers;       /* threads that store, 1 to CT_WORKERS_MAX */
     int clock;              /* enum ct_clock_kind, or CT_CLOCK_CHOSEN for the one that the kernel trusts */
     bool foreground;        /* a service manager, if there is one, waits for this process */
     bool on_terminal;       /* a hang-up of the terminal is the end */

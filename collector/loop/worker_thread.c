@@ -1,10 +1,8 @@
 #include "worker_thread.h"
 
 #include "checkpoint.h"
-#include "feed.h"
 #include "store.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -26,9 +24,7 @@ struct ct_worker {
     bool reported;           /* and the loop has not heard of it yet */
     bool busy, stop;
 
-    /* The thread's. */
-    struct ct_collection *collection;
-    struct ct_checkpointer *checkpointer;
+    struct ct_collection *collection; /* the thread's */
 };
 
 /* Bounds the log to a quarter of a file's share, where files are small. */
@@ -41,23 +37,33 @@ static struct ct_checkpointer *create_checkpointer(const struct ct_collection *c
                                                                 : CT_CHECKPOINT_PAGES);
 }
 
+static void go_on(struct ct_collection *collection, struct ct_report *report)
+{
+    /* Closing the file drops the locks that this process has on it. */
+    ct_checkpointer_destroy(collection->checkpointer);
+    ct_batch_go_on(collection, report);
+    collection->checkpointer = create_checkpointer(collection);
+    ct_batch_describe(collection, report);
+}
+
 /* ---- the thread ---- */
 
 static void thread_main(void *data)
 {
     struct ct_worker *worker = data;
-    struct ct_store *store = worker->collection->ledger.store;
     for (struct ct_source *s = worker->collection->sources; s; s = s->next) {
         if (s->class->start)
             s->class->start(s);
     }
     uv_mutex_lock(&worker->mutex);
     for (;;) {
-        while (!worker->wanted && !worker->stop)
+        /* What is being committed is followed by a batch at once. */
+        while (!worker->wanted && !worker->stop && !worker->collection->is_leaving)
             uv_cond_wait(&worker->cond, &worker->mutex);
-        if (worker->stop)
+        if (worker->stop && !worker->collection->is_leaving)
             break;
-        const struct ct_request request = worker->request;
+        struct ct_request request = worker->request;
+        request.alone |= worker->stop;
         worker->request = (struct ct_request){ 0 };
         worker->wanted = false;
         worker->busy = true;
@@ -66,26 +72,19 @@ static void thread_main(void *data)
                                     .expired_total = worker->report.expired_total };
         uv_mutex_unlock(&worker->mutex);
 
-        ct_batch_make(worker->collection, &request, &report);
-        if (report.go_on) {
-            /* Closing the file drops the locks that this process has on it. */
-            ct_checkpointer_destroy(worker->checkpointer);
-            ct_batch_go_on(worker->collection, &report);
-            worker->checkpointer = create_checkpointer(worker->collection);
-        }
-        ct_checkpointer_tend(worker->checkpointer);
-        report.file = ct_store_file(store);
-        report.log_bytes = (uint64_t)ct_store_log_pages(store) * CT_STORE_PAGE_BYTES;
-        snprintf(report.by_row, sizeof(report.by_row), "%s", ct_feed_why_not(store));
-        const char *problem = ct_store_checkpoint_error(store);
-        snprintf(report.checkpoint_error, sizeof(report.checkpoint_error), "%s", problem ? problem : "");
+        const uint64_t told = report.batches_total;
+        const bool is_done = ct_batch_make(worker->collection, &request, &report);
+        if (is_done && report.go_on)
+            go_on(worker->collection, &report);
 
         uv_mutex_lock(&worker->mutex);
+        worker->busy = !is_done;
+        if (report.batches_total == told)
+            continue;
         if (worker->reported)
             ct_report_add(&report, &worker->report);
         worker->report = report;
         worker->reported = true;
-        worker->busy = false;
         uv_async_send(&worker->done);
     }
     uv_mutex_unlock(&worker->mutex);
@@ -111,7 +110,7 @@ int ct_worker_create(uv_loop_t *loop, struct ct_collection *collection, ct_worke
     if (!worker)
         return UV_ENOMEM;
     worker->collection = collection;
-    worker->checkpointer = create_checkpointer(collection);
+    collection->checkpointer = create_checkpointer(collection);
     worker->on_batch = on_batch;
     worker->data = data;
     uv_mutex_init(&worker->mutex);
@@ -142,7 +141,7 @@ void ct_worker_destroy(struct ct_worker *worker)
     uv_cond_signal(&worker->cond);
     uv_mutex_unlock(&worker->mutex);
     uv_thread_join(&worker->thread);
-    ct_checkpointer_destroy(worker->checkpointer);
+    ct_checkpointer_destroy(worker->collection->checkpointer);
     uv_close((uv_handle_t *)&worker->done, free_worker);
 }
 

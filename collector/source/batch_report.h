@@ -23,8 +23,10 @@ struct ct_report {
     uint64_t looked_ns;           /* all processes that were there then were in it */
     bool more;                    /* the batch was full: rows that could be stored were left */
     bool backlog;                 /* published calls wait, if only because they are too young */
-    bool expiring;                /* calls wait to be taken away */
+    uint64_t expired;             /* taken away */
+    bool expiring;                /* calls wait to be */
     const char *go_on;            /* why the trace is to go on in its next file; NULL: it need not */
+    uint64_t began_ns;            /* when it looked at the rings */
     uint32_t fill;                /* how full the fullest ring was when the batch began, in thousandths */
     char error[CT_MESSAGE_BYTES]; /* empty when it went well; the batch is undone otherwise */
     uint64_t waiting;             /* calls that were not stored, where it did not go well */
@@ -45,7 +47,7 @@ struct ct_report {
 void ct_report_hold(struct ct_report *report, uint32_t uid);
 /* Returns whether calls of that user may have been left over. */
 bool ct_report_holds(const struct ct_report *report, uint32_t uid);
-/* Adds what the report of the batch before said, of which nobody has heard. */
+/* Adds what the report of the batch before said, of which nobody has heard; but for the sums. */
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier);
 
 #endif

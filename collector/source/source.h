@@ -11,6 +11,7 @@ struct ct_request {
     bool next_file;     /* the trace is to go on in its next file */
     bool detach;        /* traced processes are to let go of what they record to */
     bool let_go;        /* they are to let go of what there is now, and make others */
+    bool alone;         /* it is to be committed before there is another one */
     uint64_t flush_ns;  /* all that returned up to then must be in it; 0: no such moment */
 };
 
@@ -21,6 +22,7 @@ struct ct_batch {
     uint64_t until_ns;  /* calls that returned at or before it are taken */
     uint64_t rows_max;  /* calls that it may have */
     bool snapshot_open; /* open calls are to be saved */
+    bool is_alone;      /* the next one is not to begin before it is committed */
 };
 
 struct ct_source {
@@ -44,10 +46,11 @@ struct ct_source_class {
     int (*streams)(struct ct_source *source, struct ct_batch *batch);
     /* The calls are taken: how far they were, and what else there is to know. */
     int (*save)(struct ct_source *source, struct ct_batch *batch);
-    /* It is committed: what was taken need not be kept. */
+    /* It is committed: what was taken need not be kept. Where it is not alone the next one may have been made
+     * as far as to its calls. */
     void (*publish)(struct ct_source *source, struct ct_batch *batch);
-    /* Instead: it was taken back, or numbers of the store are void; calls begin again behind the last commit.
-     */
+    /* Instead: it was taken back, with the one before it that was not published, or numbers of the store are
+     * void; calls begin again behind the last commit. */
     void (*revert)(struct ct_source *source);
     /* Until the next one: adds to the report what waits, and who there is. */
     void (*rest)(struct ct_source *source, struct ct_report *report);

@@ -42,9 +42,10 @@ int64_t *ct_bulk_add(struct ct_store *store, enum ct_bulk table, int64_t key)
 {
     static int64_t nobodys[CT_ROW_COLUMNS_MAX];
     struct ct_bulk_table *bulk = &store->bulk[table];
-    const size_t count = bulk->ordered.count;
-    const bool is_next = count == 0 || key > key_of(&bulk->ordered, bulk->columns, count - 1);
-    struct ct_bulk_rows *rows = is_next ? &bulk->ordered : &bulk->stray;
+    struct ct_bulk_batch *taken = &bulk->taken;
+    const size_t count = taken->ordered.count;
+    const bool is_next = count == 0 || key > key_of(&taken->ordered, bulk->columns, count - 1);
+    struct ct_bulk_rows *rows = is_next ? &taken->ordered : &taken->stray;
     if (!ct_make_room(&rows->value, rows->count, &rows->room, bulk->columns * sizeof(*rows->value))) {
         store->out_of_memory = true;
         return nobodys;
@@ -71,8 +72,9 @@ static size_t place_of(const struct ct_bulk_rows *rows, unsigned columns, int64_
 bool ct_bulk_has(const struct ct_store *store, enum ct_bulk table, int64_t key)
 {
     const struct ct_bulk_table *bulk = &store->bulk[table];
-    const size_t place = place_of(&bulk->ordered, bulk->columns, key);
-    return place < bulk->ordered.count && key_of(&bulk->ordered, bulk->columns, place) == key;
+    const struct ct_bulk_rows *rows = &bulk->taken.ordered;
+    const size_t place = place_of(rows, bulk->columns, key);
+    return place < rows->count && key_of(rows, bulk->columns, place) == key;
 }
 
 /* Writes rows one by one. */
@@ -96,7 +98,7 @@ static int compare_keys(const void *a, const void *b)
  * there are keys which are there twice. 0 or -1. */
 static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twins)
 {
-    struct ct_bulk_rows *ordered = &bulk->ordered, *stray = &bulk->stray;
+    struct ct_bulk_rows *ordered = &bulk->leaving.ordered, *stray = &bulk->leaving.stray;
     const unsigned columns = bulk->columns;
     const size_t row_bytes = columns * sizeof(int64_t);
     *twins = false;
@@ -124,9 +126,9 @@ static int write_table(struct ct_store *store, enum ct_bulk table)
 {
     struct ct_bulk_table *bulk = &store->bulk[table];
     bool twins;
-    if (gather(store, bulk, &twins) != 0 || insert(store, table, &bulk->stray, 0, bulk->stray.count) != 0)
+    const struct ct_bulk_rows *rows = &bulk->leaving.ordered, *stray = &bulk->leaving.stray;
+    if (gather(store, bulk, &twins) != 0 || insert(store, table, stray, 0, stray->count) != 0)
         return -1;
-    const struct ct_bulk_rows *rows = &bulk->ordered;
     for (size_t at = 0; at < rows->count;) {
         size_t fed = 0, by_row = rows->count - at;
         if (tables[table].fed && !twins &&
@@ -158,10 +160,28 @@ int ct_bulk_register(struct ct_store *store, sqlite3 *connection)
     return rc;
 }
 
+static void clear(struct ct_bulk_batch *batch)
+{
+    batch->ordered.count = batch->stray.count = 0;
+}
+
+void ct_bulk_leave(struct ct_store *store)
+{
+    for (int i = 0; i < CT_BULK_COUNT; i++) {
+        struct ct_bulk_table *bulk = &store->bulk[i];
+        const struct ct_bulk_batch taken = bulk->taken;
+        bulk->taken = bulk->leaving;
+        bulk->leaving = taken;
+        clear(&bulk->taken);
+    }
+}
+
 void ct_bulk_clear(struct ct_store *store)
 {
-    for (int i = 0; i < CT_BULK_COUNT; i++)
-        store->bulk[i].ordered.count = store->bulk[i].stray.count = 0;
+    for (int i = 0; i < CT_BULK_COUNT; i++) {
+        clear(&store->bulk[i].taken);
+        clear(&store->bulk[i].leaving);
+    }
 }
 
 void ct_bulk_init(struct ct_store *store)
@@ -173,7 +193,10 @@ void ct_bulk_init(struct ct_store *store)
 void ct_bulk_finish(struct ct_store *store)
 {
     for (int i = 0; i < CT_BULK_COUNT; i++) {
-        free(store->bulk[i].ordered.value);
-        free(store->bulk[i].stray.value);
+        const struct ct_bulk_table *bulk = &store->bulk[i];
+        free(bulk->taken.ordered.value);
+        free(bulk->taken.stray.value);
+        free(bulk->leaving.ordered.value);
+        free(bulk->leaving.stray.value);
     }
 }

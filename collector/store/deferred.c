@@ -28,11 +28,12 @@ void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t 
     store->effort +=
         (statement == CT_SQL_insert_kernel ? KERNEL_EFFORT : DEFERRED_EFFORT) + text_bytes / TEXT_BYTES_EACH;
     const size_t wanted = sizeof(struct deferred) + values * sizeof(*value) + text_bytes;
-    if (!ct_make_room_for(&store->deferred, store->deferred_bytes, wanted, &store->deferred_capacity, 1)) {
+    struct ct_deferred *taken = &store->deferred;
+    if (!ct_make_room_for(&taken->bytes, taken->used, wanted, &taken->room, 1)) {
         store->out_of_memory = true;
         return;
     }
-    uint8_t *place = store->deferred + store->deferred_bytes;
+    uint8_t *place = taken->bytes + taken->used;
     const struct deferred head = { (uint16_t)statement, (uint16_t)values, (uint32_t)text_bytes };
     memcpy(place, &head, sizeof(head));
     memcpy(place + sizeof(head), value, values * sizeof(*value));
@@ -40,7 +41,7 @@ void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t 
         memset(place + wanted - text_bytes, 0, text_bytes);
         memcpy(place + wanted - text_bytes, text, strlen(text));
     }
-    store->deferred_bytes += wanted;
+    taken->used += wanted;
 }
 
 static int define_kernel(struct ct_store *store, int64_t process_id, int64_t number, const char *mangled)
@@ -53,11 +54,12 @@ static int define_kernel(struct ct_store *store, int64_t process_id, int64_t num
 
 static int run_deferred(struct ct_store *store)
 {
+    struct ct_deferred *leaving = &store->deferred_leaving;
     size_t at = 0;
-    while (at < store->deferred_bytes) {
+    while (at < leaving->used) {
         struct deferred head;
-        memcpy(&head, store->deferred + at, sizeof(head));
-        const int64_t *value = (const int64_t *)(const void *)(store->deferred + at + sizeof(head));
+        memcpy(&head, leaving->bytes + at, sizeof(head));
+        const int64_t *value = (const int64_t *)(const void *)(leaving->bytes + at + sizeof(head));
         const char *text = (const char *)(value + head.values);
         int error;
         if (head.statement == CT_SQL_insert_kernel) {
@@ -73,13 +75,13 @@ static int run_deferred(struct ct_store *store)
             return error;
         at += sizeof(head) + head.values * sizeof(*value) + head.text_bytes;
     }
-    store->deferred_bytes = 0;
+    leaving->used = 0;
     return 0;
 }
 
 bool ct_store_is_full(const struct ct_store *store)
 {
-    return store->deferred_bytes > DEFERRED_MAX_BYTES;
+    return store->deferred.used > DEFERRED_MAX_BYTES;
 }
 
 int ct_deferred_run(struct ct_store *store)
@@ -89,12 +91,21 @@ int ct_deferred_run(struct ct_store *store)
     return error;
 }
 
+void ct_deferred_leave(struct ct_store *store)
+{
+    const struct ct_deferred taken = store->deferred;
+    store->deferred = store->deferred_leaving;
+    store->deferred_leaving = taken;
+    store->deferred.used = 0;
+}
+
 void ct_deferred_clear(struct ct_store *store)
 {
-    store->deferred_bytes = 0;
+    store->deferred.used = store->deferred_leaving.used = 0;
 }
 
 void ct_deferred_finish(struct ct_store *store)
 {
-    free(store->deferred);
+    free(store->deferred.bytes);
+    free(store->deferred_leaving.bytes);
 }

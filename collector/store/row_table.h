@@ -27,11 +27,15 @@ struct ct_bulk_rows {
     size_t count, room; /* rows */
 };
 
+struct ct_bulk_batch {
+    struct ct_bulk_rows ordered, /* each key greater than the one before */
+        stray;                   /* the rest, as it came */
+};
+
 struct ct_bulk_table {
     struct ct_row_table table; /* first: what `INSERT … SELECT` reads */
     unsigned columns;
-    struct ct_bulk_rows ordered, /* each key greater than the one before */
-        stray;                   /* the rest, as it came */
+    struct ct_bulk_batch taken, leaving; /* by the batch that is made; of the one that is written */
     const struct ct_bulk_rows *reading;
     size_t read, read_to;
 };

@@ -41,7 +41,6 @@ int ct_store_failed(struct ct_store *store)
 
 int ct_store_no_memory(struct ct_store *store)
 {
-    store->out_of_memory = true;
     return ct_message(store->error, "out of memory");
 }
 
@@ -64,7 +63,7 @@ int ct_store_step(sqlite3_stmt *statement)
     return sqlite3_step(statement);
 }
 
-int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
+static int run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
 {
     int rc = ct_store_step(statement);
     if (rc == SQLITE_ROW && result)
@@ -76,13 +75,38 @@ int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *resul
     return error;
 }
 
+int ct_store_settle(struct ct_store *store)
+{
+    if (store->is_leaving)
+        store->has_failed = ct_errand_wait(store->committer) != 0;
+    store->is_leaving = false;
+    return store->has_failed ? -1 : 0;
+}
+
+int ct_store_reach(struct ct_store *store)
+{
+    if (ct_errand_is_own(store->committer) || !store->begin_is_due)
+        return 0;
+    if (ct_store_settle(store) != 0)
+        return -1;
+    store->begin_is_due = false;
+    return run(store, store->statement[CT_SQL_begin], NULL);
+}
+
+int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
+{
+    return ct_store_reach(store) != 0 ? -1 : run(store, statement, result);
+}
+
 int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value,
                  size_t texts, const char *const *text, int64_t *result)
 {
+    if (ct_store_reach(store) != 0)
+        return -1;
     sqlite3_stmt *statement = ct_store_bind(store, which, values, value);
     for (size_t i = 0; i < texts; i++)
         sqlite3_bind_text(statement, (int)(values + i) + 1, text[i] ? text[i] : "", -1, SQLITE_STATIC);
-    return ct_store_run(store, statement, result);
+    return run(store, statement, result);
 }
 
 int ct_store_do(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value)

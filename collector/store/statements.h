@@ -17,8 +17,14 @@ void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 
 /* Notes what SQLite says is wrong; -1. */
 int ct_store_failed(struct ct_store *store);
-/* Notes that memory is short: -1 too, and no commit. */
+/* The same where memory is short. */
 int ct_store_no_memory(struct ct_store *store);
+/* Waits for the batch that leaves, if there is one; -1 if it, or one before it, failed and was not rolled
+ * back. */
+int ct_store_settle(struct ct_store *store);
+/* Begins the transaction of the batch that is made, unless it has, behind what leaves: before whatever is not
+ * run by the functions below. The committer has one. 0 or -1. */
+int ct_store_reach(struct ct_store *store);
 /* Binds integers to a statement, CT_NULL as NULL, and returns it. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
                                    const int64_t *value);

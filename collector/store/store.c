@@ -34,38 +34,98 @@ static void begin_anew(struct ct_store *store)
 int ct_store_begin(struct ct_store *store)
 {
     /* SQLite would go on writing a file that nobody finds any more. */
-    if (!ct_database_in_place(&store->database))
+    if (!ct_database_in_place(&store->database)) {
+        ct_store_settle(store);
         return ct_message(
             store->error,
             "database '%s' was moved, deleted or replaced: put it back, or stop this daemon and "
             "start another one, which goes on in a new file",
             store->database.path);
+    }
     store->broken_off = false;
     if (store->numbers_unknown)
         begin_anew(store);
-    return store->numbers_unknown ? -1 : ct_store_run(store, store->statement[CT_SQL_begin], NULL);
+    if (store->numbers_unknown)
+        return -1;
+    store->begin_is_due = true;
+    return store->is_leaving ? 0 : ct_store_reach(store);
 }
 
-int ct_store_commit(struct ct_store *store)
-{
-    /* Whatever was left out for it, rows or what they name: also where there was no call to store. */
-    if (store->out_of_memory)
-        return ct_store_no_memory(store);
-    if (ct_deferred_run(store) != 0 || ct_bulk_write(store) != 0)
-        return -1;
-    if (ct_store_run(store, store->statement[CT_SQL_commit], NULL) != 0)
-        return -1;
-    ct_feed_end(store);
-    ct_bulk_clear(store);
-    ct_stored_calls_committed(store);
-    return 0;
-}
-
-void ct_store_rollback(struct ct_store *store)
+static void roll_back(struct ct_store *store)
 {
     if (!sqlite3_get_autocommit(store->database.connection))
         sqlite3_exec(store->database.connection, "ROLLBACK", NULL, NULL, NULL);
     ct_feed_end(store);
+}
+
+/* Writes and commits what leaves. */
+static int write_batch(void *data)
+{
+    struct ct_store *store = data;
+    if (ct_deferred_run(store) != 0 || ct_bulk_write(store) != 0 ||
+        ct_store_run(store, store->statement[CT_SQL_commit], NULL) != 0) {
+        roll_back(store);
+        return -1;
+    }
+    ct_feed_end(store);
+    return 0;
+}
+
+static int let_leave(struct ct_store *store)
+{
+    /* Whatever was left out for it, rows or what they name: also where there was no call to store. */
+    if (store->out_of_memory)
+        return ct_store_no_memory(store);
+    if (ct_store_reach(store) != 0)
+        return -1;
+    ct_deferred_leave(store);
+    ct_bulk_leave(store);
+    return 0;
+}
+
+int ct_store_commit(struct ct_store *store)
+{
+    if (let_leave(store) != 0 || write_batch(store) != 0)
+        return -1;
+    ct_stored_calls_committed(store);
+    return 0;
+}
+
+void ct_store_commit_by_thread(struct ct_store *store)
+{
+    store->committer = ct_errand_create(write_batch, store);
+}
+
+bool ct_store_may_leave(const struct ct_store *store)
+{
+    return store->committer && store->calls.late.count == 0;
+}
+
+int ct_store_leave(struct ct_store *store)
+{
+    if (let_leave(store) != 0)
+        return -1;
+    store->is_leaving = true;
+    CT_TEST_POINT("store.leaving");
+    ct_errand_start(store->committer);
+    return 0;
+}
+
+bool ct_store_has_left(const struct ct_store *store)
+{
+    return !store->is_leaving || ct_errand_is_done(store->committer);
+}
+
+bool ct_store_is_begun(const struct ct_store *store)
+{
+    return !store->begin_is_due;
+}
+
+void ct_store_rollback(struct ct_store *store)
+{
+    ct_store_settle(store);
+    roll_back(store);
+    store->has_failed = store->begin_is_due = false;
     begin_anew(store);
 }
 
@@ -138,6 +198,8 @@ bool ct_store_is_broken_off(const struct ct_store *store)
 }
 void ct_store_short_of_memory(struct ct_store *store)
 {
+    ct_store_settle(store); /* it may say something, too */
+    store->out_of_memory = true;
     ct_store_no_memory(store);
 }
 
@@ -236,6 +298,7 @@ void ct_store_close(struct ct_store *store)
 {
     if (!store)
         return;
+    ct_errand_destroy(store->committer);
     ct_statements_finalize(store->statement);
     sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     ct_earlier_begin(&store->earlier, 0);

@@ -54,7 +54,20 @@ void ct_store_short_of_memory(struct ct_store *store);
 
 int ct_store_begin(struct ct_store *store);
 int ct_store_commit(struct ct_store *store);
-/* Everything since begin is undone, and all numbers handed out are forgotten: `generation` counts up. */
+/* Instead of committing: the batch leaves, to be committed by a thread while the next one is begun and
+ * made. What that one reads or writes of the database, and its own end, waits for it. */
+int ct_store_leave(struct ct_store *store);
+/* Returns whether this batch may: there is such a thread, and nothing that the next one would have to know.
+ */
+bool ct_store_may_leave(const struct ct_store *store);
+/* Starts that thread, if there is one to be had. */
+void ct_store_commit_by_thread(struct ct_store *store);
+/* Returns whether none is leaving any more. Then settling, statements.h's, says how it went. */
+bool ct_store_has_left(const struct ct_store *store);
+/* Returns whether the batch that is made has its transaction. */
+bool ct_store_is_begun(const struct ct_store *store);
+/* Everything since begin is undone, and what had left and failed; all numbers handed out are forgotten:
+ * `generation` counts up. */
 void ct_store_rollback(struct ct_store *store);
 uint32_t ct_store_generation(const struct ct_store *store);
 

@@ -4,6 +4,7 @@
 
 #include "database.h"
 #include "earlier.h"
+#include "errand.h"
 #include "intern.h"
 #include "leaf.h"
 #include "message.h"
@@ -30,6 +31,12 @@ struct ct_stored_calls {
     uint64_t late_rows;
 };
 
+/* Deferred statements, packed one behind the other: struct deferred, its values, its text. */
+struct ct_deferred {
+    uint8_t *bytes;
+    size_t used, room;
+};
+
 /* The feed: feed.c. */
 struct ct_feed {
     bool is_possible;           /* on this connection */
@@ -41,7 +48,15 @@ struct ct_feed {
     uint64_t rows; /* that went this way since the store was opened, also of batches that were taken back */
 };
 
+/* All belongs to the thread that makes batches; but while a batch leaves, the connection, its statements, the
+ * feed, whatever is called leaving, and `unmatched` and `error` are the committer's. */
 struct ct_store {
+    struct ct_errand *committer; /* NULL without one */
+    bool is_leaving;             /* a batch is with it, or was, and has not been asked for */
+    bool has_failed;             /* it could not be committed */
+    bool begin_is_due;           /* the batch that is made has no transaction yet */
+    void (*behind)(void *data);  /* to be called behind its commit */
+    void *behind_data;
     struct ct_bulk_table bulk[CT_BULK_COUNT];
     struct ct_feed feed;
     struct ct_database database;
@@ -61,9 +76,7 @@ struct ct_store {
     uint32_t numbering;   /* counts how often numbers that were given became void */
     bool numbers_unknown; /* the numbers that the database has could not be read: no batch until they can */
 
-    /* Deferred statements, packed one behind the other: struct deferred, its values, its text. */
-    uint8_t *deferred;
-    size_t deferred_bytes, deferred_capacity;
+    struct ct_deferred deferred, deferred_leaving; /* of the batch that is made; of the one that is written */
     bool out_of_memory;
     bool broken_off;
     uint64_t effort; /* spent since the store was opened, in rows of plain calls */

@@ -26,6 +26,10 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
     for (uint64_t tries = 1, window = NEIGHBOURS;; tries++) {
         store->calls.late_tries++;
         store->effort += TRY_EFFORT;
+        if (ct_store_reach(store) != 0) {
+            store->broken_off = true;
+            return wanted;
+        }
         sqlite3_stmt *statement = ct_store_bind(store, CT_SQL_find_call, CT_VALUES((int64_t)wanted));
         bool stored = sqlite3_step(statement) == SQLITE_ROW;
         sqlite3_reset(statement);

@@ -26,6 +26,8 @@ def run(build):
     rounds = measure(build)
     collector, bare, bare_calls = (rounds[way] for way in ("collector", "bare", "bare_calls"))
     emit("collector", "rows_per_s", collector, "rows/s", (">=", 2_500_000))
+    emit("collector", "rows_per_s_by_two_threads", rounds["by_two"], "rows/s")
+    emit("collector", "two_threads_over_one", over(rounds["by_two"], collector), "ratio")
     emit("collector", "bare_insert_select_rows_per_s", bare, "rows/s")
     emit("collector", "bare_insert_select_of_call_alone_rows_per_s", bare_calls, "rows/s")
     emit("collector", "collector_over_bare", over(collector, bare), "ratio", (">=", 1.5))

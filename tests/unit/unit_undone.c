@@ -6,6 +6,7 @@
 #include "shm_drain.h"
 #include "shm_lane.h"
 #include "shm_source.h"
+#include "statements.h"
 #include "stored_calls.h"
 
 #include <signal.h>
@@ -99,6 +100,48 @@ static void check_memory(int64_t process_id)
     ct_store_thread(store, process_id, 1, "");
     equal("commit", ct_store_commit(store), 0);
     equal("threads", ask("SELECT count(*) FROM thread"), 1);
+}
+
+/* ---- a batch that leaves, and the one that is made meanwhile ---- */
+
+static void check_leaving(void)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    const long long before = ask("SELECT count(*) FROM call");
+    const uint32_t generation = ct_store_generation(store);
+    equal("without a thread", ct_store_may_leave(store), false);
+    ct_store_commit_by_thread(store);
+    put_call(now_ns);
+    equal("may leave", ct_store_may_leave(store), true);
+    equal("leave", ct_store_leave(store), 0);
+    put_call(now_ns + 1);
+    equal("leave behind it", ct_store_leave(store), 0);
+    put_call(now_ns + 2);
+    equal("commit", ct_store_commit(store), 0);
+    equal("has left", ct_store_has_left(store), true);
+    equal("calls", ask("SELECT count(*) FROM call"), before + 3);
+
+    /* Neither the one that could not be committed nor the one behind it is stored. */
+    put_call(now_ns + 3);
+    fill_disk(true);
+    equal("leave", ct_store_leave(store), 0);
+    put_call(now_ns + 4);
+    equal("settle", ct_store_settle(store), -1);
+    fill_disk(false);
+    equal("commit behind a failure", ct_store_commit(store), -1);
+    equal("the reason", strstr(ct_store_error(store), "cannot write database") != NULL, true);
+    ct_store_rollback(store);
+    equal("calls", ask("SELECT count(*) FROM call"), before + 3);
+    equal("generation", ct_store_generation(store), generation + 1);
+
+    /* A late call is looked for among those that leave. */
+    put_call(now_ns + 3);
+    equal("leave", ct_store_leave(store), 0);
+    put_call(now_ns + 3);
+    put_call(now_ns + 1);
+    equal("a late one does not leave", ct_store_may_leave(store), false);
+    equal("commit", ct_store_commit(store), 0);
+    equal("calls", ask("SELECT count(*) FROM call"), before + 6);
 }
 
 static bool has_call(struct ct_stream *stream, uint64_t until_ns)
@@ -202,6 +245,7 @@ int main(void)
     check_late_rows();
     check_merge();
     check_memory(process_id);
+    check_leaving();
     check_orphans();
     check_next_file();
 

@@ -285,6 +285,7 @@ static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *led
 int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
+    batch->is_alone |= process->final || process->broken;
     /* It has not so much as a segment to its name. */
     if (process->account.segment_id == 0)
         return 0;
@@ -294,25 +295,24 @@ int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch)
     for (uint32_t i = 0; i < process->lane_count; i++) {
         if (ct_lane_source_save(process->lanes[i], ledger) != 0)
             return -1;
+        const uint32_t fill = ct_lane_source_fill(process->lanes[i]);
+        batch->report->fill = fill > batch->report->fill ? fill : batch->report->fill;
     }
     if (save_unlaned(process, ledger) != 0)
         return -1;
     return batch->snapshot_open || process->final ? save_open_calls(process, ledger) : 0;
 }
 
-uint32_t ct_shm_publish(struct ct_shm_process *process, bool idle, uint32_t selections)
+void ct_shm_publish(struct ct_shm_process *process, const struct ct_batch *batch, uint32_t selections)
 {
-    uint32_t fill = 0;
     process->call_soon = process->detached || atomic_load_explicit(&process->shared->selections,
                                                                    memory_order_acquire) != selections;
     for (uint32_t i = 0; i < process->lane_count; i++) {
-        const uint32_t of_lane = ct_lane_source_publish(process->lanes[i], idle);
-        fill = of_lane > fill ? of_lane : fill;
+        ct_lane_source_publish(process->lanes[i], batch);
         CT_TEST_POINT("process.lane_published");
     }
     if (atomic_load(&process->guard->poisoned) || ct_segment_map_is_poisoned(&process->map, &process->facts))
         process->broken = "its file was cut short";
-    return fill;
 }
 
 void ct_shm_revert(struct ct_shm_process *process)
@@ -346,7 +346,7 @@ static uint64_t waiting_unread(struct ct_shm_process *process, uint32_t index)
     struct ct_lane_source *lane;
     if (ct_lane_source_create(process, index, &lane) != 0)
         return 0;
-    lane->committed = ct_lane_tail(lane->shared);
+    lane->committed.position = ct_lane_tail(lane->shared);
     const uint64_t calls = ct_lane_source_waiting(lane);
     ct_lane_source_destroy(lane);
     return calls;

@@ -14,13 +14,13 @@ uint64_t ct_shm_slots(const struct ct_shm_process *process);
 void ct_shm_hold_back(struct ct_shm_process *process, uint64_t share, uint64_t of);
 /* Adds the lanes to the merge. */
 int ct_shm_add(struct ct_shm_process *process, struct ct_ledger *ledger);
-/* Saves positions, sums, losses and open calls. */
+/* Saves positions, sums, losses and open calls, and reports how full the fullest ring was. */
 int ct_shm_save(struct ct_shm_process *process, struct ct_batch *batch);
 /* Saves how the process went. */
 int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger);
 /* After commit: gives the producers their room back. `selections` are the session's wishes, which the hook is
- * to follow. How full the fullest ring was when the batch began, in thousandths. */
-uint32_t ct_shm_publish(struct ct_shm_process *process, bool idle, uint32_t selections);
+ * to follow. */
+void ct_shm_publish(struct ct_shm_process *process, const struct ct_batch *batch, uint32_t selections);
 /* After rollback: positions as they were. */
 void ct_shm_revert(struct ct_shm_process *process);
 /* True while published calls wait to be stored. */

@@ -58,11 +58,9 @@ void ct_lane_source_destroy(struct ct_lane_source *source)
     free(source);
 }
 
-static void note_committed(struct ct_lane_source *source)
+static void note_saved(struct ct_lane_source *source)
 {
-    source->committed = source->read;
-    source->committed_thread_id = source->caller.thread_id;
-    source->committed_tid = source->caller.tid;
+    source->saved = (struct ct_lane_place){ source->read, source->caller.thread_id, source->caller.tid };
 }
 
 int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger)
@@ -77,7 +75,8 @@ int ct_lane_source_begin(struct ct_lane_source *source, struct ct_ledger *ledger
     if (source->read < tail)
         source->read = tail; /* another database has the rows before it, and their slots are gone */
     source->head = source->read;
-    note_committed(source);
+    note_saved(source);
+    source->committed = source->saved;
     return 0;
 }
 
@@ -384,10 +383,18 @@ int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger)
 {
     settle(source);
     ct_ledger_sum_up(ledger, &source->caller);
+    source->waited = source->head - source->committed.position;
+    note_saved(source);
     if (save_losses(source, ledger) != 0)
         return -1;
-    if (source->read == source->committed && source->caller.thread_id == source->committed_thread_id)
-        return 0;
+    if (source->saved.position == source->committed.position) {
+        ct_caller_rest(&source->caller);
+        free(source->work);
+        source->work = NULL;
+        source->buffer_slots = 0;
+        if (source->saved.thread_id == source->committed.thread_id)
+            return 0;
+    }
     return ct_ledger_save_lane(ledger, &source->process->account, &source->caller, source->index,
                                source->read);
 }
@@ -399,20 +406,18 @@ void ct_lane_source_detach(struct ct_lane_source *source)
     atomic_store_explicit(&source->shared->wake, 0, memory_order_release);
 }
 
-uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
+uint32_t ct_lane_source_fill(const struct ct_lane_source *source)
+{
+    const uint64_t capacity = ct_lane_rings_slots(&source->rings);
+    return source->waited < capacity ? (uint32_t)(source->waited * 1000 / capacity) : 1000;
+}
+
+void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch *batch)
 {
     struct ct_lane *lane = source->shared;
-    const uint64_t used = source->head - source->committed;
-    const uint64_t capacity = ct_lane_rings_slots(&source->rings);
-    const uint64_t fill = used < capacity ? used * 1000 / capacity : 1000;
-    if (source->read == source->committed) {
-        ct_caller_rest(&source->caller);
-        free(source->work);
-        source->work = NULL;
-        source->buffer_slots = 0;
-    }
-    note_committed(source);
-    ct_lane_consume(lane, source->read);
+    const uint64_t position = source->saved.position;
+    source->committed = source->saved;
+    ct_lane_consume(lane, position);
     CT_TEST_POINT("lane.tail");
     uint64_t seen = 0;
     for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
@@ -421,20 +426,21 @@ uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle)
     CT_TEST_POINT("lane.loss_seen");
     /* A busy collector comes by itself, and wants to be called when a ring fills faster than that; one that
      * goes to sleep wants to hear of the next record. */
-    const uint64_t wake = source->read + (idle ? 1 : capacity / 2);
+    const uint64_t wake =
+        position + (source->process->shm->quiet ? 1 : ct_lane_rings_slots(&source->rings) / 2);
     atomic_store_explicit(&lane->wake, source->process->call_soon ? 0 : wake, memory_order_relaxed);
     CT_TEST_POINT("lane.wake");
-    ct_lane_rings_tidy(&source->rings, source->read, used, source->batch->now_ns,
+    ct_lane_rings_tidy(&source->rings, position, source->waited, batch->now_ns,
                        &source->process->shm->give_back_bytes);
-    return (uint32_t)fill;
 }
 
 void ct_lane_source_revert(struct ct_lane_source *source)
 {
     source->stream.next = source->stream.end = NULL;
-    source->read = source->committed;
-    source->caller.thread_id = source->committed_thread_id;
-    source->caller.tid = source->committed_tid;
+    source->saved = source->committed;
+    source->read = source->committed.position;
+    source->caller.thread_id = source->committed.thread_id;
+    source->caller.tid = source->committed.tid;
     source->caller.calls = source->caller.driver_ns = 0;
     source->buffer_slots = 0;
     memset(source->loss_saved, 0, sizeof(source->loss_saved));
@@ -445,7 +451,7 @@ uint64_t ct_lane_source_waiting(struct ct_lane_source *source)
 {
     uint8_t buffer[BUFFER_SLOTS * CT_SLOT_BYTES];
     const uint64_t end = ct_lane_state(source->shared).position;
-    uint64_t calls = 0, at = source->committed;
+    uint64_t calls = 0, at = source->committed.position;
     if (at > end || end - at > ct_ring_slots_all(source->index, source->rings.most))
         return 0;
     ct_lane_rings_look(&source->rings);

@@ -6,6 +6,13 @@
 
 struct ct_lane_work;
 
+/* A record, and the thread whose it is. */
+struct ct_lane_place {
+    uint64_t position;
+    int64_t thread_id;
+    uint32_t tid;
+};
+
 struct ct_lane_source {
     struct ct_stream stream; /* first: the merge sees this */
     struct ct_shm_process *process;
@@ -14,13 +21,13 @@ struct ct_lane_source {
     uint32_t index;
     struct ct_lane_rings rings;
 
-    struct ct_caller caller;     /* the thread whose records stand at the position */
-    uint64_t read;               /* the next record to fill in; between batches, to take */
-    uint64_t committed;          /* the next one to take, as the database has it, */
-    int64_t committed_thread_id; /* and whose */
-    uint32_t committed_tid;
-    uint64_t head;    /* published: records before it may be read */
-    uint64_t stop_at; /* and those that begin before this are taken in this batch */
+    struct ct_caller caller;    /* the thread whose records stand at the position */
+    uint64_t read;              /* the next record to fill in; between batches, to take */
+    struct ct_lane_place saved, /* the next one to take, as the last batch saved it, */
+        committed;              /* and as the database has it */
+    uint64_t waited;            /* slots that the last batch found waiting */
+    uint64_t head;              /* published: records before it may be read */
+    uint64_t stop_at;           /* and those that begin before this are taken in this batch */
 
     struct ct_lane_work *work;        /* NULL while the lane is silent */
     uint64_t buffer_at, buffer_slots; /* which slots its buffer holds */
@@ -65,8 +72,10 @@ static inline uint64_t ct_lane_source_slots(const struct ct_lane_source *source)
 void ct_lane_source_detach(struct ct_lane_source *source);
 /* Behind the merge: saves position and losses. */
 int ct_lane_source_save(struct ct_lane_source *source, struct ct_ledger *ledger);
-/* Gives the producer its room back. How full the ring was when the batch began, in thousandths. */
-uint32_t ct_lane_source_publish(struct ct_lane_source *source, bool idle);
+/* How full the rings were when the batch began, in thousandths. */
+uint32_t ct_lane_source_fill(const struct ct_lane_source *source);
+/* Gives the producer the room of what was saved of the batch. */
+void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch *batch);
 void ct_lane_source_revert(struct ct_lane_source *source);
 /* Calls published and not stored. */
 uint64_t ct_lane_source_waiting(struct ct_lane_source *source);

@@ -323,17 +323,14 @@ static int save(struct ct_source *source, struct ct_batch *batch)
 static void publish(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
-    struct ct_report *report = batch->report;
     const uint32_t selections = atomic_load_explicit(&shm->control->selections, memory_order_acquire);
-    shm->quiet = report->rows == 0;
+    shm->quiet = batch->report->rows == 0;
     shm->give_back_bytes = GIVE_BACK_BYTES;
-    EACH_PROCESS(p)
-    {
-        const uint32_t fill = ct_shm_publish(p, shm->quiet, selections);
-        report->fill = fill > report->fill ? fill : report->fill;
-    }
+    EACH_PROCESS(p) ct_shm_publish(p, batch, selections);
     CT_TEST_POINT("batch.published");
-    sort_out(shm);
+    /* The next one may have calls of theirs. */
+    if (batch->is_alone)
+        sort_out(shm);
 }
 
 /* Forgets what memory says of rows that are gone again. */

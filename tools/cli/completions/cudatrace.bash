@@ -60,10 +60,11 @@ _cudatrace_value()
     --session*) _cudatrace_sessions ;;
     --group*) mapfile -t COMPREPLY < <(compgen -g -- "$cur") ;;
     --clock*) _cudatrace_words 'counter monotonic' ;;
+    --workers*) _cudatrace_words '1 2' ;;
     --log-level*) _cudatrace_words 'error warning notice info debug' ;;
     --keep*) _cudatrace_words '10m 1h 24h 7d' ;;
     --max-db*) _cudatrace_words '500M 2G 20G 100G' ;;
-    --ring*) _cudatrace_words '64K 256K 1M 4M 16M 64M 256M' ;;
+    --ring*) _cudatrace_words '64K 1M 4M 16M 64M 256M 512M 1G' ;;
     --sort*) _cudatrace_words 'pid calls/s driver_% launches/s copied_MB/s held_MB lost open_s open_call command state failed calls' ;;
     --layers*) _cudatrace_words 'all driver runtime ioctl nvtx' ;;
     *) _cudatrace_words "${choices//|/ }" ;;
