@@ -25,8 +25,8 @@ enum {
 #define CT_LEAVE_ROWS_MIN 10000
 #define CT_LEAVE_FILL_MIN CT_FILL_WANTED
 #endif
-#define ALONE_INTERVAL_NS UINT64_C(100000000)   /* between batches behind which there is something to expire \
-                                                 */
+/* Between batches that go alone, behind which there is something to take away. */
+#define ALONE_INTERVAL_NS UINT64_C(100000000)
 #define LOG_BYTES_MAX     (UINT64_C(256) << 20) /* beyond it a log that a reader holds begins a new file */
 #define PRUNE_INTERVAL_NS UINT64_C(60000000000)
 #define GO_ON_RETRY_NS    UINT64_C(10000000000)

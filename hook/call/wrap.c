@@ -26,8 +26,8 @@
 
 typedef uint64_t word;
 
-/* The words that the caller has laid on the stack, behind where the call returns to. They are no parameters, which a
- * compiler may fetch before the registers above are read, and into one of these. */
+/* The words that the caller has laid on the stack, behind where the call returns to. They are no parameters,
+ * which a compiler may fetch before the registers above are read, and into one of these. */
 static inline const word *stack_words(uintptr_t place)
 {
     return (const word *)place + 1;
