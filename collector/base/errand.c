@@ -40,7 +40,7 @@ static void *thread_main(void *data)
     return NULL;
 }
 
-struct ct_errand *ct_errand_create(int (*work)(void *data), void *data)
+struct ct_errand *ct_errand_create(const char *name, int (*work)(void *data), void *data)
 {
     struct ct_errand *errand = calloc(1, sizeof(*errand));
     if (!errand)
@@ -55,8 +55,10 @@ struct ct_errand *ct_errand_create(int (*work)(void *data), void *data)
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     const int error = pthread_create(&errand->thread, &attributes, thread_main, errand);
     pthread_attr_destroy(&attributes);
-    if (!error)
+    if (!error) {
+        pthread_setname_np(errand->thread, name);
         return errand;
+    }
     free(errand);
     return NULL;
 }

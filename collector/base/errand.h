@@ -6,8 +6,9 @@
 
 struct ct_errand;
 
-/* `work` runs on the thread, once for each start. NULL without a thread or memory. */
-struct ct_errand *ct_errand_create(int (*work)(void *data), void *data);
+/* `work` runs on the thread, once for each start; `name`, 15 letters at most, is what `top -H` shows. NULL
+ * without a thread or memory. */
+struct ct_errand *ct_errand_create(const char *name, int (*work)(void *data), void *data);
 /* The last piece must have been waited for. What the owner wrote before is there for the work to read, */
 void ct_errand_start(struct ct_errand *errand);
 /* and what the work wrote, behind these: whether it is done; what it returned, once it is. */

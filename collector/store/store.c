@@ -93,7 +93,7 @@ int ct_store_commit(struct ct_store *store)
 
 void ct_store_commit_by_thread(struct ct_store *store)
 {
-    store->committer = ct_errand_create(write_batch, store);
+    store->committer = ct_errand_create("ct-commit", write_batch, store);
 }
 
 bool ct_store_may_leave(const struct ct_store *store)
