@@ -72,11 +72,12 @@ CREATE TABLE site (
 
 CREATE TABLE call (
     -- The calls. end_ns is the time of return, moved by a nanosecond where two calls returned in the same
-    -- one; other tables name a call by it, as call_id.
-    end_ns      INTEGER PRIMARY KEY,
+    -- one; other tables name a call by it, as call_id. Here and where that is so it stands last, since a row need
+    -- not say then that its key is not in it.
     duration_ns INTEGER NOT NULL,
     site_id     INTEGER NOT NULL REFERENCES site,
-    bytes       INTEGER                    -- of calls that move, set or allocate memory
+    bytes       INTEGER,                   -- of calls that move, set or allocate memory
+    end_ns      INTEGER PRIMARY KEY
 );
 
 CREATE TABLE late_call (
@@ -125,9 +126,9 @@ CREATE TABLE shape (
 );
 CREATE TABLE launch (
     -- Kernel launches: each is a call and a shape.
-    call_id    INTEGER PRIMARY KEY REFERENCES call,
     shape_id   INTEGER NOT NULL REFERENCES shape,
-    process_id INTEGER NOT NULL REFERENCES process -- the shape's: one process's launches are told without looking at it
+    process_id INTEGER NOT NULL REFERENCES process, -- the shape's: one process's launches are told without looking at it
+    call_id    INTEGER PRIMARY KEY REFERENCES call
 );
 CREATE TABLE graph (
     -- Graphs that were made executable, with their nodes by kind; those of child graphs are counted too.
@@ -172,10 +173,10 @@ CREATE TABLE route (
 );
 CREATE TABLE transfer (
     -- Copies and sets of memory: each is a call and a route.
-    call_id     INTEGER PRIMARY KEY REFERENCES call,
     route_id    INTEGER NOT NULL REFERENCES route,
     source      INTEGER,                   -- addresses, NULL for arrays
-    destination INTEGER
+    destination INTEGER,
+    call_id     INTEGER PRIMARY KEY REFERENCES call
 );
 
 CREATE TABLE allocation (
@@ -222,8 +223,8 @@ CREATE TABLE subject (
 );
 CREATE TABLE call_subject (
     -- Says which of them a call was about, where its function takes any.
-    call_id    INTEGER PRIMARY KEY REFERENCES call,
-    subject_id INTEGER NOT NULL REFERENCES subject
+    subject_id INTEGER NOT NULL REFERENCES subject,
+    call_id    INTEGER PRIMARY KEY REFERENCES call
 );
 
 CREATE TABLE text (

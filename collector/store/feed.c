@@ -21,14 +21,14 @@ enum {
 #define CT_FEED_ROWS_MIN 2000
 #endif
 
-const struct ct_fed_table ct_feed_calls = { "call", "end_ns,duration_ns,site_id,bytes", CT_SQL_fill_call,
+const struct ct_fed_table ct_feed_calls = { "call", "duration_ns,site_id,bytes,end_ns", CT_SQL_fill_call,
                                             CT_SQL_unfill_call, CT_SQL_newest_call };
-const struct ct_fed_table ct_feed_launches = { "launch", "call_id,shape_id,process_id", CT_SQL_fill_launch,
+const struct ct_fed_table ct_feed_launches = { "launch", "shape_id,process_id,call_id", CT_SQL_fill_launch,
                                                CT_SQL_unfill_launch, CT_SQL_newest_launch };
-const struct ct_fed_table ct_feed_transfers = { "transfer", "call_id,route_id,source,destination",
+const struct ct_fed_table ct_feed_transfers = { "transfer", "route_id,source,destination,call_id",
                                                 CT_SQL_fill_transfer, CT_SQL_unfill_transfer,
                                                 CT_SQL_newest_transfer };
-const struct ct_fed_table ct_feed_call_subjects = { "call_subject", "call_id,subject_id",
+const struct ct_fed_table ct_feed_call_subjects = { "call_subject", "subject_id,call_id",
                                                     CT_SQL_fill_call_subject, CT_SQL_unfill_call_subject,
                                                     CT_SQL_newest_call_subject };
 static const struct ct_fed_table *const fed_tables[] = {

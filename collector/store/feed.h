@@ -16,7 +16,7 @@
 
 struct ct_store;
 
-/* A table that can be fed: it has no index, and its first column is its INTEGER PRIMARY KEY. The rest is
+/* A table that can be fed: it has no index, and its last column is its INTEGER PRIMARY KEY. The rest is
  * statements of its own: see schema/store.sql. */
 struct ct_fed_table {
     const char *name, *columns;

@@ -70,16 +70,15 @@ static uint8_t *put_integer(uint8_t *to, int64_t value, uint8_t *type)
     return to + bytes;
 }
 
-/* A row; returns its end. NULLs behind the last value are left out, as SQLite reads columns that a record
- * does not have. */
+/* A row; returns its end. The key stands before the record. It is the table's last column: that and NULLs
+ * before it are left out, as SQLite reads columns that a record does not have. */
 static uint8_t *put_row(uint8_t *cell, const int64_t *value, unsigned columns)
 {
     while (columns > 1 && value[columns - 1] == CT_NULL)
         columns--;
     uint8_t *record = put_varint(cell + 1, (uint64_t)value[0]), *type = record;
-    uint8_t *body = record + 1 + columns;
-    *type++ = (uint8_t)(1 + columns);
-    *type++ = 0; /* the key stands before the record */
+    uint8_t *body = record + columns;
+    *type++ = (uint8_t)columns; /* as long as the header is */
     for (unsigned i = 1; i < columns; i++, type++) {
         if (value[i] == CT_NULL)
             *type = 0;

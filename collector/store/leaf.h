@@ -26,7 +26,8 @@ struct ct_leaves {
 };
 
 /* Adds leaves with rows of `columns` values (CT_ROW_COLUMNS_MAX at most), CT_NULL standing for NULL. The
- * first is the key: positive, and greater than that of the row before. False without memory. */
+ * first is the key, which is the table's last column: positive, and greater than that of the row before.
+ * False without memory. */
 bool ct_leaves_lay_out(struct ct_leaves *leaves, const int64_t *value, unsigned columns, size_t rows);
 void ct_leaves_finish(struct ct_leaves *leaves);
 
