@@ -23,7 +23,7 @@ VALUES = {
     "DURATION": [*NO_NUMBERS, "0s", "1.5h", "5", "s", "5ms", "99999d", "18446744073709551616s"],
 }
 NUMBERS = {"--width": [*NO_NUMBERS, "0", "39", "2001", "4294967396", "100.5"], "--count": [*NO_NUMBERS, "0", "1.5", "4294967297"],
-           "--sample": [*NO_NUMBERS, "0", "1.5", "1000000001", "4294967297"]}
+           "--sample": [*NO_NUMBERS, "0", "1.5", "1000000001", "4294967297"], "--workers": [*NO_NUMBERS, "0", "3", "1.5", "4294967297"]}
 ARGUMENTS = {"run": ["--", "true"], "top": ["--once"], "set": [], "sql": ["SELECT 1"], "diff": ["x", "y"]}
 
 

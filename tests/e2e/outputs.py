@@ -339,6 +339,7 @@ def mounted(p):
     equal(target.read_bytes(), b"old\n", "what lies below the mount")
 
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as nohup leaves it no child would end by it
 with Session() as s:
     s.trace(WORKLOADS / "calls", "--calls", 4000, "--mix", "training")
     Place.long_db = s.dir / "long.db"

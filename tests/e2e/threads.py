@@ -11,7 +11,8 @@ with Session() as s:
     s.flush()
     check(s.value("SELECT count(*) FROM threads") >= COUNT, "a row for each thread",
           s.value("SELECT count(*) FROM threads"))
-    check(s.value("SELECT count(*) FROM lane") < 64, "lanes are used again", s.value("SELECT count(*) FROM lane"))
+    # How many there are follows from how soon the daemon gives one back: some twenty, and more on a busy machine.
+    check(s.value("SELECT count(*) FROM lane") < COUNT // 4, "lanes are used again", s.value("SELECT count(*) FROM lane"))
     s.check_identity(lost=None)
     s.check_truth()
     equal([n for n in os.listdir("/dev/shm") if f".{s.name}." in n and not n.endswith(".sock")], [], "segments")
