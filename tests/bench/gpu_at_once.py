@@ -1,16 +1,19 @@
 """Small PyTorch trainings at once on this machine's GPU, under one daemon at its defaults: how many of their calls are lost, what the
 daemon's processor time is for a call, and what a step costs beside as many untraced ones, in turns. Each training's median step
-counts; of several, the slowest's."""
+counts; of several, the slowest's. What a step costs more is held against two reads of the processor's counter for each of its calls."""
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
 
 import gpu_training
 import gpu_variants
-from figures import emit, emit_missing, over
+import peers
+from figures import emit, emit_missing, less, over
 from gpu_variants import Failed
+from program import Measured
 from scene import Daemon
 
 NAME = "gpu_at_once"
@@ -71,8 +74,17 @@ class AtOnce:
             time.sleep(0.05)
 
 
+def two_counter_reads_ns():
+    """What two reads add to a call that returns at once."""
+    with Measured() as session:
+        session.start_daemon()
+        rounds = peers.measure(NAME, session, ("bare", "two_counter_reads", "cudatrace"), "-r", 25, "-b", 100, "-c", 200)
+    return statistics.median(less(rounds["two_counter_reads"], rounds["bare"]))
+
+
 def run(build, options):
     deadline = time.monotonic() + options.seconds
+    reads_ns, all_steps = two_counter_reads_ns(), sum(gpu_training.MODELS[MODEL][:2])
     with gpu_variants.place(build, options) as place:
         for count in COUNTS:
             at_once = AtOnce(options, place, count)
@@ -95,3 +107,5 @@ def run(build, options):
                      ("<=", 0) if what != "calls" else None, **more)
             emit(NAME, f"{count}_trainings_daemon_cpu_per_call", [ns for _, _, ns in traced], "ns", **more)
             emit(NAME, f"{count}_trainings_step_over_untraced", over([step for step, _, _ in traced], untraced), "ratio", **more)
+            added = [(step - plain) * 1e6 / (sums["calls"] / count / all_steps * reads_ns) for (step, sums, _), plain in zip(traced, untraced)]
+            emit(NAME, f"{count}_trainings_added_over_two_counter_reads", added, "ratio", ("<=", 1.4), **more)
