@@ -56,6 +56,7 @@ void ct_batch_describe(struct ct_collection *collection, struct ct_report *repor
 {
     struct ct_store *store = collection->ledger.store;
     const char *problem = ct_store_checkpoint_error(store);
+    report->late_total = ct_store_late_rows(store);
     report->file = ct_store_file(store);
     report->log_bytes = (uint64_t)ct_store_log_pages(store) * CT_STORE_PAGE_BYTES;
     snprintf(report->by_row, sizeof(report->by_row), "%s", ct_feed_why_not(store));
@@ -67,7 +68,6 @@ static void publish(struct ct_collection *collection, struct ct_batch *batch)
 {
     CT_TEST_POINT("batch.committed");
     EACH_SOURCE(s) s->class->publish(s, batch);
-    batch->report->late_total = ct_store_late_rows(collection->ledger.store);
     collection->rows_unexpired += batch->report->rows;
 }
 
@@ -81,8 +81,9 @@ static void tell(const struct ct_report *of_batch, struct ct_report *report)
     report->expired_total = before.expired_total + of_batch->expired;
 }
 
-/* Sees to the batch that leaves, once it has left; 0, or -1 if it could not be committed. */
-static int follow(struct ct_collection *collection, struct ct_report *report)
+/* Sees to the batch that leaves, once it has left, before the next one begins its transaction; 0, or -1 if it
+ * could not be committed. */
+static int follow(struct ct_collection *collection)
 {
     if (!collection->is_leaving)
         return 0;
@@ -91,23 +92,27 @@ static int follow(struct ct_collection *collection, struct ct_report *report)
     collection->is_leaving = false;
     struct ct_batch batch = { .ledger = &collection->ledger,
                               .report = &collection->leaving,
-                              .now_ns = ct_monotonic_ns() };
+                              .now_ns = collection->leaving.began_ns };
     publish(collection, &batch);
-    if (!ct_store_is_begun(collection->ledger.store))
-        ct_checkpointer_tend(collection->checkpointer);
+    ct_checkpointer_tend(collection->checkpointer);
     ct_batch_describe(collection, &collection->leaving);
-    tell(&collection->leaving, report);
+    tell(&collection->leaving, collection->report);
     return 0;
 }
 
-static void undo(struct ct_collection *collection, struct ct_report *own, struct ct_report *report)
+static void follow_left(void *data)
+{
+    follow(data);
+}
+
+static void undo(struct ct_collection *collection, struct ct_report *own)
 {
     struct ct_store *store = collection->ledger.store;
     const bool has_left = ct_store_settle(store) == 0;
     memcpy(own->error, ct_store_error(store), sizeof(own->error));
     /* What was committed is not to be read again. */
     if (has_left)
-        follow(collection, report);
+        follow(collection);
     ct_ledger_rollback(&collection->ledger);
     collection->is_leaving = false;
     revert(collection);
@@ -124,7 +129,7 @@ static void expire(struct ct_collection *collection, const struct ct_batch *batc
         return;
     if (ct_store_expire(collection->ledger.store, batch->now_ns, batch->now_ns - keep_ns,
                         EXPIRE_ROWS + 2 * collection->rows_unexpired, &expired) != 0) {
-        undo(collection, report, report);
+        undo(collection, report);
         return;
     }
     report->expiring = expired.more;
@@ -194,7 +199,7 @@ static void tend_files(struct ct_collection *collection, const struct ct_batch *
 /* ---- a batch ---- */
 
 /* Takes the calls. As soon as the batch before has left, its room in the rings is given back. */
-static int take_calls(struct ct_collection *collection, struct ct_batch *batch, struct ct_report *report)
+static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
 {
     uint64_t *rows = &batch->report->rows, wanted, taken;
     do {
@@ -202,14 +207,14 @@ static int take_calls(struct ct_collection *collection, struct ct_batch *batch, 
         if (ct_ledger_calls(batch->ledger, wanted, &taken) != 0)
             return -1;
         *rows += taken;
-        if (ct_store_has_left(batch->ledger->store) && follow(collection, report) != 0)
+        if (ct_store_has_left(batch->ledger->store) && follow(collection) != 0)
             return -1;
     } while (taken == wanted && *rows < batch->rows_max);
     return 0;
 }
 
 /* All between begin and commit; 0 or -1. */
-static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, struct ct_report *report)
+static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
 {
     struct ct_ledger *ledger = batch->ledger;
     struct ct_report *own = batch->report;
@@ -226,7 +231,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
         if (s->class->streams(s, batch) != 0)
             return -1;
     }
-    if (take_calls(collection, batch, report) != 0)
+    if (take_calls(collection, batch) != 0)
         return -1;
     CT_TEST_POINT("batch.inserted");
     own->more = ledger->merge.count > 0;
@@ -234,7 +239,7 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch, 
     own->flushed_ns = batch->until_ns;
     if (own->more)
         own->flushed_ns = ct_merge_due_ns(&ledger->merge) > 0 ? ct_merge_due_ns(&ledger->merge) - 1 : 0;
-    if (follow(collection, report) != 0)
+    if (follow(collection) != 0)
         return -1;
     EACH_SOURCE(s)
     {
@@ -279,7 +284,6 @@ static int end_batch(struct ct_collection *collection, const struct ct_request *
     collection->alone_ns = batch->now_ns;
     publish(collection, batch);
     tend_files(collection, batch);
-    ct_checkpointer_tend(collection->checkpointer);
     return 0;
 }
 
@@ -289,6 +293,8 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     struct ct_ledger *ledger = &collection->ledger;
     struct ct_report own = { 0 };
     collection->next_file |= request->next_file;
+    collection->report = report;
+    ct_store_behind(ledger->store, follow_left, collection);
     EACH_SOURCE(s)
     {
         if (s->class->wake)
@@ -306,9 +312,8 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     batch.until_ns = UINT64_MAX;
     own.began_ns = batch.now_ns;
     CT_TEST_POINT("batch.begun");
-    if (begun != 0 || fill_batch(collection, &batch, report) != 0 ||
-        end_batch(collection, request, &batch) != 0) {
-        undo(collection, &own, report);
+    if (begun != 0 || fill_batch(collection, &batch) != 0 || end_batch(collection, request, &batch) != 0) {
+        undo(collection, &own);
         own.rows = 0;
         own.flushed_ns = 0;
     }
@@ -317,6 +322,7 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         collection->leaving = own;
         return false;
     }
+    ct_checkpointer_tend(collection->checkpointer);
     ct_batch_describe(collection, &own);
     tell(&own, report);
     return true;

@@ -27,8 +27,9 @@ struct ct_collection {
     bool next_file;                       /* was asked for, and not tried yet */
     bool is_leaving;                      /* a batch is being committed, and its report is */
     struct ct_report leaving;
-    uint64_t rows_unexpired; /* stored since calls were taken away last */
-    uint64_t alone_ns;       /* when one was committed last that did not leave so */
+    struct ct_report *report; /* while a batch is made, its caller's */
+    uint64_t rows_unexpired;  /* stored since calls were taken away last */
+    uint64_t alone_ns;        /* when one was committed last that did not leave so */
 };
 
 /* Makes a batch and adds to *report, whose sums go on. False when it is being committed while the next one is

@@ -200,7 +200,7 @@ static void on_batch(const struct ct_report *report, void *data)
     /* The memory of a thousand processes lies in pieces between what stays. */
     if (any_gone && report->processes == 0)
         malloc_trim(0);
-    if (daemon->rotating && !ct_worker_busy(daemon->worker)) {
+    if (daemon->rotating && (report->has_gone_on || !ct_worker_busy(daemon->worker))) {
         daemon->rotating = false;
         ct_notify_say(&daemon->notify, "READY=1");
     }

@@ -44,6 +44,7 @@ static void go_on(struct ct_collection *collection, struct ct_report *report)
     ct_batch_go_on(collection, report);
     collection->checkpointer = create_checkpointer(collection);
     ct_batch_describe(collection, report);
+    report->has_gone_on = true;
 }
 
 /* ---- the thread ---- */

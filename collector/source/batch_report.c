@@ -23,6 +23,7 @@ bool ct_report_holds(const struct ct_report *report, uint32_t uid)
 void ct_report_add(struct ct_report *report, const struct ct_report *earlier)
 {
     report->rows += earlier->rows;
+    report->has_gone_on |= earlier->has_gone_on;
     if (earlier->flushed_ns > report->flushed_ns)
         report->flushed_ns = earlier->flushed_ns;
     for (uint32_t i = 0; i < earlier->held_count && i < CT_HELD_MAX; i++)

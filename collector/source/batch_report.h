@@ -25,6 +25,7 @@ struct ct_report {
     bool backlog;                 /* published calls wait, if only because they are too young */
     uint64_t expired;             /* taken away */
     bool expiring;                /* calls wait to be */
+    bool has_gone_on;             /* behind the batch: in the next file, or it could not */
     const char *go_on;            /* why the trace is to go on in its next file; NULL: it need not */
     uint64_t began_ns;            /* when it looked at the rings */
     uint32_t fill;                /* how full the fullest ring was when the batch began, in thousandths */

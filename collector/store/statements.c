@@ -87,10 +87,15 @@ int ct_store_reach(struct ct_store *store)
 {
     if (ct_errand_is_own(store->committer) || !store->begin_is_due)
         return 0;
-    if (ct_store_settle(store) != 0)
+    const bool leaves = store->is_leaving;
+    if (store->broken_off || ct_store_settle(store) != 0)
         return -1;
-    store->begin_is_due = false;
-    return run(store, store->statement[CT_SQL_begin], NULL);
+    /* Beginning may wait for somebody else's lock: the one that has left is seen to before that. */
+    if (leaves && store->behind)
+        store->behind(store->behind_data);
+    store->broken_off = run(store, store->statement[CT_SQL_begin], NULL) != 0;
+    store->begin_is_due = store->broken_off;
+    return store->broken_off ? -1 : 0;
 }
 
 int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)

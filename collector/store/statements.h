@@ -23,7 +23,7 @@ int ct_store_no_memory(struct ct_store *store);
  * back. */
 int ct_store_settle(struct ct_store *store);
 /* Begins the transaction of the batch that is made, unless it has, behind what leaves: before whatever is not
- * run by the functions below. The committer has one. 0 or -1. */
+ * run by the functions below. The committer has one. 0, or -1: then the batch is broken off. */
 int ct_store_reach(struct ct_store *store);
 /* Binds integers to a statement, CT_NULL as NULL, and returns it. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,

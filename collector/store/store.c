@@ -76,7 +76,7 @@ static int let_leave(struct ct_store *store)
     /* Whatever was left out for it, rows or what they name: also where there was no call to store. */
     if (store->out_of_memory)
         return ct_store_no_memory(store);
-    if (ct_store_reach(store) != 0)
+    if (ct_store_reach(store) != 0 || store->broken_off)
         return -1;
     ct_deferred_leave(store);
     ct_bulk_leave(store);
@@ -89,6 +89,12 @@ int ct_store_commit(struct ct_store *store)
         return -1;
     ct_stored_calls_committed(store);
     return 0;
+}
+
+void ct_store_behind(struct ct_store *store, void (*behind)(void *data), void *data)
+{
+    store->behind = behind;
+    store->behind_data = data;
 }
 
 void ct_store_commit_by_thread(struct ct_store *store)
@@ -114,11 +120,6 @@ int ct_store_leave(struct ct_store *store)
 bool ct_store_has_left(const struct ct_store *store)
 {
     return !store->is_leaving || ct_errand_is_done(store->committer);
-}
-
-bool ct_store_is_begun(const struct ct_store *store)
-{
-    return !store->begin_is_due;
 }
 
 void ct_store_rollback(struct ct_store *store)

@@ -62,10 +62,10 @@ int ct_store_leave(struct ct_store *store);
 bool ct_store_may_leave(const struct ct_store *store);
 /* Starts that thread, if there is one to be had. */
 void ct_store_commit_by_thread(struct ct_store *store);
+/* Has `behind` called once a batch was committed so, before the next one does anything with the database. */
+void ct_store_behind(struct ct_store *store, void (*behind)(void *data), void *data);
 /* Returns whether none is leaving any more. Then settling, statements.h's, says how it went. */
 bool ct_store_has_left(const struct ct_store *store);
-/* Returns whether the batch that is made has its transaction. */
-bool ct_store_is_begun(const struct ct_store *store);
 /* Everything since begin is undone, and what had left and failed; all numbers handed out are forgotten:
  * `generation` counts up. */
 void ct_store_rollback(struct ct_store *store);

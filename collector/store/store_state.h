@@ -55,7 +55,7 @@ struct ct_store {
     bool is_leaving;             /* a batch is with it, or was, and has not been asked for */
     bool has_failed;             /* it could not be committed */
     bool begin_is_due;           /* the batch that is made has no transaction yet */
-    void (*behind)(void *data);  /* to be called behind its commit */
+    void (*behind)(void *data);  /* to be called once it is committed */
     void *behind_data;
     struct ct_bulk_table bulk[CT_BULK_COUNT];
     struct ct_feed feed;

@@ -134,14 +134,27 @@ static void check_leaving(void)
     equal("calls", ask("SELECT count(*) FROM call"), before + 3);
     equal("generation", ct_store_generation(store), generation + 1);
 
-    /* A late call is looked for among those that leave. */
+    /* One that cannot begin, since somebody holds the lock, is broken off, also once he has let go. */
     put_call(now_ns + 3);
     equal("leave", ct_store_leave(store), 0);
-    put_call(now_ns + 3);
+    put_call(now_ns + 4);
+    equal("settle", ct_store_settle(store), 0);
+    equal("a lock", sqlite3_exec(reader, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    equal("reach", ct_store_reach(store), -1);
+    equal("no lock", sqlite3_exec(reader, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    equal("reach behind that", ct_store_reach(store), -1);
+    equal("commit", ct_store_commit(store), -1);
+    ct_store_rollback(store);
+    equal("calls", ask("SELECT count(*) FROM call"), before + 4);
+
+    /* A late call is looked for among those that leave. */
+    put_call(now_ns + 5);
+    equal("leave", ct_store_leave(store), 0);
+    put_call(now_ns + 5);
     put_call(now_ns + 1);
     equal("a late one does not leave", ct_store_may_leave(store), false);
     equal("commit", ct_store_commit(store), 0);
-    equal("calls", ask("SELECT count(*) FROM call"), before + 6);
+    equal("calls", ask("SELECT count(*) FROM call"), before + 7);
 }
 
 static bool has_call(struct ct_stream *stream, uint64_t until_ns)
