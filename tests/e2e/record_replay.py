@@ -25,7 +25,7 @@ def tables(path):
 def check_same(seen, wanted, what):
     equal(sorted(seen), sorted(wanted), f"tables of {what}")
     for name, rows in wanted.items():
-        missing, more = [r for r in rows if r not in seen[name]][:3], [r for r in seen[name] if r not in rows][:3]
+        missing, more = sorted(set(rows) - set(seen[name]), key=repr)[:3], sorted(set(seen[name]) - set(rows), key=repr)[:3]
         check(seen[name] == rows, what, "table", name, len(seen[name]), "and not", len(rows), "rows; missing", missing, "more", more)
 
 

@@ -61,7 +61,7 @@ with Session() as s:
         letters = rows[child.pid]
         equal(len(letters), width - LABEL, "columns")
         for what, category, begin_ns, end_ns in (
-                ("O", "module", begun["load"] + 20000000, begun["load"] + 150000000), (".", None, *idle),
+                ("O", "module", begun["load"], begun["preparation"]), (".", None, *idle),
                 ("C", "copy", begun["preparation"], begun["execution"]), ("C", "copy", begun["retrieval"], begun["end"])):
             found = columns(letters, begin_ns, end_ns, category=category)
             check(len(found) > 1 and {letter.upper() for letter in found} == {what}, what, "is drawn as", found, letters)

@@ -204,7 +204,8 @@ static int run(int argc, char **argv)
                           "that session, and no other (default: $CUDATRACE_SESSION, or the one\n"
                           "whose daemon writes FILE, or one of FILE's own)"),
         CT_OPTION_SHM_DIR(&options.where),
-        { "ring", "SIZE", "the longest ring of a traced thread, for a daemon that is\nstarted (default: 512M)",
+        { "ring", "SIZE",
+          "the longest ring of a traced thread, for a daemon that is\nstarted (default: 512M)",
           &options.of_daemon[CT_DAEMON_RING] },
         { "keep", "DURATION",
           "what returned longer ago is taken away, as 90s, 10m or 24h, by a daemon\n"
