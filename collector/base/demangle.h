@@ -5,7 +5,11 @@
 #include <setjmp.h>
 #include <stddef.h>
 
-enum { CT_DEMANGLED_MAX = 64 * 1024 };
+enum {
+    CT_DEMANGLED_MAX = 64 * 1024,
+    /* The stack of a thread that demangles, untouched but by its recursion: demangle.c. */
+    CT_DEMANGLE_STACK_BYTES = 32 * 1024 * 1024,
+};
 
 /* Room for a demangled name: the caller's, reused. */
 struct ct_demangled {

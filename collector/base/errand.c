@@ -1,12 +1,10 @@
 #include "errand.h"
 
+#include "demangle.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-
-enum {
-    STACK_BYTES = 32 * 1024 * 1024, /* untouched but by the demangler's recursion: demangle.c */
-};
 
 struct ct_errand {
     int (*work)(void *data);
@@ -52,7 +50,7 @@ struct ct_errand *ct_errand_create(const char *name, int (*work)(void *data), vo
                                   .is_done = true };
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setstacksize(&attributes, CT_DEMANGLE_STACK_BYTES);
     const int error = pthread_create(&errand->thread, &attributes, thread_main, errand);
     pthread_attr_destroy(&attributes);
     if (!error) {

@@ -21,9 +21,9 @@ enum {
 };
 /* Rows, and how full a ring was, in thousandths, from which on a batch is committed beside the next one. The
  * daemons of tests/faults wait for less. */
-#ifndef CT_LEAVE_ROWS_MIN
-#define CT_LEAVE_ROWS_MIN 10000
-#define CT_LEAVE_FILL_MIN CT_FILL_WANTED
+#ifndef CT_BESIDE_ROWS_MIN
+#define CT_BESIDE_ROWS_MIN 10000
+#define CT_BESIDE_FILL_MIN CT_FILL_WANTED
 #endif
 /* Between batches that go alone, behind which there is something to take away. */
 #define ALONE_INTERVAL_NS UINT64_C(100000000)
@@ -63,7 +63,7 @@ void ct_batch_describe(struct ct_collection *collection, struct ct_report *repor
     snprintf(report->checkpoint_error, sizeof(report->checkpoint_error), "%s", problem ? problem : "");
 }
 
-/* Of a batch that is committed. */
+/* Gives back what a committed batch took. */
 static void publish(struct ct_collection *collection, struct ct_batch *batch)
 {
     CT_TEST_POINT("batch.committed");
@@ -81,26 +81,25 @@ static void tell(const struct ct_report *of_batch, struct ct_report *report)
     report->expired_total = before.expired_total + of_batch->expired;
 }
 
-/* Sees to the batch that leaves, once it has left, before the next one begins its transaction; 0, or -1 if it
- * could not be committed. */
+/* Waits for the commit that was started, and sees to its batch; 0, or -1 if that could not be committed. */
 static int follow(struct ct_collection *collection)
 {
-    if (!collection->is_leaving)
+    if (!collection->is_committing)
         return 0;
-    if (ct_store_settle(collection->ledger.store) != 0)
+    if (ct_store_commit_wait(collection->ledger.store) != 0)
         return -1;
-    collection->is_leaving = false;
+    collection->is_committing = false;
     struct ct_batch batch = { .ledger = &collection->ledger,
-                              .report = &collection->leaving,
-                              .now_ns = collection->leaving.began_ns };
+                              .report = &collection->committing,
+                              .now_ns = collection->committing.began_ns };
     publish(collection, &batch);
     ct_checkpointer_tend(collection->checkpointer);
-    ct_batch_describe(collection, &collection->leaving);
-    tell(&collection->leaving, collection->report);
+    ct_batch_describe(collection, &collection->committing);
+    tell(&collection->committing, collection->report);
     return 0;
 }
 
-static void follow_left(void *data)
+static void on_committed(void *data)
 {
     follow(data);
 }
@@ -108,13 +107,13 @@ static void follow_left(void *data)
 static void undo(struct ct_collection *collection, struct ct_report *own)
 {
     struct ct_store *store = collection->ledger.store;
-    const bool has_left = ct_store_settle(store) == 0;
+    const bool is_committed = ct_store_commit_wait(store) == 0;
     memcpy(own->error, ct_store_error(store), sizeof(own->error));
-    /* What was committed is not to be read again. */
-    if (has_left)
+    /* Sees to what was committed, which is not to be read again. */
+    if (is_committed)
         follow(collection);
     ct_ledger_rollback(&collection->ledger);
-    collection->is_leaving = false;
+    collection->is_committing = false;
     revert(collection);
 }
 
@@ -207,7 +206,7 @@ static int take_calls(struct ct_collection *collection, struct ct_batch *batch)
         if (ct_ledger_calls(batch->ledger, wanted, &taken) != 0)
             return -1;
         *rows += taken;
-        if (ct_store_has_left(batch->ledger->store) && follow(collection) != 0)
+        if (ct_store_commit_is_done(batch->ledger->store) && follow(collection) != 0)
             return -1;
     } while (taken == wanted && *rows < batch->rows_max);
     return 0;
@@ -250,22 +249,22 @@ static int fill_batch(struct ct_collection *collection, struct ct_batch *batch)
     return 0;
 }
 
-/* Whether the file has room for this batch and another one: when it goes on in its next file is seen behind
- * them. */
+/* Returns whether the file has room for this batch and another one: only behind both is it seen whether the
+ * trace goes on in its next file. */
 static bool has_room(const struct ct_collection *collection, const struct ct_batch *batch)
 {
     const uint64_t share = ct_bounds_share(&collection->bounds);
     return share == 0 || ct_store_bytes(collection->ledger.store) + 2 * batch->rows_max * ROW_BYTES < share;
 }
 
-/* Whether the next batch, which will be large too, may be made while this one is committed. */
-static bool may_leave(struct ct_collection *collection, const struct ct_request *request,
-                      const struct ct_batch *batch)
+/* Returns whether the next batch, which will be large too, may be made while this one is committed. */
+static bool may_commit_beside(struct ct_collection *collection, const struct ct_request *request,
+                              const struct ct_batch *batch)
 {
     const struct ct_report *own = batch->report;
-    const bool is_busy = own->rows >= CT_LEAVE_ROWS_MIN && (own->more || own->fill >= CT_LEAVE_FILL_MIN);
+    const bool is_busy = own->rows >= CT_BESIDE_ROWS_MIN && (own->more || own->fill >= CT_BESIDE_FILL_MIN);
     return is_busy && !batch->is_alone && !request->alone && request->flush_ns == 0 &&
-           !collection->ledger.recorder && ct_store_may_leave(collection->ledger.store) &&
+           !collection->ledger.recorder && ct_store_may_commit_start(collection->ledger.store) &&
            !why_go_on(collection, batch->now_ns) && has_room(collection, batch) &&
            (collection->bounds.keep_ns == 0 || batch->now_ns - collection->alone_ns < ALONE_INTERVAL_NS);
 }
@@ -274,9 +273,9 @@ static bool may_leave(struct ct_collection *collection, const struct ct_request 
 static int end_batch(struct ct_collection *collection, const struct ct_request *request,
                      struct ct_batch *batch)
 {
-    if (may_leave(collection, request, batch)) {
-        collection->is_leaving = ct_store_leave(batch->ledger->store) == 0;
-        return collection->is_leaving ? 0 : -1;
+    if (may_commit_beside(collection, request, batch)) {
+        collection->is_committing = ct_store_commit_start(batch->ledger->store) == 0;
+        return collection->is_committing ? 0 : -1;
     }
     batch->is_alone = true;
     if (ct_ledger_commit(batch->ledger) != 0)
@@ -294,7 +293,7 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
     struct ct_report own = { 0 };
     collection->next_file |= request->next_file;
     collection->report = report;
-    ct_store_behind(ledger->store, follow_left, collection);
+    ct_store_on_committed(ledger->store, on_committed, collection);
     EACH_SOURCE(s)
     {
         if (s->class->wake)
@@ -318,8 +317,8 @@ bool ct_batch_make(struct ct_collection *collection, const struct ct_request *re
         own.flushed_ns = 0;
     }
     EACH_SOURCE(s) s->class->rest(s, &own);
-    if (collection->is_leaving) {
-        collection->leaving = own;
+    if (collection->is_committing) {
+        collection->committing = own;
         return false;
     }
     ct_checkpointer_tend(collection->checkpointer);

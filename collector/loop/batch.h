@@ -25,11 +25,11 @@ struct ct_collection {
     struct ct_checkpointer *checkpointer; /* NULL: commits make checkpoints */
     uint64_t pruned_ns, go_on_after_ns;   /* when files were looked through last; no next file before */
     bool next_file;                       /* was asked for, and not tried yet */
-    bool is_leaving;                      /* a batch is being committed, and its report is */
-    struct ct_report leaving;
+    bool is_committing;                   /* a batch is being committed, and its report is */
+    struct ct_report committing;
     struct ct_report *report; /* while a batch is made, its caller's */
     uint64_t rows_unexpired;  /* stored since calls were taken away last */
-    uint64_t alone_ns;        /* when one was committed last that did not leave so */
+    uint64_t alone_ns;        /* when one was committed last that went alone */
 };
 
 /* Makes a batch and adds to *report, whose sums go on. False when it is being committed while the next one is

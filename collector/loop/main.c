@@ -49,7 +49,7 @@ static const char help[] =
     "  --max-db SIZE     the trace takes no more than that on disk, as 500M or 20G: it goes on\n"
     "                    in numbered files beside FILE, which `cudatrace sql` reads as one, and\n"
     "                    the oldest of them go (default: one file without bound)\n"
-    "  --workers N       store with that many threads, 1 or 2 (default: a quarter of the processors)\n"
+    "  --workers N       store with that many threads, 1 or 2 (default: 2 from eight processors on)\n"
     "  --clock NAME      what calls are timed with: counter, the processor's; or monotonic,\n"
     "                    the kernel's (default: the counter where the kernel trusts it)\n"
     "  --log-level LEVEL error, warning, notice, info or debug: what is logged, with all that is\n"

@@ -1,13 +1,10 @@
 #include "worker_thread.h"
 
 #include "checkpoint.h"
+#include "demangle.h"
 #include "store.h"
 
 #include <stdlib.h>
-
-enum {
-    WORKER_STACK_BYTES = 32 * 1024 * 1024, /* untouched but by the demangler's recursion: demangle.c */
-};
 
 struct ct_worker {
     uv_thread_t thread;
@@ -58,10 +55,10 @@ static void thread_main(void *data)
     }
     uv_mutex_lock(&worker->mutex);
     for (;;) {
-        /* What is being committed is followed by a batch at once. */
-        while (!worker->wanted && !worker->stop && !worker->collection->is_leaving)
+        /* Goes on at once where a batch is being committed. */
+        while (!worker->wanted && !worker->stop && !worker->collection->is_committing)
             uv_cond_wait(&worker->cond, &worker->mutex);
-        if (worker->stop && !worker->collection->is_leaving)
+        if (worker->stop && !worker->collection->is_committing)
             break;
         struct ct_request request = worker->request;
         request.alone |= worker->stop;
@@ -81,7 +78,7 @@ static void thread_main(void *data)
         uv_mutex_lock(&worker->mutex);
         worker->busy = !is_done;
         if (report.batches_total == told)
-            continue;
+            continue; /* that batch is committed while the next one is made, whose report tells of both */
         if (worker->reported)
             ct_report_add(&report, &worker->report);
         worker->report = report;
@@ -119,7 +116,7 @@ int ct_worker_create(uv_loop_t *loop, struct ct_collection *collection, ct_worke
     uv_async_init(loop, &worker->done, on_done);
     worker->done.data = worker;
     const uv_thread_options_t options = { .flags = UV_THREAD_HAS_STACK_SIZE,
-                                          .stack_size = WORKER_STACK_BYTES };
+                                          .stack_size = CT_DEMANGLE_STACK_BYTES };
     const int error = uv_thread_create_ex(&worker->thread, &options, thread_main, worker);
     if (error)
         return error;

@@ -98,7 +98,7 @@ static int compare_keys(const void *a, const void *b)
  * there are keys which are there twice. 0 or -1. */
 static int gather(struct ct_store *store, struct ct_bulk_table *bulk, bool *twins)
 {
-    struct ct_bulk_rows *ordered = &bulk->leaving.ordered, *stray = &bulk->leaving.stray;
+    struct ct_bulk_rows *ordered = &bulk->committing.ordered, *stray = &bulk->committing.stray;
     const unsigned columns = bulk->columns;
     const size_t row_bytes = columns * sizeof(int64_t);
     *twins = false;
@@ -126,7 +126,7 @@ static int write_table(struct ct_store *store, enum ct_bulk table)
 {
     struct ct_bulk_table *bulk = &store->bulk[table];
     bool twins;
-    const struct ct_bulk_rows *rows = &bulk->leaving.ordered, *stray = &bulk->leaving.stray;
+    const struct ct_bulk_rows *rows = &bulk->committing.ordered, *stray = &bulk->committing.stray;
     if (gather(store, bulk, &twins) != 0 || insert(store, table, stray, 0, stray->count) != 0)
         return -1;
     for (size_t at = 0; at < rows->count;) {
@@ -165,13 +165,13 @@ static void clear(struct ct_bulk_batch *batch)
     batch->ordered.count = batch->stray.count = 0;
 }
 
-void ct_bulk_leave(struct ct_store *store)
+void ct_bulk_hand_over(struct ct_store *store)
 {
     for (int i = 0; i < CT_BULK_COUNT; i++) {
         struct ct_bulk_table *bulk = &store->bulk[i];
         const struct ct_bulk_batch taken = bulk->taken;
-        bulk->taken = bulk->leaving;
-        bulk->leaving = taken;
+        bulk->taken = bulk->committing;
+        bulk->committing = taken;
         clear(&bulk->taken);
     }
 }
@@ -180,7 +180,7 @@ void ct_bulk_clear(struct ct_store *store)
 {
     for (int i = 0; i < CT_BULK_COUNT; i++) {
         clear(&store->bulk[i].taken);
-        clear(&store->bulk[i].leaving);
+        clear(&store->bulk[i].committing);
     }
 }
 
@@ -196,7 +196,7 @@ void ct_bulk_finish(struct ct_store *store)
         const struct ct_bulk_table *bulk = &store->bulk[i];
         free(bulk->taken.ordered.value);
         free(bulk->taken.stray.value);
-        free(bulk->leaving.ordered.value);
-        free(bulk->leaving.stray.value);
+        free(bulk->committing.ordered.value);
+        free(bulk->committing.stray.value);
     }
 }

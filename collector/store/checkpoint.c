@@ -1,18 +1,11 @@
 #include "checkpoint.h"
 
 #include "clock.h"
+#include "errand.h"
 #include "test_point.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
-#include <uv.h>
-
-/* Says what is to be done with the log. */
-enum stage {
-    GROWING, /* nothing until it has so many pages */
-    BULK,    /* the thread copies what was committed so far */
-    REST,    /* the worker copies what came meanwhile */
-};
 
 #define INTERVAL_NS UINT64_C(1000000000)
 
@@ -23,45 +16,27 @@ struct ct_checkpointer {
     uint32_t pages_max;  /* and at which it is however short ago the last time was */
     uint32_t grown_from; /* pages that the last copy left, since a reader holds them; the worker's */
     uint64_t copied_ns;  /* when the last copy began; the worker's */
-    uv_thread_t thread;
-    uv_mutex_t mutex;
-    uv_cond_t cond;
-    enum stage stage; /* under the mutex */
-    bool stop;        /* the same */
+    bool is_copying;     /* the thread was told to copy what was committed so far; the worker's */
+    struct ct_errand *errand;
 };
 
-/* Copies until there is little left to the worker, who is waited for by all rings. */
-static void copy_bulk(sqlite3 *connection)
+/* Copies until there is little left to the worker, who is waited for by all rings. An error (a full disk,
+ * say) leaves the log as it is: the worker, who tries again, notes it. */
+static int copy_bulk(void *data)
 {
     enum { PASSES = 4, LITTLE = 256 };
-    int pages = 0, copied = 0;
-    for (int pass = 0; pass < PASSES; pass++) {
-        const int before = copied;
-        if (sqlite3_wal_checkpoint_v2(connection, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &copied) !=
-                SQLITE_OK ||
-            pages - copied < LITTLE || copied == before)
-            return;
-    }
-}
-
-/* An error (a full disk, say) leaves the log as it is: the worker, who tries again, notes it. */
-static void thread_main(void *data)
-{
-    struct ct_checkpointer *checkpointer = data;
-    uv_mutex_lock(&checkpointer->mutex);
-    for (;;) {
-        while (checkpointer->stage != BULK && !checkpointer->stop)
-            uv_cond_wait(&checkpointer->cond, &checkpointer->mutex);
-        if (checkpointer->stop)
+    const struct ct_checkpointer *checkpointer = data;
+    int pages = 0, copied = 0, before = -1;
+    CT_TEST_POINT("checkpoint.bulk");
+    for (int pass = 0; pass < PASSES && copied != before; pass++) {
+        before = copied;
+        if (sqlite3_wal_checkpoint_v2(checkpointer->connection, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages,
+                                      &copied) != SQLITE_OK ||
+            pages - copied < LITTLE)
             break;
-        uv_mutex_unlock(&checkpointer->mutex);
-        CT_TEST_POINT("checkpoint.bulk");
-        copy_bulk(checkpointer->connection);
-        CT_TEST_POINT("checkpoint.bulk_done");
-        uv_mutex_lock(&checkpointer->mutex);
-        checkpointer->stage = REST;
     }
-    uv_mutex_unlock(&checkpointer->mutex);
+    CT_TEST_POINT("checkpoint.bulk_done");
+    return 0;
 }
 
 struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store, uint32_t pages)
@@ -72,37 +47,17 @@ struct ct_checkpointer *ct_checkpointer_create(struct ct_store *store, uint32_t 
     checkpointer->store = store;
     checkpointer->pages = pages;
     checkpointer->pages_max = pages == CT_CHECKPOINT_PAGES ? CT_CHECKPOINT_PAGES_MAX : pages;
-    uv_mutex_init(&checkpointer->mutex);
-    uv_cond_init(&checkpointer->cond);
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(ct_store_path(store), &checkpointer->connection, flags, NULL) == SQLITE_OK &&
         sqlite3_exec(checkpointer->connection, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0",
                      NULL, NULL, NULL) == SQLITE_OK &&
-        uv_thread_create(&checkpointer->thread, thread_main, checkpointer) == 0) {
+        (checkpointer->errand = ct_errand_create("ct-checkpoint", copy_bulk, checkpointer)) != NULL) {
         ct_store_leave_checkpoints(store);
         return checkpointer;
     }
     sqlite3_close(checkpointer->connection);
-    uv_cond_destroy(&checkpointer->cond);
-    uv_mutex_destroy(&checkpointer->mutex);
     free(checkpointer);
     return NULL;
-}
-
-static enum stage stage_of(struct ct_checkpointer *checkpointer)
-{
-    uv_mutex_lock(&checkpointer->mutex);
-    const enum stage stage = checkpointer->stage;
-    uv_mutex_unlock(&checkpointer->mutex);
-    return stage;
-}
-
-static void set_stage(struct ct_checkpointer *checkpointer, enum stage stage)
-{
-    uv_mutex_lock(&checkpointer->mutex);
-    checkpointer->stage = stage;
-    uv_cond_signal(&checkpointer->cond);
-    uv_mutex_unlock(&checkpointer->mutex);
 }
 
 static bool is_due(const struct ct_checkpointer *checkpointer, uint32_t pages)
@@ -117,18 +72,18 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
     if (!checkpointer)
         return;
     const uint32_t pages = ct_store_log_pages(checkpointer->store);
-    const enum stage stage = stage_of(checkpointer);
-    if (stage == GROWING && is_due(checkpointer, pages)) {
+    if (!checkpointer->is_copying && is_due(checkpointer, pages)) {
         checkpointer->copied_ns = ct_monotonic_ns();
-        set_stage(checkpointer, BULK);
-    } else if (stage == REST) {
-        /* All of it, and the next commit begins the log anew. Where a reader holds it, it grows: as much
-         * again until the next attempt. */
+        checkpointer->is_copying = true;
+        ct_errand_start(checkpointer->errand);
+    } else if (checkpointer->is_copying && ct_errand_is_done(checkpointer->errand)) {
+        /* Copies the rest: then the next commit begins the log anew. Where a reader holds it, it grows: as
+         * much again until the next attempt. */
         CT_TEST_POINT("checkpoint.rest");
         const bool all = ct_store_checkpoint(checkpointer->store);
         checkpointer->grown_from = all ? 0 : pages;
         CT_TEST_POINT("checkpoint.rest_done");
-        set_stage(checkpointer, GROWING);
+        checkpointer->is_copying = false;
     }
 }
 
@@ -136,13 +91,7 @@ void ct_checkpointer_destroy(struct ct_checkpointer *checkpointer)
 {
     if (!checkpointer)
         return;
-    uv_mutex_lock(&checkpointer->mutex);
-    checkpointer->stop = true;
-    uv_cond_signal(&checkpointer->cond);
-    uv_mutex_unlock(&checkpointer->mutex);
-    uv_thread_join(&checkpointer->thread);
+    ct_errand_destroy(checkpointer->errand);
     sqlite3_close(checkpointer->connection);
-    uv_cond_destroy(&checkpointer->cond);
-    uv_mutex_destroy(&checkpointer->mutex);
     free(checkpointer);
 }

@@ -54,12 +54,12 @@ static int define_kernel(struct ct_store *store, int64_t process_id, int64_t num
 
 static int run_deferred(struct ct_store *store)
 {
-    struct ct_deferred *leaving = &store->deferred_leaving;
+    struct ct_deferred *committing = &store->deferred_committing;
     size_t at = 0;
-    while (at < leaving->used) {
+    while (at < committing->used) {
         struct deferred head;
-        memcpy(&head, leaving->bytes + at, sizeof(head));
-        const int64_t *value = (const int64_t *)(const void *)(leaving->bytes + at + sizeof(head));
+        memcpy(&head, committing->bytes + at, sizeof(head));
+        const int64_t *value = (const int64_t *)(const void *)(committing->bytes + at + sizeof(head));
         const char *text = (const char *)(value + head.values);
         int error;
         if (head.statement == CT_SQL_insert_kernel) {
@@ -75,7 +75,7 @@ static int run_deferred(struct ct_store *store)
             return error;
         at += sizeof(head) + head.values * sizeof(*value) + head.text_bytes;
     }
-    leaving->used = 0;
+    committing->used = 0;
     return 0;
 }
 
@@ -91,21 +91,21 @@ int ct_deferred_run(struct ct_store *store)
     return error;
 }
 
-void ct_deferred_leave(struct ct_store *store)
+void ct_deferred_hand_over(struct ct_store *store)
 {
     const struct ct_deferred taken = store->deferred;
-    store->deferred = store->deferred_leaving;
-    store->deferred_leaving = taken;
+    store->deferred = store->deferred_committing;
+    store->deferred_committing = taken;
     store->deferred.used = 0;
 }
 
 void ct_deferred_clear(struct ct_store *store)
 {
-    store->deferred.used = store->deferred_leaving.used = 0;
+    store->deferred.used = store->deferred_committing.used = 0;
 }
 
 void ct_deferred_finish(struct ct_store *store)
 {
     free(store->deferred.bytes);
-    free(store->deferred_leaving.bytes);
+    free(store->deferred_committing.bytes);
 }

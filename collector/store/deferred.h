@@ -19,8 +19,8 @@ void ct_store_defer(struct ct_store *store, enum ct_statement statement, size_t 
 /* Returns whether the batch has as many details as it may: what is taken next belongs to another one. */
 bool ct_store_is_full(const struct ct_store *store);
 
-/* The store's own: lets what was taken leave; runs what leaves, 0 or -1; forgets all; ends. */
-void ct_deferred_leave(struct ct_store *store);
+/* The store's own: hands over what was taken; runs that, 0 or -1; forgets all; ends. */
+void ct_deferred_hand_over(struct ct_store *store);
 int ct_deferred_run(struct ct_store *store);
 void ct_deferred_clear(struct ct_store *store);
 void ct_deferred_finish(struct ct_store *store);

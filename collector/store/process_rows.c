@@ -42,7 +42,7 @@ int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_ru
                           void *data)
 {
     sqlite3_stmt *statement = store->statement[CT_SQL_running];
-    int error = ct_store_reach(store), rc = SQLITE_DONE;
+    int error = ct_store_need_transaction(store), rc = SQLITE_DONE;
     while (!error && (rc = ct_store_step(statement)) == SQLITE_ROW) {
         const struct ct_running running = {
             .process_id = sqlite3_column_int64(statement, 0),
@@ -61,7 +61,7 @@ int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_ru
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
                        int64_t *thread_id, uint32_t *tid)
 {
-    if (ct_store_reach(store) != 0)
+    if (ct_store_need_transaction(store) != 0)
         return -1;
     sqlite3_stmt *statement = ct_store_bind(store, CT_SQL_find_lane, CT_VALUES(segment_id, lane));
     const int rc = ct_store_step(statement);
@@ -77,7 +77,7 @@ int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane
 int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
                          uint64_t *lost)
 {
-    if (ct_store_reach(store) != 0)
+    if (ct_store_need_transaction(store) != 0)
         return -1;
     sqlite3_stmt *statement = ct_store_bind(store, CT_SQL_find_losses, CT_VALUES(segment_id, lane, tenancy));
     int rc;

@@ -35,7 +35,7 @@ struct ct_bulk_batch {
 struct ct_bulk_table {
     struct ct_row_table table; /* first: what `INSERT … SELECT` reads */
     unsigned columns;
-    struct ct_bulk_batch taken, leaving; /* by the batch that is made; of the one that is written */
+    struct ct_bulk_batch taken, committing; /* by the batch that is made; of the one that is committed */
     const struct ct_bulk_rows *reading;
     size_t read, read_to;
 };

@@ -75,24 +75,24 @@ static int run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
     return error;
 }
 
-int ct_store_settle(struct ct_store *store)
+int ct_store_commit_wait(struct ct_store *store)
 {
-    if (store->is_leaving)
+    if (store->is_committing)
         store->has_failed = ct_errand_wait(store->committer) != 0;
-    store->is_leaving = false;
+    store->is_committing = false;
     return store->has_failed ? -1 : 0;
 }
 
-int ct_store_reach(struct ct_store *store)
+int ct_store_need_transaction(struct ct_store *store)
 {
     if (ct_errand_is_own(store->committer) || !store->begin_is_due)
         return 0;
-    const bool leaves = store->is_leaving;
-    if (store->broken_off || ct_store_settle(store) != 0)
+    const bool was_committing = store->is_committing;
+    if (store->broken_off || ct_store_commit_wait(store) != 0)
         return -1;
-    /* Beginning may wait for somebody else's lock: the one that has left is seen to before that. */
-    if (leaves && store->behind)
-        store->behind(store->behind_data);
+    /* Does it before BEGIN, which may wait for somebody else's lock. */
+    if (was_committing && store->on_committed)
+        store->on_committed(store->on_committed_data);
     store->broken_off = run(store, store->statement[CT_SQL_begin], NULL) != 0;
     store->begin_is_due = store->broken_off;
     return store->broken_off ? -1 : 0;
@@ -100,13 +100,13 @@ int ct_store_reach(struct ct_store *store)
 
 int ct_store_run(struct ct_store *store, sqlite3_stmt *statement, int64_t *result)
 {
-    return ct_store_reach(store) != 0 ? -1 : run(store, statement, result);
+    return ct_store_need_transaction(store) != 0 ? -1 : run(store, statement, result);
 }
 
 int ct_store_ask(struct ct_store *store, enum ct_statement which, size_t values, const int64_t *value,
                  size_t texts, const char *const *text, int64_t *result)
 {
-    if (ct_store_reach(store) != 0)
+    if (ct_store_need_transaction(store) != 0)
         return -1;
     sqlite3_stmt *statement = ct_store_bind(store, which, values, value);
     for (size_t i = 0; i < texts; i++)

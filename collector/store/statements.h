@@ -19,12 +19,13 @@ void ct_statements_finalize(struct sqlite3_stmt *statement[CT_SQL_COUNT]);
 int ct_store_failed(struct ct_store *store);
 /* The same where memory is short. */
 int ct_store_no_memory(struct ct_store *store);
-/* Waits for the batch that leaves, if there is one; -1 if it, or one before it, failed and was not rolled
- * back. */
-int ct_store_settle(struct ct_store *store);
-/* Begins the transaction of the batch that is made, unless it has, behind what leaves: before whatever is not
- * run by the functions below. The committer has one. 0, or -1: then the batch is broken off. */
-int ct_store_reach(struct ct_store *store);
+/* Waits for the commit that was started, if there is one; -1 if it failed, or an earlier one did, and nothing
+ * was rolled back. */
+int ct_store_commit_wait(struct ct_store *store);
+/* Begins the transaction of the batch that is made, unless it has one, behind the commit that was started: to
+ * be called before whatever is not run by the functions below. The committer has one. 0, or -1: then the
+ * batch is broken off. */
+int ct_store_need_transaction(struct ct_store *store);
 /* Binds integers to a statement, CT_NULL as NULL, and returns it. */
 struct sqlite3_stmt *ct_store_bind(struct ct_store *store, enum ct_statement which, size_t values,
                                    const int64_t *value);

@@ -35,7 +35,7 @@ int ct_store_begin(struct ct_store *store)
 {
     /* SQLite would go on writing a file that nobody finds any more. */
     if (!ct_database_in_place(&store->database)) {
-        ct_store_settle(store);
+        ct_store_commit_wait(store);
         return ct_message(
             store->error,
             "database '%s' was moved, deleted or replaced: put it back, or stop this daemon and "
@@ -48,7 +48,7 @@ int ct_store_begin(struct ct_store *store)
     if (store->numbers_unknown)
         return -1;
     store->begin_is_due = true;
-    return store->is_leaving ? 0 : ct_store_reach(store);
+    return store->is_committing ? 0 : ct_store_need_transaction(store);
 }
 
 static void roll_back(struct ct_store *store)
@@ -58,7 +58,7 @@ static void roll_back(struct ct_store *store)
     ct_feed_end(store);
 }
 
-/* Writes and commits what leaves. */
+/* Writes what was handed over, and commits it. */
 static int write_batch(void *data)
 {
     struct ct_store *store = data;
@@ -71,30 +71,30 @@ static int write_batch(void *data)
     return 0;
 }
 
-static int let_leave(struct ct_store *store)
+static int hand_over(struct ct_store *store)
 {
     /* Whatever was left out for it, rows or what they name: also where there was no call to store. */
     if (store->out_of_memory)
         return ct_store_no_memory(store);
-    if (ct_store_reach(store) != 0 || store->broken_off)
+    if (ct_store_need_transaction(store) != 0 || store->broken_off)
         return -1;
-    ct_deferred_leave(store);
-    ct_bulk_leave(store);
+    ct_deferred_hand_over(store);
+    ct_bulk_hand_over(store);
     return 0;
 }
 
 int ct_store_commit(struct ct_store *store)
 {
-    if (let_leave(store) != 0 || write_batch(store) != 0)
+    if (hand_over(store) != 0 || write_batch(store) != 0)
         return -1;
     ct_stored_calls_committed(store);
     return 0;
 }
 
-void ct_store_behind(struct ct_store *store, void (*behind)(void *data), void *data)
+void ct_store_on_committed(struct ct_store *store, void (*on_committed)(void *data), void *data)
 {
-    store->behind = behind;
-    store->behind_data = data;
+    store->on_committed = on_committed;
+    store->on_committed_data = data;
 }
 
 void ct_store_commit_by_thread(struct ct_store *store)
@@ -102,29 +102,29 @@ void ct_store_commit_by_thread(struct ct_store *store)
     store->committer = ct_errand_create("ct-commit", write_batch, store);
 }
 
-bool ct_store_may_leave(const struct ct_store *store)
+bool ct_store_may_commit_start(const struct ct_store *store)
 {
     return store->committer && store->calls.late.count == 0;
 }
 
-int ct_store_leave(struct ct_store *store)
+int ct_store_commit_start(struct ct_store *store)
 {
-    if (let_leave(store) != 0)
+    if (hand_over(store) != 0)
         return -1;
-    store->is_leaving = true;
-    CT_TEST_POINT("store.leaving");
+    store->is_committing = true;
+    CT_TEST_POINT("store.commit_started");
     ct_errand_start(store->committer);
     return 0;
 }
 
-bool ct_store_has_left(const struct ct_store *store)
+bool ct_store_commit_is_done(const struct ct_store *store)
 {
-    return !store->is_leaving || ct_errand_is_done(store->committer);
+    return !store->is_committing || ct_errand_is_done(store->committer);
 }
 
 void ct_store_rollback(struct ct_store *store)
 {
-    ct_store_settle(store);
+    ct_store_commit_wait(store);
     roll_back(store);
     store->has_failed = store->begin_is_due = false;
     begin_anew(store);
@@ -199,7 +199,7 @@ bool ct_store_is_broken_off(const struct ct_store *store)
 }
 void ct_store_short_of_memory(struct ct_store *store)
 {
-    ct_store_settle(store); /* it may say something, too */
+    ct_store_commit_wait(store); /* it may say something, too */
     store->out_of_memory = true;
     ct_store_no_memory(store);
 }

@@ -54,18 +54,18 @@ void ct_store_short_of_memory(struct ct_store *store);
 
 int ct_store_begin(struct ct_store *store);
 int ct_store_commit(struct ct_store *store);
-/* Instead of committing: the batch leaves, to be committed by a thread while the next one is begun and
- * made. What that one reads or writes of the database, and its own end, waits for it. */
-int ct_store_leave(struct ct_store *store);
+/* Instead of committing: has a thread commit the batch while the next one is begun and made. What that one
+ * reads or writes of the database, and its own end, waits for it. */
+int ct_store_commit_start(struct ct_store *store);
 /* Returns whether this batch may: there is such a thread, and nothing that the next one would have to know.
  */
-bool ct_store_may_leave(const struct ct_store *store);
+bool ct_store_may_commit_start(const struct ct_store *store);
 /* Starts that thread, if there is one to be had. */
 void ct_store_commit_by_thread(struct ct_store *store);
-/* Has `behind` called once a batch was committed so, before the next one does anything with the database. */
-void ct_store_behind(struct ct_store *store, void (*behind)(void *data), void *data);
-/* Returns whether none is leaving any more. Then settling, statements.h's, says how it went. */
-bool ct_store_has_left(const struct ct_store *store);
+/* Has it called once a batch was committed so, before the next one does anything with the database. */
+void ct_store_on_committed(struct ct_store *store, void (*on_committed)(void *data), void *data);
+/* Returns whether the thread is done; ct_store_commit_wait(), statements.h's, then says how it went. */
+bool ct_store_commit_is_done(const struct ct_store *store);
 /* Everything since begin is undone, and what had left and failed; all numbers handed out are forgotten:
  * `generation` counts up. */
 void ct_store_rollback(struct ct_store *store);

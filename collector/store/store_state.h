@@ -48,15 +48,15 @@ struct ct_feed {
     uint64_t rows; /* that went this way since the store was opened, also of batches that were taken back */
 };
 
-/* All belongs to the thread that makes batches; but while a batch leaves, the connection, its statements, the
- * feed, whatever is called leaving, and `unmatched` and `error` are the committer's. */
+/* All belongs to the thread that makes batches; but while one is committed by the committer, these are its
+ * own: the connection, its statements, the feed, whatever is called committing, `unmatched` and `error`. */
 struct ct_store {
     struct ct_errand *committer; /* NULL without one */
-    bool is_leaving;             /* a batch is with it, or was, and has not been asked for */
-    bool has_failed;             /* it could not be committed */
+    bool is_committing;          /* it has a batch, or had, and was not waited for */
+    bool has_failed;             /* that could not be committed */
     bool begin_is_due;           /* the batch that is made has no transaction yet */
-    void (*behind)(void *data);  /* to be called once it is committed */
-    void *behind_data;
+    void (*on_committed)(void *data);
+    void *on_committed_data;
     struct ct_bulk_table bulk[CT_BULK_COUNT];
     struct ct_feed feed;
     struct ct_database database;
@@ -76,7 +76,8 @@ struct ct_store {
     uint32_t numbering;   /* counts how often numbers that were given became void */
     bool numbers_unknown; /* the numbers that the database has could not be read: no batch until they can */
 
-    struct ct_deferred deferred, deferred_leaving; /* of the batch that is made; of the one that is written */
+    struct ct_deferred deferred,
+        deferred_committing; /* of the batch that is made; of the one that is committed */
     bool out_of_memory;
     bool broken_off;
     uint64_t effort; /* spent since the store was opened, in rows of plain calls */

@@ -26,7 +26,7 @@ static uint64_t free_call_id(struct ct_store *store, uint64_t wanted)
     for (uint64_t tries = 1, window = NEIGHBOURS;; tries++) {
         store->calls.late_tries++;
         store->effort += TRY_EFFORT;
-        if (ct_store_reach(store) != 0) {
+        if (ct_store_need_transaction(store) != 0) {
             store->broken_off = true;
             return wanted;
         }

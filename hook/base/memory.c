@@ -19,14 +19,14 @@ enum { LOOK_PARTS = 8 };
 
 enum { DEPTH_MAX = 12, TEXT_BYTES = 4096 };
 
-/* What is left of `all` beside the part that stays free. */
+/* Returns what is left of `all` beside the part that stays free. */
 static uint64_t spare(uint64_t all, uint64_t available)
 {
     const uint64_t leaves = all / PARTS < LEAVES ? all / PARTS : LEAVES;
     return available > leaves ? available - leaves : 0;
 }
 
-/* The number behind a word at the beginning of a line; 0 where there is none. */
+/* Returns the number behind a word at the beginning of a line; 0 where there is none. */
 static uint64_t number_of(const char *text, const char *word)
 {
     const size_t length = strlen(word);
@@ -45,7 +45,7 @@ static uint64_t of_machine(char text[TEXT_BYTES])
     return spare(number_of(text, "MemTotal:") * 1024, number_of(text, "MemAvailable:") * 1024);
 }
 
-/* The names of the files that say it, which differ between the two versions of control groups. */
+/* Names the files that say it, which differ between the two versions of control groups. */
 struct group_files {
     const char *root, *limit, *used, *cache;
 };
@@ -63,7 +63,7 @@ static size_t read_file(const struct group_files *files, const char *group, cons
     return length > 0 && (size_t)length < sizeof(path) ? ct_descriptor_read(path, text, TEXT_BYTES) : 0;
 }
 
-/* What one group may have more; files that the kernel can drop are none that it has. */
+/* Returns what one group may have more. Files that the kernel can drop do not count as had. */
 static uint64_t of_group(const struct group_files *files, const char *group, char text[TEXT_BYTES])
 {
     /* "max" is no number. */
@@ -78,8 +78,8 @@ static uint64_t of_group(const struct group_files *files, const char *group, cha
     return spare(limit, left + number_of(text, files->cache));
 }
 
-/* What the group and those around it may have more. In a container the name may be the host's, and the group
- * be what is mounted there. */
+/* Returns what the group and those around it may have more. In a container the name may be the host's, and
+ * the group be what is mounted there. */
 static uint64_t of_groups(char text[TEXT_BYTES])
 {
     char group[256] = "";

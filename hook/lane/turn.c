@@ -130,7 +130,7 @@ static void end_asking(void)
 
 /* ---- the ring in use ---- */
 
-/* The position up to which a ring is written without another look at the collector's wish. */
+/* Returns the position up to which a ring is written without another look at the collector's wish. */
 static uint64_t step_from(uint64_t position, uint64_t slots)
 {
     return (position + at_most(slots / STEPS, PIECE_SLOTS)) / PAGE_SLOTS * PAGE_SLOTS;
@@ -154,13 +154,14 @@ static bool may_grow(const struct ct_producer *self, uint64_t tail)
     return false;
 }
 
-/* Where the reserve begins of what ends there. */
+/* Returns where the reserve begins of what ends there. */
 static uint64_t reserve_of(const struct ct_producer *self, uint64_t tail, uint64_t end)
 {
     return may_grow(self, tail) ? end : end - (self->mask + 1) / RESERVE_PART;
 }
 
-/* The position up to which the ring in use may be written now, `most` at most; 0 without memory for more. */
+/* Returns the position up to which the ring in use may be written now, `most` at most; 0 without memory for
+ * more. */
 static uint64_t reach(struct ct_producer *self, uint64_t most)
 {
     if (self->level == 0)

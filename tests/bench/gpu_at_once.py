@@ -3,6 +3,7 @@ daemon's processor time is for a call, and what a step costs beside as many untr
 counts; of several, the slowest's. What a step costs more is held against two reads of the processor's counter for each of its calls."""
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -49,29 +50,24 @@ class AtOnce:
         """(median step of the slowest, {calls, stored, lost, skipped}, the daemon's processor time of a call in nanoseconds)."""
         database = f"{self.place.scratch}/at_once.{self.count}.{number}.db"
         env = {**self.place.env, "CUDATRACE_SESSION": self.session, "LD_PRELOAD": str(build / "hook/libcudatrace.so")}
-        with subprocess.Popen([build / "collector/cudatraced", "--foreground", "--db", database, "--session", self.session],
-                              env=self.place.env) as daemon:
-            try:
-                self.wait_for_daemon(build)
-                step_ms = self.step_ms(env)
-                subprocess.run([build / "tools/cudatrace", "flush", "--session", self.session], env=self.place.env, check=True)
-                used_s = Daemon(daemon.pid).cpu_s()
-            finally:
-                daemon.terminate()
-        said = subprocess.run([build / "tools/cudatrace", "sql", "--db", database, "--format", "json",
-                               "SELECT sum(calls) AS calls, sum(stored) AS stored, sum(lost) AS lost, sum(skipped) AS skipped FROM totals"],
-                              env=self.place.env, check=True, capture_output=True, text=True).stdout
+        where = ["--session", self.session]
+        subprocess.run([build / "collector/cudatraced", "--db", database, *where], env=self.place.env, check=True)  # serves when it returns
+        try:
+            status = self.ask(build, "status", *where)
+            step_ms = self.step_ms(env)
+            self.ask(build, "flush", *where)
+            used_s = Daemon(int(re.search(r"^daemon (\d+)$", status, re.M)[1])).cpu_s()
+        finally:
+            self.ask(build, "stop", *where)
+        said = self.ask(build, "sql", "--db", database, "--format", "json",
+                        "SELECT sum(calls) AS calls, sum(stored) AS stored, sum(lost) AS lost, sum(skipped) AS skipped FROM totals")
         os.remove(database)
         sums = json.loads(said)[0]
         return step_ms, sums, used_s * 1e9 / max(sums["stored"], 1)
 
-    def wait_for_daemon(self, build):
-        deadline = time.monotonic() + 10
-        while subprocess.run([build / "tools/cudatrace", "status", "--session", self.session], env=self.place.env,
-                             capture_output=True, check=False).returncode != 0:
-            if time.monotonic() > deadline:
-                raise Failed("the daemon did not begin")
-            time.sleep(0.05)
+    def ask(self, build, *command):
+        """What `cudatrace` prints."""
+        return subprocess.run([build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
 
 
 def two_counter_reads_ns():

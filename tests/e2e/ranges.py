@@ -155,7 +155,7 @@ def check_distinct():
     """A million messages that are never the same: none is lost, and nothing grows with them."""
     count, seen, shared = 1000000, 0, []
     with Session() as s:
-        s.start_daemon()
+        s.start_daemon("--ring", "2M")
         child = s.start(RANGES, "--do", "distinct", "--count", count, env=TOOL, stdin=subprocess.PIPE,
                         stdout=subprocess.PIPE)
         while child.stdout.readline() == b"\n":
@@ -175,7 +175,7 @@ def check_distinct():
         equal(s.value("SELECT count(*) FROM (SELECT message, row_number() OVER (ORDER BY call_id) - 1 AS number "
                       "FROM ranges WHERE kind = 'push') WHERE message <> 'step ' || number"), 0, "messages out of place")
         s.check_identity()
-        check(max(shared) < 6 << 20, "shared memory", max(shared))  # rings of 64 KiB, 512 KiB and 4 MiB, and no longer one
+        check(max(shared) < 3 << 20, "shared memory", max(shared))
         if not SANITIZED:
             check(grown < 24 << 20, "the daemon grew by", grown)
     with Session() as s:

@@ -102,31 +102,31 @@ static void check_memory(int64_t process_id)
     equal("threads", ask("SELECT count(*) FROM thread"), 1);
 }
 
-/* ---- a batch that leaves, and the one that is made meanwhile ---- */
+/* ---- a batch that a thread commits, and the one that is made meanwhile ---- */
 
-static void check_leaving(void)
+static void check_commit_beside(void)
 {
     const uint64_t now_ns = ct_monotonic_ns();
     const long long before = ask("SELECT count(*) FROM call");
     const uint32_t generation = ct_store_generation(store);
-    equal("without a thread", ct_store_may_leave(store), false);
+    equal("without a thread", ct_store_may_commit_start(store), false);
     ct_store_commit_by_thread(store);
     put_call(now_ns);
-    equal("may leave", ct_store_may_leave(store), true);
-    equal("leave", ct_store_leave(store), 0);
+    equal("may be committed so", ct_store_may_commit_start(store), true);
+    equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 1);
-    equal("leave behind it", ct_store_leave(store), 0);
+    equal("start behind it", ct_store_commit_start(store), 0);
     put_call(now_ns + 2);
     equal("commit", ct_store_commit(store), 0);
-    equal("has left", ct_store_has_left(store), true);
+    equal("is done", ct_store_commit_is_done(store), true);
     equal("calls", ask("SELECT count(*) FROM call"), before + 3);
 
     /* Neither the one that could not be committed nor the one behind it is stored. */
     put_call(now_ns + 3);
     fill_disk(true);
-    equal("leave", ct_store_leave(store), 0);
+    equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 4);
-    equal("settle", ct_store_settle(store), -1);
+    equal("wait", ct_store_commit_wait(store), -1);
     fill_disk(false);
     equal("commit behind a failure", ct_store_commit(store), -1);
     equal("the reason", strstr(ct_store_error(store), "cannot write database") != NULL, true);
@@ -136,23 +136,23 @@ static void check_leaving(void)
 
     /* One that cannot begin, since somebody holds the lock, is broken off, also once he has let go. */
     put_call(now_ns + 3);
-    equal("leave", ct_store_leave(store), 0);
+    equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 4);
-    equal("settle", ct_store_settle(store), 0);
+    equal("wait", ct_store_commit_wait(store), 0);
     equal("a lock", sqlite3_exec(reader, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    equal("reach", ct_store_reach(store), -1);
+    equal("a transaction", ct_store_need_transaction(store), -1);
     equal("no lock", sqlite3_exec(reader, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
-    equal("reach behind that", ct_store_reach(store), -1);
+    equal("a transaction behind that", ct_store_need_transaction(store), -1);
     equal("commit", ct_store_commit(store), -1);
     ct_store_rollback(store);
     equal("calls", ask("SELECT count(*) FROM call"), before + 4);
 
-    /* A late call is looked for among those that leave. */
+    /* A late call is looked for among those that are being committed. */
     put_call(now_ns + 5);
-    equal("leave", ct_store_leave(store), 0);
+    equal("start", ct_store_commit_start(store), 0);
     put_call(now_ns + 5);
     put_call(now_ns + 1);
-    equal("a late one does not leave", ct_store_may_leave(store), false);
+    equal("not with a late one", ct_store_may_commit_start(store), false);
     equal("commit", ct_store_commit(store), 0);
     equal("calls", ask("SELECT count(*) FROM call"), before + 7);
 }
@@ -258,7 +258,7 @@ int main(void)
     check_late_rows();
     check_merge();
     check_memory(process_id);
-    check_leaving();
+    check_commit_beside();
     check_orphans();
     check_next_file();
 

@@ -42,11 +42,6 @@ static uint64_t slots_of(const struct ct_lane_rings *rings, uint32_t level)
     return ct_ring_slots(rings->index, level, rings->most);
 }
 
-static uint64_t at_most(uint64_t value, uint64_t most)
-{
-    return value < most ? value : most;
-}
-
 static off_t place_of(const struct ct_lane_rings *rings, uint32_t level)
 {
     return (off_t)ct_segment_ring_offset(&rings->process->facts, rings->index,
@@ -75,7 +70,8 @@ void ct_lane_rings_read(const struct ct_lane_rings *rings, uint64_t position, ui
         uint64_t until;
         const uint32_t level = ct_ring_at(rings->since, rings->count, position, &until);
         const uint64_t place = position & (slots_of(rings, level) - 1);
-        const uint64_t here = at_most(at_most(slots, slots_of(rings, level) - place), until - position);
+        const uint64_t here =
+            ct_shm_at_most(ct_shm_at_most(slots, slots_of(rings, level) - place), until - position);
         const size_t bytes = here * CT_SLOT_BYTES;
         if (level == 0)
             memcpy(to, (const uint8_t *)rings->shared + CT_LANE_HEADER_BYTES + place * CT_SLOT_BYTES, bytes);
@@ -132,7 +128,7 @@ static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, 
     return part;
 }
 
-/* Whether the file has anything there; nothing is taken for something where that cannot be said. */
+/* Returns whether the file has anything there, also where that cannot be said. */
 static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t from, uint64_t to)
 {
     const uint64_t place = (from & (slots_of(rings, level) - 1)) * CT_SLOT_BYTES;
@@ -179,7 +175,8 @@ static void give_back(struct ct_lane_rings *rings, uint32_t level, uint64_t tail
     const struct part part = find_part(rings, level, tail);
     const uint64_t slots = slots_of(rings, level);
     for (uint64_t at = part.from; at < part.to;) {
-        const uint64_t to = at + at_most(at_most(part.to - at, slots - (at & (slots - 1))), PIECE_SLOTS);
+        const uint64_t to =
+            at + ct_shm_at_most(ct_shm_at_most(part.to - at, slots - (at & (slots - 1))), PIECE_SLOTS);
         const uint64_t bytes = has_data(rings, level, at, to) ? (to - at) * CT_SLOT_BYTES : 0;
         if (bytes == 0) {
             at = to;
@@ -196,7 +193,7 @@ static void give_back(struct ct_lane_rings *rings, uint32_t level, uint64_t tail
     }
 }
 
-/* Whether a ring has memory that is not needed, as far as can be seen without the gate. */
+/* Returns whether a ring has memory that is not needed, as far as can be seen without the gate. */
 static bool has_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     const struct part part = find_part(rings, level, tail);

@@ -16,8 +16,8 @@ struct ct_lane_rings {
     uint64_t since[CT_RINGS];   /* as it was behind the position */
     struct ct_lane_window seen; /* likewise */
     uint64_t peak, peak_since_ns;
-    /* What was given back last: all of a ring that was begun there and left, or what was not to be written
-     * before another look. */
+    /* Says what was given back last: all of a ring that was begun there and left, or what was not to be
+     * written before another look. */
     struct {
         uint64_t since, upto;
     } given[CT_RINGS];
