@@ -4,7 +4,7 @@
 -- name: side
 WITH known AS (
     SELECT max(until_ns) AS now_ns
-      FROM (SELECT max(call_id) AS until_ns FROM calls
+      FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
              UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
 ),
 process AS (

@@ -9,7 +9,7 @@ WITH RECURSIVE asked AS MATERIALIZED (
     SELECT ifnull(:from_ns, 0) AS from_ns, ifnull(:to_ns, 9223372036854775807) AS to_ns,
            :from_ns IS NOT NULL OR :to_ns IS NOT NULL AS is_window,
            (SELECT max(until_ns)
-              FROM (SELECT max(call_id) AS until_ns FROM calls
+              FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
                      UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')) AS now_ns
 ),
 run AS MATERIALIZED ( -- each process, or the part of it that lies in the window

@@ -20,10 +20,13 @@ gap AS (
 longest AS MATERIALIZED (
     SELECT process_id, from_ns, to_ns FROM gap WHERE to_ns - from_ns > 1000000 ORDER BY to_ns - from_ns DESC LIMIT 15
 ),
+asked AS (
+    SELECT * FROM calls WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+),
 inside AS MATERIALIZED (
     SELECT longest.process_id, from_ns, calls.name, count(*) AS calls, sum(duration_ns) AS ns
       FROM longest
-     CROSS JOIN calls ON calls.call_id > from_ns AND calls.call_id < to_ns
+     CROSS JOIN asked AS calls ON calls.call_id > from_ns AND calls.call_id < to_ns
      WHERE calls.process_id = longest.process_id AND calls.layer = 'driver'
      GROUP BY longest.process_id, from_ns, calls.name
 )

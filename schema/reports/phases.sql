@@ -5,7 +5,7 @@
 -- GPU), execution (launches, with the copies between them), retrieval (copies back), exit (nothing of these any more).
 WITH known AS (
     SELECT max(until_ns) AS now_ns
-      FROM (SELECT max(call_id) AS until_ns FROM calls
+      FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
              UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
 ),
 run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
@@ -57,19 +57,19 @@ outermost AS MATERIALIZED ( -- a library's range may be around them
      WHERE is_outermost AND end_ns BETWEEN from_ns AND to_ns
      GROUP BY process_id, phase
 ),
--- 1 load, 2 preparation, 3 execution, 4 retrieval
+-- 1 load, 2 preparation, 3 execution, 4 retrieval. What begins in a window returns behind its begin.
 event AS (
     SELECT process_id, start_ns, call_id AS end_ns, 1 AS class, duration_ns AS weight FROM module_loads
      UNION ALL
     SELECT process_id, start_ns, call_id, CASE kind WHEN 'HtoD' THEN 2 ELSE 4 END, bytes
       FROM copies
-     WHERE captured = 0 AND kind IN ('HtoD', 'DtoH')
+     WHERE captured = 0 AND kind IN ('HtoD', 'DtoH') AND call_id >= ifnull(:from_ns, 0)
      UNION ALL
     SELECT process_id, allocated_ns, allocated_ns, 2, ifnull(bytes, 0) FROM allocations WHERE kind IN ('device', 'managed', 'pool', 'physical')
      UNION ALL
-    SELECT process_id, start_ns, call_id, 3, 1 FROM launches WHERE captured = 0
+    SELECT process_id, start_ns, call_id, 3, 1 FROM launches WHERE captured = 0 AND call_id >= ifnull(:from_ns, 0)
      UNION ALL
-    SELECT process_id, start_ns, call_id, 3, max(1, ifnull(kernel_nodes, 1)) FROM graph_launches WHERE captured = 0
+    SELECT process_id, start_ns, call_id, 3, max(1, ifnull(kernel_nodes, 1)) FROM graph_launches WHERE captured = 0 AND call_id >= ifnull(:from_ns, 0)
 ),
 slice AS MATERIALIZED (
     SELECT event.process_id,

@@ -23,7 +23,7 @@ open_in AS (
 ),
 known AS ( -- as far as is known of those that run
     SELECT max(until_ns) AS now_ns
-      FROM (SELECT max(call_id) AS until_ns FROM calls
+      FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
              UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
 )
 SELECT pid,

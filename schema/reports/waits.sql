@@ -3,7 +3,7 @@
 -- the section processes.
 WITH known AS (
     SELECT max(until_ns) AS now_ns
-      FROM (SELECT max(call_id) AS until_ns FROM calls
+      FROM (SELECT * FROM (SELECT call_id AS until_ns FROM calls ORDER BY call_id DESC LIMIT 1)
              UNION ALL SELECT value FROM meta WHERE key = 'earlier_files_until_ns')
 ),
 chosen AS (

@@ -205,7 +205,7 @@ static bool draw(struct timeline *timeline, int64_t process_id, int64_t tid, con
 
 /* Calls in the order of return, until all that began in the window have: but for the long ones, which are
  * asked for. SQLite's code, SQLITE_ABORT for what has been said. */
-static int draw_calls(struct timeline *timeline, const struct ct_series *series)
+static int draw_calls(struct timeline *timeline)
 {
     struct ct_stream_call call;
     bool good = true;
@@ -215,7 +215,7 @@ static int draw_calls(struct timeline *timeline, const struct ct_series *series)
         const int64_t until_ns = timeline->to_ns + CT_STREAM_LONG_NS;
         scope.from_ns = pass == 0 ? timeline->from_ns : until_ns + 1;
         scope.to_ns = pass == 0 ? until_ns : INT64_MAX;
-        struct ct_stream *stream = ct_stream_open(timeline->connection, series, &scope);
+        struct ct_stream *stream = ct_stream_open(timeline->connection, &scope);
         if (!stream)
             return SQLITE_ABORT; /* ct_stream_open() has said why */
         while (good && (pass == 0 ? ct_stream_next(stream, &call)
@@ -370,11 +370,11 @@ static void print_rows(struct timeline *timeline)
 }
 
 /* However many threads there are: those for which there is room at a time. */
-static int print_all(struct timeline *timeline, const struct ct_series *series)
+static int print_all(struct timeline *timeline)
 {
     int rc = begin_rows(timeline);
     while (rc == SQLITE_OK && (rc = take_rows(timeline)) == SQLITE_ROW) {
-        if ((rc = draw_calls(timeline, series)) == SQLITE_OK && (rc = draw_open_calls(timeline)) == SQLITE_OK)
+        if ((rc = draw_calls(timeline)) == SQLITE_OK && (rc = draw_open_calls(timeline)) == SQLITE_OK)
             print_rows(timeline);
     }
     if (rc == SQLITE_ABORT)
@@ -413,7 +413,7 @@ static int run(struct timeline *timeline, const struct ct_where *where)
         ct_fail(0, "timeline: the trace holds no call yet");
     } else if ((status = take_window(timeline)) == CT_GO_ON) {
         choose_width(timeline);
-        status = print_all(timeline, &series);
+        status = print_all(timeline);
     }
     if (timeline->rows)
         drop_rows(timeline);

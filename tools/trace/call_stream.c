@@ -135,15 +135,15 @@ static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number
     return kept->is_wanted ? &kept->site : NULL;
 }
 
-struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *series,
-                                 const struct ct_scope *scope)
+struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_scope *scope)
 {
     struct ct_stream *stream = calloc(1, sizeof(*stream));
     if (!stream) {
         ct_fail(EXIT_FAILURE, "out of memory");
         return NULL;
     }
-    *stream = (struct ct_stream){ .connection = connection, .scope = *scope, .files = series->files };
+    *stream =
+        (struct ct_stream){ .connection = connection, .scope = *scope, .files = ct_series_files(connection) };
     stream->at = stream->files;
     stream->sites = calloc(SITES_KEPT, sizeof(*stream->sites));
     stream->error = stream->sites ? sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) : SQLITE_NOMEM;

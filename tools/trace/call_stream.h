@@ -31,10 +31,9 @@ struct ct_stream_call {
 bool ct_stream_wants(const struct ct_scope *scope, int64_t pid, const char *layer, const char *name);
 
 struct ct_stream;
-/* The connection is that of a trace, whose files are `series`, and stays the caller's. NULL after
- * reporting; a trace that changes is seen as it is now until the end. */
-struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_series *series,
-                                 const struct ct_scope *scope);
+/* The connection is that of a trace, of one file or several, and stays the caller's. NULL after reporting; a
+ * trace that changes is seen as it is now until the end. */
+struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_scope *scope);
 void ct_stream_close(struct ct_stream *stream);
 
 /* The next call; false at the end, or after an error. */

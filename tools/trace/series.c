@@ -136,23 +136,55 @@ static void add_totals(sqlite3_str *sql, uint32_t files)
     sqlite3_str_appendall(sql, ";");
 }
 
-/* Attaches the earlier files, and lays views over all of them. */
-static int attach(sqlite3 *connection, const struct ct_series *series)
+/* Executes the statements, which are freed. */
+static int execute(sqlite3 *connection, char *statements)
 {
-    sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, CT_SERIES_FILES_MAX);
-    sqlite3_str *sql = sqlite3_str_new(connection);
-    for (uint32_t i = 1; i < series->files; i++) {
-        char *name = ct_trace_file_uri(series->path[i]);
-        sqlite3_str_appendf(sql, "ATTACH %Q AS %s;", name ? name : "", ct_series_schema(i));
-        sqlite3_free(name);
-    }
-    for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
-        add_view(sql, view, series->files);
-    add_totals(sql, series->files);
-    char *text = sqlite3_str_finish(sql);
-    const int rc = text ? sqlite3_exec(connection, text, NULL, NULL, NULL) : SQLITE_NOMEM;
-    sqlite3_free(text);
+    const int rc = statements ? sqlite3_exec(connection, statements, NULL, NULL, NULL) : SQLITE_NOMEM;
+    sqlite3_free(statements);
     return rc;
+}
+
+/* Attaches an earlier file, and reads it: its log is open then, too, and a daemon that removes both takes
+ * nothing away from who reads. */
+static int attach(sqlite3 *connection, const char *path, const char *schema)
+{
+    char *uri = ct_trace_file_uri(path);
+    const int rc =
+        uri ? execute(connection, sqlite3_mprintf("ATTACH %Q AS %s; SELECT count(*) FROM %s.sqlite_master",
+                                                  uri, schema, schema))
+            : SQLITE_NOMEM;
+    sqlite3_free(uri);
+    if (rc != SQLITE_OK)
+        execute(connection, sqlite3_mprintf("DETACH %s", schema));
+    return rc;
+}
+
+/* Attaches the earlier files that are still there, and lays views over all of them. The oldest is removed
+ * first, and behind the last one that is there the others are not looked for. */
+static int attach_all(sqlite3 *connection, const struct ct_series *series)
+{
+    uint32_t files = 1;
+    sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, CT_SERIES_FILES_MAX);
+    for (; files < series->files; files++) {
+        const int rc = attach(connection, series->path[files], ct_series_schema(files));
+        if (rc != SQLITE_OK && access(series->path[files], F_OK) != 0)
+            break;
+        if (rc != SQLITE_OK)
+            return rc;
+    }
+    sqlite3_str *sql = sqlite3_str_new(connection);
+    for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
+        add_view(sql, view, files);
+    add_totals(sql, files);
+    return execute(connection, sqlite3_str_finish(sql));
+}
+
+uint32_t ct_series_files(sqlite3 *connection)
+{
+    uint32_t files = 1;
+    while (files < CT_SERIES_FILES_MAX && sqlite3_db_filename(connection, ct_series_schema(files)))
+        files++;
+    return files;
 }
 
 int ct_series_open(const struct ct_series *series, sqlite3 **connection)
@@ -160,7 +192,7 @@ int ct_series_open(const struct ct_series *series, sqlite3 **connection)
     int rc = ct_trace_file_open(series->path[0], connection);
     if (rc == SQLITE_OK && series->files > 1) {
         sqlite3_set_authorizer(*connection, NULL, NULL);
-        rc = attach(*connection, series);
+        rc = attach_all(*connection, series);
         ct_trace_confine(*connection);
     }
     return rc;

@@ -19,8 +19,12 @@ struct ct_series {
 bool ct_series_find(const char *path, struct ct_series *found);
 /* Returns whether the file at `served` belongs to the trace at `wanted`. Either file may be gone. */
 bool ct_series_has(const char *wanted, const char *served);
-/* Opens them read-only as one trace; an SQLite code. The connection is the caller's to close either way. */
+/* Opens them read-only as one trace; an SQLite code. The connection is the caller's to close either way.
+ * Files that a daemon has removed since they were found are not in it; those that it removes later stay
+ * readable. */
 int ct_series_open(const struct ct_series *series, sqlite3 **connection);
+/* The number of files in such a connection. */
+uint32_t ct_series_files(sqlite3 *connection);
 /* The name that file `i`, 0 being the newest, has in such a connection. */
 const char *ct_series_schema(uint32_t i);
 

@@ -138,7 +138,7 @@ static int run_export(struct export_options *options)
         status = EXIT_FAILURE;
     to.scope = options->scope;
     to.trace = series.path[0];
-    if (status == CT_GO_ON && !(to.stream = ct_stream_open(to.connection, &series, &to.scope)))
+    if (status == CT_GO_ON && !(to.stream = ct_stream_open(to.connection, &to.scope)))
         status = EXIT_FAILURE;
     if (status == CT_GO_ON) {
         const int rc = ct_export_load_processes(&to);
