@@ -77,6 +77,8 @@ void ct_act_record(struct ct_producer *self, const struct ct_act *act)
         ct_record_write(self, &record, act->payload, act->payload_bytes);
     else
         ct_record_lose_held(self, self->full_cause, function, end - ticks, end, 0);
+    if (!room)
+        ct_record_note_lost_more(self);
     CT_TEST_POINT("act.written");
     ct_record_release(self);
     if (!room || ct_wants_doorbell(self, self->lane, self->position))

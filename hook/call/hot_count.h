@@ -6,6 +6,7 @@
 
 #include "hot_record.h"
 #include "loss.h"
+#include "ring.h"
 #include "row_selection.h"
 
 /* As hold() of hot_record.h, for a call that writes nothing into the ring. */
@@ -53,20 +54,16 @@ count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_c
 static inline __attribute__((always_inline)) bool
 count_full(struct ct_producer *self, uint16_t id, struct open_call call, uint32_t slots, bool says_little)
 {
-    enum {
-        SHORT_CALLS = 256
-    }; /* whether the ring may grow, or the daemon sleeps, one in so many finds out */
     if (CT_UNLIKELY(!hold_to_count(self)))
         return false;
-    struct ct_lane *lane = self->lane;
     const uint64_t needed = self->position + slots, end = ct_counter_read();
-    const bool full = needed > self->full_end;
-    if (CT_UNLIKELY(needed <= self->limit || ct_lane_tail(lane) != self->full_tail ||
-                    ct_lane_wake(lane) == 0 || ++self->full_calls % SHORT_CALLS == 0 ||
-                    (!full && (!says_little || end - call.start >= self->long_ticks)))) {
+    const bool full = needed > self->full_end, more = !says_little || end - call.start >= self->long_ticks;
+    if (CT_UNLIKELY(!ct_record_is_still_full(self, needed) || (more && !full))) {
         self->idle = 1;
         return false;
     }
+    if (more)
+        ct_record_note_lost_more(self);
     ct_record_lose_held(self, full ? self->full_cause : CT_LOSS_PRESSURE, id, call.start, end, 0);
     finish_counted(self, call.depth);
     return true;

@@ -222,12 +222,15 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         .value = decoded.value,
     };
     bool room = ct_record_room_for_all(self, record.slots);
+    const bool more = !room && !says_little(frame, &record);
     const bool reserve = !room && ct_record_reserve(self, record.slots);
-    room = room || (reserve && !says_little(frame, &record));
+    room = room || (reserve && more);
     if (CT_LIKELY(room))
         ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
     else
         lose_full(frame, reserve ? CT_LOSS_PRESSURE : self->full_cause, id, end, &decoded);
+    if (more && !room)
+        ct_record_note_lost_more(self);
     CT_TEST_POINT("slow.leaving");
     ct_lane_leave(lane, frame->depth);
     CT_TEST_POINT("slow.left");

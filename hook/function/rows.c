@@ -71,8 +71,14 @@ const char *ct_row_name(uint32_t row)
 
 uint8_t ct_row_form(const char *name)
 {
+    /* As the driver and the runtime name what asks: cuKernelGetName, cuStreamIsCapturing, cudaEventQuery. */
+    static const char *const asking[] = { "Get", "Query", "Is" };
     const char *suffix = strrchr(name, '_');
-    return suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0) ? CT_ROW_PER_THREAD : 0;
+    uint8_t form =
+        suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0) ? CT_ROW_PER_THREAD : 0;
+    for (size_t i = 0; i < sizeof(asking) / sizeof(*asking); i++)
+        form |= strstr(name, asking[i]) ? CT_ROW_ASKS : 0;
+    return form;
 }
 
 static int compare_names(const void *name, const void *place)

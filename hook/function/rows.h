@@ -47,6 +47,7 @@ enum ct_row_flags {
     CT_ROW_DECODED = 1,    /* it has a decoder */
     CT_ROW_PER_THREAD = 2, /* a _ptsz or _ptds form: the null stream is the thread's own */
     CT_ROW_NO_STATUS = 4,  /* its result is a text */
+    CT_ROW_ASKS = 8,       /* it changes nothing, and answers a question */
 };
 
 /* One cache line holds two. `enter_id` and `leave_id` are `id` where the short way in entry.c may be taken,
@@ -74,13 +75,13 @@ static_assert(offsetof(struct ct_row, enter_id) == 18, "trampoline");
 extern CT_LOCAL struct ct_row ct_rows[CT_ROWS_ALL];
 
 /* True if a call of the row says little where it is short and succeeds: such calls give way in a ring that is
- * nearly full. */
+ * nearly full. Questions do whatever they are about. */
 static inline bool ct_row_says_little(const struct ct_row *row)
 {
     const uint32_t says_more = 1U << CT_CATEGORY_module | 1U << CT_CATEGORY_memory | 1U << CT_CATEGORY_copy |
                                1U << CT_CATEGORY_set | 1U << CT_CATEGORY_launch | 1U << CT_CATEGORY_sync |
                                1U << CT_CATEGORY_graph | 1U << CT_CATEGORY_range;
-    return !(says_more >> row->category & 1);
+    return row->flags & CT_ROW_ASKS || !(says_more >> row->category & 1);
 }
 
 /* The name under which it is recorded, and that under which it is exported: what the compiler calls is

@@ -11,11 +11,15 @@ void ct_record_begin_lane(struct ct_producer *producer)
 {
     producer->limit = producer->reserve = 0; /* the first record asks */
     producer->full_tail = UINT64_MAX;
+    producer->pressure = 0;
+    producer->lost_more = false;
 }
 
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots)
 {
-    return ct_turn_end_of(producer, slots) <= producer->limit || ct_turn_make_room(producer, slots);
+    const uint64_t wanted = ct_turn_end_of(producer, slots);
+    return wanted <= producer->limit ||
+           (!ct_record_is_still_full(producer, wanted) && ct_turn_make_room(producer, slots));
 }
 
 bool ct_record_reserve(struct ct_producer *producer, uint32_t slots)

@@ -7,11 +7,25 @@
 /* True if there is room for a record of so many slots, in another ring of the lane if need be. Else
  * `full_tail` and `full_cause` say why not. */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
-/* The same before the last quarter of a ring that cannot be left for a longer one, the reserve: where a call
- * that says little has its place. */
+/* The same before the reserve of a ring that cannot be left for a longer one, its last quarter or more: where
+ * a call that says little has its place. */
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots);
 /* Behind a refusal of that: whether there is room in the reserve. */
 bool ct_record_reserve(struct ct_producer *producer, uint32_t slots);
+/* A call that says more found no room in the reserve either, for want of room: the reserve grows. */
+static inline void ct_record_note_lost_more(struct ct_producer *producer)
+{
+    producer->lost_more = true;
+}
+/* True if a ring that had no room for a record that ends at `wanted` is as it was: nothing was read of it
+ * since, and the collector is awake. False once in a while: whether it may grow, or the collector sleeps, is
+ * looked at then. */
+static inline bool ct_record_is_still_full(struct ct_producer *producer, uint64_t wanted)
+{
+    enum { LOOKS = 256 };
+    return wanted > producer->limit && ct_lane_tail(producer->lane) == producer->full_tail &&
+           ct_lane_wake(producer->lane) != 0 && ++producer->full_calls % LOOKS != 0;
+}
 /* Writes a record of as many slots, for which there is room, at the producer's position. The caller holds the
  * lane (idle is 0) and has announced. */
 void ct_record_write(struct ct_producer *producer, const struct ct_record *record, const void *payload,

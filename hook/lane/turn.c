@@ -20,8 +20,9 @@ enum {
     /* A ring of up to so many slots is taken as a whole, a longer one in pieces of as many: who finds no
      * memory for the next one goes on in a whole ring. */
     PIECE_SLOTS = 2 * 1024 * 1024 / CT_SLOT_BYTES,
-    STEPS = 8, /* of a ring, at which the collector's wish is looked at */
-    RESERVE_PART = 4,
+    STEPS = 8,        /* of a ring, at which the collector's wish is looked at */
+    RESERVE_PART = 4, /* of a ring, at least */
+    PRESSURE_MAX = 6,
     GATE_PATIENCE = 4000,
 };
 
@@ -157,7 +158,22 @@ static bool may_grow(const struct ct_producer *self, uint64_t tail)
 /* Returns where the reserve begins of what ends there. */
 static uint64_t reserve_of(const struct ct_producer *self, uint64_t tail, uint64_t end)
 {
-    return may_grow(self, tail) ? end : end - (self->mask + 1) / RESERVE_PART;
+    const uint64_t slots = self->mask + 1;
+    return may_grow(self, tail) ? end : end - slots + ((slots - slots / RESERVE_PART) >> self->pressure);
+}
+
+/* A ring that was full has been read. Where the reserve did not suffice for what says more, it gets half of
+ * what the others may have, and gives it back once most of it stays empty: the ring then holds what says more
+ * of up to a ring's length divided by their share. */
+static void adapt(struct ct_producer *self, uint64_t tail)
+{
+    if (self->full_tail == UINT64_MAX || tail == self->full_tail)
+        return;
+    if (self->lost_more && self->pressure < PRESSURE_MAX)
+        self->pressure++;
+    else if (!self->lost_more && self->pressure > 0 && self->full_end > self->position + (self->mask + 1) / 2)
+        self->pressure--;
+    self->lost_more = false;
 }
 
 /* Returns the position up to which the ring in use may be written now, `most` at most; 0 without memory for
@@ -317,6 +333,7 @@ bool ct_turn_make_room(struct ct_producer *self, uint32_t slots)
     if (!ct_slot_map(self)->ring)
         return false;
     self->refused = false;
+    adapt(self, tail);
     settle(self);
     shrink(self, tail);
     self->full_tail = UINT64_MAX;

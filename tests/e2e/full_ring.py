@@ -1,5 +1,5 @@
 """A ring too small for a stopped daemon. What says little gives way before the ring is full: it is counted as skipped. What
-does not fit in the end is counted as lost; both by function and thread, exactly."""
+does not fit in the end is counted as lost; both by function and thread, exactly. Where it is so again and again, the reserve grows."""
 import os
 import signal
 import subprocess
@@ -55,6 +55,31 @@ for first in (True, False):
               [("pressure", s.value("SELECT sum(skipped) FROM totals"), 1)], "causes")
         report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
         check("pressure: short calls" in report, "the report", report)
+
+# Five times what a ring takes, of which an eighth says more, each time that the daemon comes: after the third time nothing of it is lost.
+TIMES, MANY = 6, 90
+with Session() as s:
+    s.start_daemon("--ring", "64K")
+    program = s.start(WORKLOADS / PRESSED[0], "--steps", MANY, "--plain", PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                      env={"SIMCUDA_LATENCY": f"cuCtxGetDevice_v2={LONG_NS}", "NVTX_INJECTION64_PATH": HOOK})
+    equal(program.stdout.readline(), "ready\n", "what the program says")
+    s.flush()
+    lost, skipped = [], []
+    for _ in range(TIMES):
+        stop(s)
+        program.stdin.write("\n")
+        program.stdin.flush()
+        equal(program.stdout.readline(), "done\n", "what the program says")
+        s.daemon.send_signal(signal.SIGCONT)
+        s.flush()
+        s.check_identity(lost=None)
+        lost.append(s.value("SELECT sum(lost) FROM totals WHERE name <> 'cuCtxGetCurrent'"))
+        skipped.append(s.value("SELECT skipped FROM totals WHERE name = 'cuCtxGetCurrent'"))
+    program.communicate(timeout=120)
+    equal(program.returncode, 0, "the program's status")
+    check(lost[0] > 0, "no call that says more was lost at first", lost, skipped)
+    equal(lost[3:], [lost[2]] * (TIMES - 3), "calls that say more, lost by then")
+    s.check_truth()
 
 with Session() as s:
     s.start_daemon("--ring", "64K")

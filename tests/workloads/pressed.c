@@ -1,6 +1,7 @@
 /*
  * pressed.c: calls that say little, among them others that say more, a known number of each. Waits for a line
- * of standard input before it begins, behind its first call.
+ * of standard input before it begins, behind its first call, says when it is done, and does all again for
+ * each further line.
  */
 #include "nvtx_client.h"
 #include "workload.h"
@@ -16,27 +17,11 @@ static const struct option_row options[] = {
 enum { BYTES = 4096 };
 static uint8_t host[BYTES];
 
-int main(int argc, char **argv)
+static void make_steps(CUcontext context, CUfunction fill, CUdeviceptr buffer)
 {
-    options_read(argc, argv, "Make calls that say little, and some that say more.", options);
-    driver_open(VIA_LINKED);
-    CUcontext context = driver_start();
-    const char *path = getenv("NVTX_INJECTION64_PATH");
-    void *library = path ? dlopen(path, RTLD_LAZY) : NULL;
-    ENSURE(library && nvtx_load(library));
-    CUmodule module;
-    CUfunction fill;
-    OK(cu.ModuleLoadData(&module, "image"));
-    OK(cu.ModuleGetFunction(&fill, module, "fill_u32"));
-    CUdeviceptr buffer, other;
-    OK(cu.MemAlloc(&buffer, BYTES));
-    OK(launch_fill(fill, buffer, 0, 256, NULL));
-    puts("ready");
-    fflush(stdout);
-    ENSURE(getchar() == '\n');
-
     CUcontext current;
     CUdevice device;
+    CUdeviceptr other;
     for (long long step = 0; step < steps; step++) {
         for (long long i = 0; i < plain; i++)
             OK(cu.CtxGetCurrent(&current));
@@ -50,5 +35,30 @@ int main(int argc, char **argv)
         OK(cu.CtxGetDevice(&device, context)); /* which the test makes long */
         EXPECT(0, nvtx.RangePop());
     }
+}
+
+int main(int argc, char **argv)
+{
+    options_read(argc, argv, "Make calls that say little, and some that say more.", options);
+    driver_open(VIA_LINKED);
+    CUcontext context = driver_start();
+    const char *path = getenv("NVTX_INJECTION64_PATH");
+    void *library = path ? dlopen(path, RTLD_LAZY) : NULL;
+    ENSURE(library && nvtx_load(library));
+    CUmodule module;
+    CUfunction fill;
+    OK(cu.ModuleLoadData(&module, "image"));
+    OK(cu.ModuleGetFunction(&fill, module, "fill_u32"));
+    CUdeviceptr buffer;
+    OK(cu.MemAlloc(&buffer, BYTES));
+    OK(launch_fill(fill, buffer, 0, 256, NULL));
+    puts("ready");
+    fflush(stdout);
+    ENSURE(getchar() == '\n');
+    do {
+        make_steps(context, fill, buffer);
+        puts("done");
+        fflush(stdout);
+    } while (getchar() == '\n');
     return 0;
 }

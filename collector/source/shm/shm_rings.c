@@ -15,7 +15,7 @@ enum {
     ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
     LEAST_PARTS = 2, /* a ring suffices if so many times what waited fits in */
 };
-#define LINGER_NS UINT64_C(1000000000)
+#define LINGER_NS UINT64_C(5000000000)
 
 void ct_lane_rings_init(struct ct_lane_rings *rings, const struct ct_shm_process *process,
                         struct ct_lane *shared, uint32_t index)
