@@ -67,7 +67,7 @@ def measure(build, database):
             emit_missing("answers", "page_shown", "no chromedriver")
 
 
-def run(build):
+def run(build, _options):
     given = os.environ.get("CUDATRACE_BENCH_DATABASE")
     if given:
         measure(build, pathlib.Path(given).resolve())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs benchmarks, modules beside this file, and prints their figures as JSON lines: table.py makes a table of them. Those whose names
-begin with gpu_ want a machine with a GPU, and run by name alone; they, `hook` and `hook_parts` do with a build folder from elsewhere
-and build here what they want besides."""
+begin with gpu_ want a machine with a GPU; they, and `soak`, which takes an hour, run by name alone. The gpu_ ones, `hook` and
+`hook_parts` do with a build folder from elsewhere and build here what they want besides."""
 import argparse
 import ast
 import contextlib
@@ -31,6 +31,7 @@ BENCHMARKS = (
     "answers",
 )
 GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once")
+LONG_BENCHMARKS = ("soak",)
 BUILT_HERE = ("hook", "hook_parts")  # benchmarks that run also where the build has no tests/bench
 SKIP = 77
 
@@ -55,20 +56,22 @@ def parse_arguments():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--list", action="store_true", help="print the benchmarks' names, and what each measures")
     parser.add_argument("benchmark", nargs="*", help="all but those of a GPU where none is named")
+    parser.add_argument("--programs", type=int, action="append", metavar="N", help="live, gpu_at_once: so many at once (repeatable)")
+    parser.add_argument("--hours", type=float, default=1, help="soak: how long (1)")
     gpu = parser.add_argument_group("for those of a GPU")
     gpu.add_argument("--without", action="append", default=[], metavar="NAME", help="leave a variant or a model out (repeatable)")
     gpu.add_argument("--rounds", type=int, default=7, help="of gpu_calls (7)")
     gpu.add_argument("--batches", type=int, default=400, help="batches of 200 short calls a process (400)")
     gpu.add_argument("--launch-batches", type=int, default=200, help="batches of 200 launches a process (200)")
-    gpu.add_argument("--pairs", type=int, default=10, help="of training processes (10)")
+    gpu.add_argument("--pairs", type=int, default=10, help="of training processes, untraced and traced (10)")
     gpu.add_argument("--python", default="python3", help="one that has PyTorch")
     gpu.add_argument("--seconds", type=float, default=285, help="begin no round of a benchmark that would not end by then (285)")
     gpu.add_argument("--driver", metavar="LIBCUDA", help="a simulated driver instead of a GPU: shows that they work")
     arguments = parser.parse_args()
     arguments.benchmark = arguments.benchmark or BENCHMARKS
     for name in arguments.benchmark:
-        if name not in BENCHMARKS + GPU_BENCHMARKS:
-            parser.error(f"no benchmark '{name}' (there are: {', '.join(BENCHMARKS + GPU_BENCHMARKS)})")
+        if name not in BENCHMARKS + LONG_BENCHMARKS + GPU_BENCHMARKS:
+            parser.error(f"no benchmark '{name}' (there are: {', '.join(BENCHMARKS + LONG_BENCHMARKS + GPU_BENCHMARKS)})")
     arguments.build = arguments.build.resolve()
     wants_build = [name for name in arguments.benchmark if name not in GPU_BENCHMARKS + BUILT_HERE]
     if not arguments.list and not (arguments.build / ("tests/bench" if wants_build else "tools/cudatrace")).exists():
@@ -121,7 +124,7 @@ def run_all(arguments, undo):
             if name in GPU_BENCHMARKS:
                 run_on_gpu(benchmark, build, arguments)
             else:
-                benchmark.run(build)
+                benchmark.run(build, arguments)
     except KeyboardInterrupt:
         sys.exit("bench.py: interrupted")
 

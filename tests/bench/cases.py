@@ -89,7 +89,7 @@ def without_daemon():
         show("daemon_gone", {way: values[1:] for way, values in rounds.items()})
 
 
-def run(_build):
+def run(_build, _options):
     with_daemon()
     without_drain()
     without_daemon()

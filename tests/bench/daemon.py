@@ -41,7 +41,7 @@ def hold(s, processes):
     return release
 
 
-def run(_build):
+def run(_build, _options):
     with Session() as s:
         s.start_daemon()
         daemon = Daemon(s.daemon.pid)

@@ -1,8 +1,11 @@
-"""Small PyTorch trainings at once on this machine's GPU, under one daemon at its defaults: how many of their calls are lost, what the
-daemon's processor time is for a call, and what a step costs beside as many untraced ones, in turns. Each training's median step
-counts; of several, the slowest's. What a step costs more is held against two reads of the processor's counter for each of its calls."""
+"""Small PyTorch trainings at once on this machine's GPU, and one Triton autotuner, under one daemon at its defaults: how many of their
+calls are lost, what the daemon's processor time is for a call, and what a training's step costs beside as many untraced ones, in turns.
+Each training's median step counts; of several, their mean. What a step costs more is held against two reads of the processor's counter
+for each of its calls. Where there are enough processors each training has two of its own, and the daemon what is left: what moves
+between processors hides what a call costs."""
 import json
 import os
+import pathlib
 import re
 import statistics
 import subprocess
@@ -20,19 +23,22 @@ from scene import Daemon
 NAME = "gpu_at_once"
 MODEL = "layers"
 COUNTS = (1, 2, 4, 8)
-ROUNDS = 2
 LIMIT_S = 120
 
 
+AUTOTUNE = pathlib.Path(__file__).with_name("gpu_autotune.py")
+
+
 class AtOnce:
-    def __init__(self, options, place, count):
-        self.options, self.place, self.count = options, place, count
+    """A program of each of these commands."""
+
+    def __init__(self, place, commands):
+        self.place, self.commands, self.count = place, commands, len(commands)
         self.session = f"gpuatonce{os.getpid()}"
-        self.command = gpu_training.Training(options, place, set(), MODEL).command()
 
     def step_ms(self, env):
-        """Runs them; the median step of the slowest."""
-        programs = [subprocess.Popen(self.command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(self.count)]
+        """Runs them; the mean of their median steps."""
+        programs = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in self.commands]
         steps = []
         for program in programs:
             try:
@@ -41,13 +47,13 @@ class AtOnce:
             except (subprocess.TimeoutExpired, ValueError, KeyError) as error:
                 for other in programs:
                     other.kill()
-                raise Failed(f"a training gave no figures: {error}") from error
+                raise Failed(f"a program gave no figures: {error}") from error
             if program.returncode != 0:
-                raise Failed(f"a training ended with {program.returncode}: {gpu_variants.last_line(complaint)}")
-        return max(steps)
+                raise Failed(f"a program ended with {program.returncode}: {gpu_variants.last_line(complaint)}")
+        return statistics.mean(steps)
 
     def traced(self, build, number):
-        """(median step of the slowest, {calls, stored, lost, skipped}, the daemon's processor time of a call in nanoseconds)."""
+        """(mean of the median steps, {calls, stored, lost, skipped}, the daemon's processor time of a call in nanoseconds)."""
         database = f"{self.place.scratch}/at_once.{self.count}.{number}.db"
         env = {**self.place.env, "CUDATRACE_SESSION": self.session, "LD_PRELOAD": str(build / "hook/libcudatrace.so")}
         where = ["--session", self.session]
@@ -78,30 +84,72 @@ def two_counter_reads_ns():
     return statistics.median(less(rounds["two_counter_reads"], rounds["bare"]))
 
 
+class Case:
+    """Programs at once, with what was seen of them, round by round."""
+
+    def __init__(self, name, at_once, is_training):
+        self.name, self.at_once, self.is_training = name, at_once, is_training
+        self.untraced, self.traced, self.failure = [], [], None
+
+    def round(self, build, number):
+        """One untraced and one traced run, the first of them changing."""
+        def traced():
+            return self.at_once.traced(build, number)
+
+        def untraced():
+            return self.at_once.step_ms(self.at_once.place.env)
+
+        try:
+            first, second = [run() for run in ((untraced, traced) if number % 2 == 0 else (traced, untraced))]
+        except Failed as why:
+            self.failure = why
+            return
+        self.untraced.append(first if number % 2 == 0 else second)
+        self.traced.append(second if number % 2 == 0 else first)
+
+    def show(self, reads_ns, all_steps, more):
+        if self.failure or not self.traced:
+            emit_missing(NAME, self.name, self.failure or "no time was left")
+            return
+        for what in ("calls", "lost", "skipped"):
+            emit(NAME, f"{self.name}_{what}", [sums[what] for _, sums, _ in self.traced], "calls",
+                 ("<=", 0) if what != "calls" else None, **more)
+        emit(NAME, f"{self.name}_daemon_cpu_per_call", [ns for _, _, ns in self.traced], "ns", **more)
+        self.show_ratio("step_over_untraced", over([step for step, _, _ in self.traced], self.untraced), None, more)
+        if self.is_training:  # what a tuner does follows from the clock
+            added = [(step - plain) * 1e6 / (sums["calls"] / self.at_once.count / all_steps * reads_ns)
+                     for (step, sums, _), plain in zip(self.traced, self.untraced)]
+            self.show_ratio("added_over_two_counter_reads", added, ("<=", 1.4), more)
+
+    def show_ratio(self, what, ratios, target, more):
+        low, high, confidence = gpu_training.median_interval(ratios)
+        emit(NAME, f"{self.name}_{what}", ratios, "ratio", target, **more, low=round(low, 4), high=round(high, 4),
+             confidence=round(confidence, 4))
+
+
+def trainings(options, place, count):
+    """Their commands."""
+    processors = sorted(place.allowed, reverse=True)
+    shares = [set(processors[2 * number:2 * number + 2]) if 4 * count <= len(processors) else set() for number in range(count)]
+    return [gpu_training.Training(options, place, share, MODEL).command() for share in shares]
+
+
 def run(build, options):
     deadline = time.monotonic() + options.seconds
     reads_ns, all_steps = two_counter_reads_ns(), sum(gpu_training.MODELS[MODEL][:2])
     with gpu_variants.place(build, options) as place:
-        for count in COUNTS:
-            at_once = AtOnce(options, place, count)
-            untraced, traced = [], []
-            try:
-                for number in range(ROUNDS):
-                    if time.monotonic() > deadline:
-                        break
-                    untraced.append(at_once.step_ms(place.env))
-                    traced.append(at_once.traced(build, number))
-            except Failed as why:
-                emit_missing(NAME, f"{count}_trainings", why)
-                continue
-            if not traced:
-                print(f"{NAME}: no time for {count} trainings", file=sys.stderr)
+        cases = [Case(f"{count}_trainings", AtOnce(place, trainings(options, place, count)), True) for count in options.programs or COUNTS]
+        if place.is_gpu and "autotune" not in options.without:
+            cases.append(Case("1_autotune", AtOnce(place, [[options.python, AUTOTUNE]]), False))
+        longest = 0
+        for number in range(options.pairs):
+            begun = time.monotonic()
+            for case in [case for case in cases if not case.failure]:
+                case.round(build, number)
+            longest = max(longest, time.monotonic() - begun)
+            print(f"{NAME}: round {number + 1} of {options.pairs}, {longest:.1f} s", file=sys.stderr, flush=True)
+            if time.monotonic() + longest > deadline:
                 break
-            more = {**place.label, "trainings": count, "processors": len(place.allowed)}
-            for what in ("calls", "lost", "skipped"):
-                emit(NAME, f"{count}_trainings_{what}", [sums[what] for _, sums, _ in traced], "calls",
-                     ("<=", 0) if what != "calls" else None, **more)
-            emit(NAME, f"{count}_trainings_daemon_cpu_per_call", [ns for _, _, ns in traced], "ns", **more)
-            emit(NAME, f"{count}_trainings_step_over_untraced", over([step for step, _, _ in traced], untraced), "ratio", **more)
-            added = [(step - plain) * 1e6 / (sums["calls"] / count / all_steps * reads_ns) for (step, sums, _), plain in zip(traced, untraced)]
-            emit(NAME, f"{count}_trainings_added_over_two_counter_reads", added, "ratio", ("<=", 1.4), **more)
+        for case in cases:
+            case.show(reads_ns, all_steps, {**place.label, "programs": case.at_once.count, "processors": len(place.allowed),
+                                            "two_counter_reads_ns": round(reads_ns, 2)})

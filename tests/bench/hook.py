@@ -13,7 +13,7 @@ GPU = pathlib.Path("/dev/nvidiactl").exists()
 TARGETS = {"added_over_two_counter_reads": ("<=", 1.1 if GPU else 1.05)}
 
 
-def run(_build):
+def run(_build, _options):
     with Measured() as session:
         session.start_daemon()
         rounds = peers.measure("hook", session, WAYS, "-r", 25, "-b", 100, "-c", 200)

@@ -94,5 +94,5 @@ def report(program):
     return table(added, instructions, perf)
 
 
-def run(build):
+def run(build, _options):
     print(report(build / "tests/bench/hook_parts"))

@@ -53,7 +53,7 @@ def measure(session):
             emit("instructions", f"{name}_added_over_plain", over(added[name], added["plain"]), "ratio")
 
 
-def run(build):
+def run(build, _options):
     if not shutil.which("valgrind"):
         emit_missing("instructions", "valgrind", "no valgrind command (Debian: valgrind)")
         return

@@ -52,7 +52,7 @@ def start(session, listing):
     return programs
 
 
-def run(build):
+def run(build, _options):
     with Measured() as session:
         session.start_daemon()
         listing = session.dir / "strace.txt"

@@ -60,7 +60,7 @@ def measure(rate):
     return statistics.median(ages), ages[len(ages) * 99 // 100], ages[-1], made
 
 
-def run(_build):
+def run(_build, _options):
     for name, rate in RATES.items():
         rounds = [measure(rate) for _ in range(ROUNDS)]
         for figure, values in zip(("age_p50", "age_p99", "age_max"), zip(*rounds)):

@@ -146,6 +146,6 @@ def in_a_row():
     report("in_a_row", times)
 
 
-def run(_build):
+def run(_build, _options):
     at_once()
     in_a_row()

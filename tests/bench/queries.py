@@ -96,7 +96,7 @@ def measure(build, path):
         emit("queries", f"{name}_rows", [count], "rows")
 
 
-def run(build):
+def run(build, _options):
     given = os.environ.get("CUDATRACE_BENCH_DATABASE")
     if given:
         measure(build, pathlib.Path(given))

@@ -40,9 +40,15 @@ def lost_share(s, pid):
                    "(SELECT max(process_id) FROM processes WHERE pid = ?)", pid)
 
 
-def run(_build):
+def lost_of_more(s):
+    """Returns the share that was lost of launches, copies, sets and allocations."""
+    return s.value("SELECT 1.0 * sum(lost + skipped) / sum(calls) FROM totals WHERE category IN ('launch', 'copy', 'set', 'memory') "
+                   "AND name NOT LIKE '%Get%'")
+
+
+def run(_build, _options):
     rates, cpu_ns = {True: [], False: []}, {True: [], False: []}
-    slow_lost, least, most, stored = [], [], [], []
+    slow_lost, least, most, stored, more_lost, over_capacity = [], [], [], [], [], []
     for number in range(ROUNDS):
         for preload in (True, False) if number % 2 == 0 else (False, True):
             with Session() as s:
@@ -66,6 +72,8 @@ def run(_build):
                 least.append(min(shares))
                 most.append(max(shares))
                 stored.append(s.value("SELECT sum(stored) FROM totals") / seconds)
+                more_lost.append(lost_of_more(s))
+                over_capacity.append(s.value("SELECT 1.0 * sum(calls) / sum(stored) FROM totals"))
     emit("starvation", "untraced_slowest_calls_per_s", rates[False], "calls/s")
     emit("starvation", "traced_slowest_calls_per_s", rates[True], "calls/s")
     emit("starvation", "traced_over_untraced", [t / u for t, u in zip(rates[True], rates[False])], "ratio")
@@ -74,4 +82,6 @@ def run(_build):
     emit("starvation", "stored_per_s", stored, "calls/s")
     emit("starvation", "fast_lost_share_least", least, "share")
     emit("starvation", "fast_lost_share_most", most, "share")
+    emit("starvation", "made_over_stored", over_capacity, "ratio")
+    emit("starvation", "launches_copies_allocations_lost_share", more_lost, "share", target=("<=", 0))
     emit("starvation", "slow_lost_share", slow_lost, "share", target=("<=", 0))

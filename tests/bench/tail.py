@@ -29,7 +29,7 @@ def by_daemon():
             emit("tail", f"{state}_bare_{part}_ns", rounds[f"bare.{part}"], "ns")
 
 
-def run(_build):
+def run(_build, _options):
     by_daemon()
     with Measured() as session:
         session.start_daemon()

@@ -247,19 +247,23 @@ class Session:
         return {key: calls for key, calls in truth.items() if calls}
 
     def check_identity(self, lost=0, killed=0):
-        """calls = stored + lost + skipped, and stored is what is in `calls` or has expired. Each thread that was `killed` may
-        have counted its last loss by function and not yet by cause; None where processes lie about their losses."""
-        equal(self.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped"), [], "broken identities")
+        """What check_sums() says, and that stored is, of each function, what is in `calls` or has expired."""
+        self.check_sums(lost, killed)
         equal(self.rows(
             "SELECT * FROM (SELECT process_id, layer, name, stored - expired FROM totals WHERE stored > expired EXCEPT "
             "SELECT process_id, layer, name, count(*) FROM calls GROUP BY process_id, layer, name)"), [],
             "functions whose stored is not the number of their rows")
-        equal(self.value("SELECT (SELECT ifnull(sum(stored - expired), 0) FROM totals) - (SELECT count(*) FROM calls)"), 0,
-              "rows that no total counts")
         equal(self.rows(
             "SELECT process_id, layer, name, failed FROM totals WHERE stored > 0 AND expired = 0 EXCEPT "
             "SELECT process_id, layer, name, count(*) FILTER (WHERE status NOT IN (0, 600)) FROM calls "
             "GROUP BY process_id, layer, name"), [], "functions whose failed is not the number of their failed rows")
+
+    def check_sums(self, lost=0, killed=0):
+        """calls = stored + lost + skipped, and all the sums agree with each other and with the number of rows. Each thread that was
+        `killed` may have counted its last loss by function and not yet by cause; None where processes lie about their losses."""
+        equal(self.rows("SELECT * FROM totals WHERE calls <> stored + lost + skipped"), [], "broken identities")
+        equal(self.value("SELECT (SELECT ifnull(sum(stored - expired), 0) FROM totals) - (SELECT count(*) FROM call)"), 0,
+              "rows that no total counts")
         equal(self.rows(
             "SELECT process_id, layer, name, stored, failed FROM totals WHERE stored > 0 EXCEPT "
             "SELECT process_id, layer, name, sum(calls), ifnull((SELECT sum(calls) FROM failures WHERE "

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Triton's autotuner, as people meet it: a kernel with several configurations, for sizes that it has not seen, each configuration
+timed by launches between pairs of events, as fast as they go, with a buffer that is set to zero before each. Prints one line of
+JSON: the time of a tuning. Events, memory sets and launches are most of the calls."""
+import argparse
+import json
+import statistics
+import time
+
+import torch
+import triton
+import triton.language as tl
+
+WIDTHS = (128, 256, 512, 1024)
+WARPS = (2, 4)
+
+
+@triton.autotune([triton.Config({"WIDTH": width}, num_warps=warps) for width in WIDTHS for warps in WARPS], key=["count"])
+@triton.jit
+def add(left, right, out, count, WIDTH: tl.constexpr):
+    at = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    inside = at < count
+    tl.store(out + at, tl.load(left + at, mask=inside) + tl.load(right + at, mask=inside), mask=inside)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=10, help="sizes to tune for")
+    parser.add_argument("--warm-up", type=int, default=1)
+    arguments = parser.parse_args()
+    steps_ms = []
+    for step in range(arguments.warm_up + arguments.steps):
+        count = (1 << 14) + step
+        left, right = (torch.rand(count, device="cuda") for _ in range(2))
+        out = torch.empty_like(left)
+        start_ns = time.perf_counter_ns()
+        add[lambda meta, count=count: (triton.cdiv(count, meta["WIDTH"]),)](left, right, out, count)
+        torch.cuda.synchronize()
+        steps_ms.append((time.perf_counter_ns() - start_ns) / 1e6)
+        if not torch.equal(out, left + right):
+            raise SystemExit("autotune: a wrong sum")
+    print(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__,
+                      "steps": arguments.steps, "all_steps": arguments.warm_up + arguments.steps,
+                      "p50_ms": statistics.median(steps_ms[arguments.warm_up:])}))
+
+
+if __name__ == "__main__":
+    main()
