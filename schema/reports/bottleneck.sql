@@ -20,22 +20,31 @@ run AS MATERIALIZED ( -- each process, or the part of it that lies in the window
      WHERE (:pid IS NULL OR pid = :pid)
        AND started_ns <= asked.to_ns AND (ended_ns IS NULL OR ended_ns >= asked.from_ns)
 ),
--- Finds what was launched, by kernel or graph, since a first launch is another matter.
+-- Finds what was launched, by kernel or graph, since a first launch is another matter. In a window it is the first there. Of
+-- launches, calls and copies that are joined no more is read than the window has: several files are one table then, which is
+-- copied first.
 launched AS MATERIALIZED (
     SELECT process_id, mangled AS what, min(call_id) AS first_id,
            count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)) AS launches,
-           min(start_ns) FILTER (WHERE captured = 0) AS from_ns, max(call_id) FILTER (WHERE captured = 0) AS to_ns
+           min(start_ns) FILTER (WHERE captured = 0) AS from_ns, max(call_id) FILTER (WHERE captured = 0) AS to_ns, count(*) AS seen
       FROM launches
+     WHERE call_id >= ifnull(:from_ns, 0)
      GROUP BY process_id, mangled
      UNION ALL
     SELECT process_id, graph_exec, min(call_id),
            count(*) FILTER (WHERE call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)),
-           min(start_ns) FILTER (WHERE captured = 0), max(call_id) FILTER (WHERE captured = 0)
+           min(start_ns) FILTER (WHERE captured = 0), max(call_id) FILTER (WHERE captured = 0), count(*)
       FROM graph_launches
+     WHERE call_id >= ifnull(:from_ns, 0)
      GROUP BY process_id, graph_exec
 ),
-launching AS MATERIALIZED ( -- expired: which of its launches was the first is not known any more
-    SELECT process_id, sum(expired) AS expired FROM totals WHERE layer = 'driver' AND category = 'launch' GROUP BY process_id
+launching AS MATERIALIZED ( -- earlier: others that have expired, or returned before the window: which was the first is not known then
+    SELECT process_id,
+           iif(:from_ns IS NULL, sum(expired),
+               sum(stored) - ifnull((SELECT sum(seen) FROM launched WHERE launched.process_id = totals.process_id), 0)) AS earlier
+      FROM totals
+     WHERE layer = 'driver' AND category = 'launch'
+     GROUP BY process_id
 ),
 worked AS ( -- of a process without a launch: copies and sets
     SELECT process_id, min(from_ns) AS from_ns, max(to_ns) AS to_ns, sum(launches) AS launches
@@ -51,11 +60,11 @@ worked AS ( -- of a process without a launch: copies and sets
 ),
 part AS MATERIALIZED ( -- of each run, that from the first launch to the last, if it has one
     SELECT process_id, run.from_ns AS run_from_ns, run.to_ns AS run_to_ns, launches,
-           iif(expired > 0, run.from_ns, max(run.from_ns, worked.from_ns)) AS from_ns, min(run.to_ns, worked.to_ns) AS to_ns
+           iif(earlier > 0, run.from_ns, max(run.from_ns, worked.from_ns)) AS from_ns, min(run.to_ns, worked.to_ns) AS to_ns
       FROM run
       JOIN worked USING (process_id)
       LEFT JOIN launching USING (process_id)
-     WHERE (worked.from_ns <= run.to_ns OR expired > 0) AND worked.to_ns >= run.from_ns
+     WHERE (worked.from_ns <= run.to_ns OR earlier > 0) AND worked.to_ns >= run.from_ns
 ),
 -- The time spent in the parts is the sums less the rows before and behind them; of a window its rows are read. Each moment is read
 -- once for each side: the stretches of all processes are put together.
@@ -99,14 +108,23 @@ placed AS ( -- in the driver, by what for, before the first launch, up to the la
       FROM (SELECT calls.process_id, category, start_ns, call_id AS end_ns, 0 AS is_open, thin AS weight, slice.side
               FROM sample
              CROSS JOIN slice ON slice.side = sample.side
-             CROSS JOIN calls ON calls.call_id BETWEEN slice.from_ns AND min(slice.to_ns, slice.from_ns + CAST(step_ns / thin AS INTEGER))
+             CROSS JOIN (SELECT * FROM calls WHERE :from_ns IS NULL AND :to_ns IS NULL) AS calls
+                     ON calls.call_id BETWEEN slice.from_ns AND min(slice.to_ns, slice.from_ns + CAST(step_ns / thin AS INTEGER))
              WHERE layer = 'driver' AND (thin <= 1 OR duration_ns <= 100000000)
+             UNION ALL
+            SELECT process_id, category, start_ns, call_id, 0, 1, 'window'
+              FROM calls
+             WHERE (:from_ns IS NOT NULL OR :to_ns IS NOT NULL)
+               AND call_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
+               AND layer = 'driver'
              UNION ALL -- long ones beside a sample, and those that return behind the window
             SELECT calls.process_id, category, calls.start_ns, calls.call_id, 0, 1, side
               FROM sample
              CROSS JOIN asked
              CROSS JOIN long_calls
-             CROSS JOIN calls ON calls.call_id = long_calls.call_id
+             CROSS JOIN (SELECT * FROM calls
+                          WHERE call_id > ifnull(:to_ns, iif(:from_ns IS NULL, 0, 9223372036854775807))) AS calls
+                     ON calls.call_id = long_calls.call_id
              WHERE layer = 'driver'
                AND iif(side = 'window', long_calls.call_id > asked.to_ns AND long_calls.start_ns < asked.to_ns, thin > 1)
              UNION ALL -- that have not returned
@@ -135,7 +153,8 @@ spent AS (
       FROM (SELECT process_id, start_ns, call_id,
                    iif(async, max(0, duration_ns - 20000 - ifnull(bytes, 0) / 4), duration_ns) AS ns
               FROM copies
-             WHERE captured = 0 AND kind = 'DtoH' AND process_id IN (SELECT process_id FROM launching))
+             WHERE captured = 0 AND kind = 'DtoH' AND process_id IN (SELECT process_id FROM launching)
+               AND call_id >= ifnull(:from_ns, 0))
       JOIN part USING (process_id)
      WHERE call_id BETWEEN part.from_ns AND run_to_ns
 ),
@@ -180,7 +199,7 @@ took AS (
     SELECT calls.process_id, name, duration_ns, 1,
            first_id BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807), 1, 1
       FROM launched
-     CROSS JOIN calls ON calls.call_id = first_id
+     CROSS JOIN (SELECT * FROM calls WHERE call_id >= ifnull(:from_ns, 0)) AS calls ON calls.call_id = first_id
 ),
 -- Says which share of the time in launches was spent waiting for room, and which in slow first ones. In a queue that is full one
 -- launch after the other waits: a few slow ones among many were held up by something else.

@@ -35,7 +35,8 @@ static void put_process(struct ct_database *database, int number)
 {
     char sql[200];
     snprintf(sql, sizeof(sql),
-             "INSERT INTO process (process_id, pid, start_ticks, image_ns, uid, started_ns, state) VALUES (%d, %d, 1, 1, 1, 1, 'exited')",
+             "INSERT INTO process (process_id, pid, start_ticks, image_ns, uid, started_ns, state) "
+             "VALUES (%d, %d, 1, 1, 1, 1, 'exited')",
              number, number);
     if (sqlite3_exec(database->connection, sql, NULL, NULL, NULL) != SQLITE_OK)
         expect(sqlite3_errmsg(database->connection), false);
