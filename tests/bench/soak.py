@@ -134,6 +134,8 @@ def run(_build, options):
         sums = json.loads(s.run(CUDATRACE, "sql", "--db", s.db, "--format", "json", "SELECT sum(calls) AS calls, sum(stored) AS stored, "
                                 "sum(lost) AS lost, sum(skipped) AS skipped, sum(calls <> stored + lost + skipped) AS wrong FROM totals",
                                 preload=False).stdout)[0]
+        causes = json.loads(s.run(CUDATRACE, "sql", "--db", s.db, "--format", "json", "SELECT cause, sum(calls) AS calls FROM losses "
+                                  "GROUP BY cause", preload=False).stdout or "[]")
         truth = sum(s.truth().values())
         log = pathlib.Path(s.dir / "daemon.log").read_text(encoding="utf-8")
     filled = samples[int(len(samples) * FILLED):]
@@ -147,7 +149,7 @@ def run(_build, options):
     emit("soak", "calls_per_s", [truth / took_s], "calls/s")
     emit("soak", "calls_that_no_sum_has", [abs(truth - sums["calls"]) + sums["wrong"]], "calls", ("<=", 0))
     for what in ("lost", "skipped"):
-        emit("soak", what, [sums[what]], "calls", ("<=", 0))
+        emit("soak", what, [sums[what]], "calls", ("<=", 0), causes=causes)
     emit("soak", "daemon_cpu_per_call", [used_s * 1e9 / sums["stored"]], "ns")
     emit("soak", "bytes_written_per_call", [written / sums["stored"]], "bytes")
     for what, looked in looks.looked.items():

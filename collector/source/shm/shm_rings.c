@@ -9,7 +9,7 @@
 
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
-    PIECE_SLOTS = (8 << 20) / CT_SLOT_BYTES, /* given back at once: a producer may be waiting */
+    PIECE_SLOTS = (512 << 10) / CT_SLOT_BYTES, /* given back at once: a producer may be waiting */
     /* A lane that may get longer rings is not full before it has so many: a batch for each kilobyte would
      * cost more than the memory. */
     ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
