@@ -43,8 +43,8 @@ count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_c
     ct_record_skip_held(self, id, ct_counter_read() - call.start, 0);
     self->trees += ct_outermost(self, call.depth);
     finish_counted(self, call.depth);
-    if (ct_selection_has_changed())
-        ct_selection_follow(self->segment);
+    if (CT_UNLIKELY(ct_wants_attention(self->lane)))
+        ct_attach_heed(self);
     return true;
 }
 

@@ -150,7 +150,6 @@ static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *deco
     CT_TEST_POINT("slow.skipped");
     self->depth = frame->depth;
     self->trees += ct_outermost(self, frame->depth);
-    ct_selection_follow(self->segment);
     return true;
 }
 
@@ -198,10 +197,13 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     }
     struct ct_lane *lane = self->lane;
     const bool idle = ct_record_recover(self, frame->depth, self->frames[frame->depth % CT_OPEN_MAX]);
-    if (leave_left_out(frame, id, decode, idle))
-        return;
-    if (!idle || !id) {
-        leave_lost(frame, id);
+    const bool is_left_out = leave_left_out(frame, id, decode, idle);
+    if (is_left_out || !idle || !id) {
+        if (!is_left_out)
+            leave_lost(frame, id);
+        /* In a segment that was given up nothing has a number. */
+        if (idle && ct_wants_attention(lane))
+            ct_attach_heed(self);
         return;
     }
     self->idle = 0;

@@ -15,7 +15,7 @@
 
 /* Written with the process lock held. */
 static struct ct_selection selection;
-_Atomic uint32_t ct_selection_followed;
+static _Atomic uint32_t followed; /* the number of wishes (ct_control.selections), 0: the environment's */
 static _Atomic uint32_t sample = 1;
 
 /* Tells a row that has just got a number what to do; the process lock is held. */
@@ -62,7 +62,7 @@ static void read_wishes(struct ct_segment *segment)
     CT_TEST_POINT("row_selection.read");
     apply_to_all();
     CT_TEST_POINT("row_selection.applied");
-    atomic_store_explicit(&ct_selection_followed, wished, memory_order_relaxed);
+    atomic_store_explicit(&followed, wished, memory_order_relaxed);
     atomic_store_explicit(&segment->selections, wished, memory_order_release);
     CT_TEST_POINT("row_selection.followed");
 }
@@ -79,13 +79,14 @@ void ct_selection_begin(struct ct_segment *segment)
     if (rate)
         ct_selection_set_sample(&selection, rate);
     apply_to_all();
-    atomic_store_explicit(&ct_selection_followed, 0, memory_order_relaxed);
+    atomic_store_explicit(&followed, 0, memory_order_relaxed);
     read_wishes(segment);
 }
 
 void ct_selection_follow(struct ct_segment *segment)
 {
-    if (!ct_selection_has_changed() || !ct_process_lock())
+    const uint32_t wished = atomic_load_explicit(&ct_control->selections, memory_order_relaxed);
+    if (wished == atomic_load_explicit(&followed, memory_order_relaxed) || !ct_process_lock())
         return;
     if (segment == ct_process_current())
         read_wishes(segment);

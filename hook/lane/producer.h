@@ -77,8 +77,15 @@ extern CT_LOCAL struct ct_producer ct_dormant;
 /* A frame's producer when the process records and its thread has no lane. */
 extern CT_LOCAL struct ct_producer ct_unlaned;
 
-/* True if the collector asked to be woken by now. Once it was, the next call need not do it again: it drains
- * before it names another position. Position 0 asks for every call's attention (ct_process_heed()). */
+/* True if every call of the lane is to look up (ct_attach_heed()), also one that is not recorded: its segment
+ * is given up, or there is a wish to follow. */
+static inline bool ct_wants_attention(struct ct_lane *lane)
+{
+    return ct_lane_wake(lane) == 0;
+}
+
+/* True if the collector asked to be woken by now, or for attention. Once it was, the next call need not do it
+ * again: it drains before it names another position. */
 static inline bool ct_wants_doorbell(const struct ct_producer *self, struct ct_lane *lane, uint64_t position)
 {
     const uint64_t wake = ct_lane_wake(lane);
