@@ -14,11 +14,10 @@
  *
  * The memory of the longer rings is taken when it is needed and given back by the collector, who takes it out
  * of the file. A producer that touched what is not there could die of it. So the producer shows what it may
- * write without asking, the slots of the ring `level` before `upto`, and changes that only while it holds the
- * lane's `gate`; the collector takes nothing of it away, nor what it has not given back, and takes away only
- * while it holds the gate. It counts `ask` before it does, by which the producer knows that the memory of its
- * rings has to be asked for again. The shortest ring is never taken away, and may be turned to without the
- * gate.
+ * write without asking, the slots of the ring `level` before `upto`, and shows other ones only while it holds
+ * that ring's `gate`; the collector takes nothing of it away, nor what it has not given back, and takes away
+ * of a ring only while it holds its gate. It counts `ask` before it does, by which the producer knows that
+ * the memory of its rings has to be asked for again. The shortest ring is never taken away: it has no gate.
  *
  * Memory order, all of it:
  *
@@ -108,9 +107,9 @@ struct ct_lane {
     struct ct_loss loss[CT_LOSS_COUNT];
 
     /* What the producer may write without asking; see above. */
-    _Atomic uint32_t gate;  /* enum ct_lane_gate */
-    _Atomic uint32_t level; /* number of the ring in use, and CT_LEVEL_REFUSED */
-    _Atomic uint64_t upto;  /* position; where the shortest ring is in use it says nothing */
+    _Atomic uint8_t gate[CT_RINGS]; /* enum ct_lane_gate, of each ring but the shortest */
+    _Atomic uint16_t level;         /* number of the ring in use, and CT_LEVEL_REFUSED */
+    _Atomic uint64_t upto;          /* position; where the shortest ring is in use it says nothing */
     struct ct_unsent unsent[CT_LANE_UNSENT];
 };
 static_assert(offsetof(struct ct_lane, open) == 16, "open calls share the producer's line");
@@ -146,12 +145,12 @@ static inline void ct_lane_turn(struct ct_lane *lane, uint32_t level, uint64_t p
     atomic_store_explicit(&lane->since[level], position, memory_order_release);
 }
 
-/* The ring `level`, and what of it may be written. The gate is held, or it is the shortest. Pairs with the
+/* The ring `level`, and what of it may be written. Its gate is held, or it is the shortest. Pairs with the
  * acquire in ct_lane_window(): `since` is known by then. */
 static inline void ct_lane_show(struct ct_lane *lane, uint32_t level, uint64_t upto)
 {
     atomic_store_explicit(&lane->upto, upto, memory_order_relaxed);
-    atomic_store_explicit(&lane->level, level, memory_order_release);
+    atomic_store_explicit(&lane->level, (uint16_t)level, memory_order_release);
 }
 
 /* Pairs with the release in ct_lane_consume(): the slots before the result were read for the last time. */
@@ -210,8 +209,8 @@ struct ct_lane_window {
     uint32_t level, refused;
 };
 
-/* Pairs with the release in ct_lane_show(). One moment's while the gate is held, unless the producer turns to
- * the shortest ring. */
+/* Pairs with the release in ct_lane_show(). While a ring's gate is held, its own part of that is one
+ * moment's, as long as the producer does not leave it for another one. */
 static inline struct ct_lane_window ct_lane_window(struct ct_lane *lane)
 {
     const uint32_t level = atomic_load_explicit(&lane->level, memory_order_acquire);

@@ -1,4 +1,4 @@
-/* The rings of a lane, and the gate behind which their memory comes and goes; lane.h says how they are used.
+/* The rings of a lane, and the gates behind which their memory comes and goes; lane.h says how they are used.
  */
 #ifndef CT_PROTO_RINGS_H
 #define CT_PROTO_RINGS_H
@@ -53,21 +53,21 @@ static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count
     return found;
 }
 
-/* Says who may change what memory the lane's rings have. */
+/* Says who may change what memory a ring has. */
 enum ct_lane_gate { CT_GATE_OPEN = 0, CT_GATE_PRODUCER = 1, CT_GATE_COLLECTOR = 2 };
 
 /* Set in `level` when the producer found no memory for a longer ring. */
 enum { CT_LEVEL_REFUSED = 256 };
 
 /* False when the other side holds it. Pairs with the release in ct_gate_give(). */
-static inline bool ct_gate_take(_Atomic uint32_t *gate, enum ct_lane_gate who)
+static inline bool ct_gate_take(_Atomic uint8_t *gate, enum ct_lane_gate who)
 {
-    uint32_t open = CT_GATE_OPEN;
-    return atomic_compare_exchange_strong_explicit(gate, &open, (uint32_t)who, memory_order_acquire,
+    uint8_t open = CT_GATE_OPEN;
+    return atomic_compare_exchange_strong_explicit(gate, &open, (uint8_t)who, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 /* Pairs with the acquire in ct_gate_take(). */
-static inline void ct_gate_give(_Atomic uint32_t *gate)
+static inline void ct_gate_give(_Atomic uint8_t *gate)
 {
     atomic_store_explicit(gate, CT_GATE_OPEN, memory_order_release);
 }

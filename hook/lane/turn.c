@@ -52,16 +52,16 @@ static void settle(struct ct_producer *self)
     ct_lane_turn(self->lane, self->level, self->begun[self->level]);
 }
 
-/* ---- the gate ---- */
+/* ---- the gates ---- */
 
 /* The collector holds it for a moment, and hardly ever while there is something to be written. Its own mark
  * is one that a signal handler has left. */
-static bool take_gate(struct ct_producer *self)
+static bool take_gate(struct ct_producer *self, uint32_t level)
 {
-    struct ct_lane *lane = self->lane;
+    _Atomic uint8_t *gate = &self->lane->gate[level];
     for (int i = 0; i < GATE_PATIENCE; i++) {
-        if (ct_gate_take(&lane->gate, CT_GATE_PRODUCER) ||
-            atomic_load_explicit(&lane->gate, memory_order_relaxed) == CT_GATE_PRODUCER)
+        if (ct_gate_take(gate, CT_GATE_PRODUCER) ||
+            atomic_load_explicit(gate, memory_order_relaxed) == CT_GATE_PRODUCER)
             return true;
     }
     return false;
@@ -82,7 +82,7 @@ static void heed(struct ct_producer *self)
 /* ---- memory ---- */
 
 /* Has the slots of a ring from the position on, up to another one, made such that they can be touched. The
- * gate and the process lock are held. */
+ * ring's gate and the process lock are held. */
 static uint8_t *make(struct ct_producer *self, uint32_t level, uint8_t *ring, uint64_t from, uint64_t to)
 {
     const uint64_t slots = slots_of(self, level);
@@ -183,7 +183,7 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
     if (self->level == 0)
         return most;
     self->refused = true;
-    if (!take_gate(self))
+    if (!take_gate(self, self->level))
         return 0;
     heed(self);
     const uint64_t upto = at_most(step_from(self->position, self->mask + 1), most);
@@ -194,7 +194,7 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
     }
     if (may_be_touched)
         ct_lane_show(self->lane, self->level, upto);
-    ct_gate_give(&self->lane->gate);
+    ct_gate_give(&self->lane->gate[self->level]);
     if (!may_be_touched)
         return 0;
     self->refused = false;
@@ -231,8 +231,8 @@ static void turn(struct ct_producer *self, uint32_t level)
     CT_TEST_POINT("turn.turned");
 }
 
-/* Turns to a longer ring, with memory for what is written first; false when there is none. The gate is held.
- */
+/* Turns to a longer ring, with memory for what is written first; false when there is none. Its gate is
+ * held. */
 static bool fetch(struct ct_producer *self, uint32_t level)
 {
     struct ct_slot_map *map = ct_slot_map(self);
@@ -275,14 +275,14 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
         self->limit = self->reserve = reserve_of(self, tail, self->position + self->mask + 1);
         return true;
     }
-    if (!take_gate(self))
+    if (!take_gate(self, level))
         return false;
     heed(self);
     const bool fetched = fetch(self, level);
     const uint64_t upto = step_from(self->position, slots_of(self, level));
     if (fetched)
         ct_lane_show(self->lane, level, upto);
-    ct_gate_give(&self->lane->gate);
+    ct_gate_give(&self->lane->gate[level]);
     if (fetched)
         self->limit = self->reserve = upto;
     return fetched;

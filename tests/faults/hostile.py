@@ -23,7 +23,7 @@ from fault_test import BUILD, LONG, Session, WORKLOADS, can, check, equal, fifo,
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
-MAGIC, VERSION = 0x3147455354445543, 5
+MAGIC, VERSION = 0x3147455354445543, 6
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header, as proto/segment.h has them, and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),

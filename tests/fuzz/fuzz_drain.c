@@ -206,7 +206,7 @@ static void poke(struct producer *producer, const struct step *step)
         WORD(lane->since[1]),
         WORD(lane->level),
         WORD(lane->upto),
-        WORD(lane->gate),
+        WORD(lane->gate[1]),
     };
 #undef WORD
     const size_t word = step->number % (sizeof(words) / sizeof(words[0]));

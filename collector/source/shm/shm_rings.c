@@ -9,7 +9,7 @@
 
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
-    PIECE_SLOTS = (512 << 10) / CT_SLOT_BYTES, /* given back at once: a producer may be waiting */
+    PIECE_SLOTS = (128 << 10) / CT_SLOT_BYTES, /* given back at once: a producer may be waiting */
     /* A lane that may get longer rings is not full before it has so many: a batch for each kilobyte would
      * cost more than the memory. */
     ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
@@ -27,8 +27,10 @@ void ct_lane_rings_init(struct ct_lane_rings *rings, const struct ct_shm_process
                                      .count = ct_ring_count(index, most),
                                      .most = most };
     /* A collector that was killed over it may have left it shut. */
-    uint32_t shut = CT_GATE_COLLECTOR;
-    atomic_compare_exchange_strong(&shared->gate, &shut, CT_GATE_OPEN);
+    for (int level = 0; level < CT_RINGS; level++) {
+        uint8_t shut = CT_GATE_COLLECTOR;
+        atomic_compare_exchange_strong(&shared->gate[level], &shut, CT_GATE_OPEN);
+    }
 }
 
 void ct_lane_rings_look(struct ct_lane_rings *rings)
@@ -100,7 +102,7 @@ struct part {
     uint64_t since, upto; /* as ct_lane_rings.given */
 };
 
-/* The part of a ring that may be taken away; the gate is held. Of the ring in use it is what the producer may
+/* The part of a ring that may be taken away; its gate is held. Of the ring in use it is what the producer may
  * not write before it asks again; of another one all, once it was read. */
 static struct part find_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
@@ -137,37 +139,38 @@ static bool has_data(const struct ct_lane_rings *rings, uint32_t level, uint64_t
     return data < 0 ? errno != ENXIO : data < at + (off_t)((to - from) * CT_SLOT_BYTES);
 }
 
-/* A piece of it, at a moment at which nobody asks for it; false when it is needed now. */
+/* Tells the producer which ring suffices, and that it must not touch any of its memory that it has not asked
+ * for again. */
+static void ask(struct ct_lane *lane, uint32_t suffices)
+{
+    const uint32_t before = atomic_load_explicit(&lane->ask, memory_order_relaxed) >> CT_RING_STEP;
+    atomic_store_explicit(&lane->ask, (before + 1) << CT_RING_STEP | suffices, memory_order_relaxed);
+    CT_TEST_POINT("rings.asked");
+}
+
+/* A piece of it, at a moment at which nobody asks for it; false when it is needed now. The producer may have
+ * followed what it was asked before, and have memory that it takes for its own: it is asked behind the gate,
+ * where it will find it. */
 static bool give_piece(struct ct_lane_rings *rings, uint32_t level, uint64_t tail, const struct part *part,
                        uint64_t from, uint64_t to)
 {
     const uint64_t slots = slots_of(rings, level), place = from & (slots - 1);
-    if (!ct_gate_take(&rings->shared->gate, CT_GATE_COLLECTOR))
+    const uint32_t wish = atomic_load_explicit(&rings->shared->ask, memory_order_relaxed);
+    _Atomic uint8_t *gate = &rings->shared->gate[level];
+    if (!ct_gate_take(gate, CT_GATE_COLLECTOR))
         return false;
     const struct part now = find_part(rings, level, tail);
     const bool is_same =
         now.from == part->from && now.to == part->to && now.since == part->since && now.upto == part->upto;
+    if (is_same)
+        ask(rings->shared, wish & ((1 << CT_RING_STEP) - 1));
     CT_TEST_POINT("rings.giving");
     const bool given = is_same && fallocate(rings->process->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                             place_of(rings, level) + (off_t)(place * CT_SLOT_BYTES),
                                             (off_t)((to - from) * CT_SLOT_BYTES)) == 0;
-    ct_gate_give(&rings->shared->gate);
+    ct_gate_give(gate);
     CT_TEST_POINT("rings.given");
     return given;
-}
-
-/* Tells the producer, which must not touch any of its memory then that it has not asked for again, and what
- * it may do with. */
-static bool ask(struct ct_lane_rings *rings, uint32_t suffices)
-{
-    struct ct_lane *lane = rings->shared;
-    if (!ct_gate_take(&lane->gate, CT_GATE_COLLECTOR))
-        return false;
-    const uint32_t before = atomic_load_explicit(&lane->ask, memory_order_relaxed) >> CT_RING_STEP;
-    atomic_store_explicit(&lane->ask, (before + 1) << CT_RING_STEP | suffices, memory_order_relaxed);
-    ct_gate_give(&lane->gate);
-    CT_TEST_POINT("rings.asked");
-    return true;
 }
 
 static void give_back(struct ct_lane_rings *rings, uint32_t level, uint64_t tail, uint64_t *budget)
@@ -193,7 +196,7 @@ static void give_back(struct ct_lane_rings *rings, uint32_t level, uint64_t tail
     }
 }
 
-/* Returns whether a ring has memory that is not needed, as far as can be seen without the gate. */
+/* Returns whether a ring has memory that is not needed, as far as can be seen without its gate. */
 static bool has_part(const struct ct_lane_rings *rings, uint32_t level, uint64_t tail)
 {
     const struct part part = find_part(rings, level, tail);
@@ -218,8 +221,8 @@ void ct_lane_rings_tidy(struct ct_lane_rings *rings, uint64_t tail, uint64_t use
     for (uint32_t level = suffices + 1; level < rings->count; level++) {
         if (!has_part(rings, level, tail))
             continue;
-        if (!is_asked && !ask(rings, suffices))
-            return;
+        if (!is_asked)
+            ask(rings->shared, suffices);
         is_asked = true;
         give_back(rings, level, tail, budget);
     }
