@@ -9,7 +9,7 @@
 
 /* Each is 2^CT_RING_STEP times as long as the one before; but the shortest one of the lanes from that number
  * on has half, since a process with so many threads would take much for little. */
-enum { CT_RINGS = 6, CT_RING_FIRST_SLOTS = 2048, CT_RING_STEP = 3, CT_LANES_ROOMY = 128 };
+enum { CT_RINGS = 6, CT_RING_FIRST_SLOTS = 4096, CT_RING_STEP = 3, CT_LANES_ROOMY = 128 };
 
 /* Slots of a lane's ring, and of all its rings together, where the longest may have `most`. */
 static inline uint64_t ct_ring_slots(uint32_t lane, uint32_t level, uint64_t most)

@@ -25,7 +25,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 6, /* any change to the bytes of this folder counts it up */
+    CT_PROTO_VERSION = 7, /* any change to the bytes of this folder counts it up */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,

@@ -3,6 +3,7 @@
 #define CT_DETAIL_H
 
 #include "call.h"
+#include "payload.h"
 
 struct ct_store;
 

@@ -64,14 +64,14 @@ void ct_act_record(struct ct_producer *self, const struct ct_act *act)
     const uint64_t end = ct_now();
     CT_TEST_POINT("act.begun");
     const uint64_t ticks = act->start ? end - act->start : 0;
-    const struct ct_record record = {
+    struct ct_record record = {
         .end = end,
         .span = ct_span(ticks, act->depth, 0),
         .function = function,
-        .kind = act->kind,
-        .slots = (uint8_t)(1 + (act->payload_bytes + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES),
+        .kind = act->kind & 63U,
         .value = act->value,
     };
+    ct_record_measure(&record, act->payload_bytes);
     const bool room = ct_record_room(self, record.slots);
     if (room)
         ct_record_write(self, &record, act->payload, act->payload_bytes);

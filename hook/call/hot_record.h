@@ -32,41 +32,43 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     return false;
 }
 
-/* Begins a record of so many slots in a lane that is held, and writes what every record begins with. */
-static inline __attribute__((always_inline)) struct ct_record *begin_record(struct ct_producer *self,
-                                                                            uint16_t id, enum ct_kind kind,
-                                                                            uint32_t slots,
-                                                                            const struct open_call *call)
+/* Where the record of a lane that is held goes. */
+struct record_place {
+    struct ct_lane *lane;
+    uint64_t position;
+};
+
+/* Says that the end of a call is being read, and reads it. */
+static inline __attribute__((always_inline)) struct record_place begin_record(struct ct_producer *self,
+                                                                              uint64_t *end)
 {
-    const uint64_t position = self->position;
-    ct_lane_announce(self->lane, position);
+    const struct record_place place = { self->lane, self->position };
+    ct_lane_announce(place.lane, place.position);
     CT_TEST_POINT("hot_record.announced");
-    const uint64_t end = ct_counter_read();
+    *end = ct_counter_read();
     CT_TEST_POINT("hot_record.clock_read");
-    struct ct_record *record =
-        (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
-    record->end = end;
-    record->span = ct_span(end - call->start, call->depth, 0);
-    CT_TEST_POINT("hot_record.half_written");
-    /* As one word, since compilers make three of it. */
-    const uint32_t head = id | (uint32_t)kind << 16 | slots << 24;
-    memcpy(&record->function, &head, sizeof(head));
-    return record;
+    return place;
 }
 
-static inline __attribute__((always_inline)) void finish_record(struct ct_producer *self, uint32_t slots,
-                                                                const struct open_call *call)
+static inline __attribute__((always_inline)) void *record_at(struct ct_producer *self,
+                                                             const struct record_place *place)
 {
-    struct ct_lane *lane = self->lane;
-    const uint64_t position = self->position + slots;
+    return self->ring + (place->position & self->mask) * CT_SLOT_BYTES;
+}
+
+static inline __attribute__((always_inline)) void
+finish_record(struct ct_producer *self, const struct record_place *place, uint32_t slots, uint32_t depth)
+{
+    struct ct_lane *lane = place->lane;
+    const uint64_t position = place->position + slots;
     CT_TEST_POINT("hot_record.written");
     ct_lane_publish(lane, position);
     CT_TEST_POINT("hot_record.published");
-    ct_lane_leave(lane, call->depth);
+    ct_lane_leave(lane, depth);
     CT_TEST_POINT("hot_record.left");
     self->position = position;
     atomic_signal_fence(memory_order_seq_cst); /* see ct_record_take_over() */
-    self->depth = call->depth;
+    self->depth = depth;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     CT_TEST_POINT("hot_record.released");
@@ -74,16 +76,27 @@ static inline __attribute__((always_inline)) void finish_record(struct ct_produc
         ct_attach_heed(self);
 }
 
-/* The whole record of a call without a decoder. False: nothing is written. */
+/* The whole record of a call without a decoder. False: nothing is written. That is so of one that lasted, or
+ * whose status is out of the ordinary: a struct ct_short does not say it. */
 static inline __attribute__((always_inline)) bool write_plain(struct ct_producer *self, uint16_t id,
                                                               const struct open_call *call, uint64_t result)
 {
     if (CT_UNLIKELY(!id || !hold(self, 1)))
         return false;
-    struct ct_record *record = begin_record(self, id, CT_KIND_CALL, 1, call);
-    record->status = (int32_t)result;
-    record->value = 0;
-    finish_record(self, 1, call);
+    uint64_t end;
+    const struct record_place place = begin_record(self, &end);
+    const uint64_t ticks = end - call->start;
+    if (CT_UNLIKELY(!ct_short_fits(ticks, (int32_t)result))) {
+        ct_lane_publish(place.lane, place.position); /* announces no more */
+        self->idle = 1;
+        return false;
+    }
+    struct ct_short *record = record_at(self, &place);
+    record->end = end;
+    CT_TEST_POINT("hot_record.half_written");
+    record->head = ct_head(id, CT_KIND_CALL, 1);
+    record->span = ct_short_span(ticks, (int32_t)result, call->depth);
+    finish_record(self, &place, 1, call->depth);
     return true;
 }
 

@@ -214,21 +214,21 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     const uint64_t end = ct_now();
     const struct ct_decoded decoded = decoded_call(frame, decode);
     CT_TEST_POINT("slow.decoded");
-    const struct ct_record record = {
+    struct ct_record record = {
         .end = end,
         .span = ct_span(end - frame->start, frame->depth, decoded.flags),
         .function = id,
-        .kind = decoded.kind,
-        .slots = (uint8_t)(1 + decoded.payload_slots),
+        .kind = decoded.kind & 63U,
         .status = decoded.status,
         .value = decoded.value,
     };
+    ct_record_measure(&record, decoded.payload_bytes);
     bool room = ct_record_room_for_all(self, record.slots);
     const bool more = !room && !says_little(frame, &record);
     const bool reserve = !room && ct_record_reserve(self, record.slots);
     room = room || (reserve && more);
     if (CT_LIKELY(room))
-        ct_record_write(self, &record, &decoded.payload, (size_t)decoded.payload_slots * CT_SLOT_BYTES);
+        ct_record_write(self, &record, &decoded.payload, decoded.payload_bytes);
     else
         lose_full(frame, reserve ? CT_LOSS_PRESSURE : self->full_cause, id, end, &decoded);
     if (more && !room)

@@ -2,10 +2,11 @@
  * what the general way (trampoline, ct_enter(), ct_leave()) has to lay into a frame, and so that the code of
  * a call is one short piece: between two calls the program has driven it from the nearest cache.
  *
- * The trampoline (trampoline_x86_64.S) jumps here once it has seen that the thread has a lane and the
- * function a number. Arguments beyond those that are named are not passed on, so that each wrapper is for the
- * functions whose stubs name it: plain ones whose arguments fit six registers, and launches. What turns out
- * to be rare on the way out goes the slow way with a frame that is laid out then.
+ * The trampoline (trampoline_x86_64.S) jumps here once it has seen that the thread has a lane and less than
+ * CT_OPEN_MAX open calls, and the function a number. Arguments beyond those that are named are not passed on,
+ * so that each wrapper is for the functions whose stubs name it: plain ones whose arguments fit six
+ * registers, and launches. What turns out to be rare on the way out goes the slow way with a frame that is
+ * laid out then.
  *
  * The rules are entry.c's: no vector register, lock, system call or allocation. */
 #include "graphs.h"
@@ -37,7 +38,14 @@ static inline __attribute__((always_inline)) struct open_call enter(const struct
                                                                     struct ct_producer *self, uintptr_t place)
 {
     CT_TEST_POINT("wrap.begun");
-    const uint32_t depth = ct_depth_enter(self, place);
+    if (self->depth >= CT_OPEN_MAX)
+        __builtin_unreachable(); /* as the trampoline has seen: nobody need look again */
+    uint32_t depth = ct_depth_around(self, place);
+    /* Keeps the compiler from making a second way for a call that is outermost, which costs registers. */
+    __asm__("" : "+r"(depth));
+    if (depth >= CT_OPEN_MAX)
+        __builtin_unreachable();
+    ct_depth_put(self, depth, place);
     const uint64_t start = ct_counter_read();
     CT_TEST_POINT("wrap.clock_read");
     ct_lane_enter(self->lane, depth, atomic_load_explicit(&row->enter_id, memory_order_acquire), start);
@@ -115,6 +123,8 @@ static_assert(sizeof(struct launch_words) == sizeof(struct ct_launch) &&
                   offsetof(struct ct_launch, shared_bytes) == 28,
               "launch_words");
 
+enum { LAUNCH_SLOTS = CT_HEAD_SLOTS + sizeof(struct ct_launch) / CT_SLOT_BYTES };
+
 static inline word pair(word lower, word upper)
 {
     return (uint32_t)lower | upper << 32;
@@ -130,8 +140,8 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
     CT_TEST_POINT("wrap.launch_returned");
     if (CT_UNLIKELY((ct_status)result != 0 || ct_capturing() || !id))
         return false;
-    if (CT_UNLIKELY(!hold(self, 2)))
-        return count_full(self, id, *call, 2, false);
+    if (CT_UNLIKELY(!hold(self, LAUNCH_SLOTS)))
+        return count_full(self, id, *call, LAUNCH_SLOTS, false);
     const struct ct_kernel_memo *memo = ct_kernel_memo(self, function);
     if (CT_UNLIKELY(memo->handle != function ||
                     memo->version != atomic_load_explicit(&ct_names_version, memory_order_acquire))) {
@@ -139,8 +149,14 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
         return false;
     }
     CT_TEST_POINT("wrap.remembered");
-    struct ct_record *record = begin_record(self, id, CT_KIND_LAUNCH, 2, call);
+    uint64_t end;
+    const struct record_place place = begin_record(self, &end);
+    struct ct_record *record = record_at(self, &place);
+    const uint32_t head = ct_head(id, CT_KIND_LAUNCH, LAUNCH_SLOTS);
+    memcpy(record, &head, sizeof(head)); /* as one word, since compilers make three of it */
     record->status = 0;
+    record->end = end;
+    record->span = ct_span(end - call->start, call->depth, 0);
     record->value = stream == 0 && row->flags & CT_ROW_PER_THREAD ? 2 : stream;
     struct launch_words *payload = (struct launch_words *)(void *)(record + 1);
     payload->kernel_grid_x = memo->number | launch->kernel_grid_x;
@@ -148,7 +164,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
     CT_TEST_POINT("wrap.half_written");
     payload->block_xy = launch->block_xy;
     payload->block_z_shared = launch->block_z_shared;
-    finish_record(self, 2, call);
+    finish_record(self, &place, LAUNCH_SLOTS, call->depth);
     return true;
 }
 

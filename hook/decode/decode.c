@@ -23,7 +23,7 @@ void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_
     if (role == CT_ROLE_none)
         return;
     decoded->kind = CT_KIND_OBJECTS;
-    decoded->payload_slots = 1;
+    decoded->payload_bytes = sizeof(decoded->payload.objects);
     for (int i = 0; i < CT_OBJECTS_MAX; i++) {
         if (objects->role[i] == CT_ROLE_none) {
             objects->role[i] = (uint8_t)role;
@@ -46,7 +46,7 @@ void ct_decode_allocated(struct ct_decoded *decoded, enum ct_alloc_kind kind, ui
     if (address && on_device(kind))
         ct_addresses_learn(address, bytes);
     decoded->kind = CT_KIND_ALLOC;
-    decoded->payload_slots = 1;
+    decoded->payload_bytes = sizeof(decoded->payload.alloc);
     decoded->value = bytes;
     decoded->payload.alloc = (struct ct_alloc){ .address = address, .alloc = (uint8_t)kind };
 }
@@ -57,7 +57,7 @@ void ct_decode_freed(const struct ct_frame *frame, struct ct_decoded *decoded, e
     if (succeeded(frame) && on_device(kind))
         ct_addresses_forget(address, began(frame));
     decoded->kind = CT_KIND_ALLOC;
-    decoded->payload_slots = 1;
+    decoded->payload_bytes = sizeof(decoded->payload.alloc);
     decoded->flags = CT_FLAG_FREE;
     decoded->value = bytes;
     decoded->payload.alloc = (struct ct_alloc){ .address = address, .alloc = (uint8_t)kind };

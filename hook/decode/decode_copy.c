@@ -14,7 +14,7 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
                         struct transfer t)
 {
     decoded->kind = CT_KIND_TRANSFER;
-    decoded->payload_slots = 1;
+    decoded->payload_bytes = sizeof(decoded->payload.transfer);
     decoded->value = t.bytes;
     decoded->payload.transfer = (struct ct_transfer){
         .stream = stream_of(frame, t.stream),

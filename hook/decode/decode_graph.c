@@ -201,7 +201,7 @@ void ct_decode_graph_instantiate(const struct ct_frame *frame, struct ct_decoded
     }
     ct_graphs_copy(exec, frame->args[1]);
     decoded->kind = CT_KIND_NODES;
-    decoded->payload_slots = sizeof(struct ct_graph_nodes) / CT_SLOT_BYTES;
+    decoded->payload_bytes = sizeof(decoded->payload.nodes);
     decoded->value = frame->args[1];
     bool all;
     decoded->payload.nodes = ct_graphs_nodes(exec, &all);
@@ -212,7 +212,7 @@ void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *dec
 {
     const uint64_t exec = frame->args[0], stream = stream_of(frame, frame->args[1]);
     decoded->kind = CT_KIND_GRAPH;
-    decoded->payload_slots = 1;
+    decoded->payload_bytes = sizeof(decoded->payload.graph);
     decoded->value = stream;
     decoded->flags = ct_decode_captured(frame, frame->args[1]); /* driver 580 refuses to capture it */
     bool all;

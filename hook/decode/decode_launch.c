@@ -6,7 +6,7 @@ static void launched(const struct ct_frame *frame, struct ct_decoded *decoded, u
                      uint64_t stream, struct ct_launch launch)
 {
     decoded->kind = CT_KIND_LAUNCH;
-    decoded->payload_slots = 1;
+    decoded->payload_bytes = sizeof(decoded->payload.launch);
     decoded->value = stream_of(frame, stream);
     decoded->flags = ct_decode_captured_as(frame, stream, CT_NODE_KERNEL, 1);
     decoded->payload.launch = launch;

@@ -3,6 +3,7 @@
 #define CT_DECODED_H
 
 #include "frame.h"
+#include "payload.h"
 #include "record.h"
 #include "rows.h"
 
@@ -10,7 +11,7 @@
 struct ct_decoded {
     uint8_t kind;          /* enum ct_kind; CT_KIND_CALL when nothing else fits */
     uint8_t flags;         /* CT_FLAG_… */
-    uint8_t payload_slots; /* length of the payload, 0 to 2 */
+    uint8_t payload_bytes; /* 0: no payload */
     int32_t status;        /* the result's lower half, unless the decoder knows better */
     uint64_t value;
     union ct_payload payload;

@@ -70,6 +70,7 @@ struct ct_producer {
 };
 static_assert(sizeof(struct ct_producer) == 4096, "slots of slot.c");
 static_assert(offsetof(struct ct_producer, lane) == 192, "trampoline");
+static_assert(offsetof(struct ct_producer, depth) == 244 && CT_OPEN_MAX == 16, "trampoline");
 
 /* Never NULL: &ct_dormant when nothing is recorded. */
 extern CT_LOCAL __thread struct ct_producer *ct_self;
@@ -106,13 +107,19 @@ static inline uint32_t ct_depth_around(const struct ct_producer *self, uintptr_t
     return depth;
 }
 
-/* Puts a call that stands there on the thread's stack of open calls; its depth. */
-static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
+/* Puts a call that stands there on the thread's stack of open calls, at that depth. */
+static inline void ct_depth_put(struct ct_producer *self, uint32_t depth, uintptr_t frame)
 {
-    const uint32_t depth = ct_depth_around(self, frame);
     if (CT_LIKELY(depth < CT_OPEN_MAX))
         self->frames[depth] = frame;
     self->depth = depth + 1;
+}
+
+/* The same at the depth where it belongs, which is returned. */
+static inline uint32_t ct_depth_enter(struct ct_producer *self, uintptr_t frame)
+{
+    const uint32_t depth = ct_depth_around(self, frame);
+    ct_depth_put(self, depth, frame);
     return depth;
 }
 

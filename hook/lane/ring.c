@@ -39,16 +39,16 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
     const uint64_t place = producer->position & producer->mask;
     if (place + record->slots > ring_slots) {
         const uint64_t pad = ring_slots - place;
-        const struct ct_record filler = { .end = record->end, .kind = CT_KIND_PAD, .slots = (uint8_t)pad };
+        const uint32_t filler = ct_head(0, CT_KIND_PAD, (uint32_t)pad);
         memcpy(producer->ring + place * CT_SLOT_BYTES, &filler, sizeof(filler));
         producer->position += pad;
         CT_TEST_POINT("ring.padded");
     }
     uint8_t *slot = producer->ring + (producer->position & producer->mask) * CT_SLOT_BYTES;
-    memcpy(slot, record, sizeof(*record));
+    ct_record_put(slot, record);
     CT_TEST_POINT("ring.half_written");
     if (payload_bytes > 0)
-        memcpy(slot + CT_SLOT_BYTES, payload, payload_bytes);
+        memcpy(slot + sizeof(*record), payload, payload_bytes);
     producer->position += record->slots;
     CT_TEST_POINT("ring.written");
     ct_lane_publish(producer->lane, producer->position);

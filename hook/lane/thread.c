@@ -2,6 +2,7 @@
 
 #include "current.h"
 #include "lock.h"
+#include "payload.h"
 #include "ring.h"
 #include "slot.h"
 #include "stack.h"
@@ -183,7 +184,8 @@ static bool introduce(struct ct_producer *self)
 
     ct_record_hold(self, 0);
     CT_TEST_POINT("thread.announced");
-    const struct ct_record record = { .end = ct_now(), .kind = CT_KIND_THREAD, .slots = 2, .value = tid };
+    struct ct_record record = { .end = ct_now(), .kind = CT_KIND_THREAD, .value = tid };
+    ct_record_measure(&record, sizeof(name));
     const bool room = ct_record_room(self, record.slots);
     if (room) {
         ct_record_write(self, &record, &name, sizeof(name));

@@ -3,6 +3,7 @@
 #ifndef CT_RANGE_TEXT_H
 #define CT_RANGE_TEXT_H
 
+#include "payload.h"
 #include "producer.h"
 
 #include <wchar.h>
@@ -45,7 +46,7 @@ enum {
     CT_RANGE_NAME_BYTES = 256, /* bytes of a domain's or a category's name, with its NUL */
     CT_RANGE_PAYLOAD_BYTES = sizeof(struct ct_range) + CT_RANGE_MESSAGE_BYTES + 2 * CT_RANGE_NAME_BYTES,
 };
-static_assert(CT_RANGE_PAYLOAD_BYTES <= (CT_SLOTS_MAX - 1) * CT_SLOT_BYTES, "fits a record");
+static_assert((int)CT_RANGE_PAYLOAD_BYTES <= (int)CT_PAYLOAD_MAX, "fits a record");
 
 /* Takes over what is said, start and epoch excepted. A message that may not outlast the call is copied to
  * `room`, CT_RANGE_MESSAGE_BYTES of it; the bytes used there. */

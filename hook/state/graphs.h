@@ -5,7 +5,7 @@
 #define CT_GRAPHS_H
 
 #include "compiler.h"
-#include "record.h"
+#include "payload.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

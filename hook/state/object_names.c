@@ -5,6 +5,7 @@
 
 #include "bound.h"
 #include "current.h"
+#include "payload.h"
 #include "ring.h"
 #include "table.h"
 #include "test_point.h"
@@ -69,12 +70,10 @@ static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t han
                             .text_bytes = (uint32_t)strnlen(text, CT_NAMED_TEXT_BYTES - 1) + 1 } };
     memcpy(payload.text, text, payload.name.text_bytes - 1);
     const size_t bytes = sizeof(payload.name) + payload.name.text_bytes;
-    const uint32_t slots = 1 + (uint32_t)(bytes + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES;
-    if (!ct_record_room(producer, slots))
+    struct ct_record record = { .end = ct_now(), .kind = CT_KIND_NAME, .value = handle };
+    ct_record_measure(&record, bytes);
+    if (!ct_record_room(producer, record.slots))
         return false;
-    const struct ct_record record = {
-        .end = ct_now(), .kind = CT_KIND_NAME, .slots = (uint8_t)slots, .value = handle
-    };
     CT_TEST_POINT("object_names.sending");
     ct_record_write(producer, &record, &payload, bytes);
     ct_lane_announce(producer->lane, producer->position);

@@ -249,13 +249,11 @@ static void define(uint32_t number, struct string *string, struct ct_producer *p
 {
     if (!ct_table_lock())
         return;
-    const uint32_t slots = 1 + (string->bytes + 1 + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES;
-    const struct ct_record record = {
-        .end = ct_now(), .kind = CT_KIND_STRING, .slots = (uint8_t)slots, .value = number
-    };
+    struct ct_record record = { .end = ct_now(), .kind = CT_KIND_STRING, .value = number };
+    ct_record_measure(&record, string->bytes + 1);
     CT_TEST_POINT("texts.defining");
     if (atomic_load_explicit(&string->number, memory_order_relaxed) == number &&
-        ct_record_room(producer, slots)) {
+        ct_record_room(producer, record.slots)) {
         ct_record_write(producer, &record, string->text, string->bytes + 1);
         CT_TEST_POINT("texts.sent");
         ct_lane_announce(producer->lane, producer->position);

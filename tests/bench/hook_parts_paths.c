@@ -33,11 +33,26 @@ void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots)
     ct_self = &parts_producer;
 }
 
+/* An interruption falls into a call once in a while, which the hook then writes the slow way. */
+static __attribute__((noinline, cold)) void lasted(void)
+{
+    sink++;
+}
+
 static inline __attribute__((always_inline)) uint64_t
 call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr_t place, void **context)
 {
     struct ct_lane *lane = self->lane;
-    const uint32_t depth = parts & PART_DEPTH ? ct_depth_enter(self, place) : 0;
+    if (self->depth >= CT_OPEN_MAX)
+        __builtin_unreachable();
+    uint32_t depth = 0;
+    if (parts & PART_DEPTH) {
+        depth = ct_depth_around(self, place);
+        __asm__("" : "+r"(depth));
+        if (depth >= CT_OPEN_MAX)
+            __builtin_unreachable();
+        ct_depth_put(self, depth, place);
+    }
     const uint64_t start = parts & PART_COUNTERS ? ct_counter_read() : 1;
     if (parts & PART_OPEN)
         ct_lane_enter(lane, depth,
@@ -57,17 +72,16 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
     if (parts & PART_STATE)
         ct_lane_announce(lane, position);
     const uint64_t end = parts & PART_COUNTERS ? ct_counter_read() : 2;
-    struct ct_record *record =
-        (struct ct_record *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
+    struct ct_short *record =
+        (struct ct_short *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
     if (parts & PART_PREFETCH)
         __asm__ volatile("prefetchw %0" : : "m"(*((const char *)record + LINES_AHEAD * LINE_BYTES)));
     if (parts & PART_RECORD) {
+        if (CT_UNLIKELY(!ct_short_fits(end - start, (int32_t)result) && parts & PART_COUNTERS))
+            lasted();
         record->end = end;
-        record->span = ct_span(end - start, depth, 0);
-        const uint32_t head = id | (uint32_t)CT_KIND_CALL << 16 | UINT32_C(1) << 24;
-        memcpy(&record->function, &head, sizeof(head));
-        record->status = (int32_t)result;
-        record->value = 0;
+        record->head = ct_head(id, CT_KIND_CALL, 1);
+        record->span = ct_short_span(end - start, (int32_t)result, depth);
     } else if (parts & PART_COUNTERS) {
         sink = end - start;
     }
@@ -104,7 +118,8 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
             "\t.type parts_" #name ", @function\nparts_" #name                                               \
             ":\n\tleaq ct_rows+40*32(%rip), %r11\n\tjmp 1f\n"                                                \
             "\t.p2align 5\n1:\tmovq ct_self@gottpoff(%rip), %r10\n\tmovq %fs:(%r10), %r10\n"                 \
-            "\tcmpq $0, 192(%r10)\n\tje 2f\n\tcmpw $0, 18(%r11)\n\tje 2f\n\tmovq %rsp, %rax\n"               \
+            "\tcmpq $0, 192(%r10)\n\tje 2f\n\tcmpw $0, 18(%r11)\n\tje 2f\n"                                  \
+            "\tcmpl $15, 244(%r10)\n\tja 2f\n\tmovq %rsp, %rax\n"                                            \
             "\tjmp parts_wrap_" #name "\n2:\tud2\n"                                                          \
             "\t.size parts_" #name ", .-parts_" #name "\n\t.popsection");
 HOOK_PATHS(DEFINE_PATH)

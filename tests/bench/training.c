@@ -3,6 +3,7 @@
 #include "../made_segment.h"
 #include "lane.h"
 #include "names.h"
+#include "payload.h"
 #include "record.h"
 
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FUNCTIONS_MAX = 256, KERNELS = 60, STREAMS = 8, NAME_SLOTS = 4 };
+enum { FUNCTIONS_MAX = 256, KERNELS = 60, STREAMS = 8, NAME_BYTES = 128 };
 
 /* The functions whose records hold more than name and times, by the beginning of the name. All other
  * functions have plain records. */
@@ -100,9 +101,10 @@ static uint32_t pick_function(void)
 /* The record of one call and what follows it; the slots it takes. */
 static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
 {
-    struct ct_record record = { .kind = functions[f].kind, .function = (uint16_t)(f + 1), .slots = 2 };
+    struct ct_record record = { .kind = functions[f].kind & 63U, .function = (f + 1) & UINT16_MAX };
     uint32_t duration = 50 + next_random() % 150;
-    uint8_t payload[CT_SLOT_BYTES] = { 0 };
+    uint8_t payload[32] = { 0 };
+    size_t payload_bytes = sizeof(payload);
     const uint64_t stream = UINT64_C(0x55d0c0a00000) + next_random() % STREAMS * 0x2c0;
     switch (record.kind) {
     case CT_KIND_LAUNCH: {
@@ -147,35 +149,38 @@ static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
         break;
     }
     default:
-        record.slots = 1;
+        payload_bytes = 0;
         break;
     }
     record.end = end_ns;
     record.span = ct_span(duration, 0, 0);
-    memcpy(to, &record, sizeof(record));
-    if (record.slots == 2)
-        memcpy(to + CT_SLOT_BYTES, payload, CT_SLOT_BYTES);
+    ct_record_measure(&record, payload_bytes);
+    ct_record_put(to, &record);
+    memcpy(to + sizeof(record), payload, payload_bytes);
     return record.slots;
 }
 
 /* Writes the records that name the kernels, as the hook writes one before a kernel's first launch. */
 static uint64_t name_kernels(uint8_t *ring)
 {
+    uint64_t position = 0;
     for (uint32_t kernel = 1; kernel <= KERNELS; kernel++) {
-        const struct ct_record record = { .kind = CT_KIND_STRING, .slots = 1 + NAME_SLOTS, .value = kernel };
-        uint8_t *to = ring + (uint64_t)(kernel - 1) * (1 + NAME_SLOTS) * CT_SLOT_BYTES;
-        memcpy(to, &record, sizeof(record));
-        snprintf((char *)to + CT_SLOT_BYTES, (size_t)NAME_SLOTS * CT_SLOT_BYTES,
+        struct ct_record record = { .kind = CT_KIND_STRING, .value = kernel };
+        ct_record_measure(&record, NAME_BYTES);
+        uint8_t *to = ring + position * CT_SLOT_BYTES;
+        ct_record_put(to, &record);
+        snprintf((char *)to + sizeof(record), NAME_BYTES,
                  "_ZN2at6native29vectorized_elementwise_kernelILi%uEiEEvi", kernel);
+        position += record.slots;
     }
-    return (uint64_t)KERNELS * (1 + NAME_SLOTS);
+    return position;
 }
 
 uint64_t training_write(const char *path, const struct training_segment *wanted)
 {
-    /* Room for two slots a call, which no lane comes near. */
+    /* Room for three slots a call, which no lane comes near. */
     uint64_t ring_bytes = CT_RING_BYTES_MIN;
-    while (ring_bytes < (uint64_t)wanted->calls_per_lane * 3 / 2 * CT_SLOT_BYTES + 65536)
+    while (ring_bytes < (uint64_t)wanted->calls_per_lane * 3 * CT_SLOT_BYTES + 65536)
         ring_bytes *= 2;
     const struct ct_segment geometry = made_segment(ring_bytes);
     const uint64_t bytes = ct_segment_ring_offset(&geometry, wanted->lanes, ring_bytes);
@@ -209,7 +214,7 @@ uint64_t training_write(const char *path, const struct training_segment *wanted)
         uint64_t position = l == 0 ? name_kernels(ring) : 0, end_ns = wanted->first_ns + l;
         lane->tid = (uint32_t)getpid() + l;
         for (uint32_t c = 0; c < wanted->calls_per_lane; c++) {
-            if (position + 2 > ring_bytes / CT_SLOT_BYTES) {
+            if (position + 4 > ring_bytes / CT_SLOT_BYTES) {
                 fprintf(stderr, "the ring is too small for its calls\n");
                 exit(EXIT_FAILURE);
             }

@@ -4,6 +4,7 @@
  *   hog DIR SESSION KIND PROCESSES FIFO     FIFO hears of each that it has begun */
 #include "../made_segment.h"
 #include "clock.h"
+#include "payload.h"
 #include "session_names.h"
 
 #include <fcntl.h>
@@ -34,9 +35,9 @@ static struct ct_lane *lane_of(struct hog *hog, uint32_t lane)
 
 static void carry(struct ct_record *record, enum ct_kind kind, const void *payload, size_t bytes)
 {
-    record->kind = (uint8_t)kind;
-    record->slots = 2;
+    record->kind = kind & 63U;
     memcpy(record + 1, payload, bytes);
+    ct_record_measure(record, bytes);
 }
 static void function_called(struct ct_record *record)
 {
@@ -45,6 +46,7 @@ static void function_called(struct ct_record *record)
 static void status_returned(struct ct_record *record)
 {
     record->status = (int32_t)(count % INT32_MAX);
+    ct_record_measure(record, 0);
 }
 static void objects(struct ct_record *record)
 {
@@ -68,10 +70,10 @@ static void allocation(struct ct_record *record)
 }
 static void kernel(struct ct_record *record)
 {
-    record->kind = CT_KIND_STRING;
-    record->slots = 2;
+    char name[24];
+    const int length = snprintf(name, sizeof(name), "_Z8k%08llxv", (unsigned long long)count & UINT32_MAX);
     record->value = count;
-    snprintf((char *)(record + 1), CT_SLOT_BYTES, "_Z8k%08llxv", (unsigned long long)count & UINT32_MAX);
+    carry(record, CT_KIND_STRING, name, (size_t)length + 1);
 }
 static void thread(struct ct_record *record)
 {
@@ -81,11 +83,12 @@ static void thread(struct ct_record *record)
 }
 static void text(struct ct_record *record)
 {
-    const struct ct_range payload = { .message_bytes = 20 };
-    record->kind = CT_KIND_RANGE;
-    record->slots = 3;
-    memcpy(record + 1, &payload, sizeof(payload));
-    snprintf((char *)(record + 2), CT_SLOT_BYTES, "%019llu", (unsigned long long)count);
+    struct {
+        struct ct_range range;
+        char message[20];
+    } payload = { .range.message_bytes = sizeof(payload.message) };
+    snprintf(payload.message, sizeof(payload.message), "%019llu", (unsigned long long)count);
+    carry(record, CT_KIND_RANGE, &payload, sizeof(payload.range) + sizeof(payload.message));
 }
 static void late(struct ct_record *record)
 {
@@ -202,20 +205,26 @@ static void fill(struct hog *hog, const struct kind *kind)
 {
     enum { SLOTS = CT_RING_BYTES_MIN / CT_SLOT_BYTES };
     struct ct_lane *const lane = lane_of(hog, 0);
-    struct ct_record *const ring = (struct ct_record *)(void *)((uint8_t *)lane + CT_LANE_HEADER_BYTES);
+    uint8_t *const ring = (uint8_t *)lane + CT_LANE_HEADER_BYTES;
     for (int i = 0; i < BURST; i++) {
         const uint64_t room = SLOTS - (hog->position - ct_lane_tail(lane)),
                        to_wrap = SLOTS - hog->position % SLOTS;
         struct ct_record record[3] = { { .end = ct_monotonic_ns(), .kind = CT_KIND_CALL, .slots = 1 } };
-        if (room < 6)
+        if (room < 12)
             break;
         count++;
         kind->record(record);
-        if (record->slots > to_wrap)
-            record[0] = (struct ct_record){ .kind = CT_KIND_PAD, .slots = (uint8_t)to_wrap };
-        memcpy(&ring[hog->position % SLOTS], record,
-               (record->slots > to_wrap ? to_wrap : record->slots) * CT_SLOT_BYTES);
-        hog->position += record->slots;
+        uint8_t *const to = ring + hog->position % SLOTS * CT_SLOT_BYTES;
+        const uint32_t slots = record->slots > to_wrap ? (uint32_t)to_wrap : record->slots;
+        if (record->slots > to_wrap) {
+            const uint32_t filler = ct_head(0, CT_KIND_PAD, slots);
+            memcpy(to, &filler, sizeof(filler));
+        } else {
+            ct_record_put(to, record);
+            if (slots > CT_HEAD_SLOTS)
+                memcpy(to + sizeof(*record), record + 1, (slots - CT_HEAD_SLOTS) * CT_SLOT_BYTES);
+        }
+        hog->position += slots;
         ct_lane_publish(lane, hog->position);
     }
 }

@@ -23,7 +23,7 @@ from fault_test import BUILD, LONG, Session, WORKLOADS, can, check, equal, fifo,
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
-MAGIC, VERSION = 0x3147455354445543, 6
+MAGIC, VERSION = 0x3147455354445543, 7
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header, as proto/segment.h has them, and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
@@ -34,8 +34,14 @@ FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "fu
 HEADER_BYTES = 1456
 STATE, TAIL = 0, 320  # offsets in a lane
 UNSENT, LOST_CALLS = 1448, DIRECTORY + 128 + 80
+SLOT, LAUNCH = 16, 2
 IOCTL, CALL = 2, 1  # made-up segments claim to make ioctls: the simulated driver would have counted calls of its functions
 NO_PID = 4000000  # more than the kernel gives
+
+
+def head(function, kind, slots):
+    """The first word of a record."""
+    return function | kind << 16 | slots << 22
 
 
 def start_of(pid):
@@ -71,7 +77,7 @@ class Segment:
             self.put(file, 0, bytes(header))
             self.put(file, DIRECTORY + 128, struct.pack("<72sB", function, IOCTL))
             for i in range(calls):
-                self.put(file, LANES_AT + LANE_HEADER + 32 * i, struct.pack("<QQHBBiQ", now + i * 1000, 500, 1, CALL, 1, 0, 0))
+                self.put(file, LANES_AT + LANE_HEADER + SLOT * i, struct.pack("<IIQ", head(1, CALL, 1), 500, now + i * 1000))
             self.put(file, LANES_AT + STATE, struct.pack("<Q", calls << 1))
         os.rename(making, self.path)
 
@@ -287,10 +293,11 @@ def test_let_go(s):
         "four billion lanes": [(FIELDS["lanes"][0], 2**32 - 1, "I")], "lanes behind the end": [(FIELDS["lanes"][0], 9, "I")],
         "functions without number": [(FIELDS["functions"][0], 2**32 - 1, "I")],
         "a position out of the ring": [(lane + STATE, 2**64 - 1, "Q")], "a position that goes back": [(lane + STATE, 2, "Q")],
-        "a record without length": [(ring + 32 * 5 + 16, 0x00010001, "I"), (lane + STATE, 6 << 1, "Q")],
-        "a record of no kind": [(ring + 32 * 5 + 16, 0x01ff0001, "I"), (lane + STATE, 6 << 1, "Q")],
-        "a function that is none": [(ring + 32 * 5 + 16, 0x0101ffff, "I"), (lane + STATE, 6 << 1, "Q")],
-        "a return in the future": [(ring + 32 * 5, 2**62, "Q"), (ring + 32 * 5 + 16, 0x01010001, "I"),
+        "a record without length": [(ring + SLOT * 5, head(1, CALL, 0), "I"), (lane + STATE, 6 << 1, "Q")],
+        "a record of no kind": [(ring + SLOT * 5, head(1, 63, 1), "I"), (lane + STATE, 6 << 1, "Q")],
+        "a record shorter than its kind": [(ring + SLOT * 5, head(1, LAUNCH, 1), "I"), (lane + STATE, 6 << 1, "Q")],
+        "a function that is none": [(ring + SLOT * 5, head(0xffff, CALL, 1), "I"), (lane + STATE, 6 << 1, "Q")],
+        "a return in the future": [(ring + SLOT * 5 + 8, 2**62, "Q"), (ring + SLOT * 5, head(1, CALL, 1), "I"),
                                    (lane + STATE, 6 << 1, "Q")],
         "all calls lost": [(LOST_CALLS, 2**64 - 1, "Q")], "a number of calls lost that is negative": [(LOST_CALLS, 2**63, "Q")],
     }

@@ -71,13 +71,13 @@ class Life:
         file = self.segments[f"/dev/shm/{segment}"]
         file.seek(0)
         offset, stride = struct.unpack_from("<24xQQ", file.read(40))
-        check(position * 32 <= stride - 4096, "the ring came around")
+        check(position * 16 <= stride - 4096, "the ring came around")
         file.seek(offset + lane * stride + 4096)
-        slots, calls, at = file.read(position * 32), 0, 0
+        slots, calls, at = file.read(position * 16), 0, 0
         while at < position:
-            kind, length = struct.unpack_from("<18xBB", slots, at * 32)
-            calls += kind not in (0, 6, 7)
-            at += length
+            head, = struct.unpack_from("<I", slots, at * 16)
+            calls += head >> 16 & 63 not in (0, 6, 7)
+            at += head >> 22
         equal(at, position, "the end of the last record before the position")
         return calls
 

@@ -29,7 +29,7 @@ KEPT_OR_NAMED = object()     # the same, or the record was that of a kernel's na
 UNSEEN = None                # no process: its segment has no name yet
 
 CALLS = [WORKLOADS / "calls", "--mix", "training", "--calls", 200]
-MANY = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 10000]
+MANY = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 20000]
 LAUNCHES = [WORKLOADS / "calls", "--mix", "launch", "--calls", 6000]
 COPIES = [WORKLOADS / "calls", "--mix", "copy", "--calls", 6000]
 THREADS = [WORKLOADS / "threads", "--interval", 0, "--count", 20]
@@ -38,7 +38,7 @@ NAMED = [WORKLOADS / "named"]
 RANGES = [WORKLOADS / "ranges", "--do", "nest"]
 DOMAINS = [WORKLOADS / "ranges", "--do", "domains"]
 PROCESS_RANGES = [WORKLOADS / "ranges", "--do", "processes"]
-STEPS = [WORKLOADS / "ranges", "--do", "distinct", "--count", 10000]
+STEPS = [WORKLOADS / "ranges", "--do", "distinct", "--count", 20000]
 FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
 # Not so fast that a ring of the usual size runs full: what a running process counts meanwhile is not read at one moment.
 ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]

@@ -142,15 +142,15 @@ static void write_record(struct producer *producer, const struct step *step, con
         .end = producer->end_ns,
         .span = step->more,
         .function = step->number,
-        .kind = step->kind,
+        .kind = step->kind & 63U,
         .slots = step->slots,
         .status = step->status,
         .value = step->wide,
     };
-    uint8_t bytes[CT_SLOT_BYTES + 256];
-    memcpy(bytes, &record, sizeof(record));
-    memcpy(bytes + CT_SLOT_BYTES, data, step->bytes);
-    for (size_t i = 0; i < CT_SLOT_BYTES + (size_t)step->bytes; i++)
+    uint8_t bytes[sizeof(record) + 256] = { 0 };
+    ct_record_put(bytes, &record);
+    memcpy(bytes + sizeof(record), data, step->bytes);
+    for (size_t i = 0; i < sizeof(record) + step->bytes; i++)
         ring[(*position * CT_SLOT_BYTES + i) % RING] = bytes[i];
     *position += step->slots;
 }

@@ -19,7 +19,7 @@ WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first",
          "since", "skipped", "unsent_key", "unsent_calls", "unsent_ticks", "unsent_bytes",
          "since_longer", "level", "upto", "gate"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES"]
-SLOT = 32
+SLOT, HEAD = 16, 2  # bytes; slots of a record before its payload
 EXE_AT, READY_AT, RING_AT = 112, 1392, 0x42000  # in a segment; the last is the first lane's
 MAX64, MIN64 = 2**64 - 1, 2**63
 
@@ -30,7 +30,9 @@ def step(name, lane=0, kind=0, slots=0, number=0, status=0, time=0, wide=0, more
 
 
 def record(kind, data=b"", function=1, value=0, ticks=1000, flags=0, depth=0, status=0, lane=0, slots=None, time=1000):
-    slots = 1 + (len(data) + SLOT - 1) // SLOT if slots is None else slots
+    if slots is None:
+        is_short = kind == "CALL" and not data and value == flags == 0 and ticks < 2**18
+        slots = 1 if is_short else HEAD + (len(data) + SLOT - 1) // SLOT
     return step("RECORD", lane, KINDS.index(kind), slots, function, status, time, value,
                 (ticks & 2**56 - 1) | depth << 56 | flags << 60, data)
 
@@ -75,7 +77,7 @@ LIES = {  # name: script
     text_range(b"epoch\0", b"domain\0") + PUBLISH + BATCH,
     "open-calls": HONEST + poke("depth", 3) +
     b"".join(poke("open_start", 1000 + d, kind=d) + poke("open_function", d, kind=d) for d in range(3)) + BATCH,
-    "wraps-around": HONEST + (record("CALL") * 40 + record("PAD", slots=255) * 8 + PUBLISH + BATCH) * 3,
+    "wraps-around": HONEST + (record("CALL") * 40 + record("PAD", slots=255) * 16 + PUBLISH + BATCH) * 3,
     "words-that-stand-for-null": CALL + record("LAUNCH", words(0, 0, 0, 0), value=MIN64) +
     record("STRING", b"kernel\0", value=MIN64) + record("TRANSFER", words(MIN64, MIN64, MIN64, 1), value=MIN64) +
     record("GRAPH", words(MIN64, 0, 0, 0), value=MIN64) + record("NODES", words(MIN64, *[0] * 7), value=MIN64) +
@@ -102,10 +104,10 @@ LIES = {  # name: script
     "durations-overflow": CALL + record("CALL", ticks=2**56 - 1) * 20 + PUBLISH + BATCH,
     "bytes-overflow": CALL + record("CALL", value=MAX64, flags=1) * 3 + PUBLISH + BATCH,
     "returned-before-time": CALL + PUBLISH + BATCH + record("CALL", time=0) * 2 + PUBLISH +
-    step("RAW", time=RING_AT + 3 * SLOT, data=words(0, 1000)) + BATCH,
+    step("RAW", time=RING_AT + 6 * SLOT, data=words(1000 << 32 | 1 << 22 | 1 << 16 | 1, 0)) + BATCH,
     "all-at-one-time": HONEST + record("CALL", time=0) * 200 + PUBLISH + BATCH,
     "late": HONEST + BATCH + b"".join(
-        record("CALL", time=0) + PUBLISH + step("RAW", time=RING_AT + SLOT * (3 + n), data=words(1)) + BATCH
+        record("CALL", time=0) + PUBLISH + step("RAW", time=RING_AT + SLOT * (5 + n) + 8, data=words(1)) + BATCH
         for n in range(6)),
     "announces-for-ever": HONEST + (step("PUBLISH", kind=1) + BATCH + record("CALL")) * 6,
     "position-out-of-ring": HONEST + poke("state", MAX64) + BATCH,
@@ -113,14 +115,14 @@ LIES = {  # name: script
     "tail-beyond-all": poke("tail", MIN64) + BATCH,
     **{f"{word.replace('_', '-')}-{name}": HONEST + record("CALL") * 20 + PUBLISH + poke(word, position) + BATCH * 3
        for word in ("since", "since_longer", "level", "upto", "gate")
-       for name, position in {"nothing": 0, "within": 10, "behind": 2048, "all-there-is": MAX64}.items()},
+       for name, position in {"nothing": 0, "within": 10, "behind": 4096, "all-there-is": MAX64}.items()},
     "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
     "record-without-length": CALL + record("CALL", slots=0) + PUBLISH + BATCH,
     "function-unknown": CALL + record("CALL", function=65535) + PUBLISH + BATCH,
     "text-longer-than-record": CALL + text_range(b"short", lengths=(2**32 - 1, 7, 2**31)) + PUBLISH + BATCH,
     "texts-that-are-none": function(b"\xff\xfe\x01" * 24) + record("THREAD", b"\xc3" * 32) +
     record("STRING", b"_Z\xff\xc3(\0", value=1) + text_range(b"\xf0\x9f\x98\0", b"\xed\xa0\x80\0") + PUBLISH + BATCH,
-    "record-too-long": CALL + record("CALL") * 50 + record("RANGE", slots=255) + poke("state", 56 << 1) + BATCH,
+    "record-too-long": CALL + record("CALL") * 50 + record("RANGE", slots=255) + poke("state", 60 << 1) + BATCH,
     "two-lanes": HONEST + step("LANE") + record("CALL", lane=1) * 3 + step("PUBLISH", lane=1) + BATCH,
     "string-without-end": CALL + record("STRING", b"x" * 64, value=1) + PUBLISH + BATCH,
     "threads-by-the-hundred": CALL + record("THREAD", b"t".ljust(32, b"\0")) * 200 + PUBLISH + BATCH,
@@ -131,11 +133,11 @@ LIES = {  # name: script
     "cut-while-drained": CALL + record("CALL") * 50 + PUBLISH + arm(3, step("CUT", time=4096)) + BATCH,
     "replaced-and-broken": HONEST + step("REPLACE") + poke("state", MAX64) + BATCH,
     "length-grows-when-checked": CALL + record("CALL") * 5 + PUBLISH +
-    arm(2, step("RAW", time=RING_AT + 4 * SLOT, data=b"\xff" * 32)) +
-    arm(3, step("RAW", time=RING_AT + 5 * SLOT, data=b"\xff" * 32)) + BATCH,
+    arm(2, step("RAW", time=RING_AT + 6 * SLOT, data=b"\xff" * 32)) +
+    arm(3, step("RAW", time=RING_AT + 7 * SLOT, data=b"\xff" * 32)) + BATCH,
     "functions-taken-back-when-drained": CALL + record("CALL") * 5 + PUBLISH + arm(4, poke("functions", 1)) + BATCH,
     "depth-grows-when-read": HONEST + poke("depth", 3) + arm(1, poke("depth", 2**32 - 1)) + BATCH,
-    "writes-on-when-told-to-go": HONEST + step("BATCH", kind=3) + (record("PAD", slots=255) * 7 + PUBLISH + BATCH) * 6,
+    "writes-on-when-told-to-go": HONEST + step("BATCH", kind=3) + (record("PAD", slots=255) * 14 + PUBLISH + BATCH) * 6,
     "written-after-its-end": HONEST + step("DIE") + arm(1, record("CALL") + PUBLISH) + record("CALL") + PUBLISH + BATCH,
     "segments-without-number": HONEST + (record("CALL") + PUBLISH + poke("segments", 99) + BATCH) * 3,
 }
@@ -157,11 +159,15 @@ def real(path):
         script += step("LANE") if lane else b""
         while position < min(state >> 1, (stride - 4096) // SLOT) and taken < 60:
             place = at + 4096 + position * SLOT
-            _, span, number, kind, slots, status, value = struct.unpack_from("<QQHBBiQ", data, place)
+            head, brief = struct.unpack_from("<II", data, place)
+            number, kind, slots = head & 0xffff, head >> 16 & 63, head >> 22
             if not slots:
                 break
+            _, status, _, span, value = struct.unpack_from("<IiQQQ", data, place)
+            if slots == 1:
+                status, span, value = brief >> 18 & 1023, brief & 2**18 - 1 | brief >> 28 << 56, 0
             script += step("RECORD", lane, kind, slots, number, status, 500, value, span,
-                           data[place + SLOT:place + SLOT * slots][:255])
+                           data[place + HEAD * SLOT:place + max(HEAD, slots) * SLOT][:255])
             position, taken = position + slots, taken + 1
         script += step("PUBLISH", lane=lane) + BATCH
     return script

@@ -54,14 +54,13 @@ static bool print_lane(const struct ct_segment *segment, const uint8_t *map, uin
     uint64_t last = 0;
     bool ordered = ct_lane_depth(lane) == 0;
     for (uint64_t position = 0; position < head;) {
-        struct ct_record record;
         uint64_t until;
         const uint32_t level = ct_ring_at(since, CT_RINGS, position, &until);
         const uint64_t slots = ct_ring_slots(index, level, most);
         const uint8_t *ring = level == 0
                                   ? at + CT_LANE_HEADER_BYTES
                                   : map + ct_segment_ring_offset(segment, index, slots * CT_SLOT_BYTES);
-        memcpy(&record, ring + (position & (slots - 1)) * CT_SLOT_BYTES, sizeof(record));
+        const struct ct_record record = ct_record_get(ring + (position & (slots - 1)) * CT_SLOT_BYTES);
         position += record.slots;
         if (!ct_kind_is_call(record.kind))
             continue;

@@ -1,5 +1,5 @@
 /* The hook's own code and the collector's on one segment, as threads of one process, for TSan to watch (the
- * `threads` build): threads come and go, their records are of one to three slots and lap the rings many
+ * `threads` build): threads come and go, their records are of two to six slots and lap the rings many
  * times, open calls are read meanwhile. In the end calls = stored + lost, and each row says what its thread
  * called, in that order.
  *
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum { THREADS = 3, GENERATIONS = 4, CALLS = 6000, LANES = 16 };
-enum { AHEAD = 500 }; /* calls that fit a ring, whoever makes them: three slots each, and those of a thread */
+enum { AHEAD = 500 }; /* calls that fit a ring, whoever makes them: six slots each, and those of a thread */
 
 static uint8_t *whole;
 static size_t whole_bytes;

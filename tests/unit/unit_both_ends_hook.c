@@ -131,13 +131,13 @@ bool ct_decode_always(uint32_t row)
     return false;
 }
 
-/* Records of one to three slots, all of which say which one it is. */
+/* Records without a payload and with one, which may be longer than what is said: all say which one it is. */
 struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
-    const uint8_t slots = (uint8_t)(frame->result % 3);
+    const uint8_t payloads = (uint8_t)(frame->result % 3);
     return (struct ct_decoded){
-        .payload_slots = slots,
-        .kind = slots == 0 ? CT_KIND_CALL : CT_KIND_TRANSFER,
+        .payload_bytes = (uint8_t)(payloads * sizeof(struct ct_transfer)),
+        .kind = payloads == 0 ? CT_KIND_CALL : CT_KIND_TRANSFER,
         .flags = CT_FLAG_BYTES,
         .value = frame->args[0],
         .payload.transfer = {

@@ -17,10 +17,21 @@ static const uint64_t first_position = (UINT64_C(1) << 32) - 3;
 
 /* The rings' bytes are handed over by `state` and `tail`; the copies are plain, as they are in the product.
  */
-static struct ct_record *slot(uint64_t position, uint32_t level)
+static uint8_t *slot(uint64_t position, uint32_t level)
 {
-    const uint64_t place = position & (ct_ring_slots(0, level, RING_SLOTS) - 1);
-    return (struct ct_record *)(void *)(rings[level] + place * CT_SLOT_BYTES);
+    return rings[level] + (position & (ct_ring_slots(0, level, RING_SLOTS) - 1)) * CT_SLOT_BYTES;
+}
+
+/* Records of one to four slots, of which the short ones have no value. */
+static struct ct_record made(uint64_t i)
+{
+    const uint32_t slots = 1 + i % 4;
+    return (struct ct_record){ .kind = CT_KIND_CALL,
+                               .slots = slots & 7,
+                               .status = (int32_t)(i % 1000),
+                               .end = i,
+                               .span = ct_span(i % 1000, i % 16, 0),
+                               .value = slots > 1 ? ~i : 0 };
 }
 
 /* The producer's own: the ring in use, and where each was left. */
@@ -45,7 +56,7 @@ static void *produce(void *unused)
     uint64_t position = first_position;
     for (uint64_t i = 0; i < RECORDS; i++) {
         turn(i, position);
-        const uint64_t capacity = ct_ring_slots(0, level, RING_SLOTS), slots = 1 + i % 3;
+        const uint64_t capacity = ct_ring_slots(0, level, RING_SLOTS), slots = made(i).slots;
         const uint64_t place = position & (capacity - 1);
         const uint64_t pad = place + slots > capacity ? capacity - place : 0;
         for (uint64_t tail; tail = ct_lane_tail(&lane), tail = tail > begun ? tail : begun,
@@ -53,12 +64,13 @@ static void *produce(void *unused)
             sched_yield();
         ct_lane_announce(&lane, position);
         if (pad > 0) {
-            *slot(position, level) = (struct ct_record){ .kind = CT_KIND_PAD, .slots = (uint8_t)pad };
+            const uint32_t filler = ct_head(0, CT_KIND_PAD, (uint32_t)pad);
+            memcpy(slot(position, level), &filler, sizeof(filler));
             position += pad;
         }
-        *slot(position, level) =
-            (struct ct_record){ .kind = CT_KIND_CALL, .slots = (uint8_t)slots, .end = i, .value = ~i };
-        for (uint64_t s = 1; s < slots; s++)
+        const struct ct_record record = made(i);
+        ct_record_put(slot(position, level), &record);
+        for (uint64_t s = CT_HEAD_SLOTS; s < slots; s++)
             memset(slot(position + s, level), (int)(i & 0xff), CT_SLOT_BYTES);
         position += slots;
         ct_lane_publish(&lane, position);
@@ -75,17 +87,17 @@ static void fail(const char *what, uint64_t at)
 static uint64_t consume(uint64_t position, uint64_t head, const uint64_t since[CT_RINGS], uint64_t *next)
 {
     while (position < head) {
-        struct ct_record record;
         uint64_t until;
         const uint32_t here = ct_ring_at(since, RINGS, position, &until);
-        memcpy(&record, slot(position, here), sizeof(record));
+        const struct ct_record record = ct_record_head(slot(position, here));
         if (record.slots == 0 || position + record.slots > (head < until ? head : until))
             fail("its length is wrong", *next);
         if (record.kind == CT_KIND_CALL) {
-            if (record.end != *next || record.value != ~*next || record.slots != 1 + *next % 3)
+            const struct ct_record whole = ct_record_get(slot(position, here)), due = made(*next);
+            if (memcmp(&whole, &due, sizeof(due)) != 0)
                 fail("it is not the one that is due", *next);
-            for (uint64_t s = 1; s < record.slots; s++) {
-                const uint8_t *bytes = (const uint8_t *)slot(position + s, here);
+            for (uint64_t s = CT_HEAD_SLOTS; s < record.slots; s++) {
+                const uint8_t *bytes = slot(position + s, here);
                 if (bytes[0] != (*next & 0xff) || bytes[CT_SLOT_BYTES - 1] != (*next & 0xff))
                     fail("its payload is another's", *next);
             }

@@ -102,7 +102,7 @@ static uint64_t unstored_bytes(int fd, const struct ct_segment *segment)
             break;
         slots += ct_lane_state(&lane).position - lane.tail;
     }
-    return slots * sizeof(struct ct_record);
+    return slots * CT_SLOT_BYTES;
 }
 
 /* Making a segment takes a millisecond, so that an old one without a header was left so. Its maker's number

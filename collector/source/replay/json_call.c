@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANGE_TEXT_BYTES = (CT_SLOTS_MAX - 2) * CT_SLOT_BYTES }; /* all texts of a range */
+enum { RANGE_TEXT_BYTES = CT_PAYLOAD_MAX - sizeof(struct ct_range) }; /* all texts of a range */
 
 void ct_json_frame_init(struct ct_json_frame *frame)
 {

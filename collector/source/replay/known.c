@@ -177,8 +177,7 @@ static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
     if (body->kind >= CT_KIND_COUNT || body->kind == CT_KIND_PAD || body->kind == CT_KIND_THREAD ||
         (ct_kind_is_call(body->kind) != 0) != is_call || body->depth > CT_SPAN_DEPTH_MAX ||
         body->end_ns > CT_DUMP_MOMENT_MAX || !ct_known_thread(known, body->segment_id, body->thread_id) ||
-        view->tail_bytes >
-            (body->kind == CT_KIND_STRING ? CT_DUMP_STRING_MAX : (CT_SLOTS_MAX - 1) * CT_SLOT_BYTES))
+        view->tail_bytes > (body->kind == CT_KIND_STRING ? CT_DUMP_STRING_MAX : CT_PAYLOAD_MAX))
         return false;
     return !is_call || (body->thread_id != 0 && learn_callee(known, body->segment_id, body->function_id));
 }

@@ -2,6 +2,7 @@
 
 #include "dump_file.h"
 #include "known.h"
+#include "payload.h"
 #include "text_numbers.h"
 
 #include <stdlib.h>

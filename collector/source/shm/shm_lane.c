@@ -14,7 +14,7 @@ enum {
     SILENCE_PATIENCE_NS = 500000000, /* ten batches in a row that found it announcing */
 };
 
-enum { BUFFER_SLOTS = 256, FILLED_MAX = 64 }; /* a buffer holds the longest record: CT_SLOTS_MAX */
+enum { BUFFER_SLOTS = 512, FILLED_MAX = 64 }; /* a buffer holds the longest record: CT_SLOTS_MAX */
 
 /* Holds what a lane needs that is not silent: of thousands of threads most are silent most of the time. */
 struct ct_lane_work {
@@ -176,6 +176,8 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
         return "a record has no length";
     if (record->kind >= CT_KIND_COUNT)
         return "a record is of no known kind";
+    if (record->slots < CT_HEAD_SLOTS && record->kind != CT_KIND_CALL && record->kind != CT_KIND_PAD)
+        return "a record is shorter than its kind is";
     if (record->slots > source->head - source->read)
         return "a record is longer than what was published";
     if (record->function >= source->process->published)
@@ -221,8 +223,9 @@ static enum filled fill_in(struct ct_lane_source *source, const struct ct_record
     *call = (struct ct_call){
         .caller = &source->caller,
         .value = record->value,
-        .payload = slot_at(source, source->read) + CT_SLOT_BYTES,
-        .payload_bytes = (uint16_t)((record->slots - 1) * CT_SLOT_BYTES),
+        .payload = slot_at(source, source->read) + sizeof(*record),
+        .payload_bytes =
+            record->slots > CT_HEAD_SLOTS ? (uint16_t)((record->slots - CT_HEAD_SLOTS) * CT_SLOT_BYTES) : 0,
         .status = record->status,
         .kind = record->kind,
         .depth = (uint8_t)ct_span_depth(record->span),
@@ -256,12 +259,11 @@ static bool has_spent(struct ct_lane_source *source)
 /* Notes where the call that was taken last began. */
 static void note_taken(struct ct_lane_source *source)
 {
-    struct ct_record record;
-    const struct ct_stream *stream = &source->stream;
-    for (const struct ct_call *call = stream->next; source->work && call > source->work->call;) {
+    const struct ct_lane_work *work = source->work;
+    for (const struct ct_call *call = source->stream.next; work && call > work->call;) {
         if (!ct_kind_is_call((--call)->kind))
             continue;
-        memcpy(&record, (const uint8_t *)call->payload - CT_SLOT_BYTES, sizeof(record));
+        const struct ct_record record = ct_record_get(slot_at(source, work->at[call - work->call]));
         source->last_start = ct_record_start(&record);
         return;
     }
@@ -285,8 +287,7 @@ static bool fill(struct ct_stream *stream, uint64_t until_ns)
     while (source->read < source->stop_at && !has_spent(source) && make_readable(source, 1)) {
         if (!stream->end)
             stream->next = stream->end = source->work->call;
-        struct ct_record record;
-        memcpy(&record, slot_at(source, source->read), sizeof(record));
+        struct ct_record record = ct_record_head(slot_at(source, source->read));
         const char *rule = check(source, &record);
         if (rule) {
             break_rule(source, rule);
@@ -302,6 +303,7 @@ static bool fill(struct ct_stream *stream, uint64_t until_ns)
                 stream->budget->spent++;
             continue;
         }
+        record = ct_record_get(slot_at(source, source->read));
         if (fill_in(source, &record, until_ns, stream->end) != FILLED)
             break;
         CT_TEST_POINT("lane.take");
@@ -459,8 +461,7 @@ uint64_t ct_lane_source_waiting(struct ct_lane_source *source)
         const uint64_t slots = end - at < BUFFER_SLOTS ? end - at : BUFFER_SLOTS;
         ct_lane_rings_read(&source->rings, at, slots, buffer);
         for (uint64_t i = 0; i < slots;) {
-            struct ct_record record;
-            memcpy(&record, buffer + i * CT_SLOT_BYTES, sizeof(record));
+            const struct ct_record record = ct_record_head(buffer + i * CT_SLOT_BYTES);
             if (record.slots == 0)
                 return calls;
             calls += ct_kind_is_call(record.kind) != 0;

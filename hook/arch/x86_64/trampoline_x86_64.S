@@ -12,9 +12,11 @@
 #define FRAME_RESULT 80
 
 /* struct ct_row, struct ct_producer */
-#define ROWS_SHIFT    5
-#define ROW_ENTER_ID  18
-#define PRODUCER_LANE 192
+#define ROWS_SHIFT     5
+#define ROW_ENTER_ID   18
+#define PRODUCER_LANE  192
+#define PRODUCER_DEPTH 244
+#define DEPTH_MAX      15
 
         .text
 
@@ -127,16 +129,18 @@
         jmp     *%r11
         END     ct_trampoline
 
-/* In front of the wrappers: they are in C, and begin with a lane and a number. r10 becomes the thread's
- * producer, and rax the place of the call (ct_frame_address()). */
+/* In front of the wrappers: they are in C, and begin with a lane, a number, and a place for one more open
+ * call. r10 becomes the thread's producer, and rax the place of the call (ct_frame_address()). */
         .macro WRAPPER name
-        FUNCTION ct_trampoline_\name, 5
+        FUNCTION ct_trampoline_\name, 6
         movq    ct_self@gottpoff(%rip), %r10
         movq    %fs:(%r10), %r10
         cmpq    $0, PRODUCER_LANE(%r10)
         je      ct_trampoline
         cmpw    $0, ROW_ENTER_ID(%r11)
         je      ct_trampoline
+        cmpl    $DEPTH_MAX, PRODUCER_DEPTH(%r10)
+        ja      ct_trampoline
         movq    %rsp, %rax
         jmp     ct_wrap_\name
         END     ct_trampoline_\name

@@ -1,0 +1,148 @@
+/* The payloads of records (record.h). Each says in its name of which kind it is. */
+#ifndef CT_PROTO_PAYLOAD_H
+#define CT_PROTO_PAYLOAD_H
+
+#include <assert.h>
+#include <stdint.h>
+
+struct ct_launch {
+    uint32_t kernel; /* string number of the mangled name, 0 when unknown */
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t shared_bytes;
+};
+static_assert(sizeof(struct ct_launch) == 32, "ct_launch");
+
+/* Copies and sets of memory. */
+enum ct_transfer_kind {
+    CT_TRANSFER_UNKNOWN = 0,
+    CT_TRANSFER_HTOD = 1,
+    CT_TRANSFER_DTOH = 2,
+    CT_TRANSFER_DTOD = 3,
+    CT_TRANSFER_HTOH = 4,
+    CT_TRANSFER_PTOP = 5,
+    CT_TRANSFER_SET = 6,
+    CT_TRANSFER_COUNT
+};
+
+struct ct_transfer {
+    uint64_t stream;
+    uint64_t source;      /* address; 0 for arrays and sets */
+    uint64_t destination; /* address; 0 for arrays */
+    uint8_t transfer;     /* enum ct_transfer_kind */
+    uint8_t async;        /* 0 or 1 */
+    uint8_t reserved[6];  /* zero */
+};
+static_assert(sizeof(struct ct_transfer) == 32, "ct_transfer");
+
+enum ct_alloc_kind {
+    CT_ALLOC_DEVICE = 0,
+    CT_ALLOC_MANAGED = 1,
+    CT_ALLOC_HOST = 2,
+    CT_ALLOC_REGISTERED = 3,
+    CT_ALLOC_POOL = 4,      /* stream-ordered, of a memory pool */
+    CT_ALLOC_PHYSICAL = 5,  /* memory without an address: `address` is its handle */
+    CT_ALLOC_RESERVED = 6,  /* addresses without memory */
+    CT_ALLOC_MAPPED = 7,    /* physical memory at a reserved address; `pool` is its handle */
+    CT_ALLOC_IPC = 8,       /* another process's memory, opened here */
+    CT_ALLOC_ARRAY = 9,     /* `address` is the array's handle */
+    CT_ALLOC_EXTERNAL = 10, /* memory of another interface, mapped here; `pool` is its handle */
+    CT_ALLOC_COUNT
+};
+
+struct ct_alloc {
+    uint64_t address;
+    uint64_t stream; /* stream of a stream-ordered allocation, else 0 */
+    uint64_t pool;   /* handle, 0 for the current pool or none */
+    /* enum ct_alloc_kind. Of memory given back, CT_ALLOC_DEVICE stands for all plain kinds, and CT_ALLOC_POOL
+     * for the same given back in the order of `stream`. */
+    uint8_t alloc;
+    uint8_t shared; /* 1: the process may hold it already, and then has to give it back once more */
+    uint8_t reserved[6];
+};
+static_assert(sizeof(struct ct_alloc) == 32, "ct_alloc");
+
+struct ct_graph_launch {
+    uint64_t exec;         /* CUgraphExec */
+    uint32_t kernel_nodes; /* kernels that one launch replays, child graphs included */
+    uint32_t reserved[5];
+};
+static_assert(sizeof(struct ct_graph_launch) == 32, "ct_graph_launch");
+
+/* CUgraphNodeType of cuda.h 13.0, which numbers them so. */
+enum ct_node_kind {
+    CT_NODE_KERNEL = 0,
+    CT_NODE_MEMCPY = 1,
+    CT_NODE_MEMSET = 2,
+    CT_NODE_HOST = 3,
+    CT_NODE_GRAPH = 4,
+    CT_NODE_EMPTY = 5,
+    CT_NODE_WAIT_EVENT = 6,
+    CT_NODE_EVENT_RECORD = 7,
+    CT_NODE_SEMAPHORES_SIGNAL = 8,
+    CT_NODE_SEMAPHORES_WAIT = 9,
+    CT_NODE_MEM_ALLOC = 10,
+    CT_NODE_MEM_FREE = 11,
+    CT_NODE_BATCH_MEM_OP = 12,
+    CT_NODE_CONDITIONAL = 13,
+    CT_NODE_KINDS
+};
+
+/* The nodes of child graphs are counted too. */
+struct ct_graph_nodes {
+    uint64_t exec; /* CUgraphExec */
+    uint32_t count[CT_NODE_KINDS];
+};
+static_assert(sizeof(struct ct_graph_nodes) == 64, "ct_graph_nodes");
+
+/* Names what a call was about. An object's role tells what its handle is; unused places have CT_ROLE_none. */
+enum { CT_OBJECTS_MAX = 3 };
+struct ct_objects {
+    uint64_t handle[CT_OBJECTS_MAX];
+    uint8_t role[CT_OBJECTS_MAX]; /* enum ct_role of proto/names.h */
+    uint8_t reserved[5];
+};
+static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
+
+/* A range or mark. Its texts follow in the order of their lengths, each with a NUL that its length counts; a
+ * length of 0 stands for no text. They stand in the record, and not as string numbers, since applications
+ * make up messages without end. */
+struct ct_range {
+    uint32_t message_bytes;
+    uint32_t domain_bytes;   /* name; none for the default domain */
+    uint32_t category_bytes; /* name; none when the category has none */
+    uint32_t category;
+    uint32_t color; /* ARGB, 0 for none */
+    uint32_t
+        payload_type; /* nvtxPayloadType_t: 0 none, 1 and 4 unsigned, 2 and 5 signed, 3 double, 6 float */
+    uint64_t id;      /* identifies a process range, which may end in another thread; else 0 */
+};
+static_assert(sizeof(struct ct_range) == 32, "ct_range");
+
+/* The payload of a call's record, by its kind; of a range the part before its texts. */
+union ct_payload {
+    struct ct_launch launch;
+    struct ct_transfer transfer;
+    struct ct_alloc alloc;
+    struct ct_graph_launch graph;
+    struct ct_graph_nodes nodes;
+    struct ct_objects objects;
+    struct ct_range range;
+};
+
+/* Names a thread, stream, event, context or device as the program calls it. The text follows with a NUL; an
+ * empty one takes the name back. */
+struct ct_object_name {
+    uint32_t role;       /* enum ct_role of proto/names.h */
+    uint32_t text_bytes; /* with its NUL */
+    uint8_t reserved[24];
+};
+static_assert(sizeof(struct ct_object_name) == 32, "ct_object_name");
+
+struct ct_thread_name {
+    char name[16]; /* as prctl(PR_GET_NAME) gives it, NUL-terminated */
+    uint8_t reserved[16];
+};
+static_assert(sizeof(struct ct_thread_name) == 32, "ct_thread_name");
+
+#endif
