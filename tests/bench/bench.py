@@ -30,7 +30,7 @@ BENCHMARKS = (
     "queries",
     "answers",
 )
-GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once")
+GPU_BENCHMARKS = ("gpu_calls", "gpu_training", "gpu_at_once", "gpu_turns")
 LONG_BENCHMARKS = ("soak",)
 BUILT_HERE = ("hook", "hook_parts")  # benchmarks that run also where the build has no tests/bench
 SKIP = 77
@@ -56,7 +56,7 @@ def parse_arguments():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--list", action="store_true", help="print the benchmarks' names, and what each measures")
     parser.add_argument("benchmark", nargs="*", help="all but those of a GPU where none is named")
-    parser.add_argument("--programs", type=int, action="append", metavar="N", help="live, gpu_at_once: so many at once (repeatable)")
+    parser.add_argument("--programs", type=int, action="append", metavar="N", help="live, gpu_at_once, gpu_turns: so many at once (repeatable)")
     parser.add_argument("--hours", type=float, default=1, help="soak: how long (1)")
     gpu = parser.add_argument_group("for those of a GPU")
     gpu.add_argument("--without", action="append", default=[], metavar="NAME", help="leave a variant or a model out (repeatable)")

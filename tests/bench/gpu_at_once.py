@@ -1,8 +1,7 @@
 """Small PyTorch trainings at once on this machine's GPU, and one Triton autotuner, under one daemon at its defaults: how many of their
 calls are lost, what the daemon's processor time is for a call, and what a training's step costs beside as many untraced ones, in turns.
-Each training's median step counts; of several, their mean. What a step costs more is held against two reads of the processor's counter
-for each of its calls. Where there are enough processors each training has two of its own, and the daemon what is left: what moves
-between processors hides what a call costs."""
+Each training's median step counts; of several, their mean. What a call costs more in a step gpu_turns says with less noise. Where there
+are enough processors each training has two of its own, and the daemon what is left."""
 import json
 import os
 import pathlib
@@ -14,10 +13,8 @@ import time
 
 import gpu_training
 import gpu_variants
-import peers
-from figures import emit, emit_missing, less, over
+from figures import emit, emit_missing, over
 from gpu_variants import Failed
-from program import Measured
 from scene import Daemon
 
 NAME = "gpu_at_once"
@@ -76,19 +73,11 @@ class AtOnce:
         return subprocess.run([build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
 
 
-def two_counter_reads_ns():
-    """What two reads add to a call that returns at once."""
-    with Measured() as session:
-        session.start_daemon()
-        rounds = peers.measure(NAME, session, ("bare", "two_counter_reads", "cudatrace"), "-r", 25, "-b", 100, "-c", 200)
-    return statistics.median(less(rounds["two_counter_reads"], rounds["bare"]))
-
-
 class Case:
     """Programs at once, with what was seen of them, round by round."""
 
-    def __init__(self, name, at_once, is_training):
-        self.name, self.at_once, self.is_training = name, at_once, is_training
+    def __init__(self, name, at_once):
+        self.name, self.at_once = name, at_once
         self.untraced, self.traced, self.failure = [], [], None
 
     def round(self, build, number):
@@ -107,7 +96,7 @@ class Case:
         self.untraced.append(first if number % 2 == 0 else second)
         self.traced.append(second if number % 2 == 0 else first)
 
-    def show(self, reads_ns, all_steps, more):
+    def show(self, more):
         if self.failure or not self.traced:
             emit_missing(NAME, self.name, self.failure or "no time was left")
             return
@@ -115,15 +104,9 @@ class Case:
             emit(NAME, f"{self.name}_{what}", [sums[what] for _, sums, _ in self.traced], "calls",
                  ("<=", 0) if what != "calls" else None, **more)
         emit(NAME, f"{self.name}_daemon_cpu_per_call", [ns for _, _, ns in self.traced], "ns", **more)
-        self.show_ratio("step_over_untraced", over([step for step, _, _ in self.traced], self.untraced), None, more)
-        if self.is_training:  # what a tuner does follows from the clock
-            added = [(step - plain) * 1e6 / (sums["calls"] / self.at_once.count / all_steps * reads_ns)
-                     for (step, sums, _), plain in zip(self.traced, self.untraced)]
-            self.show_ratio("added_over_two_counter_reads", added, ("<=", 1.4), more)
-
-    def show_ratio(self, what, ratios, target, more):
+        ratios = over([step for step, _, _ in self.traced], self.untraced)
         low, high, confidence = gpu_training.median_interval(ratios)
-        emit(NAME, f"{self.name}_{what}", ratios, "ratio", target, **more, low=round(low, 4), high=round(high, 4),
+        emit(NAME, f"{self.name}_step_over_untraced", ratios, "ratio", **more, low=round(low, 4), high=round(high, 4),
              confidence=round(confidence, 4))
 
 
@@ -136,11 +119,10 @@ def trainings(options, place, count):
 
 def run(build, options):
     deadline = time.monotonic() + options.seconds
-    reads_ns, all_steps = two_counter_reads_ns(), sum(gpu_training.MODELS[MODEL][:2])
     with gpu_variants.place(build, options) as place:
-        cases = [Case(f"{count}_trainings", AtOnce(place, trainings(options, place, count)), True) for count in options.programs or COUNTS]
+        cases = [Case(f"{count}_trainings", AtOnce(place, trainings(options, place, count))) for count in options.programs or COUNTS]
         if place.is_gpu and "autotune" not in options.without:
-            cases.append(Case("1_autotune", AtOnce(place, [[options.python, AUTOTUNE]]), False))
+            cases.append(Case("1_autotune", AtOnce(place, [[options.python, AUTOTUNE]])))
         longest = 0
         for number in range(options.pairs):
             begun = time.monotonic()
@@ -151,5 +133,4 @@ def run(build, options):
             if time.monotonic() + longest > deadline:
                 break
         for case in cases:
-            case.show(reads_ns, all_steps, {**place.label, "programs": case.at_once.count, "processors": len(place.allowed),
-                                            "two_counter_reads_ns": round(reads_ns, 2)})
+            case.show({**place.label, "programs": case.at_once.count, "processors": len(place.allowed)})

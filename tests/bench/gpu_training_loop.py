@@ -10,6 +10,7 @@ import argparse
 import gc
 import json
 import os
+import sys
 import time
 
 MODELS = ("layers", "transformer")
@@ -22,6 +23,7 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--warm-up", type=int, default=200)
     parser.add_argument("--block", type=int, default=10, help="steps between two waits for the GPU")
+    parser.add_argument("--turns", action="store_true", help="make a block for each line of standard input, and print its time")
     parser.add_argument("--cpus", default="", help="processors to run on, as 12,13")
     parser.add_argument("--device", default="cuda")
     return parser.parse_args()
@@ -89,14 +91,22 @@ def main():
     # A collection of garbage would fall into some blocks and not into others.
     gc.collect()
     gc.disable()
-    blocks_ms = []
-    for _ in range(arguments.steps // arguments.block):
+
+    def make_block():
+        """(milliseconds of a step, the last one's loss)."""
         start_ns = time.perf_counter_ns()
         for _ in range(arguments.block):
             loss = step()
         wait()
-        blocks_ms.append((time.perf_counter_ns() - start_ns) / 1e6 / arguments.block)
-    blocks_ms.sort()
+        return (time.perf_counter_ns() - start_ns) / 1e6 / arguments.block, loss
+
+    if arguments.turns:
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            print(make_block()[0], flush=True)
+        return
+    blocks = [make_block() for _ in range(arguments.steps // arguments.block)]
+    blocks_ms, loss = sorted(ms for ms, _ in blocks), blocks[-1][1]
     print(json.dumps({
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "none, PyTorch on the processor",
         "torch": torch.__version__, "steps": len(blocks_ms) * arguments.block, "all_steps": arguments.warm_up + arguments.steps,
