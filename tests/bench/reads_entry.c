@@ -1,6 +1,7 @@
-/* The hook with two reads of the processor's counter in place of a record: what whoever measures each call's duration pays in a
- * program at least. It stands in for hook/call/entry.c and wrap.c, so that a call comes here on the same way. What those
- * leave to the slow way goes there, and is recorded: the first call of a thread, and of a function. */
+/* The hook with two reads of the processor's counter in place of a record: what whoever measures each call's
+ * duration pays in a program at least. It stands in for hook/call/entry.c and wrap.c, so that a call comes
+ * here on the same way. What those leave to the slow way goes there, and is recorded: the first call of a
+ * thread, and of a function. */
 #include "clock.h"
 #include "producer.h"
 #include "trampoline.h"
@@ -45,7 +46,8 @@ void ct_leave(struct ct_frame *frame)
     }
 
 WRAPPER(ct_wrap_plain, (word, word, word, word, word, word), (a, b, c, d, e, f))
-WRAPPER(ct_wrap_plain_2, (word, word, word, word, word, word, word, word), (a, b, c, d, e, f, stack[0], stack[1]))
+WRAPPER(ct_wrap_plain_2, (word, word, word, word, word, word, word, word),
+        (a, b, c, d, e, f, stack[0], stack[1]))
 WRAPPER(ct_wrap_launch, (word, word, word, word, word, word, word, word, word, word, word),
         (a, b, c, d, e, f, stack[0], stack[1], stack[2], stack[3], stack[4]))
 WRAPPER(ct_wrap_launch_ex, (word, word, word, word, word, word), (a, b, c, d, e, f))
