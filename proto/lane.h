@@ -1,9 +1,9 @@
 /* A lane: one thread's ring of records in shared memory, and the calls that thread is inside of.
  *
  * One producer (the thread that owns the lane), one consumer (the collector). The producer writes `state`,
- * `depth`, `open` and the slots; the consumer writes `tail` and `wake`; each side's words have cache lines of
- * their own. Positions count slots from the lane's creation and never wrap (2^63 slots are 10^4 years at
- * 10^9 a second).
+ * `depth`, `open` and the slots; the consumer writes `tail` and `wake`; but for `wake`, each side's words
+ * have cache lines of their own. Positions count slots from the lane's creation and never wrap (2^63 slots
+ * are 10^4 years at 10^9 a second).
  *
  * A lane has rings of several sizes, and is in one of them at a time: each is eight times as long as the one
  * before, up to the longest that the session allows. When its ring is full the producer turns to the next
@@ -54,6 +54,7 @@
 #define CT_PROTO_LANE_H
 
 #include "names.h"
+#include "open_call.h"
 #include "record.h"
 #include "rings.h"
 #include "test_point.h"
@@ -63,17 +64,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CT_OPEN_MAX = 16, CT_LANE_HEADER_BYTES = 4096 };
+enum { CT_LANE_HEADER_BYTES = 4096 };
 #define CT_PUBLISH_SLACK_NS 200000
-
-/* A call entered and not yet returned. */
-struct ct_open {
-    _Atomic uint64_t start;    /* ticks; 0: the place is empty, as that of a range which ended before what it
-                                  encloses */
-    _Atomic uint32_t function; /* directory index */
-    uint32_t reserved;
-};
-static_assert(sizeof(struct ct_open) == 16, "ct_open");
 
 struct ct_loss {
     _Atomic uint64_t calls;
@@ -86,19 +78,23 @@ static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
 enum ct_lane_owner { CT_LANE_FREE = 0, CT_LANE_OWNED = 1 };
 
 struct ct_lane {
-    /* The producer's line: three nested calls fit beside the position. */
+    /* The line that each call of the producer touches: two nested calls fit beside the position. The consumer
+     * writes `wake` there, once for each of its batches. */
     _Atomic uint64_t state; /* position << 1 | announcing */
     _Atomic uint32_t depth; /* calls entered and not returned; open[] holds the outermost CT_OPEN_MAX */
     _Atomic uint32_t tid;   /* the owner's, or the last one's */
+    _Atomic uint64_t
+        wake; /* the producer rings the doorbell when its position reaches this; 0: at each call */
+    uint64_t pad0;
     struct ct_open open[CT_OPEN_MAX];
     _Atomic uint64_t since[CT_RINGS]; /* positions, all different but for 0 */
+    uint8_t pad1[48];
 
     /* The consumer's line. */
     _Atomic uint64_t tail;      /* slots before this one may be written again */
-    _Atomic uint64_t wake;      /* the producer rings the doorbell when its position reaches this */
     _Atomic uint64_t loss_seen; /* sum of loss[].calls that is in the database */
     _Atomic uint32_t ask;       /* times that memory was taken away << 3 | number of the ring that suffices */
-    uint8_t pad1[36];
+    uint8_t pad2[44];
 
     /* The producer's, which a call that is recorded does not touch. */
     _Atomic uint32_t owner;   /* enum ct_lane_owner, taken by compare-and-swap */
@@ -112,7 +108,7 @@ struct ct_lane {
     _Atomic uint64_t upto;          /* position; where the shortest ring is in use it says nothing */
     struct ct_unsent unsent[CT_LANE_UNSENT];
 };
-static_assert(offsetof(struct ct_lane, open) == 16, "open calls share the producer's line");
+static_assert(offsetof(struct ct_lane, open) == 32, "open calls share the producer's line");
 static_assert(offsetof(struct ct_lane, tail) % 64 == 0, "consumer's line");
 static_assert(offsetof(struct ct_lane, owner) % 64 == 0, "cold line");
 static_assert(offsetof(struct ct_lane, unsent) % 64 == 0, "two counters a line");
@@ -163,6 +159,15 @@ static inline uint64_t ct_lane_tail(struct ct_lane *lane)
 static inline uint64_t ct_lane_wake(struct ct_lane *lane)
 {
     return atomic_load_explicit(&lane->wake, memory_order_relaxed);
+}
+
+/* The doorbell was rung for that position: the calls that come until the collector names another one need not
+ * do it again. A collector that was awake, and may have looked too early, is tried again with the next call:
+ * then this is not called. */
+static inline void ct_lane_rung(struct ct_lane *lane, uint64_t wake)
+{
+    atomic_compare_exchange_strong_explicit(&lane->wake, &wake, UINT64_MAX, memory_order_relaxed,
+                                            memory_order_relaxed);
 }
 
 /* The open call stands before the counter of open calls says so: pairs with the acquire in ct_lane_depth().
@@ -228,11 +233,6 @@ static inline uint32_t ct_lane_depth(struct ct_lane *lane)
 {
     return atomic_load_explicit(&lane->depth, memory_order_acquire);
 }
-
-struct ct_open_call {
-    uint64_t start; /* ticks */
-    uint32_t function;
-};
 
 /* Copies the outermost `depth` open calls, CT_OPEN_MAX at most. They are of one moment if ct_lane_state() and
  * ct_lane_depth() give afterwards what they gave before: whoever reads a word of a later call here finds that

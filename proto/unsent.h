@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { CT_LANE_UNSENT = 112, CT_UNSENT_PROBES = 8 };
+enum { CT_LANE_UNSENT = 110, CT_UNSENT_PROBES = 8 };
 
 /* What became of calls that were seen and are in no ring. */
 enum ct_unsent_kind { CT_UNSENT_LOST = 1, CT_UNSENT_SKIPPED = 2 };

@@ -81,7 +81,7 @@ void ct_act_record(struct ct_producer *self, const struct ct_act *act)
         ct_record_note_lost_more(self);
     CT_TEST_POINT("act.written");
     ct_record_release(self);
-    if (!room || ct_wants_doorbell(self, self->lane, self->position))
+    if (!room || ct_wants_doorbell(self->lane, self->position))
         ct_attach_heed(self);
 }
 

@@ -72,7 +72,7 @@ finish_record(struct ct_producer *self, const struct record_place *place, uint32
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
     CT_TEST_POINT("hot_record.released");
-    if (CT_UNLIKELY(ct_wants_doorbell(self, lane, position)))
+    if (CT_UNLIKELY(ct_wants_doorbell(lane, position)))
         ct_attach_heed(self);
 }
 

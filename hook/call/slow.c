@@ -241,7 +241,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     self->depth = frame->depth;
     atomic_signal_fence(memory_order_seq_cst);
     self->idle = 1;
-    if (!room || ct_wants_doorbell(self, lane, self->position))
+    if (!room || ct_wants_doorbell(lane, self->position))
         ct_attach_heed(self);
 }
 

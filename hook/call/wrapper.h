@@ -24,9 +24,12 @@ static inline const word *stack_words(uintptr_t place)
     return (const word *)place + 1;
 }
 
-word ct_wrap_plain(word a, word b, word c, word d, word e, word f);
-word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f);
-word ct_wrap_launch(word a, word b, word c, word d, word e, word f);
-word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f);
+/* They lie beside the trampolines, in as few pages as can be. */
+#define BESIDE_TRAMPOLINES __attribute__((section(".text.hot")))
+
+BESIDE_TRAMPOLINES word ct_wrap_plain(word a, word b, word c, word d, word e, word f);
+BESIDE_TRAMPOLINES word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f);
+BESIDE_TRAMPOLINES word ct_wrap_launch(word a, word b, word c, word d, word e, word f);
+BESIDE_TRAMPOLINES word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f);
 
 #endif

@@ -22,21 +22,18 @@ enum { CT_KERNEL_MEMO_BITS = 7, CT_KERNEL_MEMOS = 1 << CT_KERNEL_MEMO_BITS };
 /* Private to the process, in memory that the kernel wipes in a fork's child, so that not even a raw clone()
  * can write into its parent's lane. All zero means "not mine". */
 struct ct_producer {
-    /* A lane begins on a page, and so does every second of these: without a distance the loads from here
-     * would have the low twelve bits of the stores there, and processors let them wait. */
-    _Alignas(2048) uint8_t apart[192];
-    struct ct_lane *lane; /* NULL: nothing is recorded */
+    /* The line that each call touches. */
+    _Alignas(64) struct ct_lane *lane; /* NULL: nothing is recorded */
     uint8_t *ring;
     uint64_t mask;     /* slots - 1 */
     uint64_t position; /* next slot to write */
     uint64_t limit; /* slots up to here may be written without asking; 0 when its thread has let go of it */
-    uint64_t rung;  /* the value of `wake` at which the doorbell was rung last: a collector that was awake
-                     * then, and may have looked too early, is tried again with the next call */
     uint32_t idle;  /* 1 except while a record is being written: a signal handler then finds 0 */
     uint32_t depth;
-    uint32_t index;                /* number of the lane */
-    uint32_t epoch;                /* the process's epoch when the lane was mapped */
     uintptr_t frames[CT_OPEN_MAX]; /* ct_frame_address() of the open calls; ranges have none, see range.c */
+
+    uint32_t index; /* number of the lane */
+    uint32_t epoch; /* the process's epoch when the lane was mapped */
     struct ct_segment *segment;
     uint64_t trees; /* outermost calls that have returned: sampling takes some of them */
     struct ct_kernel_memo kernels[CT_KERNEL_MEMOS];
@@ -68,9 +65,9 @@ struct ct_producer {
     uintptr_t around;              /* left: the outermost call that was open then, 0 for none */
     struct ct_producer *next_left; /* left by the same thread before */
 };
-static_assert(sizeof(struct ct_producer) == 4096, "slots of slot.c");
-static_assert(offsetof(struct ct_producer, lane) == 192, "trampoline");
-static_assert(offsetof(struct ct_producer, depth) == 244 && CT_OPEN_MAX == 16, "trampoline");
+static_assert(offsetof(struct ct_producer, frames) == 48, "two open calls share the line");
+static_assert(offsetof(struct ct_producer, lane) == 0, "trampoline");
+static_assert(offsetof(struct ct_producer, depth) == 44 && CT_OPEN_MAX == 16, "trampoline");
 
 /* Never NULL: &ct_dormant when nothing is recorded. */
 extern CT_LOCAL __thread struct ct_producer *ct_self;
@@ -85,12 +82,10 @@ static inline bool ct_wants_attention(struct ct_lane *lane)
     return ct_lane_wake(lane) == 0;
 }
 
-/* True if the collector asked to be woken by now, or for attention. Once it was, the next call need not do it
- * again: it drains before it names another position. */
-static inline bool ct_wants_doorbell(const struct ct_producer *self, struct ct_lane *lane, uint64_t position)
+/* True if the collector asked to be woken by now, or for attention. */
+static inline bool ct_wants_doorbell(struct ct_lane *lane, uint64_t position)
 {
-    const uint64_t wake = ct_lane_wake(lane);
-    return position >= wake && (wake != self->rung || wake == 0);
+    return position >= ct_lane_wake(lane);
 }
 
 /* Counts the calls that are open around one at `frame`. One that stands there or below was left by longjmp,

@@ -15,8 +15,13 @@ enum {
     BLOCKS = 2 * CT_LANES_MAX / BLOCK_SLOTS,
     BLOCK_MAPS = 4096,
     BLOCK_LANES = BLOCK_SLOTS * CT_LANE_HEADER_BYTES,
-    BLOCK_PRODUCERS = BLOCK_SLOTS * sizeof(struct ct_producer),
+    PRODUCER_BYTES = 4096,
+    /* A lane begins on a page, and so does the room of each producer: without a distance the loads from the
+     * one would have the low twelve bits of the stores to the other, and processors let them wait. */
+    PRODUCER_APART = 192,
+    BLOCK_PRODUCERS = BLOCK_SLOTS * PRODUCER_BYTES,
 };
+static_assert(PRODUCER_APART + sizeof(struct ct_producer) <= PRODUCER_BYTES, "producers");
 static_assert(BLOCK_SLOTS * sizeof(struct ct_slot_map) <= BLOCK_MAPS, "maps");
 
 /* Each is mapped at once and never unmapped: the maps, room for headers of lanes, producers. */
@@ -31,7 +36,7 @@ static _Atomic uint32_t free_lanes; /* CT_SLOT_FREE, about */
 static struct ct_producer *slot_at(uint32_t slot)
 {
     uint8_t *producers = blocks[slot / BLOCK_SLOTS] + BLOCK_MAPS + BLOCK_LANES;
-    return (struct ct_producer *)(void *)producers + slot % BLOCK_SLOTS;
+    return (struct ct_producer *)(void *)(producers + slot % BLOCK_SLOTS * PRODUCER_BYTES + PRODUCER_APART);
 }
 
 static struct ct_slot_map *map_of(uint32_t slot)

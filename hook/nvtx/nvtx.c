@@ -158,7 +158,7 @@ static_assert((int)CT_NAMED_TEXT_BYTES == (int)CT_RANGE_NAME_BYTES, "one length 
 static void end_thread(void)
 {
     ct_named_end_thread();
-    if (ct_self->lane && ct_wants_doorbell(ct_self, ct_self->lane, ct_self->position))
+    if (ct_self->lane && ct_wants_doorbell(ct_self->lane, ct_self->position))
         ct_attach_heed(ct_self);
 }
 
@@ -175,7 +175,7 @@ static void set_name(enum ct_role role, uint64_t handle, const char *name)
         ct_record_hold(self, (uintptr_t)__builtin_frame_address(0));
         ct_named_tell(self, role, handle, name, kept);
         ct_record_release(self);
-        if (ct_wants_doorbell(self, self->lane, self->position))
+        if (ct_wants_doorbell(self->lane, self->position))
             ct_attach_heed(self);
     }
 }

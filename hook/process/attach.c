@@ -112,8 +112,8 @@ void ct_attach_heed(struct ct_producer *producer)
         return;
     }
     ct_selection_follow(producer->segment);
-    if (ct_daemon_ring() && producer->position >= wake)
-        producer->rung = wake;
+    if (ct_daemon_ring() && wake != 0 && producer->position >= wake)
+        ct_lane_rung(producer->lane, wake);
     CT_TEST_POINT("attach.woken");
 }
 

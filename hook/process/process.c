@@ -175,7 +175,7 @@ bool ct_process_attach(uintptr_t frame)
     struct ct_segment *segment = ct_process_segment();
     if (!segment || !ct_thread_take(segment, frame))
         return false;
-    if (ct_wants_doorbell(ct_self, ct_self->lane, ct_self->position))
+    if (ct_wants_doorbell(ct_self->lane, ct_self->position))
         ct_attach_heed(ct_self);
     return ct_self->lane != NULL;
 }

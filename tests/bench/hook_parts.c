@@ -145,10 +145,10 @@ static double measure_path(size_t p)
     parts_begin(lane, ring == RING_SMALL ? small_ring : large_ring,
                 ring == RING_SMALL ? SMALL_SLOTS : LARGE_SLOTS);
     if (ring != RING_SMALL)
-        parts_producer.position = large_position;
+        parts_page.producer.position = large_position;
     const double ns = median_batch(paths[p].call);
     if (ring != RING_SMALL)
-        large_position = parts_producer.position;
+        large_position = parts_page.producer.position;
     return ns;
 }
 

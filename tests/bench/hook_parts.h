@@ -45,7 +45,11 @@ HOOK_PATHS(DECLARE_PATH)
 #undef DECLARE_PATH
 
 int parts_bare(void **context);
-extern struct ct_producer parts_producer;
+/* At a distance from a page's begin, as a segment's producers are (hook/lane/slot.c). */
+extern struct parts_page {
+    _Alignas(4096) uint8_t apart[192];
+    struct ct_producer producer;
+} parts_page;
 /* Fills in the row and the producer's lane and ring; `slots` is a power of two. */
 void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots);
 

@@ -7,8 +7,7 @@
 
 /* The addresses that the hook would have to look up. */
 enum { ROW = 40 };
-/* On a page's begin, as the first of a segment's producers. */
-_Alignas(4096) struct ct_producer parts_producer;
+struct parts_page parts_page;
 __thread struct ct_producer *ct_self;
 struct ct_row ct_rows[CT_ROWS_ALL];
 static volatile uint64_t sink;
@@ -28,9 +27,9 @@ void parts_begin(struct ct_lane *lane, uint8_t *ring, uint64_t slots)
     atomic_store(&ct_rows[ROW].leave_id, 7);
     /* Far from any position, as when the collector keeps up. */
     atomic_store(&lane->wake, UINT64_MAX);
-    parts_producer =
+    parts_page.producer =
         (struct ct_producer){ .lane = lane, .ring = ring, .mask = slots - 1, .limit = UINT64_MAX, .idle = 1 };
-    ct_self = &parts_producer;
+    ct_self = &parts_page.producer;
 }
 
 /* An interruption falls into a call once in a while, which the hook then writes the slow way. */
@@ -96,7 +95,7 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
     if (parts & PART_GUARD) {
         atomic_signal_fence(memory_order_seq_cst);
         self->idle = 1;
-        if (CT_UNLIKELY(ct_wants_doorbell(self, lane, position + 1)))
+        if (CT_UNLIKELY(ct_wants_doorbell(lane, position + 1)))
             __builtin_trap();
     }
     return result;
@@ -112,14 +111,14 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
         register uintptr_t place __asm__("rax");                                                             \
         __asm__ volatile("" : "=r"(row), "=r"(self), "=r"(place));                                           \
         return call(parts, (parts)&PART_LOOKUP ? row : &ct_rows[ROW],                                        \
-                    (parts)&PART_LOOKUP ? self : &parts_producer, place, context);                           \
+                    (parts)&PART_LOOKUP ? self : &parts_page.producer, place, context);                      \
     }                                                                                                        \
     __asm__(".pushsection .text\n\t.p2align 6\n\t.globl parts_" #name "\n\t.hidden parts_" #name "\n"        \
             "\t.type parts_" #name ", @function\nparts_" #name                                               \
             ":\n\tleaq ct_rows+40*32(%rip), %r11\n\tjmp 1f\n"                                                \
             "\t.p2align 5\n1:\tmovq ct_self@gottpoff(%rip), %r10\n\tmovq %fs:(%r10), %r10\n"                 \
-            "\tcmpq $0, 192(%r10)\n\tje 2f\n\tcmpw $0, 18(%r11)\n\tje 2f\n"                                  \
-            "\tcmpl $15, 244(%r10)\n\tja 2f\n\tmovq %rsp, %rax\n"                                            \
+            "\tcmpq $0, (%r10)\n\tje 2f\n\tcmpw $0, 18(%r11)\n\tje 2f\n"                                     \
+            "\tcmpl $15, 44(%r10)\n\tja 2f\n\tmovq %rsp, %rax\n"                                             \
             "\tjmp parts_wrap_" #name "\n2:\tud2\n"                                                          \
             "\t.size parts_" #name ", .-parts_" #name "\n\t.popsection");
 HOOK_PATHS(DEFINE_PATH)

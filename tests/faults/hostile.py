@@ -32,7 +32,7 @@ FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "fu
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
           "lanes": (1408, "I"), "functions": (1412, "I")}
 HEADER_BYTES = 1456
-STATE, TAIL = 0, 320  # offsets in a lane
+STATE, TAIL = 0, 384  # offsets in a lane
 UNSENT, LOST_CALLS = 1448, DIRECTORY + 128 + 80
 SLOT, LAUNCH = 16, 2
 IOCTL, CALL = 2, 1  # made-up segments claim to make ioctls: the simulated driver would have counted calls of its functions

@@ -1,7 +1,7 @@
 /* The doorbell: a collector that sleeps is woken, or has seen what there is. Each producer has a store buffer as x86-64
  * processors have: its stores become visible later and in order, its loads do not wait for that, an atomic exchange does.
  *
- *   producer   ct_lane_publish(), ct_wants_doorbell() of hook/lane/producer.h, ct_attach_heed() of hook/process/attach.c,
+ *   producer   ct_lane_publish(), ct_wants_doorbell() of hook/lane/producer.h, ct_attach_heed() of hook/process/attach.c, ct_lane_rung(),
  *              ct_daemon_ring() of hook/segment/find_daemon.c
  *   collector  wake() and rest() of collector/source/shm/shm_source.c, ct_lane_source_publish() of shm_lane.c (`wake`), on_batch() of service.c:
  *              a batch follows while rows came or wait, one more after an empty one, and then it sleeps
@@ -51,7 +51,7 @@ end:
 
 proctype producer(byte p)
 {
-    byte mine = 0, rung = NEVER, seen;
+    byte mine = 0, seen;
     bool heard;
     do
     :: mine < RECORDS(p) ->
@@ -59,7 +59,7 @@ proctype producer(byte p)
         atomic {
             seen = wake[p];
             if
-            :: mine < seen || seen == rung -> goto next
+            :: mine < seen -> goto next
             :: else
             fi
         }
@@ -78,7 +78,7 @@ proctype producer(byte p)
         fi;
         d_step {
             if
-            :: heard -> rung = seen
+            :: heard && wake[p] == seen -> wake[p] = NEVER
             :: else
             fi;
             heard = false

@@ -14,8 +14,8 @@
 /* struct ct_row, struct ct_producer */
 #define ROWS_SHIFT     5
 #define ROW_ENTER_ID   18
-#define PRODUCER_LANE  192
-#define PRODUCER_DEPTH 244
+#define PRODUCER_LANE  0
+#define PRODUCER_DEPTH 44
 #define DEPTH_MAX      15
 
         .text
@@ -78,6 +78,7 @@
         movq    %rsp, %rdi
         .endm
 
+        .section .text.hot, "ax", @progbits /* where compilers put the functions that it goes to */
         FUNCTION ct_trampoline, 6
         ENTER
         call    ct_enter
@@ -192,6 +193,7 @@
         RUNTIME_TRAMPOLINE \version, plain
         RUNTIME_TRAMPOLINE \version, plain_2
         .endr
+        .text
 
 /* Calls `macro` with the wrapper for a function and what else it is given. */
         .macro CHOOSE macro, words, decoder, rest:vararg
