@@ -21,4 +21,14 @@
 #define CT_STACK_WORDS(beyond_six)                                                                           \
     ((beyond_six) + 6 > CT_REGISTER_ARGS ? (beyond_six) + 6 - CT_REGISTER_ARGS : 0)
 
+/* Asks for the line at an address, to be written soon; the address need not be one. */
+static inline void ct_prefetch_to_write(const void *address)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
+#else
+    __builtin_prefetch(address, 1);
+#endif
+}
+
 #endif

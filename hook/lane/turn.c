@@ -349,6 +349,8 @@ bool ct_turn_make_room(struct ct_producer *self, uint32_t slots)
     self->long_ticks = ct_long_ticks();
     if (self->refused)
         atomic_fetch_or_explicit(&self->lane->level, CT_LEVEL_REFUSED, memory_order_relaxed);
+    self->limit =
+        self->position; /* none, but the lane is ours: what comes is counted the short way (hot_count.h) */
     return false;
 }
 

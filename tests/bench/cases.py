@@ -6,7 +6,7 @@ from figures import emit, less, over
 from program import Measured
 
 WAYS = ("bare", "two_counter_reads", "clock_ring", "json_lines", "cudatrace")
-SLOT_BYTES = 32
+SLOT_BYTES = 16
 KERNELS = 1000
 
 # Name, arguments of hook_cost. A round's records fit a ring: what is measured is not a full one.

@@ -3,7 +3,7 @@ what it did."""
 import signal
 import subprocess
 
-from cudatrace_test import BUILD, Session, equal
+from cudatrace_test import BUILD, Session, check, equal
 from figures import rounds_of
 
 PROGRAMS = BUILD / "tests/bench"
@@ -24,7 +24,8 @@ class Measured(Session):
 
     def measure(self, *arguments, between=None, env=None, lost=0):
         """{way: [value of each round]} of hook_cost. `between` is called before each round, in place of a flush.
-        Fails unless the trace has all calls, but for those that a full ring is expected to lose."""
+        Fails unless the trace has all calls, but for those that a full ring is expected to lose; a few of them it keeps, since
+        they were interrupted and lasted."""
         lines = []
         with self.start(PROGRAMS / "hook_cost", *arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                         text=True) as program:
@@ -48,4 +49,5 @@ class Measured(Session):
         calls, stored, dropped = self.rows("""
             SELECT sum(calls), sum(stored), sum(lost + skipped) FROM totals JOIN processes USING (process_id)
              WHERE pid = ? AND layer = 'driver' AND totals.name NOT IN ('cuInit', 'cuModuleGetFunction')""", pid)[0]
-        equal((calls, stored, dropped), (made, made - lost, lost), "calls in the trace, stored, and lost or skipped")
+        equal((calls, stored), (made, made - dropped), "calls in the trace, and stored")
+        check(lost * 0.99 <= dropped <= lost, dropped, "calls are lost or skipped, and", lost, "should be")

@@ -8,7 +8,7 @@
 #include "wrapper.h"
 
 /* Written, so that no compiler leaves out the difference. */
-static __thread uint64_t took;
+static __thread volatile uint64_t took;
 /* The producer of a frame whose call is timed here. */
 static struct ct_producer timed_here;
 

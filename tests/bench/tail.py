@@ -8,7 +8,7 @@ from program import Measured
 
 PARTS = ("p50", "p99", "p999", "max")
 CALLS, ROUNDS = 16000, 15
-SLOTS = 2 * 1024 * 1024 // 32 * 3 // 4  # of a ring; a call that says little takes one, and none of the last quarter
+SLOTS = 2 * 1024 * 1024 // 16 * 3 // 4  # of a ring; a call that says little takes one, and none of the last quarter
 
 
 def by_daemon():
