@@ -5,6 +5,7 @@
 #define CT_HOT_RECORD_H
 
 #include "attach.h"
+#include "ring.h"
 #include "test_point.h"
 #include "trampoline.h"
 
@@ -53,7 +54,9 @@ static inline __attribute__((always_inline)) struct record_place begin_record(st
 static inline __attribute__((always_inline)) void *record_at(struct ct_producer *self,
                                                              const struct record_place *place)
 {
-    return self->ring + (place->position & self->mask) * CT_SLOT_BYTES;
+    uint8_t *slot = self->ring + (place->position & self->mask) * CT_SLOT_BYTES;
+    ct_ring_prefetch(slot);
+    return slot;
 }
 
 static inline __attribute__((always_inline)) void
@@ -76,8 +79,6 @@ finish_record(struct ct_producer *self, const struct record_place *place, uint32
         ct_attach_heed(self);
 }
 
-enum { PREFETCH_BYTES = 128 };
-
 /* The whole record of a call without a decoder. False: nothing is written. That is so of one that lasted, or
  * whose status is out of the ordinary: a struct ct_short does not say it. */
 static inline __attribute__((always_inline)) bool write_plain(struct ct_producer *self, uint16_t id,
@@ -94,9 +95,6 @@ static inline __attribute__((always_inline)) bool write_plain(struct ct_producer
         return false;
     }
     struct ct_short *record = record_at(self, &place);
-    /* The ring's lines come from afar, and a program's next locked instruction waits until the stores are
-     * made. */
-    ct_prefetch_to_write((const uint8_t *)record + PREFETCH_BYTES);
     record->end = end;
     CT_TEST_POINT("hot_record.half_written");
     record->head = ct_head(id, CT_KIND_CALL, 1);

@@ -45,6 +45,7 @@ void ct_record_write(struct ct_producer *producer, const struct ct_record *recor
         CT_TEST_POINT("ring.padded");
     }
     uint8_t *slot = producer->ring + (producer->position & producer->mask) * CT_SLOT_BYTES;
+    ct_ring_prefetch(slot);
     ct_record_put(slot, record);
     CT_TEST_POINT("ring.half_written");
     if (payload_bytes > 0)

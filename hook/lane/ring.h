@@ -2,6 +2,7 @@
 #ifndef CT_RING_H
 #define CT_RING_H
 
+#include "machine.h"
 #include "producer.h"
 
 /* True if there is room for a record of so many slots, in another ring of the lane if need be. Else
@@ -25,6 +26,14 @@ static inline bool ct_record_is_still_full(struct ct_producer *producer, uint64_
     enum { LOOKS = 256 };
     return wanted > producer->limit && ct_lane_tail(producer->lane) == producer->full_tail &&
            ct_lane_wake(producer->lane) != 0 && ++producer->full_calls % LOOKS != 0;
+}
+/* Asks for a line that will be written some calls later than that at `slot`. The ring's lines come from the
+ * processor that has read them last, and the program's next locked instruction would wait until the stores to
+ * them are made. */
+static inline void ct_ring_prefetch(const uint8_t *slot)
+{
+    enum { AHEAD_BYTES = 128 };
+    ct_prefetch_to_write(slot + AHEAD_BYTES);
 }
 /* Writes a record of as many slots, for which there is room, at the producer's position. The caller holds the
  * lane (idle is 0) and has announced. */
