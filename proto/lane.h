@@ -83,8 +83,7 @@ struct ct_lane {
     _Atomic uint64_t state; /* position << 1 | announcing */
     _Atomic uint32_t depth; /* calls entered and not returned; open[] holds the outermost CT_OPEN_MAX */
     _Atomic uint32_t tid;   /* the owner's, or the last one's */
-    _Atomic uint64_t
-        wake; /* the producer rings the doorbell when its position reaches this; 0: at each call */
+    _Atomic uint64_t wake;  /* the position at which the doorbell is rung; 0: at each call */
     uint64_t pad0;
     struct ct_open open[CT_OPEN_MAX];
     _Atomic uint64_t since[CT_RINGS]; /* positions, all different but for 0 */

@@ -15,8 +15,8 @@
 
 enum {
     CT_SLOT_BYTES = 16,
-    CT_HEAD_SLOTS = 2,                                               /* of struct ct_record */
-    CT_SLOTS_MAX = 510,                                              /* a record's length; fits `slots` */
+    CT_HEAD_SLOTS = 2,  /* of struct ct_record */
+    CT_SLOTS_MAX = 510, /* a record's length; a head could say more, up to CT_SLOTS_MASK */
     CT_PAYLOAD_MAX = (CT_SLOTS_MAX - CT_HEAD_SLOTS) * CT_SLOT_BYTES, /* bytes */
     CT_STRING_MAX = CT_PAYLOAD_MAX - 1,                              /* bytes of a string definition, 8127 */
 };
@@ -66,20 +66,25 @@ static inline int ct_kind_has_bytes(unsigned kind, unsigned flags)
            ((kind == CT_KIND_CALL || kind == CT_KIND_OBJECTS) && flags & CT_FLAG_BYTES);
 }
 
+/* The first word of a record: from the lowest bit on the index into the segment's function directory, enum
+ * ct_kind, and the length in slots with payload, 1 to CT_SLOTS_MAX. A call or pad of one slot is a struct
+ * ct_short. */
+enum { CT_FUNCTION_BITS = 16, CT_KIND_BITS = 6, CT_SLOTS_BITS = 10 };
+#define CT_KIND_MASK  ((1U << CT_KIND_BITS) - 1)
+#define CT_SLOTS_MASK ((1U << CT_SLOTS_BITS) - 1)
+
 struct ct_record {
-    uint32_t function : 16; /* index into the segment's function directory */
-    uint32_t kind : 6;      /* enum ct_kind */
-  uint32_t slots : 10;      /* length with payload, 1 to CT_SLOTS_MAX; 1: struct ct_short, or a pad */
-    int32_t status;         /* what the call returned: CUresult for the driver layer */
-    uint64_t end;           /* clock ticks at return, see proto/clock.h */
-    uint64_t span;          /* bits 0-55 duration in ticks, 56-59 depth (15 and deeper are 15), 60-63 flags */
-    uint64_t value;         /* by kind */
+    uint32_t function : CT_FUNCTION_BITS, kind : CT_KIND_BITS, slots : CT_SLOTS_BITS;
+    int32_t status; /* what the call returned: CUresult for the driver layer */
+    uint64_t end;   /* clock ticks at return, see proto/clock.h */
+    uint64_t span;  /* bits 0-55 duration in ticks, 56-59 depth (15 and deeper are 15), 60-63 flags */
+    uint64_t value; /* by kind */
 };
 static_assert(sizeof(struct ct_record) == CT_HEAD_SLOTS * CT_SLOT_BYTES, "ct_record");
 
 /* A CT_KIND_CALL without flags and of value 0; or a CT_KIND_PAD, of which `head` alone counts. */
 struct ct_short {
-    uint32_t head; /* as the first word of struct ct_record */
+    uint32_t head; /* ct_head() */
     uint32_t span; /* bits 0-17 duration in ticks, 18-27 status, 28-31 depth */
     uint64_t end;
 };
@@ -106,10 +111,10 @@ static inline uint32_t ct_span_flags(uint64_t span)
     return (uint32_t)(span >> 60);
 }
 
-/* The first word of a record. */
+/* The head of a struct ct_record, made in a register. */
 static inline uint32_t ct_head(uint32_t function, enum ct_kind kind, uint32_t slots)
 {
-    return function | (uint32_t)kind << 16 | slots << 22;
+    return function | (uint32_t)kind << CT_FUNCTION_BITS | slots << (CT_FUNCTION_BITS + CT_KIND_BITS);
 }
 
 enum { CT_SHORT_TICKS_BITS = 18, CT_SHORT_STATUS_BITS = 10 };
@@ -133,7 +138,7 @@ static inline void ct_record_measure(struct ct_record *record, size_t payload_by
                           ct_span_flags(record->span) == 0 &&
                           ct_short_fits(ct_span_ticks(record->span), record->status);
     const size_t slots = CT_HEAD_SLOTS + (payload_bytes + CT_SLOT_BYTES - 1) / CT_SLOT_BYTES;
-    record->slots = is_short ? 1 : slots & 1023;
+    record->slots = is_short ? 1 : slots & CT_SLOTS_MASK;
 }
 
 /* Writes a record without its payload: `slots` slots of it, CT_HEAD_SLOTS at most. */

@@ -68,7 +68,7 @@ void ct_act_record(struct ct_producer *self, const struct ct_act *act)
         .end = end,
         .span = ct_span(ticks, act->depth, 0),
         .function = function,
-        .kind = act->kind & 63U,
+        .kind = act->kind & CT_KIND_MASK,
         .value = act->value,
     };
     ct_record_measure(&record, act->payload_bytes);

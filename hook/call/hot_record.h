@@ -33,13 +33,13 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     return false;
 }
 
-/* Where the record of a lane that is held goes. */
+/* Says where the next record goes, in a lane that is held. */
 struct record_place {
     struct ct_lane *lane;
     uint64_t position;
 };
 
-/* Says that the end of a call is being read, and reads it. */
+/* Announces the record of a call, and reads when that returned. */
 static inline __attribute__((always_inline)) struct record_place begin_record(struct ct_producer *self,
                                                                               uint64_t *end)
 {

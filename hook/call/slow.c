@@ -218,7 +218,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         .end = end,
         .span = ct_span(end - frame->start, frame->depth, decoded.flags),
         .function = id,
-        .kind = decoded.kind & 63U,
+        .kind = decoded.kind & CT_KIND_MASK,
         .status = decoded.status,
         .value = decoded.value,
     };

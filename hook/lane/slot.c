@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 enum {
-    BEGIN_SLOTS = 128, /* of a ring, for a thread that takes over its lane */
+    BEGIN_SLOTS = 4096 / CT_SLOT_BYTES, /* of a ring, for a thread that takes over its lane */
     BLOCK_SLOTS = 16,
     BLOCKS = 2 * CT_LANES_MAX / BLOCK_SLOTS,
     BLOCK_MAPS = 4096,

@@ -101,7 +101,7 @@ static uint32_t pick_function(void)
 /* The record of one call and what follows it; the slots it takes. */
 static uint32_t write_call(uint8_t *to, uint32_t f, uint64_t end_ns)
 {
-    struct ct_record record = { .kind = functions[f].kind & 63U, .function = (f + 1) & UINT16_MAX };
+    struct ct_record record = { .kind = functions[f].kind & CT_KIND_MASK, .function = (f + 1) & UINT16_MAX };
     uint32_t duration = 50 + next_random() % 150;
     uint8_t payload[32] = { 0 };
     size_t payload_bytes = sizeof(payload);

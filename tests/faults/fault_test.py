@@ -33,6 +33,19 @@ def Session():
     return cudatrace_test.Session(hook=FAULT_HOOK, daemon_program=FAULT_DAEMON)
 
 
+SLOT = 16  # bytes; proto/record.h has this and what follows
+
+
+def head(function, kind, slots):
+    """The first word of a record."""
+    return function | kind << 16 | slots << 22
+
+
+def kind_and_slots(word):
+    """What that word says of the record besides its function."""
+    return word >> 16 & 63, word >> 22
+
+
 def points(binary):
     """The names of all test points of a hook or daemon."""
     # Not to /dev/stdout: where it fails, objcopy removes what it writes to, and root has that right.

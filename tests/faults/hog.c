@@ -35,7 +35,7 @@ static struct ct_lane *lane_of(struct hog *hog, uint32_t lane)
 
 static void carry(struct ct_record *record, enum ct_kind kind, const void *payload, size_t bytes)
 {
-    record->kind = kind & 63U;
+    record->kind = kind & CT_KIND_MASK;
     memcpy(record + 1, payload, bytes);
     ct_record_measure(record, bytes);
 }

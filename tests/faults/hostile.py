@@ -19,7 +19,7 @@ import struct
 import subprocess
 import time
 
-from fault_test import BUILD, LONG, Session, WORKLOADS, can, check, equal, fifo, promise, wait_for
+from fault_test import BUILD, LONG, SLOT, Session, WORKLOADS, can, check, equal, fifo, head, promise, wait_for
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
@@ -34,14 +34,9 @@ FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "fu
 HEADER_BYTES = 1456
 STATE, TAIL = 0, 384  # offsets in a lane
 UNSENT, LOST_CALLS = 1448, DIRECTORY + 128 + 80
-SLOT, LAUNCH = 16, 2
+LAUNCH, NAME = 2, 11
 IOCTL, CALL = 2, 1  # made-up segments claim to make ioctls: the simulated driver would have counted calls of its functions
 NO_PID = 4000000  # more than the kernel gives
-
-
-def head(function, kind, slots):
-    """The first word of a record."""
-    return function | kind << 16 | slots << 22
 
 
 def start_of(pid):
@@ -296,6 +291,7 @@ def test_let_go(s):
         "a record without length": [(ring + SLOT * 5, head(1, CALL, 0), "I"), (lane + STATE, 6 << 1, "Q")],
         "a record of no kind": [(ring + SLOT * 5, head(1, 63, 1), "I"), (lane + STATE, 6 << 1, "Q")],
         "a record shorter than its kind": [(ring + SLOT * 5, head(1, LAUNCH, 1), "I"), (lane + STATE, 6 << 1, "Q")],
+        "a record longer than any": [(ring + SLOT * 5, head(1, NAME, 1023), "I"), (lane + STATE, 1100 << 1, "Q")],
         "a function that is none": [(ring + SLOT * 5, head(0xffff, CALL, 1), "I"), (lane + STATE, 6 << 1, "Q")],
         "a return in the future": [(ring + SLOT * 5 + 8, 2**62, "Q"), (ring + SLOT * 5, head(1, CALL, 1), "I"),
                                    (lane + STATE, 6 << 1, "Q")],

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from disk_test import NEVER, Disk
-from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, SANITIZED, WORKLOADS, Session, check, equal, promise
+from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, SANITIZED, SLOT, WORKLOADS, Session, check, equal, kind_and_slots, promise
 
 PROGRAMS = 3  # in the first life, and one in the second
 CUTS = 50 if SANITIZED else 90
@@ -71,13 +71,13 @@ class Life:
         file = self.segments[f"/dev/shm/{segment}"]
         file.seek(0)
         offset, stride = struct.unpack_from("<24xQQ", file.read(40))
-        check(position * 16 <= stride - 4096, "the ring came around")
+        check(position * SLOT <= stride - 4096, "the ring came around")
         file.seek(offset + lane * stride + 4096)
-        slots, calls, at = file.read(position * 16), 0, 0
+        slots, calls, at = file.read(position * SLOT), 0, 0
         while at < position:
-            head, = struct.unpack_from("<I", slots, at * 16)
-            calls += head >> 16 & 63 not in (0, 6, 7)
-            at += head >> 22
+            kind, length = kind_and_slots(*struct.unpack_from("<I", slots, at * SLOT))
+            calls += kind not in (0, 6, 7)
+            at += length
         equal(at, position, "the end of the last record before the position")
         return calls
 

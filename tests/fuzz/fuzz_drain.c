@@ -142,8 +142,8 @@ static void write_record(struct producer *producer, const struct step *step, con
         .end = producer->end_ns,
         .span = step->more,
         .function = step->number,
-        .kind = step->kind & 63U,
-        .slots = step->slots,
+        .kind = step->kind & CT_KIND_MASK,
+        .slots = (step->slots | (step->kind & ~CT_KIND_MASK) << 2) & CT_SLOTS_MASK,
         .status = step->status,
         .value = step->wide,
     };
@@ -152,7 +152,7 @@ static void write_record(struct producer *producer, const struct step *step, con
     memcpy(bytes + sizeof(record), data, step->bytes);
     for (size_t i = 0; i < sizeof(record) + step->bytes; i++)
         ring[(*position * CT_SLOT_BYTES + i) % RING] = bytes[i];
-    *position += step->slots;
+    *position += record.slots;
 }
 
 /* Writes one of the words that a process shares with the collector; scripts have their numbers. */

@@ -18,9 +18,9 @@ WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first",
          "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments",
          "since", "skipped", "unsent_key", "unsent_calls", "unsent_ticks", "unsent_bytes",
          "since_longer", "level", "upto", "gate"]
-KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES"]
+KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME"]
 SLOT, HEAD = 16, 2  # bytes; slots of a record before its payload
-EXE_AT, READY_AT, RING_AT = 112, 1392, 0x42000  # in a segment; the last is the first lane's
+START_AT, ANCHOR_AT, EXE_AT, READY_AT, RING_AT = 56, 96, 120, 1400, 0x42000  # in a segment; the last is the first lane's
 MAX64, MIN64 = 2**64 - 1, 2**63
 
 
@@ -33,8 +33,13 @@ def record(kind, data=b"", function=1, value=0, ticks=1000, flags=0, depth=0, st
     if slots is None:
         is_short = kind == "CALL" and not data and value == flags == 0 and ticks < 2**18
         slots = 1 if is_short else HEAD + (len(data) + SLOT - 1) // SLOT
-    return step("RECORD", lane, KINDS.index(kind), slots, function, status, time, value,
+    # A byte has no room for the length: what it lacks stands above the kind.
+    return step("RECORD", lane, KINDS.index(kind) | slots >> 8 << 6, slots & 255, function, status, time, value,
                 (ticks & 2**56 - 1) | depth << 56 | flags << 60, data)
+
+
+def head(number, kind, slots):
+    return number | KINDS.index(kind) << 16 | slots << 22
 
 
 def function(name, layer=0, category=0):
@@ -117,6 +122,10 @@ LIES = {  # name: script
        for word in ("since", "since_longer", "level", "upto", "gate")
        for name, position in {"nothing": 0, "within": 10, "behind": 4096, "all-there-is": MAX64}.items()},
     "functions-without-number": HONEST + poke("functions", 2**32 - 1) + BATCH,
+    # It would be read behind what the daemon has copied of the ring.
+    "record-longer-than-any": CALL + b"".join(
+        step("RAW", time=RING_AT + SLOT * (5 + 1023 * n), data=struct.pack("<IiQQQ", head(1, "NAME", 1023), 0, 1000, 0, 7) +
+             struct.pack("<II24x", 1, 12700 + 200 * n)) for n in range(3)) + poke("state", 3074 << 1) + BATCH,
     "record-without-length": CALL + record("CALL", slots=0) + PUBLISH + BATCH,
     "function-unknown": CALL + record("CALL", function=65535) + PUBLISH + BATCH,
     "text-longer-than-record": CALL + text_range(b"short", lengths=(2**32 - 1, 7, 2**31)) + PUBLISH + BATCH,
@@ -127,8 +136,8 @@ LIES = {  # name: script
     "string-without-end": CALL + record("STRING", b"x" * 64, value=1) + PUBLISH + BATCH,
     "threads-by-the-hundred": CALL + record("THREAD", b"t".ljust(32, b"\0")) * 200 + PUBLISH + BATCH,
     "header-without-end": header(EXE_AT, b"x" * 255) + header(EXE_AT + 255, b"y" * 255) + HONEST,
-    "times-negative": header(56, words(MIN64, MIN64)) + HONEST,
-    "created-in-the-future": header(88, words(MAX64, MAX64, 0)) + HONEST,
+    "times-negative": header(START_AT, words(MIN64, MIN64)) + HONEST,
+    "created-in-the-future": header(ANCHOR_AT, words(MAX64, MAX64, 0)) + HONEST,
     "cut-in-the-ring": CALL + record("CALL") * 50 + PUBLISH + step("CUT", time=RING_AT + SLOT) + BATCH,
     "cut-while-drained": CALL + record("CALL") * 50 + PUBLISH + arm(3, step("CUT", time=4096)) + BATCH,
     "replaced-and-broken": HONEST + step("REPLACE") + poke("state", MAX64) + BATCH,
@@ -166,7 +175,7 @@ def real(path):
             _, status, _, span, value = struct.unpack_from("<IiQQQ", data, place)
             if slots == 1:
                 status, span, value = brief >> 18 & 1023, brief & 2**18 - 1 | brief >> 28 << 56, 0
-            script += step("RECORD", lane, kind, slots, number, status, 500, value, span,
+            script += step("RECORD", lane, kind | slots >> 8 << 6, slots & 255, number, status, 500, value, span,
                            data[place + HEAD * SLOT:place + max(HEAD, slots) * SLOT][:255])
             position, taken = position + slots, taken + 1
         script += step("PUBLISH", lane=lane) + BATCH

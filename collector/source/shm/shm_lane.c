@@ -3,6 +3,7 @@
 #include "shm_functions.h"
 #include "test_point.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ enum {
     SILENCE_PATIENCE_NS = 500000000, /* ten batches in a row that found it announcing */
 };
 
-enum { BUFFER_SLOTS = 512, FILLED_MAX = 64 }; /* a buffer holds the longest record: CT_SLOTS_MAX */
+enum { BUFFER_SLOTS = 512, FILLED_MAX = 64 };
+static_assert((int)BUFFER_SLOTS >= (int)CT_SLOTS_MAX, "a buffer holds the longest record");
 
 /* Holds what a lane needs that is not silent: of thousands of threads most are silent most of the time. */
 struct ct_lane_work {
@@ -178,6 +180,8 @@ static const char *check(const struct ct_lane_source *source, const struct ct_re
         return "a record is of no known kind";
     if (record->slots < CT_HEAD_SLOTS && record->kind != CT_KIND_CALL && record->kind != CT_KIND_PAD)
         return "a record is shorter than its kind is";
+    if (record->slots > CT_SLOTS_MAX)
+        return "a record is longer than any";
     if (record->slots > source->head - source->read)
         return "a record is longer than what was published";
     if (record->function >= source->process->published)
