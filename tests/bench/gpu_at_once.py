@@ -3,9 +3,7 @@ calls are lost, what the daemon's processor time is for a call, and what a train
 Each training's median step counts; of several, their mean. What a call costs more in a step gpu_turns says with less noise. Where there
 are enough processors each training has two of its own, and the daemon what is left."""
 import json
-import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -14,15 +12,13 @@ import time
 import gpu_training
 import gpu_variants
 from figures import emit, emit_missing, over
+from gpu_session import OwnSession
 from gpu_variants import Failed
-from scene import Daemon
 
 NAME = "gpu_at_once"
 MODEL = "layers"
 COUNTS = (1, 2, 4, 8)
 LIMIT_S = 120
-
-
 AUTOTUNE = pathlib.Path(__file__).with_name("gpu_autotune.py")
 
 
@@ -31,7 +27,6 @@ class AtOnce:
 
     def __init__(self, place, commands):
         self.place, self.commands, self.count = place, commands, len(commands)
-        self.session = f"gpuatonce{os.getpid()}"
 
     def step_ms(self, env):
         """Runs them; the mean of their median steps."""
@@ -49,28 +44,12 @@ class AtOnce:
                 raise Failed(f"a program ended with {program.returncode}: {gpu_variants.last_line(complaint)}")
         return statistics.mean(steps)
 
-    def traced(self, build, number):
+    def traced(self, build):
         """(mean of the median steps, {calls, stored, lost, skipped}, the daemon's processor time of a call in nanoseconds)."""
-        database = f"{self.place.scratch}/at_once.{self.count}.{number}.db"
-        env = {**self.place.env, "CUDATRACE_SESSION": self.session, "LD_PRELOAD": str(build / "hook/libcudatrace.so")}
-        where = ["--session", self.session]
-        subprocess.run([build / "collector/cudatraced", "--db", database, *where], env=self.place.env, check=True)  # serves when it returns
-        try:
-            status = self.ask(build, "status", *where)
-            step_ms = self.step_ms(env)
-            self.ask(build, "flush", *where)
-            used_s = Daemon(int(re.search(r"^daemon (\d+)$", status, re.M)[1])).cpu_s()
-        finally:
-            self.ask(build, "stop", *where)
-        said = self.ask(build, "sql", "--db", database, "--format", "json",
-                        "SELECT sum(calls) AS calls, sum(stored) AS stored, sum(lost) AS lost, sum(skipped) AS skipped FROM totals")
-        os.remove(database)
-        sums = json.loads(said)[0]
+        with OwnSession(self.place, build, NAME) as session:
+            step_ms = self.step_ms(session.env())
+            sums, used_s = session.finish()
         return step_ms, sums, used_s * 1e9 / max(sums["stored"], 1)
-
-    def ask(self, build, *command):
-        """What `cudatrace` prints."""
-        return subprocess.run([build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
 
 
 class Case:
@@ -83,7 +62,7 @@ class Case:
     def round(self, build, number):
         """One untraced and one traced run, the first of them changing."""
         def traced():
-            return self.at_once.traced(build, number)
+            return self.at_once.traced(build)
 
         def untraced():
             return self.at_once.step_ms(self.at_once.place.env)

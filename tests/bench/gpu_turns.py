@@ -3,16 +3,16 @@ each training that runs at once there is one untraced, one with the hook that on
 is traced by a daemon at its defaults. They live side by side on the same processors, and make blocks of ten steps in turns, so that what
 the machine does to one block it does to the next. What differs between two processes by itself, sets of processes show."""
 import contextlib
-import os
-import re
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 import gpu_training
 import gpu_variants
 from figures import emit, emit_missing
+from gpu_session import OwnSession
 from gpu_variants import Failed
 
 NAME = "gpu_turns"
@@ -20,6 +20,7 @@ MODEL = "layers"
 COUNTS = (1, 2, 4, 8)
 WAYS = ("untraced", "reads", "traced")
 BLOCKS, STEPS_BEFORE, STEPS_OF_BLOCK = 120, 200, 10
+LIMIT_S = 240  # of a set
 LIBRARIES = {"reads": "tests/bench/libcudatrace-reads.so", "traced": "hook/libcudatrace.so"}
 
 
@@ -32,24 +33,19 @@ def share(allowed, count, number):
 class Set:
     """The processes that take turns, `count` of each way."""
 
-    def __init__(self, build, options, place, count):
-        self.build, self.options, self.place, self.count = build, options, place, count
-        self.session = f"gputurns{os.getpid()}"
+    def __init__(self, options, place, count):
+        self.options, self.place, self.count = options, place, count
         self.programs = {}
 
     def command(self, number):
         cpus = share(self.place.allowed, self.count, number)
         return [*gpu_training.Training(self.options, self.place, cpus, MODEL).command(), "--turns"]
 
-    def env(self, way):
-        if way == "untraced":
-            return self.place.env
-        return {**self.place.env, "CUDATRACE_SESSION": self.session, "LD_PRELOAD": str(self.build / LIBRARIES[way])}
-
-    def start(self):
+    def start(self, session):
         for way in WAYS:
-            self.programs[way] = [subprocess.Popen(self.command(number), env=self.env(way), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                                   text=True, bufsize=1) for number in range(self.count)]
+            env = session.env(LIBRARIES[way]) if way in LIBRARIES else self.place.env
+            self.programs[way] = [subprocess.Popen(self.command(number), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                                   bufsize=1) for number in range(self.count)]
         for way in WAYS:
             self.answers(way)
 
@@ -62,7 +58,8 @@ class Set:
     def block_ms(self, way):
         """The mean of the programs' steps, which all make a block at once."""
         for program in self.programs[way]:
-            program.stdin.write("\n")
+            with contextlib.suppress(BrokenPipeError):
+                program.stdin.write("\n")
         return statistics.mean(float(said) for said in self.answers(way))
 
     def end(self):
@@ -74,37 +71,31 @@ class Set:
                 program.wait(30)
             except subprocess.TimeoutExpired:
                 program.kill()
+                program.wait()
 
-    def ask(self, *command):
-        """What `cudatrace` prints."""
-        return subprocess.run([self.build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
+    def kill(self):
+        """Ends a set whose programs do not answer: who reads them gets an end of file."""
+        for program in sum(self.programs.values(), []):
+            program.kill()
 
-    def measure(self, number):
+    def measure(self, build):
         """(nanoseconds that a call costs more with two reads, the same traced, calls of a step, lost and skipped ones)."""
-        database = f"{self.place.scratch}/turns.{self.count}.{number}.db"
-        where = ["--session", self.session]
-        subprocess.run([self.build / "collector/cudatraced", "--db", database, *where], env=self.place.env, check=True)
-        try:
-            self.start()
-            rounds = []
-            for block in range(BLOCKS):
-                first = block % len(WAYS)
-                ms = {way: self.block_ms(way) for way in WAYS[first:] + WAYS[:first]}
-                rounds.append(ms)
-            traced = [program.pid for program in self.programs["traced"]]
-            self.end()
-            self.ask("flush", *where)
-        finally:
-            self.end()
-            self.ask("stop", *where)
-        sums = self.ask("sql", "--db", database, "--format", "csv",
-                        "SELECT sum(calls), sum(lost), sum(skipped) FROM totals JOIN processes USING (process_id) "
-                        f"WHERE pid IN ({','.join(map(str, traced))})")
-        os.remove(database)
-        calls, lost, skipped = map(int, re.search(r"^(\d+),(\d+),(\d+)$", sums, re.M).groups())
-        calls_of_step = calls / self.count / (STEPS_BEFORE + BLOCKS * STEPS_OF_BLOCK)
+        with OwnSession(self.place, build, NAME) as session:
+            watchdog = threading.Timer(LIMIT_S, self.kill)
+            watchdog.start()
+            try:
+                self.start(session)
+                rounds = []
+                for block in range(BLOCKS):
+                    first = block % len(WAYS)
+                    rounds.append({way: self.block_ms(way) for way in WAYS[first:] + WAYS[:first]})
+            finally:
+                watchdog.cancel()
+                self.end()
+            sums, _ = session.finish([program.pid for program in self.programs["traced"]])
+        calls_of_step = sums["calls"] / self.count / (STEPS_BEFORE + BLOCKS * STEPS_OF_BLOCK)
         reads, hook = ([(ms[way] - ms["untraced"]) * 1e6 / calls_of_step for ms in rounds] for way in ("reads", "traced"))
-        return statistics.median(reads), statistics.median(hook), calls_of_step, lost + skipped
+        return statistics.median(reads), statistics.median(hook), calls_of_step, sums["lost"] + sums["skipped"]
 
 
 def show(count, sets, more):
@@ -128,7 +119,7 @@ def run(build, options):
             begun = time.monotonic()
             for count in [count for count in counts if count not in failures]:
                 try:
-                    seen[count].append(Set(build, options, place, count).measure(number))
+                    seen[count].append(Set(options, place, count).measure(build))
                 except Failed as why:
                     failures[count] = why
             longest = max(longest, time.monotonic() - begun)

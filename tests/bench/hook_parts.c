@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum { ROUNDS = 25, BATCHES = 100, CALLS = 200, LOOPS = 2000, LOOP_BATCHES = 9 };
-enum { SMALL_SLOTS = 64, LARGE_SLOTS = 1 << 15 };
+enum { SMALL_SLOTS = (2 << 10) / CT_SLOT_BYTES, LARGE_SLOTS = (1 << 20) / CT_SLOT_BYTES };
 
 static double ns_per_tick;
 
@@ -63,9 +63,9 @@ static const struct {
     HOOK_PATHS(ROW)
 #undef ROW
         { "ring_1m", parts_whole, RING_LARGE },
-    { "ring_1m_prefetching", parts_whole_prefetching, RING_LARGE },
+    { "ring_1m_without_prefetch", parts_without_prefetch, RING_LARGE },
     { "ring_1m_read", parts_whole, RING_READ },
-    { "ring_1m_read_prefetching", parts_whole_prefetching, RING_READ },
+    { "ring_1m_read_without_prefetch", parts_without_prefetch, RING_READ },
 };
 
 static struct ct_lane *lane;

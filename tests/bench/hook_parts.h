@@ -9,15 +9,15 @@
 
 /* The parts of what wrap.c does. */
 enum part {
-    PART_COUNTERS = 1, /* the two reads of the counter */
-    PART_LOOKUP = 2,   /* the results of the trampoline: the row, its number, the producer */
-    PART_DEPTH = 4,    /* the thread's own stack of open calls */
-    PART_OPEN = 8,     /* the open call in the lane */
-    PART_STATE = 16,   /* announcing and publishing */
-    PART_RECORD = 32,  /* the record's 32 bytes in the ring */
-    PART_GUARD = 64,   /* busy or idle, whether there is room, the doorbell */
-    PART_ALL = 127,
-    PART_PREFETCH = 128, /* not in the hook: asks for the ring's lines ahead, to write them */
+    PART_COUNTERS = 1,   /* the two reads of the counter */
+    PART_LOOKUP = 2,     /* the results of the trampoline: the row, its number, the producer */
+    PART_DEPTH = 4,      /* the thread's own stack of open calls */
+    PART_OPEN = 8,       /* the open call in the lane */
+    PART_STATE = 16,     /* announcing and publishing */
+    PART_RECORD = 32,    /* the record in the ring */
+    PART_GUARD = 64,     /* busy or idle, whether there is room, the doorbell */
+    PART_PREFETCH = 128, /* asking for the ring's lines ahead */
+    PART_ALL = 255,
 };
 
 /* Each row: a name, and the parts that are in. First the ways that grow by a part, then those without one. */
@@ -28,7 +28,8 @@ enum part {
     PATH(and_depth, PART_COUNTERS | PART_LOOKUP | PART_DEPTH)                                                \
     PATH(and_open_call, PART_COUNTERS | PART_LOOKUP | PART_DEPTH | PART_OPEN)                                \
     PATH(and_state, PART_COUNTERS | PART_LOOKUP | PART_DEPTH | PART_OPEN | PART_STATE)                       \
-    PATH(and_record, PART_ALL & ~PART_GUARD)                                                                 \
+    PATH(and_record, PART_ALL & ~PART_GUARD & ~PART_PREFETCH)                                                \
+    PATH(and_guard, PART_ALL & ~PART_PREFETCH)                                                               \
     PATH(whole, PART_ALL)                                                                                    \
     PATH(without_counters, PART_ALL & ~PART_COUNTERS)                                                        \
     PATH(without_lookup, PART_ALL & ~PART_LOOKUP)                                                            \
@@ -37,7 +38,7 @@ enum part {
     PATH(without_state, PART_ALL & ~PART_STATE)                                                              \
     PATH(without_record, PART_ALL & ~PART_RECORD)                                                            \
     PATH(without_guard, PART_ALL & ~PART_GUARD)                                                              \
-    PATH(whole_prefetching, PART_ALL | PART_PREFETCH)
+    PATH(without_prefetch, PART_ALL & ~PART_PREFETCH)
 
 /* A function like cuCtxGetCurrent: the trampoline of that path in front of parts_bare(). */
 #define DECLARE_PATH(name, parts) int parts_##name(void **context);

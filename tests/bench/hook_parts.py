@@ -19,9 +19,10 @@ GROWING = [
     ("and_open_call", "and the open call in the lane"),
     ("and_state", "and announcing and publishing"),
     ("and_record", "and the record"),
-    ("whole", "and busy flag, room, doorbell: the whole way"),
+    ("and_guard", "and busy flag, room, doorbell"),
+    ("whole", "and the ring's lines ahead: the whole way"),
 ]
-RINGS = ("whole", "whole_prefetching", "ring_1m", "ring_1m_prefetching", "ring_1m_read", "ring_1m_read_prefetching")
+RINGS = ("whole", "without_prefetch", "ring_1m", "ring_1m_without_prefetch", "ring_1m_read", "ring_1m_read_without_prefetch")
 
 
 def build_programs(folder):

@@ -2,6 +2,7 @@
  * have it, once for each row of HOOK_PATHS: with some of its parts and without the others. It is compiled as
  * wrap.c is. What is left out leaves a constant behind, so that the rest stays as it is. */
 #include "hook_parts.h"
+#include "ring.h"
 
 #include <string.h>
 
@@ -11,8 +12,6 @@ struct parts_page parts_page;
 __thread struct ct_producer *ct_self;
 struct ct_row ct_rows[CT_ROWS_ALL];
 static volatile uint64_t sink;
-
-enum { LINES_AHEAD = 4, LINE_BYTES = 64 };
 
 __attribute__((noinline)) int parts_bare(void **context)
 {
@@ -42,14 +41,11 @@ static inline __attribute__((always_inline)) uint64_t
 call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr_t place, void **context)
 {
     struct ct_lane *lane = self->lane;
-    if (self->depth >= CT_OPEN_MAX)
-        __builtin_unreachable();
     uint32_t depth = 0;
     if (parts & PART_DEPTH) {
         depth = ct_depth_around(self, place);
         __asm__("" : "+r"(depth));
-        if (depth >= CT_OPEN_MAX)
-            __builtin_unreachable();
+        depth %= CT_OPEN_MAX;
         ct_depth_put(self, depth, place);
     }
     const uint64_t start = parts & PART_COUNTERS ? ct_counter_read() : 1;
@@ -71,10 +67,10 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
     if (parts & PART_STATE)
         ct_lane_announce(lane, position);
     const uint64_t end = parts & PART_COUNTERS ? ct_counter_read() : 2;
-    struct ct_short *record =
-        (struct ct_short *)(void *)(self->ring + (position & self->mask) * CT_SLOT_BYTES);
+    uint8_t *const slot = self->ring + (position & self->mask) * CT_SLOT_BYTES;
+    struct ct_short *const record = (struct ct_short *)(void *)slot;
     if (parts & PART_PREFETCH)
-        __asm__ volatile("prefetchw %0" : : "m"(*((const char *)record + LINES_AHEAD * LINE_BYTES)));
+        ct_ring_prefetch(slot);
     if (parts & PART_RECORD) {
         if (CT_UNLIKELY(!ct_short_fits(end - start, (int32_t)result) && parts & PART_COUNTERS))
             lasted();
@@ -116,7 +112,7 @@ call(unsigned parts, const struct ct_row *row, struct ct_producer *self, uintptr
     __asm__(".pushsection .text\n\t.p2align 6\n\t.globl parts_" #name "\n\t.hidden parts_" #name "\n"        \
             "\t.type parts_" #name ", @function\nparts_" #name                                               \
             ":\n\tleaq ct_rows+40*32(%rip), %r11\n\tjmp 1f\n"                                                \
-            "\t.p2align 5\n1:\tmovq ct_self@gottpoff(%rip), %r10\n\tmovq %fs:(%r10), %r10\n"                 \
+            "\t.p2align 6\n1:\tmovq ct_self@gottpoff(%rip), %r10\n\tmovq %fs:(%r10), %r10\n"                 \
             "\tcmpq $0, (%r10)\n\tje 2f\n\tcmpw $0, 18(%r11)\n\tje 2f\n"                                     \
             "\tcmpl $15, 44(%r10)\n\tja 2f\n\tmovq %rsp, %rax\n"                                             \
             "\tjmp parts_wrap_" #name "\n2:\tud2\n"                                                          \

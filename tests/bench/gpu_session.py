@@ -1,0 +1,58 @@
+"""A daemon at its defaults, in a session and with a trace of its own, for programs that a benchmark starts itself."""
+import json
+import os
+import re
+import subprocess
+
+from scene import Daemon
+
+
+class OwnSession:
+    """Serves from `with` on; `finish()` ends it and says what it stored."""
+
+    def __init__(self, place, build, name):
+        self.build, self.place = build, place
+        self.session = f"{name.replace('_', '')}{os.getpid()}"
+        self.database = f"{place.scratch}/{self.session}.db"
+        self.where = ["--session", self.session]
+
+    def __enter__(self):
+        self.remove()
+        # It serves when this returns.
+        subprocess.run([self.build / "collector/cudatraced", "--db", self.database, *self.where], env=self.place.env, check=True)
+        self.serves = True
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        self.remove()
+
+    def env(self, library="hook/libcudatrace.so"):
+        """The environment of a program that is to be traced, or preloads another library of the build in the hook's place."""
+        return {**self.place.env, "CUDATRACE_SESSION": self.session, "LD_PRELOAD": str(self.build / library)}
+
+    def ask(self, *command):
+        """What `cudatrace` prints."""
+        return subprocess.run([self.build / "tools/cudatrace", *command], env=self.place.env, check=True, capture_output=True, text=True).stdout
+
+    def finish(self, pids=None):
+        """(sums of calls, stored, lost and skipped ones, of these processes or of all; the daemon's processor time in seconds)."""
+        status = self.ask("status", *self.where)
+        self.ask("flush", *self.where)
+        used_s = Daemon(int(re.search(r"^daemon (\d+)$", status, re.M)[1])).cpu_s()
+        self.stop()
+        which = f"pid IN ({','.join(map(str, pids))})" if pids else "1"
+        said = self.ask("sql", "--db", self.database, "--format", "json",
+                        "SELECT sum(calls) AS calls, sum(stored) AS stored, sum(lost) AS lost, sum(skipped) AS skipped "
+                        f"FROM totals JOIN processes USING (process_id) WHERE {which}")
+        return json.loads(said)[0], used_s
+
+    def stop(self):
+        if self.serves:
+            self.ask("stop", *self.where)
+        self.serves = False
+
+    def remove(self):
+        for end in ("", "-wal", "-shm"):
+            if os.path.exists(self.database + end):
+                os.remove(self.database + end)
