@@ -242,13 +242,13 @@ total AS (
            total(between_ns + late_ns * share) AS ns,
            total(min(between_ns + late_ns * share, (driver_ns + late_ns) * share)) AS driver_ns,
            total((wait_ns + late_ns) * share) AS wait_ns, total(room_ns * share) AS room_ns,
-           total((launch_ns + graph_ns - room_ns - first_ns) * share) AS launch_ns,
-           total(launch_ns - room_ns - first_ns) / nullif(sum(launches), 0) AS launch_mean_ns,
+           total(max(0, launch_ns + graph_ns - room_ns - first_ns) * share) AS launch_ns,
+           total(max(0, launch_ns - room_ns - first_ns)) / nullif(sum(launches), 0) AS launch_mean_ns,
            total(copy_ns * share) AS copy_ns, total(memory_ns * share) AS memory_ns, total((load_ns + first_ns) * share) AS load_ns
       FROM by_process
 ),
 weighed AS (
-    SELECT *, ns - driver_ns AS outside_ns,
+    SELECT *, max(0, ns - driver_ns) AS outside_ns,
            max(wait_ns + room_ns, launch_ns, copy_ns, memory_ns, load_ns) AS most_inside_ns,
            CASE max(wait_ns + room_ns, launch_ns, copy_ns, memory_ns, load_ns)
                 WHEN wait_ns + room_ns THEN 'wait' WHEN launch_ns THEN 'launch' WHEN copy_ns THEN 'copy' WHEN memory_ns THEN 'memory'
