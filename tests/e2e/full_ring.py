@@ -56,11 +56,12 @@ for first in (True, False):
         report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
         check("pressure: short calls" in report, "the report", report)
 
-# Five times what a ring takes, of which an eighth says more, each time that the daemon comes: after the third time nothing of it is lost.
-TIMES, MANY = 6, 90
+# Eight times what a ring takes, most of a ring's worth of which says more, each time that the daemon comes: after the third time
+# nothing of it is lost.
+TIMES, MANY, PLAIN_OF_MANY, RING_SLOTS = 6, 115, 250, 4096
 with Session() as s:
     s.start_daemon("--ring", "64K")
-    program = s.start(WORKLOADS / PRESSED[0], "--steps", MANY, "--plain", PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    program = s.start(WORKLOADS / PRESSED[0], "--steps", MANY, "--plain", PLAIN_OF_MANY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                       env={"SIMCUDA_LATENCY": f"cuCtxGetDevice_v2={LONG_NS}", "NVTX_INJECTION64_PATH": HOOK})
     equal(program.stdout.readline(), "ready\n", "what the program says")
     s.flush()
@@ -77,6 +78,7 @@ with Session() as s:
         skipped.append(s.value("SELECT skipped FROM totals WHERE name = 'cuCtxGetCurrent'"))
     program.communicate(timeout=120)
     equal(program.returncode, 0, "the program's status")
+    check(MANY * PLAIN_OF_MANY > 7 * RING_SLOTS, "plain calls, of a slot each")
     check(lost[0] > 0, "no call that says more was lost at first", lost, skipped)
     equal(lost[3:], [lost[2]] * (TIMES - 3), "calls that say more, lost by then")
     s.check_truth()
