@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Write the exported functions of the simulated driver: one typed entry point for each row of driver_api.def.
 
-    sim_entries.py driver_api.def signatures.def OUTPUT.c MODEL.c...
+    sim_entries.py driver_api.def signatures.def OUTPUT.c FRONT.h MODEL.c...
 
 A function has a model when one of the MODEL files defines sim_<name>. The parameters of each model are held
 against the letters of signatures.def, so that a model cannot disagree with the real driver's ABI. A function
 that ends in _ptds or _ptsz and has no model runs its base's, with NULL meaning the thread's own stream. The
 rest return CUDA_ERROR_NOT_SUPPORTED.
+
+FRONT.h has a row FRONT(name, stack words) for each function that a driver with a table of entry points has in
+front of the real one (front_x86_64.S): entry points are named front_<name> and hidden then.
 """
 
 import pathlib
@@ -17,6 +20,9 @@ NOT_SUPPORTED = 801
 
 C_TYPES = {"p": "void *", "l": "uint64_t", "i": "uint32_t", "h": "uint16_t", "c": "uint8_t",
            "f": "float", "L": "uint64_t", "S": "struct bytes64"}
+
+# As libcuda 580: these have no place in the table.
+BARE = {"cuEGLApiInit", "cuMemGetAttribute", "cuMemGetAttribute_v2"}
 
 # The letters of the types that models take by value and whose names do not tell.
 VALUE_TYPES = {
@@ -88,6 +94,11 @@ def run_function(name, letters, parameters, models):
     return f"static inline int32_t run_{name}({parameters})\n{{\n    " + "\n    ".join(lines) + "\n}"
 
 
+def stack_words(letters):
+    """Words of the arguments that x86-64 passes on the stack."""
+    return max(0, sum(letter not in "fS" for letter in letters) - 6) + 8 * letters.count("S")
+
+
 def entry_point(name, letters, returns_nothing, models):
     declared = [f"{C_TYPES[letter]} a{i}" for i, letter in enumerate(letters)]
     parameters = ", ".join(declared) or "void"
@@ -98,7 +109,8 @@ def entry_point(name, letters, returns_nothing, models):
         out.append(f"int32_t sim_{name}({', '.join(declared) or 'void'});")
     out += [
         run_function(name, letters, parameters, models),
-        f"EXPORTED {'void' if returns_nothing else 'int32_t'} {name}({parameters})",
+        f"{'EXPORTED' if name in BARE else 'ENTRY'} {'void' if returns_nothing else 'int32_t'} "
+        f"{name if name in BARE else f'ENTRY_NAME({name})'}({parameters})",
         "{",
         "    if (atomic_load_explicit(&sim_watch, memory_order_relaxed) == 0)",
         "        return;" if returns_nothing else f"        return {run};",
@@ -128,7 +140,7 @@ def entry_point(name, letters, returns_nothing, models):
 
 
 def main():
-    api, signatures, output, *sources = map(pathlib.Path, sys.argv[1:])
+    api, signatures, output, front, *sources = map(pathlib.Path, sys.argv[1:])
     rows = re.findall(r"^ROW\((\w+),", api.read_text(), re.M)
     signature_text = signatures.read_text()
     letters_by_name = dict(re.findall(r'^SIG\((\w+),\s*"(\w*)"\)', signature_text, re.M))
@@ -146,10 +158,14 @@ def main():
              "_Thread_local bool sim_null_stream_is_thread;\n"]
     for name in rows:
         parts.append(entry_point(name, letters_by_name.get(name, ""), name in returning_nothing, models) + "\n")
+    parts.append("#ifdef SIMCUDA_FRONT")
+    parts += [f"EXPORTED void {name}(void);" for name in rows if name not in BARE]
+    parts.append("#endif\n")
     parts.append("const struct sim_function sim_functions[ROW_COUNT] = {")
     parts += [f'    [ROW_{name}] = {{ "{name}", (void *){name} }},' for name in rows]
     parts.append("};\n")
     output.write_text("\n".join(parts))
+    front.write_text("".join(f"FRONT({name}, {stack_words(letters_by_name.get(name, ''))})\n" for name in rows if name not in BARE))
 
 
 if __name__ == "__main__":

@@ -80,6 +80,15 @@ int32_t verify_misaligned(uint32_t row);
 
 #define EXPORTED __attribute__((visibility("default")))
 
+/* An entry point is the export itself, or stands behind one of the table's (front_x86_64.S). */
+#ifdef SIMCUDA_FRONT
+#define ENTRY
+#define ENTRY_NAME(name) front_##name
+#else
+#define ENTRY EXPORTED
+#define ENTRY_NAME(name) name
+#endif
+
 #ifdef __x86_64__
 #define ALIGNS_ITS_STACK __attribute__((force_align_arg_pointer))
 #else

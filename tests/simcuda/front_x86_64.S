@@ -1,0 +1,69 @@
+/* The exports of a driver whose functions go through a table of its own entry points, as real ones do
+ * (docs/decisions.md, "Slots"): in front of each function stands a look at a word that says that the driver is
+ * gone, and a jump (SIMCUDA_FRONT 535) or a call (580) through the function's slot. The latter copies what the
+ * function has on the stack. */
+#define GONE        0x321cba00
+#define WAS_ENDED   4 /* CUDA_ERROR_DEINITIALIZED */
+
+        .data
+        .type   front_gone, @object
+front_gone:
+        .long   0
+        .size   front_gone, 4
+
+        .text
+        .macro FRONT_OF name, words
+        .pushsection .data.slots, "aw", @progbits
+        .p2align 3
+.Lslot_\name:
+        .quad   front_\name
+        .popsection
+
+        .globl  \name
+        .type   \name, @function
+        .p2align 4
+\name:
+        .cfi_startproc
+#if SIMCUDA_FRONT == 535
+        cmpl    $GONE, front_gone(%rip)
+        je      1f
+        jmp     *.Lslot_\name(%rip)
+1:      movl    $WAS_ENDED, %eax
+        ret
+#else
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        pushq   %r12
+        .cfi_offset %r12, -24
+        subq    $8, %rsp
+        cmpl    $GONE, front_gone(%rip)
+        je      1f
+        .if     (\words) & 1
+        subq    $8, %rsp
+        .endif
+        .set    front_word, \words
+        .rept   \words
+        .set    front_word, front_word - 1
+        pushq   16+8*front_word(%rbp)
+        .endr
+        call    *.Lslot_\name(%rip)
+2:      leaq    -8(%rbp), %rsp
+        popq    %r12
+        popq    %rbp
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_def_cfa %rbp, 16
+1:      movl    $WAS_ENDED, %eax
+        jmp     2b
+#endif
+        .cfi_endproc
+        .size   \name, .-\name
+        .endm
+
+#define FRONT(name, words) FRONT_OF name, words
+#include "front.h"
+
+        .section .note.GNU-stack, "", @progbits
