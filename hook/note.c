@@ -1,12 +1,31 @@
-/* The note by which the hook's file tells what it is (proto/hook_note.h); nothing reads it at run time. */
+/* The notes by which the hook's file tells what it is (proto/hook_note.h); nothing reads them at run time. */
 #include "hook_note.h"
 #include "rows.h"
 
 #include <elf.h>
 
+#define ROW(function, ...) #function "\0"
 static const struct {
     Elf64_Nhdr header;
     char owner[12]; /* its length rounded up to 4 */
+    char names[sizeof(
+#include "driver_api.def"
+        )];
+} ct_hook_names __attribute__((section(".note.cudatrace"), used, aligned(4))) = {
+    .header = {
+        .n_namesz = sizeof(CT_HOOK_NOTE_OWNER),
+        .n_descsz = sizeof(ct_hook_names.names),
+        .n_type = CT_HOOK_NAMES_TYPE,
+    },
+    .owner = CT_HOOK_NOTE_OWNER,
+    .names =
+#include "driver_api.def"
+};
+#undef ROW
+
+static const struct {
+    Elf64_Nhdr header;
+    char owner[12];
     struct ct_hook_note note;
 } ct_hook_note __attribute__((section(".note.cudatrace"), used, aligned(4))) = {
     .header = {
@@ -18,6 +37,7 @@ static const struct {
     .note = {
         .proto_version = CT_PROTO_VERSION,
         .spare_stubs = CT_SPARE_COUNT,
+        .names_bytes = sizeof(ct_hook_names.names),
         .version = CUDATRACE_VERSION,
     },
 };

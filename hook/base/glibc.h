@@ -12,10 +12,17 @@
 CT_GLIBC_PIN(dladdr);
 CT_GLIBC_PIN(dlclose);
 CT_GLIBC_PIN(dlopen);
-CT_GLIBC_PIN(dlvsym);
 CT_GLIBC_PIN(pthread_key_create);
 CT_GLIBC_PIN(pthread_setcancelstate);
 CT_GLIBC_PIN(pthread_setspecific);
 CT_GLIBC_PIN(sem_post);
+
+#if defined(__x86_64__) /* younger than the oldest */
+__asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3");
+__asm__(".symver dlmopen,dlmopen@GLIBC_2.3.4");
+#else
+CT_GLIBC_PIN(dlinfo);
+CT_GLIBC_PIN(dlmopen);
+#endif
 
 #endif

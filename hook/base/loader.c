@@ -5,32 +5,73 @@
 #include "system.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-typedef void *dlsym_function(void *handle, const char *name);
+/* Written once, by whichever thread comes first; all would write the same. Read by the trampoline's. */
+ct_dlsym_function *ct_next_dlsym, *ct_library_dlsym;
+ct_dlvsym_function *ct_next_dlvsym;
 
-/* Written once, by whichever thread comes first; all would write the same. Read by the trampoline's dlsym. */
-dlsym_function *ct_real_dlsym;
-dlsym_function *ct_dlsym_find(void);
-
-/* dlvsym, because dlsym would find us, and because dl_iterate_phdr() may be another library's that is not
- * ready yet. The first version exists in every glibc of its architecture, so that the look-up does not fail
- * and leaves no dlerror(). musl has no dlvsym. */
-#pragma weak dlvsym
-dlsym_function *ct_dlsym_find(void)
+/* By the list of what was loaded, because dlsym would find us, and because dl_iterate_phdr() may be another
+ * library's that is not ready yet. musl has no such list, and no dlvsym. */
+#pragma weak _r_debug
+static void *find_next(const char *name)
 {
-    static const char *const versions[] = { CT_GLIBC_BASE, "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.0" };
-    for (size_t i = 0; dlvsym && !ct_real_dlsym && i < CT_ARRAY_LENGTH(versions); i++)
-        ct_real_dlsym = (dlsym_function *)(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-    if (!ct_real_dlsym)
-        ct_real_dlsym = (dlsym_function *)(uintptr_t)ct_symbol_of_library("dlsym");
-    return ct_real_dlsym;
+    void *found = &_r_debug ? ct_symbol_behind(_r_debug.r_map, name) : NULL;
+    return found ? found : ct_symbol_of_library(name);
+}
+
+static void *find_in_library(const char *name)
+{
+    static const char *const files[] = { "libdl.so.2", "libc.so.6" };
+    struct ct_object object;
+    void *found = NULL;
+    for (size_t i = 0; &_r_debug && !found && i < CT_ARRAY_LENGTH(files); i++)
+        found = ct_symbol_in_list(_r_debug.r_map, files[i], &object)
+                    ? ct_symbol_in(&object, name, CT_GLIBC_BASE)
+                    : NULL;
+    return found ? found : ct_symbol_of_library(name);
+}
+
+ct_dlsym_function *ct_dlsym_find(void)
+{
+    if (!ct_next_dlsym)
+        ct_next_dlsym = (ct_dlsym_function *)(uintptr_t)find_next("dlsym");
+    return ct_next_dlsym;
+}
+
+ct_dlsym_function *ct_library_dlsym_find(void)
+{
+    if (!ct_library_dlsym)
+        ct_library_dlsym = (ct_dlsym_function *)(uintptr_t)find_in_library("dlsym");
+    return ct_library_dlsym;
+}
+
+static void *nothing_versioned(void *handle, const char *name, const char *version)
+{
+    (void)handle, (void)name, (void)version;
+    return NULL;
+}
+
+ct_dlvsym_function *ct_dlvsym_find(void)
+{
+    if (!ct_next_dlvsym)
+        ct_next_dlvsym = (ct_dlvsym_function *)(uintptr_t)find_next("dlvsym");
+    if (!ct_next_dlvsym)
+        ct_next_dlvsym = nothing_versioned;
+    return ct_next_dlvsym;
 }
 
 void *ct_loader_symbol(void *handle, const char *name)
 {
-    return ct_dlsym_find()(handle, name);
+    return ct_library_dlsym_find()(handle, name);
+}
+
+void *ct_loader_versioned(void *handle, const char *name, const char *version)
+{
+    return ct_dlvsym_find()(handle, name, version);
 }
 
 void *ct_loader_next(const char *name)
@@ -38,32 +79,57 @@ void *ct_loader_next(const char *name)
     return ct_loader_symbol(RTLD_NEXT, name);
 }
 
-/* Atomic, because clang runs a constructor that only stores when it compiles it. */
-static _Atomic bool constructed;
+/* The constructors of the hook run before all others (-z initfirst), the C library's among them, where that
+ * does not claim the same (glibc 2.33 and older). It has run when it has put down the program's name, or an
+ * environment; `environ` alone would not tell: clearenv() makes it NULL again. Atomic, because clang runs a
+ * constructor that only stores when it compiles it. */
+static _Atomic bool begun;
+static _Atomic(const char *) first_name;
+
 __attribute__((constructor)) static void construct(void)
 {
-    atomic_store(&constructed, true);
+    atomic_store(&begun, environ != NULL);
+    atomic_store(&first_name, program_invocation_name);
 }
 
-/* `environ` alone would not tell: clearenv() makes it NULL again. Before both, constructors of libraries that
- * do not need us may run, and the C library's has run. */
 bool ct_loader_ready(void)
 {
-    return atomic_load_explicit(&constructed, memory_order_relaxed) || environ;
+    const char *first = atomic_load_explicit(&first_name, memory_order_relaxed);
+    return environ || atomic_load_explicit(&begun, memory_order_relaxed) ||
+           (first && first != program_invocation_name);
 }
+
+#pragma weak dlmopen /* musl has no namespaces */
 
 bool ct_loader_pin(const struct ct_object *object)
 {
     if (object->at_start || !ct_system_begin())
         return true;
-    const bool pinned = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+    const bool pinned =
+        (object->namespace != LM_ID_BASE ? dlmopen(object->namespace, object->path, RTLD_LAZY | RTLD_NOLOAD)
+                                         : dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD)) != NULL;
     ct_system_end();
     return pinned;
+}
+
+bool ct_loader_in_namespace(void *handle, const char *name, struct ct_object *object)
+{
+    struct link_map *map = NULL;
+    Lmid_t namespace = LM_ID_BASE;
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || dlinfo(handle, RTLD_DI_LMID, &namespace) != 0 ||
+        namespace == LM_ID_BASE || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+        return false;
+    while (map && map->l_prev)
+        map = map->l_prev;
+    if (!ct_symbol_in_list(map, name, object))
+        return false;
+    object->namespace = namespace;
+    return true;
 }
 
 bool ct_loader_is_own(const void *address)
 {
     Dl_info theirs, ours;
-    return dladdr(address, &theirs) && dladdr((const void *)&ct_real_dlsym, &ours) &&
+    return dladdr(address, &theirs) && dladdr((const void *)&ct_next_dlsym, &ours) &&
            theirs.dli_fbase == ours.dli_fbase;
 }

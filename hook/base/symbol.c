@@ -9,6 +9,16 @@
 
 extern const char __ehdr_start[]; /* the hook itself is loaded here; the linker defines it */
 
+/* In place of strcmp(), which may be a sanitizer's that is not ready yet, and looks symbols up to be. */
+static bool is_same(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
 /* ---- objects ---- */
 
 /* Some dynamic entries hold addresses, others distances from the object's start: glibc relocates those that
@@ -18,17 +28,16 @@ static const void *dynamic_address(uintptr_t base, uint64_t value)
     return (const void *)(uintptr_t)(value < base ? base + value : value);
 }
 
-static bool read_object(const struct dl_phdr_info *info, struct ct_object *object)
+static bool read_dynamic(const struct dl_phdr_info *info, const void *dynamic, struct ct_object *object)
 {
     *object = (struct ct_object){
         .base = info->dlpi_addr,
         .path = info->dlpi_name ? info->dlpi_name : "",
+        .dynamic = dynamic,
         .is_hook = info->dlpi_addr == (uintptr_t)__ehdr_start,
+        .headers = info->dlpi_phdr,
+        .header_count = info->dlpi_phnum,
     };
-    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            object->dynamic = (const void *)(uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    }
     uint64_t soname = 0;
     for (const ElfW(Dyn) *entry = object->dynamic; entry && entry->d_tag != DT_NULL; entry++) {
         const void *address = dynamic_address(object->base, entry->d_un.d_ptr);
@@ -48,10 +57,70 @@ static bool read_object(const struct dl_phdr_info *info, struct ct_object *objec
             object->definition_count = entry->d_un.d_val;
         else if (entry->d_tag == DT_SONAME)
             soname = entry->d_un.d_val;
+        else if (entry->d_tag == DT_RELA)
+            object->relocations[0].from = address;
+        else if (entry->d_tag == DT_RELASZ)
+            object->relocations[0].bytes = entry->d_un.d_val;
+        else if (entry->d_tag == DT_JMPREL)
+            object->relocations[1].from = address;
+        else if (entry->d_tag == DT_PLTRELSZ)
+            object->relocations[1].bytes = entry->d_un.d_val;
     }
     if (soname && object->strings)
         object->soname = (const char *)object->strings + soname;
     return object->strings && object->symbols;
+}
+
+static bool read_object(const struct dl_phdr_info *info, struct ct_object *object)
+{
+    const void *dynamic = NULL;
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dynamic = (const void *)(uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    }
+    return read_dynamic(info, dynamic, object);
+}
+
+static const char *file_name(const char *path)
+{
+    const char *name = path;
+    for (const char *at = path; *at; at++) {
+        if (*at == '/')
+            name = at + 1;
+    }
+    return name;
+}
+
+bool ct_symbol_in_list(const struct link_map *first, const char *name, struct ct_object *object)
+{
+    const struct link_map *map = first;
+    while (map && !(map->l_name && is_same(file_name(map->l_name), name)))
+        map = map->l_next;
+    const ElfW(Ehdr) *const file = map ? (const ElfW(Ehdr) *)map->l_addr : NULL;
+    if (!file || file->e_ident[0] != ELFMAG0 || file->e_ident[1] != ELFMAG1 || file->e_ident[2] != ELFMAG2 ||
+        file->e_ident[3] != ELFMAG3)
+        return false;
+    const struct dl_phdr_info info = {
+        .dlpi_addr = map->l_addr,
+        .dlpi_name = map->l_name,
+        .dlpi_phdr = (const ElfW(Phdr) *)(map->l_addr + file->e_phoff),
+        .dlpi_phnum = file->e_phnum,
+    };
+    return read_object(&info, object);
+}
+
+void *ct_symbol_behind(const struct link_map *first, const char *name)
+{
+    bool behind = false;
+    void *found = NULL;
+    for (const struct link_map *map = first; map && !found; map = map->l_next) {
+        const struct dl_phdr_info info = { .dlpi_addr = map->l_addr, .dlpi_name = map->l_name };
+        struct ct_object object;
+        if (behind && map->l_ld && read_dynamic(&info, map->l_ld, &object))
+            found = ct_symbol_in(&object, name, NULL);
+        behind |= map->l_addr == (uintptr_t)__ehdr_start;
+    }
+    return found;
 }
 
 /* The number of objects that were loaded when the hook was: a preloaded one comes with the program. */
@@ -60,7 +129,7 @@ static _Atomic uint64_t loaded_at_start;
 struct walk {
     bool (*visit)(const struct ct_object *object, void *data);
     void *data;
-    uint64_t seen;
+    uint64_t at, from, to; /* the object at hand, and which are visited */
 };
 
 static int visit_object(struct dl_phdr_info *info, size_t bytes, void *data)
@@ -69,17 +138,33 @@ static int visit_object(struct dl_phdr_info *info, size_t bytes, void *data)
     struct walk *walk = data;
     struct ct_object object;
     const uint64_t start = atomic_load_explicit(&loaded_at_start, memory_order_relaxed);
-    walk->seen++;
-    if (!read_object(info, &object))
+    const uint64_t at = walk->at++;
+    if (at < walk->from || at >= walk->to || !read_object(info, &object))
         return 0;
-    object.at_start = start == 0 || walk->seen <= start;
+    object.at_start = start == 0 || at < start;
     return walk->visit(&object, walk->data);
 }
 
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data)
 {
-    struct walk walk = { visit, data, 0 };
+    struct walk walk = { .visit = visit, .data = data, .to = UINT64_MAX };
     return dl_iterate_phdr(visit_object, &walk) != 0;
+}
+
+bool ct_symbol_each_of(const struct ct_arrivals *arrivals,
+                       bool (*visit)(const struct ct_object *object, void *data), void *data)
+{
+    struct walk walk = { .visit = visit, .data = data, .from = arrivals->from, .to = arrivals->to };
+    return dl_iterate_phdr(visit_object, &walk) != 0;
+}
+
+static int read_loads(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+    (void)bytes;
+    struct ct_arrivals *arrivals = data;
+    arrivals->adds = info->dlpi_adds;
+    arrivals->subs = info->dlpi_subs;
+    return 1;
 }
 
 static int count_object(struct dl_phdr_info *info, size_t bytes, void *data)
@@ -87,6 +172,25 @@ static int count_object(struct dl_phdr_info *info, size_t bytes, void *data)
     (void)info, (void)bytes;
     ++*(uint64_t *)data;
     return 0;
+}
+
+bool ct_symbol_arrivals(const struct ct_seen *seen, struct ct_arrivals *arrivals)
+{
+    *arrivals = (struct ct_arrivals){ 0 };
+    dl_iterate_phdr(read_loads, arrivals);
+    if (arrivals->adds == atomic_load_explicit(&seen->adds, memory_order_relaxed))
+        return false;
+    dl_iterate_phdr(count_object, &arrivals->to);
+    if (arrivals->subs == atomic_load_explicit(&seen->subs, memory_order_relaxed))
+        arrivals->from = atomic_load_explicit(&seen->objects, memory_order_relaxed);
+    return true;
+}
+
+void ct_symbol_see(struct ct_seen *seen, const struct ct_arrivals *arrivals)
+{
+    atomic_store_explicit(&seen->objects, arrivals->to, memory_order_relaxed);
+    atomic_store_explicit(&seen->subs, arrivals->subs, memory_order_relaxed);
+    atomic_store_explicit(&seen->adds, arrivals->adds, memory_order_relaxed);
 }
 
 __attribute__((constructor)) static void count_start(void)
@@ -104,12 +208,15 @@ struct wanted {
     bool behind; /* the hook has been passed */
 };
 
+bool ct_symbol_is(const struct ct_object *object, const char *soname)
+{
+    return is_same(file_name(object->path), soname) || (object->soname && is_same(object->soname, soname));
+}
+
 static bool is_named(const struct ct_object *object, void *data)
 {
     struct wanted *wanted = data;
-    const char *slash = strrchr(object->path, '/');
-    if (strcmp(slash ? slash + 1 : object->path, wanted->name) != 0 &&
-        (!object->soname || strcmp(object->soname, wanted->name) != 0))
+    if (!ct_symbol_is(object, wanted->name))
         return false;
     wanted->object = *object;
     return true;
@@ -152,7 +259,7 @@ static const ElfW(Verdef) * find_version(const struct ct_object *object, const c
         const ElfW(Verdef) *definition = (const ElfW(Verdef) *)(const void *)at;
         const ElfW(Verdaux) *name = (const ElfW(Verdaux) *)(const void *)(at + definition->vd_aux);
         if (!(definition->vd_flags & VER_FLG_BASE) &&
-            strcmp((const char *)object->strings + name->vda_name, version) == 0)
+            is_same((const char *)object->strings + name->vda_name, version))
             return definition;
         at += definition->vd_next;
     }
@@ -176,7 +283,7 @@ static bool matches(const struct ct_object *object, uint32_t index, const char *
     const unsigned type = ELF64_ST_TYPE(symbol->st_info);
     if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0 || (type != STT_FUNC && type != STT_NOTYPE) ||
         ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ||
-        strcmp((const char *)object->strings + symbol->st_name, name) != 0)
+        !is_same((const char *)object->strings + symbol->st_name, name))
         return false;
     const uint16_t of = object->versions ? object->versions[index] : VERSION_BASE;
     const uint16_t number = of & (VERSION_HIDDEN - 1);
@@ -234,6 +341,53 @@ void *ct_symbol_in(const struct ct_object *object, const char *name, const char 
         return NULL;
     const ElfW(Sym) *symbol = (const ElfW(Sym) *)object->symbols + index;
     return (void *)(object->base + symbol->st_value);
+}
+
+/* The tables of all architectures have the same layout; only those of symbols that are defined are hashed,
+ * and a chain's last one has an odd hash. */
+void ct_symbol_functions(const struct ct_object *object,
+                         void (*visit)(const char *name, void *address, void *data), void *data)
+{
+    const uint32_t *table = object->gnu_hash;
+    if (!table)
+        return;
+    const uint32_t buckets = table[0], first = table[1], words = table[2];
+    const uint32_t *bucket = table + 4 + 2 * words, *chain = bucket + buckets;
+    const ElfW(Sym) *const symbols = object->symbols;
+    for (uint32_t i = 0; i < buckets; i++) {
+        for (uint32_t index = bucket[i]; index >= first; index++) {
+            const ElfW(Sym) *symbol = &symbols[index];
+            const char *name = ct_symbol_name(object, index);
+            if (symbol->st_value != 0 && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
+                visit(name, (void *)(object->base + symbol->st_value), data);
+            if (chain[index - first] & 1)
+                break;
+        }
+    }
+}
+
+const char *ct_symbol_name(const struct ct_object *object, uint64_t index)
+{
+    return (const char *)object->strings + ((const ElfW(Sym) *)object->symbols)[index].st_name;
+}
+
+unsigned ct_symbol_use(const struct ct_object *object, const void *address, uint64_t bytes)
+{
+    const ElfW(Phdr) *const headers = object->headers;
+    unsigned use = 0;
+    bool sealed = false;
+    for (uint64_t i = 0; i < object->header_count; i++) {
+        const uintptr_t begin = object->base + headers[i].p_vaddr, end = begin + headers[i].p_memsz;
+        if ((uintptr_t)address < begin || (uintptr_t)address >= end || end - (uintptr_t)address < bytes)
+            continue;
+        if (headers[i].p_type == PT_GNU_RELRO)
+            sealed = true;
+        else if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_X)
+            use |= CT_SEGMENT_TEXT;
+        else if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_W)
+            use |= CT_SEGMENT_DATA;
+    }
+    return sealed && use & CT_SEGMENT_DATA ? CT_SEGMENT_SEALED : use;
 }
 
 /* ---- several ---- */

@@ -3,6 +3,7 @@
 #ifndef CT_SYMBOL_H
 #define CT_SYMBOL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,23 +14,68 @@ struct ct_object {
     const char *path;   /* as the loader has it; "" is the program */
     const char *soname; /* NULL: it has none */
     const void *dynamic, *strings, *symbols, *gnu_hash, *hash;
+    const void *headers; /* its program headers */
+    uint64_t header_count;
+    struct ct_relocations { /* what refers to symbols: ElfW(Rela) */
+        const void *from;
+        uint64_t bytes;
+    } relocations[2];         /* of data, and of calls */
     const uint16_t *versions; /* the version of each symbol; NULL: it has none */
     const void *definitions;  /* the versions that it defines */
     uint64_t definition_count;
-    bool at_start; /* loaded with the program: it stays for good */
-    bool is_hook;  /* this library */
+    long namespace; /* Lmid_t; 0 is the program's */
+    bool at_start;  /* loaded with the program: it stays for good */
+    bool is_hook;   /* this library */
 };
+
+/* The object of that file name in a list of link maps (<link.h>), which is a namespace; false when it is not
+ * there. Without a lock: what the program started with stays, and the rest while somebody holds it. */
+struct link_map;
+bool ct_symbol_in_list(const struct link_map *first, const char *name, struct ct_object *object);
+/* The function of that name that stands first behind the hook in such a list, of any version. */
+void *ct_symbol_behind(const struct link_map *first, const char *name);
 
 /* Its functions' symbols, the default version of each; NULL when it defines none of that name. With `version`
  * that one alone, or one without a version. */
 void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version);
+
+/* Calls `visit` for each function that it defines, by name and address. Those without a GNU hash table are
+ * passed over. */
+void ct_symbol_functions(const struct ct_object *object,
+                         void (*visit)(const char *name, void *address, void *data), void *data);
+/* The name that a relocation (ELF64_R_SYM of its r_info) refers to. */
+const char *ct_symbol_name(const struct ct_object *object, uint64_t index);
+
+/* What an address of an object may be used for. */
+enum ct_segment_use {
+    CT_SEGMENT_TEXT = 1,   /* code */
+    CT_SEGMENT_DATA = 2,   /* may be written at any time */
+    CT_SEGMENT_SEALED = 4, /* was written by the loader, and is protected since */
+};
+/* Says so by the program headers; 0 for what is none of them, or outside. */
+unsigned ct_symbol_use(const struct ct_object *object, const void *address, uint64_t bytes);
 
 /* True if it has symbols of a version of that name. */
 bool ct_symbol_defines_version(const struct ct_object *object, const char *version);
 
 /* Calls `visit` for each loaded object, in the order of loading, until it returns true; what it returned. */
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data);
+/* The objects that were loaded since somebody looked last: these stand behind the others in the order of
+ * loading, unless some were unloaded. */
+struct ct_seen {
+    _Atomic uint64_t adds, subs, objects; /* zeros: nobody has looked */
+};
+struct ct_arrivals {
+    uint64_t adds, subs, from, to;
+};
+/* False, at the price of one visit, when there are none. */
+bool ct_symbol_arrivals(const struct ct_seen *seen, struct ct_arrivals *arrivals);
+bool ct_symbol_each_of(const struct ct_arrivals *arrivals,
+                       bool (*visit)(const struct ct_object *object, void *data), void *data);
+/* They were looked at. Who looks at the same time does it twice, or once more. */
+void ct_symbol_see(struct ct_seen *seen, const struct ct_arrivals *arrivals);
 /* The object that is known by that name, or lies at that address. False when none is loaded. */
+bool ct_symbol_is(const struct ct_object *object, const char *soname);
 bool ct_symbol_object(const char *soname, struct ct_object *object);
 bool ct_symbol_object_at(const void *address, struct ct_object *object);
 /* The first object behind the hook that defines the name. `object` may be NULL. */

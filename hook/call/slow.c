@@ -3,7 +3,6 @@
 #include "attach.h"
 #include "current.h"
 #include "decoded.h"
-#include "driver_functions.h"
 #include "loss.h"
 #include "process.h"
 #include "quiet.h"
@@ -13,13 +12,9 @@
 #include "test_point.h"
 #include "trampoline.h"
 
-/* The answers of stubs when there is no such function: with the hook away, the program would not have been
- * linked at all. CUDA_ERROR_NOT_FOUND, cudaErrorSharedObjectSymbolNotFound, and no text. */
-static ct_status missing_driver_function(void)
-{
-    return 500;
-}
-static ct_status missing_runtime_function(void)
+/* The answers of the runtime's stubs when there is no such function: with the hook away, the program would
+ * not have been linked at all. cudaErrorSharedObjectSymbolNotFound, and no text. */
+static ct_status missing_function(void)
 {
     return 302;
 }
@@ -28,12 +23,13 @@ static const char *missing_text(void)
     return NULL;
 }
 
-static void *missing_function(const struct ct_row *row)
+static void *find_missing(uint32_t row)
 {
-    if (row->flags & CT_ROW_NO_STATUS)
-        return (void *)(uintptr_t)missing_text;
-    return row->layer == CT_LAYER_RUNTIME ? (void *)(uintptr_t)missing_runtime_function
-                                          : (void *)(uintptr_t)missing_driver_function;
+    void *elsewhere = ct_runtime_elsewhere(row);
+    if (elsewhere)
+        return elsewhere;
+    return ct_rows[row].flags & CT_ROW_NO_STATUS ? (void *)(uintptr_t)missing_text
+                                                 : (void *)(uintptr_t)missing_function;
 }
 
 /* Begins the record of a call, if there is somewhere to write it. */
@@ -66,9 +62,7 @@ static struct ct_target enter(struct ct_frame *frame, const struct ct_row *row, 
     struct ct_target target = { real, CT_MODE_STRAIGHT };
     frame->producer = NULL;
     if (!real) {
-        target.function = ct_driver_fallback(frame->row);
-        if (!target.function)
-            target.function = missing_function(row);
+        target.function = find_missing(frame->row);
         return target;
     }
     begin(frame, row);
@@ -81,8 +75,6 @@ struct ct_target ct_enter_slow(struct ct_frame *frame)
 {
     CT_QUIET;
     const struct ct_row *row = &ct_rows[frame->row];
-    if (!row->real)
-        ct_driver_resolve();
     return enter(frame, row, row->real);
 }
 

@@ -4,6 +4,8 @@
 #include "driver_functions.h"
 #include "lookup.h"
 
+#include <dlfcn.h>
+
 /* CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), and _v2 with
  * a status pointer more. */
 void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -21,6 +23,6 @@ void ct_decode_entry_point(const struct ct_frame *frame, struct ct_decoded *deco
 {
     (void)decoded;
     void **answer = (void **)frame->args[1];
-    if (succeeded(frame) && answer && ct_driver_resolve())
+    if (succeeded(frame) && answer && ct_driver_look(RTLD_DEFAULT, false))
         ct_lookup_replace(answer, NULL);
 }

@@ -1,121 +1,131 @@
 #include "driver_functions.h"
 
 #include "current.h"
+#include "driver_addresses.h"
+#include "imports.h"
 #include "loader.h"
 #include "rows.h"
+#include "slots.h"
 
-/* Real functions to rows: open addressing, filled once and then only read; here, so that no stub is missed
- * for want of memory. */
-enum { ADDRESS_SLOTS = 2048 };
-static_assert(ADDRESS_SLOTS > 2 * CT_ROW_COUNT, "half empty");
-static struct {
-    const void *real;
-    uint32_t row;
-} addresses[ADDRESS_SLOTS];
-static _Atomic bool resolved;
+#include <dlfcn.h>
+#include <string.h>
 
 /* libcuda and what it needs, from the moment on at which it was found; the claim is 1 while it is written. */
 static struct ct_scope libcuda;
 static _Atomic bool libcuda_claimed, libcuda_known;
 
-/* Not before the constructors: the environment is not there yet, and dlopen() runs those that have not run
- * yet. Were the C library's among them, it would take the environment from itself, where there is none, and
- * the program would never see its own (glibc 2.36). */
-void *ct_driver_symbol(const char *name)
+#define DRIVER "libcuda.so.1"
+
+static bool is_driver(const struct ct_object *object, void *data)
 {
-    if (CT_LIKELY(atomic_load_explicit(&libcuda_known, memory_order_acquire)))
-        return ct_scope_find(&libcuda, name, NULL, NULL);
+    if (!ct_symbol_is(object, DRIVER))
+        return false;
+    *(struct ct_object *)data = *object;
+    return true;
+}
+
+/* One that the program was linked against may be found before the constructors. One that is loaded later may
+ * not: the environment is not there yet, and pinning it by dlopen() runs those that have not run yet. Were
+ * the C library's among them, it would take the environment from itself, where there is none, and the program
+ * would never see its own (glibc 2.36). */
+static bool find_driver(void *handle, bool is_asked)
+{
+    static struct ct_seen seen;
+    struct ct_arrivals arrivals;
     struct ct_object object;
-    if (!ct_loader_ready() || !ct_symbol_object("libcuda.so.1", &object) || !ct_loader_pin(&object))
-        return NULL;
+    if (atomic_load_explicit(&libcuda_known, memory_order_acquire))
+        return true;
+    const bool is_new = ct_symbol_arrivals(&seen, &arrivals);
+    const bool is_there = (is_new && ct_symbol_each_of(&arrivals, is_driver, &object)) ||
+                          ((is_new || is_asked) && ct_loader_in_namespace(handle, DRIVER, &object));
+    if (!is_there) {
+        ct_symbol_see(&seen, &arrivals);
+        return false;
+    }
+    if ((!object.at_start && !ct_loader_ready()) || !ct_loader_pin(&object))
+        return false;
     struct ct_scope found;
     ct_scope_collect(&object, &found);
     if (!atomic_exchange(&libcuda_claimed, true)) {
         libcuda = found;
         atomic_store_explicit(&libcuda_known, true, memory_order_release);
     }
-    return ct_scope_find(&found, name, NULL, NULL);
+    return atomic_load_explicit(&libcuda_known, memory_order_acquire);
 }
+
+void *ct_driver_symbol(const char *name)
+{
+    return atomic_load_explicit(&libcuda_known, memory_order_acquire)
+               ? ct_scope_find(&libcuda, name, NULL, NULL)
+               : NULL;
+}
+
+/* ---- the ways in ---- */
+
+/* Read by the trampoline's dlsym: 1 while each look-up may follow the loading of something that wants the
+ * driver, or of the driver. */
+_Atomic uint32_t ct_dlsym_looks;
 
 /* The look-ups may wait for the loader's lock, whose holder may be waiting for ours: they come before ours is
  * taken. Threads that race here write the same. */
-static bool look_all_up(void)
+static void look_all_up(void *_Atomic *exports)
 {
-    if (!ct_driver_symbol("cuInit"))
-        return false;
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++)
-        ct_rows[row].real = ct_driver_symbol(ct_row_name(row));
-    return true;
+        atomic_store_explicit(&exports[row], ct_driver_symbol(ct_row_name(row)), memory_order_relaxed);
 }
 
-/* The slot that the address has, or would have. */
-static size_t address_slot(const void *real)
-{
-    size_t slot = ((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> 53;
-    while (addresses[slot].real && addresses[slot].real != real)
-        slot = (slot + 1) % ADDRESS_SLOTS;
-    return slot;
-}
+/* By slots where CUDATRACE_WAY says so. */
+static bool wants_slots;
 
-/* A function that is exported under two names keeps the first: the driver has none such. */
-static void remember(const void *real, uint32_t row)
+static void read_way(char **environment)
 {
-    const size_t slot = address_slot(real);
-    if (real && !addresses[slot].real) {
-        addresses[slot].row = row;
-        addresses[slot].real = real;
+    static const char variable[] = "CUDATRACE_WAY=", slots[] = "slots";
+    for (char **at = environment; at && *at; at++) {
+        if (strncmp(*at, variable, sizeof(variable) - 1) == 0)
+            wants_slots = strcmp(*at + sizeof(variable) - 1, slots) == 0;
     }
 }
 
-bool ct_driver_resolve(void)
+static bool resolve(void)
 {
-    if (atomic_load_explicit(&resolved, memory_order_acquire))
-        return true;
-    if (!look_all_up() || !ct_process_lock())
+    static void *_Atomic exports[CT_ROW_COUNT];
+    look_all_up(exports);
+    if (!ct_process_lock())
         return false;
-    if (!atomic_load_explicit(&resolved, memory_order_relaxed)) {
+    if (!ct_driver_is_known()) {
         for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
+            ct_rows[row].real = atomic_load_explicit(&exports[row], memory_order_relaxed);
             ct_rows[row].flags |= ct_row_form(ct_row_name(row));
-            remember(ct_rows[row].real, row);
+            ct_driver_remember(ct_rows[row].real, row);
         }
-        /* Pairs with the acquire above. */
-        atomic_store_explicit(&resolved, true, memory_order_release);
+        const bool has_slots = wants_slots && ct_slots_take(&libcuda.objects[0]) > 0;
+        atomic_store_explicit(&ct_dlsym_looks, !has_slots, memory_order_relaxed);
+        ct_driver_publish();
     }
     ct_process_unlock();
     return true;
 }
 
-void *ct_driver_stub(const void *real)
+bool ct_driver_look(void *handle, bool is_asked)
 {
-    if (!real || !atomic_load_explicit(&resolved, memory_order_acquire))
-        return NULL;
-    const size_t slot = address_slot(real);
-    return addresses[slot].real ? ct_row_stub(addresses[slot].row) : NULL;
+    const bool known = ct_driver_is_known();
+    if (!known && !(find_driver(handle, is_asked) && resolve()))
+        return false;
+    if (!known || atomic_load_explicit(&ct_dlsym_looks, memory_order_relaxed))
+        ct_imports_take(&libcuda.objects[0]);
+    return true;
 }
 
-void *ct_driver_spare(void *real, const char *name)
-{
-    const uint32_t row = ct_row_spare(real, name);
-    return row == CT_ROWS_ALL ? NULL : ct_row_stub(row);
-}
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* Only the dynamic linker knows whether an object that was loaded later is looked at. */
-static void *find_fallback(const char *name)
+/* Before all other constructors (-z initfirst): the program is linked, and nothing of it has run. What is
+ * called here may be a sanitizer's, which begins then, and looks up what it stands in front of: not to be
+ * looked at. */
+__attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
-    struct ct_object object;
-    void *found = ct_symbol_next(name, &object);
-    return found && !object.at_start ? ct_loader_next(name) : found;
-}
-
-void *ct_driver_fallback(uint32_t row)
-{
-    static void *_Atomic fallbacks[CT_NAMED_COUNT];
-    if (row >= CT_NAMED_COUNT)
-        return NULL;
-    void *fallback = atomic_load_explicit(&fallbacks[row], memory_order_relaxed);
-    if (!fallback) {
-        fallback = find_fallback(ct_row_name(row));
-        atomic_store_explicit(&fallbacks[row], fallback, memory_order_relaxed);
-    }
-    return fallback;
+    (void)argc, (void)argv;
+    if (gnu_get_libc_version) /* which hands them over */
+        read_way(environment);
+    if (!ct_driver_look(RTLD_DEFAULT, false))
+        atomic_store_explicit(&ct_dlsym_looks, 1, memory_order_relaxed);
 }

@@ -33,6 +33,7 @@ enum {
     CT_NAMED_COUNT = CT_ROW_COUNT + CT_RUNTIME_VERSIONS * CT_RUNTIME_FUNCTIONS,
     CT_SPARE_COUNT = 128,
     CT_STUB_COUNT = CT_NAMED_COUNT + CT_SPARE_COUNT,
+    CT_LIBRARY_DLSYM = CT_STUB_COUNT, /* no row: an entry of ours for who asks for the C library's dlsym */
     /* Rows without a stub, for what is traced by other means than the trampoline. */
     CT_EXTRA_COUNT = 768,
     CT_ROWS_ALL = CT_STUB_COUNT + CT_EXTRA_COUNT
@@ -50,6 +51,12 @@ enum ct_row_flags {
     CT_ROW_ASKS = 8,       /* it changes nothing, and answers a question */
 };
 
+/* By which way calls of a function come to its stub. */
+enum ct_way {
+    CT_WAY_NAMES, /* who asks for the function, or was linked against it, gets the stub */
+    CT_WAY_SLOTS, /* the driver itself calls it (slots.h); `real` is what stood in the slot */
+};
+
 /* One cache line holds two. `enter_id` and `leave_id` are `id` where the short way in entry.c may be taken,
  * else 0. */
 struct ct_row {
@@ -64,7 +71,7 @@ struct ct_row {
     uint8_t category;
     uint8_t layer;            /* enum ct_layer */
     _Atomic uint8_t left_out; /* 1: counted and not recorded */
-    uint8_t reserved1[1];
+    uint8_t way;              /* enum ct_way */
     _Atomic uint16_t wrap_id; /* as leave_id, decoder or not: for a wrapper that reads the arguments itself */
     _Atomic uint16_t
         skip_id; /* 0 unless the counter is the clock, there is no decoder, and each call is left out */

@@ -16,10 +16,7 @@
 #include "table.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <string.h>
-
-#pragma weak dlvsym
 
 /* In the order of the stubs, see trampoline_x86_64.S and hook.map. */
 static const char *const versions[CT_RUNTIME_VERSIONS] = {
@@ -57,9 +54,11 @@ struct census {
     struct ct_object object; /* the library with the version as its soname, else the first that was loaded */
 };
 
-/* Holds, by version, the objects that the process had loaded at the latest census, and in the lower eight
- * bits what that counted. */
-static _Atomic uint64_t counted[CT_RUNTIME_VERSIONS];
+/* The latest census of each version. */
+static struct {
+    struct ct_seen seen;
+    _Atomic uint32_t count;
+} counted[CT_RUNTIME_VERSIONS];
 
 /* True if the object is a libcudart of that version: by what it defines, or, where it defines no versions, by
  * its soname. */
@@ -91,26 +90,17 @@ static void take_census(uint32_t version, struct census *census)
     ct_symbol_each(visit_object, census);
 }
 
-static int visit_first(struct dl_phdr_info *object, size_t bytes, void *data)
-{
-    (void)bytes;
-    *(uint64_t *)data = object->dlpi_adds;
-    return 1;
-}
-
 /* Counts the libraries of the version that are loaded. One that was unloaded may still be counted. */
 static uint32_t count_libraries(uint32_t version)
 {
-    uint64_t loads = 0;
-    dl_iterate_phdr(visit_first, &loads);
-    const uint64_t latest = atomic_load_explicit(&counted[version], memory_order_relaxed);
-    if (latest >> 8 == loads)
-        return latest & 255;
-    struct census census;
-    take_census(version, &census);
-    const uint32_t count = census.count < 255 ? census.count : 255;
-    atomic_store_explicit(&counted[version], loads << 8 | count, memory_order_relaxed);
-    return count;
+    struct ct_arrivals arrivals;
+    if (ct_symbol_arrivals(&counted[version].seen, &arrivals)) {
+        struct census census;
+        take_census(version, &census);
+        atomic_store_explicit(&counted[version].count, census.count, memory_order_relaxed);
+        ct_symbol_see(&counted[version].seen, &arrivals);
+    }
+    return atomic_load_explicit(&counted[version].count, memory_order_relaxed);
 }
 
 /* ---- libraries ---- */
@@ -189,7 +179,7 @@ static struct library *bound_library(uint32_t version, uint32_t function, const 
     struct library *fallback = find_first(version);
     struct ct_object object;
     /* Asked of the dynamic linker, which alone knows what was loaded for all; musl knows no versions. */
-    void *real = dlvsym ? dlvsym(RTLD_NEXT, ct_row_symbol(CT_ROW_COUNT + function), versions[version]) : NULL;
+    void *real = ct_loader_versioned(RTLD_NEXT, ct_row_symbol(CT_ROW_COUNT + function), versions[version]);
     if (real)
         ct_symbol_object_at(real, &object);
     struct ct_scope scope;
@@ -266,4 +256,25 @@ void *ct_runtime_stub(const void *real, uint32_t row)
             return ct_row_stub(CT_RUNTIME_ROW(version, function));
     }
     return NULL;
+}
+
+/* Only the dynamic linker knows whether an object that was loaded later is looked at. */
+static void *find_elsewhere(const char *name)
+{
+    struct ct_object object;
+    void *found = ct_symbol_next(name, &object);
+    return found && !object.at_start ? ct_loader_next(name) : found;
+}
+
+void *ct_runtime_elsewhere(uint32_t row)
+{
+    static void *_Atomic elsewhere[CT_NAMED_COUNT];
+    if (row >= CT_NAMED_COUNT)
+        return NULL;
+    void *found = atomic_load_explicit(&elsewhere[row], memory_order_relaxed);
+    if (!found) {
+        found = find_elsewhere(ct_row_name(row));
+        atomic_store_explicit(&elsewhere[row], found, memory_order_relaxed);
+    }
+    return found;
 }

@@ -13,6 +13,9 @@ extern CT_LOCAL _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNT
 /* The real function for a call of `row` that returns to `caller`; NULL when no library of the row's version
  * is loaded or it lacks the function. */
 void *ct_runtime_real(uint32_t row, const void *caller);
+/* Finds what the program would have got for `row` without the hook when there is no such function: another
+ * library's, or NULL. */
+void *ct_runtime_elsewhere(uint32_t row);
 /* The stub for a function that dlsym found under the name of a row; NULL when it is not one of the rows. */
 void *ct_runtime_stub(const void *real, uint32_t row);
 

@@ -34,7 +34,10 @@ DAEMON = (TOOLS or BUILD) / "collector/cudatraced"
 CUDATRACE = (TOOLS or BUILD) / "tools/cudatrace"
 # A sanitizer has memory of its own, and addresses without end.
 SANITIZED = DAEMON.exists() and b"__asan_init" in DAEMON.read_bytes()
-SIMCUDA = BUILD / "tests/simcuda"
+# The driver's exports are of the shape that those of a version have, 535 or 580, or plain functions. Its compiler is beside the latter.
+SHAPE = os.environ.get("CUDATRACE_SHAPE", "")
+SIMCUDA = BUILD / "tests/simcuda" / SHAPE
+DRIVER_PATH = f"{SIMCUDA}:{BUILD / 'tests/simcuda'}" if SHAPE else str(SIMCUDA)
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DEADLINE_S = float(os.environ.get("CUDATRACE_TEST_DEADLINE", "240"))
@@ -142,8 +145,8 @@ class Session:
     # ---- programs ----
 
     def env(self, preload=True, **more):
-        env = dict(os.environ, LD_LIBRARY_PATH=str(SIMCUDA), CUDATRACE_SESSION=self.name,
-                   SIMCUDA_COUNTS=str(self.counts))
+        env = dict(os.environ, LD_LIBRARY_PATH=DRIVER_PATH, CUDATRACE_SESSION=self.name,
+                   SIMCUDA_COUNTS=str(self.counts), CUDATRACE_WAY="slots" if SHAPE else "names")
         if preload:
             env["LD_PRELOAD"] = " ".join(filter(None, [str(self.hook), os.environ.get("LD_PRELOAD", "")]))
         env.update({key: str(value) for key, value in more.items()})

@@ -242,9 +242,10 @@ with Session() as s, Session() as second:  # processes
         says(lines, "miss", "selection", "calls !cuMem*")
         says(lines, "miss", "left out", "as was asked for by cudatrace set")
     s.cudatrace("set", "--calls", "*")
-    first = compiled(s, "libfirst.so", "int cuCtxSynchronize(void) { return 0; }\n", "-shared", "-fPIC")
+    first = compiled(s, "libfirst.so", "#define _GNU_SOURCE\n#include <dlfcn.h>\nvoid *dlsym(void *h, const char *n)\n"
+                     '{ return ((void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"))(h, n); }\n', "-shared", "-fPIC")
     with held(s, hook=False, env={"LD_PRELOAD": f"{first}:{HOOK}"}) as program:
-        says(doctor(s, program.pid, status=1), "miss", "LD_PRELOAD", f"{first} comes before the hook and answers cuCtxS")
+        says(doctor(s, program.pid, status=1), "miss", "LD_PRELOAD", f"{first} comes before the hook and answers dlsym")
     with held(s, hook=False, env={"LD_PRELOAD": f"{HOOK}:{first}"}) as program:
         doctor(s, program.pid, status=0)
 

@@ -5,7 +5,7 @@ import pathlib
 import signal
 import subprocess
 
-from cudatrace_test import CUDATRACE, HOOK, HungCall, SANITIZED, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import CUDATRACE, HOOK, SHAPE, HungCall, SANITIZED, Session, WORKLOADS, check, equal, fifo
 
 RANGES = WORKLOADS / "ranges"
 TOOL = {"NVTX_INJECTION64_PATH": HOOK}
@@ -314,7 +314,8 @@ def check_other_tools():
         s.start_daemon()
         s.run(RANGES, "--do", "nest", preload=False, env=TOOL)
         s.flush()
-        equal(s.rows("SELECT DISTINCT layer FROM calls"), [("nvtx",)], "layers")
+        # Loaded in the middle, it finds the driver's slots, where there are some.
+        equal(s.rows("SELECT DISTINCT layer FROM calls ORDER BY 1"), [("driver",), ("nvtx",)] if SHAPE else [("nvtx",)], "layers")
         s.check_identity()
 
 

@@ -54,7 +54,8 @@ def rows(table):
     return set(re.findall(r"^ROW\((\w+),", table.read_text(), re.M))
 
 
-exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "--defined-only", hook).splitlines()}
+exported = {line.split()[-1]: line.split()[-2] for line in output("nm", "-D", "--defined-only", hook).splitlines()
+            if not line.split()[-2].islower()}  # local
 functions, runtime_functions = rows(arguments.driver_table), rows(arguments.runtime_table)
 check(len(functions) == 682 and len(runtime_functions) == 451, "rows in the tables:", len(functions), len(runtime_functions))
 machine = re.search(r"Machine: .*?(X86-64|AArch64)", output("readelf", "-h", hook)).group(1)
@@ -63,7 +64,7 @@ runtime_versions = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"]
 versioned = {f"{name}@{version}" for name in runtime_functions for version in runtime_versions}
 if machine == "AArch64":  # the runtime's layer is not there
     versioned = set()
-wanted = functions | versioned | {"dlsym", "_Fork", "_exit", "_Exit", "InitializeInjectionNvtx2", "ioctl", "prctl", "syscall", "vfork"}
+wanted = versioned | {"dlsym", "dlvsym", "_Fork", "_exit", "_Exit", "InitializeInjectionNvtx2", "ioctl", "prctl", "syscall", "vfork"}
 versions = {name for name, kind in exported.items() if kind == "A"}
 check(set(exported) - versions == wanted, "exports that differ:", (set(exported) - versions) ^ wanted)
 check({name.partition("@")[0] for name in versions} == {"CUDATRACE", *runtime_versions}, "versions:", versions)
@@ -98,9 +99,9 @@ for function in ["ct_enter", "ct_leave", *wrappers]:
 
 # musl's loader refuses what it cannot find, so that a musl program would not start: what it lacks is weak. (As of musl 1.2;
 # its names for C libraries' parts cover libc.so.6, libdl.so.2 and the others above.)
-LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "dlvsym"}
+LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "dlmopen", "_r_debug"}
 undefined = {line.split()[-1].partition("@")[0]: line.split()[-2] for line in output("nm", "-D", "--undefined-only", hook).splitlines()}
-strong = {name for name, kind in undefined.items() if kind != "w"}
+strong = {name for name, kind in undefined.items() if kind not in "wv"}
 check(not strong & LACKED_BY_MUSL and LACKED_BY_MUSL <= set(undefined), "not weak:", strong & LACKED_BY_MUSL,
       "or not needed any more:", LACKED_BY_MUSL - set(undefined))
 musl = pathlib.Path("/usr/lib/x86_64-linux-musl/libc.so")

@@ -8,7 +8,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PARTS = "hook|collector|proto|probe|schema|tools|tests|docs|dist"
 # Made by the build, or others' headers and sources that a fact is from.
-ELSEWHERE = set("""arguments_calls.h arguments_calls_runtime.h arguments.c cuda.h cudadebugger.h cupti.h driver_types.h entries.c fatbinary_section.h
+ELSEWHERE = set("""arguments_calls.h arguments_calls_runtime.h arguments.c cuda.h cudadebugger.h cupti.h driver_types.h entries.c front.h fatbinary_section.h
 g_allclasses.h html_page.h nvos.h schema.h osapi.c re.S schema_sql.h uvm_ioctl.h nvToolsExt.h nvToolsExtCuda.h nvToolsExtCudaRt.h nvtxTypes.h
 question.sql query.sql export_toy.c decode_toy.c toy.c""".split())
 

@@ -162,7 +162,8 @@ def main():
     parts += [f"EXPORTED void {name}(void);" for name in rows if name not in BARE]
     parts.append("#endif\n")
     parts.append("const struct sim_function sim_functions[ROW_COUNT] = {")
-    parts += [f'    [ROW_{name}] = {{ "{name}", (void *){name} }},' for name in rows]
+    parts += [f'    [ROW_{name}] = {{ "{name}", (void *){name}, (void *){name if name in BARE else f"ENTRY_NAME({name})"} }},'
+              for name in rows]
     parts.append("};\n")
     output.write_text("\n".join(parts))
     front.write_text("".join(f"FRONT({name}, {stack_words(letters_by_name.get(name, ''))})\n" for name in rows if name not in BARE))

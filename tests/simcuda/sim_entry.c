@@ -6,6 +6,7 @@
 
 #include "sim_settings.h"
 #include "simcuda.h"
+#include "simcuda_verify.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -42,6 +43,12 @@ static int compare_names(const void *name, const void *function)
 const struct sim_function *entry_function(const char *name)
 {
     return bsearch(name, sim_functions, ROW_COUNT, sizeof *sim_functions, compare_names);
+}
+
+EXPORTED void *simcuda_inner_function(const char *name)
+{
+    const struct sim_function *found = entry_function(name);
+    return found ? found->inner : NULL;
 }
 
 static uint32_t row_named(const char *variable, const char *name)

@@ -18,7 +18,8 @@ enum sim_row {
 
 struct sim_function {
     const char *name;
-    void *address;
+    void *address; /* the export */
+    void *inner;   /* the function behind it */
 };
 
 /* In row order; filled by sim_entries.py. */
@@ -85,7 +86,7 @@ int32_t verify_misaligned(uint32_t row);
 #define ENTRY
 #define ENTRY_NAME(name) front_##name
 #else
-#define ENTRY EXPORTED
+#define ENTRY            EXPORTED
 #define ENTRY_NAME(name) name
 #endif
 

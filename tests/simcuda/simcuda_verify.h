@@ -36,6 +36,11 @@ struct simcuda_registers {
 };
 const struct simcuda_registers *simcuda_registers(void);
 
+/* The driver's own function of that name, as libraries have it that know the tables of cuGetExportTable:
+ * nobody in between sees its calls. NULL for none. */
+typedef void *simcuda_inner_of(const char *name);
+simcuda_inner_of simcuda_inner_function;
+
 static inline uint64_t simcuda_checksum_start(const char *function_name)
 {
     uint64_t sum = 0xcbf29ce484222325u;

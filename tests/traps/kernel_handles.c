@@ -3,6 +3,7 @@
  * do that have the driver's own addresses from cuGetExportTable. */
 #include "../ensure.h"
 #include "cuda_min.h"
+#include "simcuda_verify.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -43,13 +44,8 @@ typedef CUresult get_function(CUfunction *, CUmodule, const char *);
 static get_function *past_the_hook(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    /* dlvsym() finds the C library's own dlsym(), which the hook does not see: so it gives functions of the
-     * driver past the hook. */
-    void *(*look_up)(void *, const char *) =
-        (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-    if (!look_up)
-        look_up = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.17");
-    return (get_function *)look_up(driver, "cuModuleGetFunction");
+    simcuda_inner_of *inner = (simcuda_inner_of *)dlsym(driver, "simcuda_inner_function");
+    return (get_function *)inner("cuModuleGetFunction");
 }
 
 static CUmodule module; /* stays until the context's reset */

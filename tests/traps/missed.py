@@ -1,11 +1,11 @@
-"""Tests programs that a preloaded library does not see: RTLD_DEEPBIND, dlmopen, dlvsym, static programs, musl. Results are
-untouched, nothing counts as traced, and `cudatrace run` says so in one line.
+"""Tests programs that a preloaded library does not see: static programs, musl. Results are untouched, nothing counts as traced,
+and `cudatrace run` says so in one line.
 
-    missed.py deepbind | dlmopen | dlvsym | static | musl
+    missed.py static | musl
 """
 import sys
 
-from trap_test import LINKED, Session, check, compiled, equal, library, needs, recorded, same
+from trap_test import LINKED, Session, check, compiled, equal, needs, recorded
 
 (way,) = sys.argv[1:]
 
@@ -38,44 +38,34 @@ def says_nothing_was_traced(s, *command, status=0, before=""):
 
 
 with Session() as s:
-    if way in ("deepbind", "dlmopen", "dlvsym"):
-        program = compiled(s, "missed.c")
-        library(s, PLUGIN, "plugin.so", *LINKED)
-        command = [program, way] + ([s.dir] if way == "deepbind" else [])
-        said = same(s, way, *command).stdout
-        print(said, end="")
-        equal(recorded(s), {}, "what the trace has of it")
+    compiler, flags, kind = ("cc", ["-static"], "statically linked") if way == "static" else (
+        "musl-gcc", [], "musl")
+    needs(compiler)
+    program = compiled(s, ALONE, *flags, output="alone", compiler=compiler)
+    said = says_nothing_was_traced(s, program, status=7, before=f"is {kind}" if way == "static" else "uses musl")
+    equal(said.stdout, "alone\n", "its output")
+    if way == "musl":
+        # A child of a program that can be traced: it starts, and all that the hook interposes works in it.
+        interposed = compiled(s, "missed_musl.c", output="interposed", compiler=compiler)
+        untraced = s.run("sh", "-c", f"{interposed}; exit $?", preload=False, status=7)
+        s.start_daemon()
+        for run in (s.run, s.trace):
+            child = run("sh", "-c", f"{interposed}; exit $?", status=7)
+            equal(child.stdout, untraced.stdout, "a child's output")
+            check("Error relocating" not in child.stderr, child.stderr)
+        s.flush()
         equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
-        says_nothing_was_traced(s, *command)
-    else:
-        compiler, flags, kind = ("cc", ["-static"], "statically linked") if way == "static" else (
-            "musl-gcc", [], "musl")
-        needs(compiler)
-        program = compiled(s, ALONE, *flags, output="alone", compiler=compiler)
-        said = says_nothing_was_traced(s, program, status=7, before=f"is {kind}" if way == "static" else "uses musl")
-        equal(said.stdout, "alone\n", "its output")
-        if way == "musl":
-            # A child of a program that can be traced: it starts, and all that the hook interposes works in it.
-            interposed = compiled(s, "missed_musl.c", output="interposed", compiler=compiler)
-            untraced = s.run("sh", "-c", f"{interposed}; exit $?", preload=False, status=7)
-            s.start_daemon()
-            for run in (s.run, s.trace):
-                child = run("sh", "-c", f"{interposed}; exit $?", status=7)
-                equal(child.stdout, untraced.stdout, "a child's output")
-                check("Error relocating" not in child.stderr, child.stderr)
-            s.flush()
-            equal(s.value("SELECT count(*) FROM processes"), 0, "processes")
-            # Programs that it starts may be traced.
-            starts = compiled(s, "#include <stdlib.h>\nint main(int n, char **v) { return n == 2 ? system(v[1]) : 1; }\n",
-                              output="starts", compiler=compiler)
-            traced = compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="started")
-            s.trace(starts, traced)
-            equal(recorded(s), {"cuInit": 1, "cuDriverGetVersion": 1}, "what a musl program started")
-            s.stop_daemon()
-        # The command is looked for as the shell would.
-        env = {"PATH": f"{s.dir}:/usr/bin:/bin"}
-        said = s.cudatrace("run", "--db", s.db, "--", "alone", env=env, status=7)
-        check(kind in said.stderr.splitlines()[0], "by PATH", said.stderr)
+        # Programs that it starts may be traced.
+        starts = compiled(s, "#include <stdlib.h>\nint main(int n, char **v) { return n == 2 ? system(v[1]) : 1; }\n",
+                          output="starts", compiler=compiler)
+        traced = compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="started")
+        s.trace(starts, traced)
+        equal(recorded(s), {"cuInit": 1, "cuDriverGetVersion": 1}, "what a musl program started")
+        s.stop_daemon()
+    # The command is looked for as the shell would.
+    env = {"PATH": f"{s.dir}:/usr/bin:/bin"}
+    said = s.cudatrace("run", "--db", s.db, "--", "alone", env=env, status=7)
+    check(kind in said.stderr.splitlines()[0], "by PATH", said.stderr)
     # A program that can be traced gets no word of it.
     said = s.trace(compiled(s, PLUGIN + "int main(void) { return plugin_run() < 0; }\n", *LINKED, output="seen"))
     equal(said.stderr, "", "about one that was traced")

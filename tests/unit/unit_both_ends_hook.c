@@ -5,7 +5,6 @@
 #include "bound.h"
 #include "current.h"
 #include "decoded.h"
-#include "driver_functions.h"
 #include "lock.h"
 #include "process.h"
 #include "row_selection.h"
@@ -111,11 +110,7 @@ bool ct_selection_leaves_out(const struct ct_producer *producer, uint32_t row)
     (void)producer, (void)row;
     return false;
 }
-bool ct_driver_resolve(void)
-{
-    return true;
-}
-void *ct_driver_fallback(uint32_t row)
+void *ct_runtime_elsewhere(uint32_t row)
 {
     (void)row;
     return NULL;

@@ -3,6 +3,7 @@
  * made past whoever looks. Prints "graph NAME HANDLE" for each executable graph, in the order of their
  * launches.
  */
+#include "simcuda_verify.h"
 #include "workload.h"
 
 #include "cuda_types.h"
@@ -67,12 +68,10 @@ static CUgraph conditional(void)
 static void *past_the_hook(const char *name)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    void *(*look_up)(void *, const char *) =
-        (void *(*)(void *, const char *))(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-    if (!look_up)
-        look_up = (void *(*)(void *, const char *))(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.17");
-    ENSURE(library && look_up);
-    return look_up(library, name);
+    ENSURE(library);
+    simcuda_inner_of *inner = (simcuda_inner_of *)(uintptr_t)dlsym(library, "simcuda_inner_function");
+    ENSURE(inner);
+    return inner(name);
 }
 
 int main(int argc, char **argv)

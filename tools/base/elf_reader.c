@@ -342,3 +342,22 @@ int ct_elf_note(const struct ct_elf *elf, const char *owner, uint32_t type, void
     }
     return found ? 0 : -ENODATA;
 }
+
+int ct_elf_note_names(const struct ct_elf *elf, const char *owner, uint32_t type, size_t bytes,
+                      struct ct_elf_names *names)
+{
+    enum { NAMES_MOST = 1 << 20 };
+    *names = (struct ct_elf_names){ 0 };
+    if (bytes == 0 || bytes > NAMES_MOST)
+        return -ENODATA;
+    names->text = calloc(bytes + 1, 1);
+    names->name = calloc(bytes, sizeof(*names->name));
+    if (!names->text || !names->name)
+        return -ENOMEM;
+    const int error = ct_elf_note(elf, owner, type, names->text, bytes);
+    for (const char *at = names->text; !error && at < names->text + bytes; at += strlen(at) + 1) {
+        if (*at)
+            names->name[names->count++] = at;
+    }
+    return error;
+}

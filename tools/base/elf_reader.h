@@ -45,5 +45,9 @@ void ct_elf_names_free(struct ct_elf_names *names);
 
 /* The description of a note, all of whose `bytes` it must have. 0, or -errno; -ENODATA when there is none. */
 int ct_elf_note(const struct ct_elf *elf, const char *owner, uint32_t type, void *description, size_t bytes);
+/* The same for one that holds names, each with its NUL, in the order of strcmp. The names may be freed either
+ * way. */
+int ct_elf_note_names(const struct ct_elf *elf, const char *owner, uint32_t type, size_t bytes,
+                      struct ct_elf_names *names);
 
 #endif

@@ -162,12 +162,10 @@
         .endm
 
         .macro DRIVER_STUB name
-        .globl  \name
-        .type   \name, %function
+        .type   ct_stub_\name, %function
         .p2align 4
-\name:
-        STUB    .Lstub_\name
-        .size   \name, .-\name
+        STUB    ct_stub_\name
+        .size   ct_stub_\name, .-ct_stub_\name
         .endm
 
         .pushsection ct_stubs, "a"
@@ -196,61 +194,75 @@
         .endr
         .noaltmacro
 
-/* void *dlsym(void *handle, const char *name): names of the driver go to ct_dlsym(); every other name is a
- * tail jump to the real one, which looks at the return address in x30 to know its caller. It may run before
- * any constructor, inside malloc's own initialisation. */
+/* Looking up: names that begin with "cu" go to `handler`, with the caller's place as third argument where that is none of
+ * theirs, and while the driver comes by its names, or is not there, all names; every other one, and those that it
+ * leaves, is a tail jump to `next`, which looks at the return address in x30 to know its caller. It may run
+ * before any constructor, inside malloc's own initialisation. */
 
-        /* A frame record with the two arguments above it. */
+        /* A frame record with three arguments above it. */
         .macro KEEP_ARGUMENTS
-        stp     x29, x30, [sp, #-32]!
-        .cfi_def_cfa_offset 32
-        .cfi_offset x29, -32
-        .cfi_offset x30, -24
+        stp     x29, x30, [sp, #-48]!
+        .cfi_def_cfa_offset 48
+        .cfi_offset x29, -48
+        .cfi_offset x30, -40
         mov     x29, sp
         stp     x0, x1, [sp, #16]
+        str     x2, [sp, #32]
         .endm
 
         .macro DROP_ARGUMENTS
-        ldp     x29, x30, [sp], #32
+        ldp     x29, x30, [sp], #48
         .cfi_def_cfa_offset 0
         .cfi_restore x29
         .cfi_restore x30
         .endm
 
-        .globl  dlsym
-        FUNCTION dlsym, 4
+        .macro LOOK_UP name, handler, next, find, third:vararg
+        FUNCTION \name, 4
         BTI_C
         cbz     x1, 3f
         ldrb    w9, [x1]
         cmp     w9, #'c'
-        b.ne    3f
+        b.ne    1f
         ldrb    w9, [x1, #1]
         cmp     w9, #'u'
-        b.ne    3f
-        ldrb    w9, [x1, #2]
-        sub     w9, w9, #'A'
-        cmp     w9, #26
-        b.hs    3f
-        KEEP_ARGUMENTS
-        bl      ct_dlsym
+        b.eq    5f
+1:      adrp    x9, ct_dlsym_looks
+        ldr     w9, [x9, #:lo12:ct_dlsym_looks]
+        cbz     w9, 3f
+5:      KEEP_ARGUMENTS
+        \third
+        bl      \handler
         cbnz    x1, 2f
         .cfi_remember_state
         DROP_ARGUMENTS
         ret
         .cfi_restore_state
 2:      ldp     x0, x1, [sp, #16]
+        ldr     x2, [sp, #32]
         DROP_ARGUMENTS
-3:      adrp    x16, ct_real_dlsym
-        ldr     x16, [x16, #:lo12:ct_real_dlsym]
+3:      adrp    x16, \next
+        ldr     x16, [x16, #:lo12:\next]
         cbz     x16, 4f
         br      x16
 4:      KEEP_ARGUMENTS
-        bl      ct_dlsym_find
+        bl      \find
         mov     x16, x0
         ldp     x0, x1, [sp, #16]
+        ldr     x2, [sp, #32]
         DROP_ARGUMENTS
         br      x16
-        END     dlsym
+        END     \name
+        .endm
+
+/* void *dlsym(void *handle, const char *name), void *dlvsym(void *handle, const char *name, const char *version). */
+        .globl  dlsym, dlvsym
+        LOOK_UP dlsym, ct_dlsym, ct_next_dlsym, ct_dlsym_find, mov x2, x30
+        LOOK_UP dlvsym, ct_dlvsym, ct_next_dlvsym, ct_dlvsym_find
+        LOOK_UP ct_enter_library_dlsym, ct_dlsym_of_library, ct_library_dlsym, ct_library_dlsym_find, mov x2, x30
+        .pushsection ct_stubs, "a" /* CT_LIBRARY_DLSYM */
+        .word   ct_enter_library_dlsym - .
+        .popsection
 
 /* long syscall(long number, ...): those that may put a filter on go to ct_syscall() (sandbox.c), by
  * SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. Every other one is a jump that touches nothing. */

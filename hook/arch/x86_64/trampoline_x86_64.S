@@ -231,12 +231,10 @@
         .endm
 
         .macro DRIVER_STUB wrapper, name
-        .globl  \name
-        .type   \name, @function
+        .type   ct_stub_\name, @function
         .p2align 4
-\name:
-        STUB    .Lstub_\name, \wrapper
-        .size   \name, .-\name
+        STUB    ct_stub_\name, \wrapper
+        .size   ct_stub_\name, .-ct_stub_\name
         .endm
 
         /* Two entries: the one that is exported, and the one of ct_row_stub(), which takes the caller as it is. */
@@ -307,41 +305,47 @@ ct_runtime_\version\()_\name:
         .endr
         .endm
 
-/* void *dlsym(void *handle, const char *name): names of the driver and of the runtime go to ct_dlsym(); every other name is a
- * tail jump to the real one, which looks at the return address to know its caller. It may run before any
+/* Looking up: names that begin with "cu" go to `handler`, with the caller's place as third argument where that is none of
+ * theirs, and while the driver comes by its names, or is not there, all names; every other one, and those that it
+ * leaves, is a tail jump to `next`, which looks at the return address to know its caller. It may run before any
  * constructor, inside malloc's own initialisation. */
-        .globl  dlsym
-        FUNCTION dlsym, 4
+        .macro LOOK_UP name, handler, next, find, third:vararg
+        FUNCTION \name, 4
         testq   %rsi, %rsi
         jz      3f
         cmpb    $'c', (%rsi)
-        jne     3f
-        cmpb    $'u', 1(%rsi)
-        jne     3f
-        movzbl  2(%rsi), %eax
-        cmpb    $'d', %al
         jne     1f
-        cmpb    $'a', 3(%rsi)
-        jne     3f
-        movzbl  4(%rsi), %eax
-1:      subl    $'A', %eax
-        cmpl    $26, %eax
-        jae     3f
-        KEEP    %rdi, %rsi
-        call    ct_dlsym
-        BACK    %rsi, %rdi
-        testl   %edx, %edx
+        cmpb    $'u', 1(%rsi)
+        je      2f
+1:      cmpl    $0, ct_dlsym_looks(%rip)
+        je      3f
+2:      KEEP    %rdi, %rsi, %rdx, %rcx
+        \third
+        call    \handler
+        movl    %edx, %r11d
+        BACK    %rcx, %rdx, %rsi, %rdi
+        testl   %r11d, %r11d
         jnz     3f
         ret
-3:      movq    ct_real_dlsym(%rip), %rax
+3:      movq    \next(%rip), %rax
         testq   %rax, %rax
         jz      4f
         jmp     *%rax
-4:      KEEP    %rdi, %rsi
-        call    ct_dlsym_find
-        BACK    %rsi, %rdi
+4:      KEEP    %rdi, %rsi, %rdx, %rcx
+        call    \find
+        BACK    %rcx, %rdx, %rsi, %rdi
         jmp     *%rax
-        END     dlsym
+        END     \name
+        .endm
+
+/* void *dlsym(void *handle, const char *name), void *dlvsym(void *handle, const char *name, const char *version). */
+        .globl  dlsym, dlvsym
+        LOOK_UP dlsym, ct_dlsym, ct_next_dlsym, ct_dlsym_find, movq 40(%rsp), %rdx
+        LOOK_UP dlvsym, ct_dlvsym, ct_next_dlvsym, ct_dlvsym_find
+        LOOK_UP ct_enter_library_dlsym, ct_dlsym_of_library, ct_library_dlsym, ct_library_dlsym_find, movq 40(%rsp), %rdx
+        .pushsection ct_stubs, "a" /* CT_LIBRARY_DLSYM */
+        .long   ct_enter_library_dlsym - .
+        .popsection
 
 /* long syscall(long number, ...): those that may put a filter on go to ct_syscall() (sandbox.c), by
  * SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. Every other one is a jump that touches nothing. */

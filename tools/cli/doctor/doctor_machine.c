@@ -30,7 +30,7 @@ static bool is_runtime_name(const char *name)
 
 bool ct_doctor_is_way_in(const char *name)
 {
-    return strcmp(name, "dlsym") == 0 || ct_doctor_is_driver_name(name);
+    return strcmp(name, "dlsym") == 0;
 }
 
 /* Functions with this prefix belong to the simulated driver (tests/simcuda). */
@@ -54,7 +54,6 @@ static void list_names(char *text, size_t bytes, const char *const *name, size_t
 
 static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
 {
-    ct_elf_functions(elf, ct_doctor_is_driver_name, &doctor->driver_functions);
     ct_elf_functions(elf, is_runtime_name, &doctor->runtime_functions);
     /* Other versions in the file are of no library of anybody's. */
     struct ct_elf_names *versions = &doctor->runtime_versions;
@@ -67,6 +66,8 @@ static void read_hook(struct ct_doctor *doctor, const struct ct_elf *elf)
     versions->count = kept;
     if (ct_elf_note(elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NOTE_TYPE, &doctor->hook, sizeof(doctor->hook)) != 0)
         doctor->hook = (struct ct_hook_note){ 0 };
+    ct_elf_note_names(elf, CT_HOOK_NOTE_OWNER, CT_HOOK_NAMES_TYPE, doctor->hook.names_bytes,
+                      &doctor->driver_functions);
     doctor->hook.version[sizeof(doctor->hook.version) - 1] = '\0';
 }
 
@@ -90,8 +91,8 @@ static void check_hook(struct ct_doctor *doctor)
         snprintf(runtime, sizeof(runtime), ", %zu of the runtime (%s)", doctor->runtime_functions.count,
                  versions);
     }
-    if (error || doctor->driver_functions.count == 0)
-        MISS("hook", "%s exports no driver function: build it anew", doctor->hook_path);
+    if (error)
+        MISS("hook", "%s cannot be read: %s", doctor->hook_path, strerror(-error));
     else if (doctor->hook.proto_version != CT_PROTO_VERSION)
         MISS("hook",
              "%s is of another build than this cudatrace (shared memory of version %u, not %d; 0 is "

@@ -1,7 +1,6 @@
-/* Ways to the driver that do not pass the hook: the results are the driver's, and nothing of it is in a
- * trace.
+/* Ways to the driver that pass preloaded libraries by.
  *
- *   missed deepbind FOLDER | dlmopen | dlvsym */
+ *   passed_by deepbind FOLDER | dlmopen | dlvsym */
 #include "cuda_min.h"
 
 #include <dlfcn.h>
@@ -38,7 +37,6 @@ static int other_namespace(void)
     void *driver = dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW);
     if (!driver)
         return 1;
-    /* The hook's dlsym sees this handle; the functions are not those of the namespace that it knows. */
     return use((CUresult(*)(unsigned))dlsym(driver, "cuInit"),
                (CUresult(*)(int *))dlsym(driver, "cuDriverGetVersion"));
 }

@@ -1,0 +1,75 @@
+#include "driver_addresses.h"
+
+#include "loader.h"
+#include "rows.h"
+
+/* Open addressing, filled once and then only read; here, so that no stub is missed for want of memory. */
+enum { ADDRESS_SLOTS = 2048 };
+static_assert(ADDRESS_SLOTS > 2 * CT_ROW_COUNT, "half empty");
+static struct {
+    const void *real;
+    uint32_t row;
+} addresses[ADDRESS_SLOTS];
+static _Atomic bool published;
+
+void ct_driver_publish(void)
+{
+    /* Pairs with the acquire below. */
+    atomic_store_explicit(&published, true, memory_order_release);
+}
+
+bool ct_driver_is_known(void)
+{
+    return atomic_load_explicit(&published, memory_order_acquire);
+}
+
+/* The slot that the address has, or would have. */
+static size_t address_slot(const void *real)
+{
+    size_t slot = ((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> 53;
+    while (addresses[slot].real && addresses[slot].real != real)
+        slot = (slot + 1) % ADDRESS_SLOTS;
+    return slot;
+}
+
+/* A function that is exported under two names keeps the first: the driver has none such. */
+void ct_driver_remember(const void *real, uint32_t row)
+{
+    const size_t slot = address_slot(real);
+    if (real && !addresses[slot].real) {
+        addresses[slot].row = row;
+        addresses[slot].real = real;
+    }
+}
+
+/* The row of a real function; CT_ROWS_ALL for none that is known. */
+static uint32_t row_of(const void *real)
+{
+    if (!real || !ct_driver_is_known())
+        return CT_ROWS_ALL;
+    const size_t slot = address_slot(real);
+    return addresses[slot].real ? addresses[slot].row : CT_ROWS_ALL;
+}
+
+bool ct_driver_has(const void *real)
+{
+    return row_of(real) != CT_ROWS_ALL;
+}
+
+void *ct_driver_stub(const void *real)
+{
+    const uint32_t row = row_of(real);
+    return row != CT_ROWS_ALL && ct_rows[row].way == CT_WAY_NAMES ? ct_row_stub(row) : NULL;
+}
+
+void *ct_driver_instead(void *real, const char *name)
+{
+    if (ct_driver_has(real)) {
+        void *stub = ct_driver_stub(real);
+        return stub ? stub : real;
+    }
+    if (!name || ct_loader_is_own(real))
+        return real;
+    const uint32_t row = ct_row_spare(real, name);
+    return row == CT_ROWS_ALL ? real : ct_row_stub(row);
+}

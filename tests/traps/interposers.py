@@ -1,0 +1,42 @@
+"""Beside libraries that limit memory, of five kinds, before, behind and on both sides of the hook, and programs that came by the driver
+in three ways: the program and the limiters see what they see without the hook, and the trace has what the driver was asked."""
+from trap_test import LINKED, Session, check, compiled, equal, library, preloads
+
+KINDS = ["NEXT", "DLSYM", "DLVSYM", "PROC", "HANDLE"]
+LIMITED = [("DLSYM", "dlsym"), ("PROC", "linked, cuGetProcAddress")]  # besides all that are linked
+ORDERS = [["small", "HOOK"], ["HOOK", "small"], ["small", "HOOK", "large"]]
+
+with Session() as s:
+    programs = {"linked": [compiled(s, "interposers.c", "-DLINKED", *LINKED, output="linked")]}
+    programs["linked, cuGetProcAddress"] = [*programs["linked"], "proc"]
+    programs["dlsym"] = [compiled(s, "interposers.c", output="looks_up")]
+    programs["dlsym, cuGetProcAddress"] = [*programs["dlsym"], "proc"]
+    limiters = {}
+    for kind in KINDS:
+        for name, kib in ("small", 256), ("large", 1024):
+            limiters[kind, name] = library(s, "interposers.c", f"{kind}_{name}.so", "-Wl,-Bsymbolic", f"-DLIMITER={kind}",
+                                           f"-DLIMIT_KIB={kib}")
+    s.start_daemon()
+    for kind in KINDS:
+        for order in ORDERS:
+            loaded = [one if one == "HOOK" else limiters[kind, one] for one in order]
+            for way, command in programs.items():
+                without = s.run(*command, preload=False, env=preloads(*(one for one in loaded if one != "HOOK"), ""))
+                untraced = {pid for pid, _ in s.truth()}
+                seen = s.run(*command, preload=False, env=preloads(*loaded))
+                equal((seen.stdout, seen.stderr), (without.stdout, without.stderr), f"{kind}, {order}, {way}")
+                if way == "linked" or (kind, way) in LIMITED:
+                    check("512 KiB: 2\n" in without.stdout, kind, order, way, "has no limit:", without.stdout)
+                s.flush()
+                truth = {key: calls for key, calls in s.truth().items() if key[0] not in untraced}
+                totals = {key: calls for key, calls in s.totals().items() if key[0] not in untraced}
+                equal(totals, truth, f"{kind}, {order}, {way}: calls in the trace and in the driver")
+    s.check_identity()
+
+    # Without a driver: who asks for the next gets none, and nobody calls in circles.
+    weak = compiled(s, "interposers.c", "-DWEAK", output="weak")
+    init = library(s, "interposers.c", "cuinit.so", "-DCUINIT")
+    for order in [["HOOK"], [init, "HOOK"], ["HOOK", init]]:
+        without = s.run(weak, preload=False, env={**preloads(*(one for one in order if one != "HOOK"), ""), "LD_LIBRARY_PATH": ""})
+        seen = s.run(weak, preload=False, env={**preloads(*order), "LD_LIBRARY_PATH": ""})
+        equal((seen.stdout, seen.stderr), (without.stdout, without.stderr), f"no driver, {order}")

@@ -1,0 +1,23 @@
+"""Ways to the driver that pass preloaded libraries by: RTLD_DEEPBIND, dlmopen, and dlsym got by dlvsym. Results are untouched, and
+the calls are in the trace, whether the driver has slots or not.
+
+    passed_by.py deepbind | dlmopen | dlvsym
+"""
+import sys
+
+from trap_test import LINKED, Session, compiled, equal, library, recorded, same
+
+(way,) = sys.argv[1:]
+
+PLUGIN = """#include "cuda_min.h"
+int plugin_run(void)
+{
+    int version = 0;
+    return cuInit(0) == CUDA_SUCCESS && cuDriverGetVersion(&version) == CUDA_SUCCESS ? version : -1;
+}
+"""
+
+with Session() as s:
+    library(s, PLUGIN, "plugin.so", *LINKED)
+    print(same(s, way, compiled(s, "passed_by.c"), way, *([s.dir] if way == "deepbind" else [])).stdout, end="")
+    equal(recorded(s), {"cuInit": 1, "cuDriverGetVersion": 1}, "what the trace has of it")
