@@ -1,7 +1,12 @@
 """The daemon is killed and comes back: nothing lost, nothing twice, and the programs do not notice."""
+import glob
+import os
 import signal
+import time
 
-from cudatrace_test import DAEMON, HungCall, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import DAEMON, HungCall, Session, WORKLOADS, check, equal, fifo, wait_for
+
+YOUNG_S = 11  # a file that is older is not compared with the time of day
 
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
@@ -42,6 +47,26 @@ with Session() as s:
     equal(s.rows("SELECT name FROM open_calls"), [], "open calls after")
     equal(s.rows("SELECT state FROM processes"), [("exited",)], "its state")
     s.check_identity(lost=0)
+
+# A program that had ended when the next daemon came, and whose file was made long ago and changed since, as growing rings do.
+with Session() as s, fifo(s.dir, "hold") as hold:
+    s.start_daemon()
+    held = s.start(WORKLOADS / "calls", "--calls", 3000, "--threads", 3, "--hold", hold)
+    s.flush_until("the program's file", lambda: glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{held.pid}.*"))
+    segment, = glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{held.pid}.*")
+    made_s = os.stat(segment).st_ctime
+    wait_for("a file that is not young", lambda: time.sleep(0.1) or time.time() - made_s > YOUNG_S)
+    s.daemon.kill()
+    s.daemon.wait()
+    os.chmod(segment, 0o600)
+    with open(hold, "wb") as go:
+        go.write(b"\n")
+    equal(held.wait(120), 0, "the held program's status")
+    s.start_daemon()
+    s.flush()
+    check(" is let go" not in s.log(), s.log())
+    s.check_identity(lost=0)
+    s.check_truth()
 
 # The successor of a killed daemon must keep the clock that the session's processes have.
 with Session() as s:

@@ -42,6 +42,7 @@ struct ct_shm_process {
     bool call_soon; /* its hook is to look up at its next record: it is detached, or has a wish to follow */
     const char *broken; /* the rule that it broke, NULL for none */
     int64_t changed_ns; /* when its file was changed last but by writing to it: nobody can set it back */
+    int64_t made_ns;    /* when it was made; 0: its file system does not tell (tmpfs before Linux 5.18) */
 
     struct ct_segment facts; /* copied at open and checked, its times turned into ours */
     bool is_ahead_known;     /* it is known how far its clocks are ahead of ours: not so of one that was gone

@@ -42,14 +42,23 @@ static const char *check_facts(const struct ct_segment *facts)
 static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahead *ahead)
 {
     const int64_t second_ns = 1000000000, young_ns = 10 * second_ns, near_ns = second_ns / 10;
-    if ((int64_t)ct_monotonic_ns() - process->changed_ns > young_ns)
+    if (process->made_ns == 0 || (int64_t)ct_monotonic_ns() - process->made_ns > young_ns)
         return false;
-    const int64_t ahead_ns = (int64_t)process->facts.anchor.monotonic_ns - process->changed_ns;
+    const int64_t ahead_ns = (int64_t)process->facts.anchor.monotonic_ns - process->made_ns;
     const int64_t rounded_ns = (ahead_ns + (ahead_ns < 0 ? -1 : 1) * second_ns / 2) / second_ns * second_ns;
     const int64_t off_ns = ahead_ns - rounded_ns;
     *ahead = (struct ct_time_ahead){ .monotonic_ns =
                                          off_ns < near_ns && off_ns > -near_ns ? rounded_ns : ahead_ns };
     return rounded_ns > young_ns || rounded_ns < -young_ns;
+}
+
+/* A time of day as CLOCK_MONOTONIC. */
+static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t age_ns = (now.tv_sec - seconds) * INT64_C(1000000000) + now.tv_nsec - nanoseconds;
+    return (int64_t)ct_monotonic_ns() - age_ns;
 }
 
 /* Its times become ours. Field 22 of its /proc/PID/stat is cut to ticks on both sides: what we see counts. */
@@ -121,11 +130,10 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     }
     process->who.device = status.st_dev;
     process->who.inode = status.st_ino;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const int64_t age_ns =
-        (now.tv_sec - status.st_ctim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - status.st_ctim.tv_nsec;
-    process->changed_ns = (int64_t)ct_monotonic_ns() - age_ns;
+    struct statx birth;
+    process->changed_ns = since_ns(status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+    if (statx(process->fd, "", AT_EMPTY_PATH, STATX_BTIME, &birth) == 0 && birth.stx_mask & STATX_BTIME)
+        process->made_ns = since_ns(birth.stx_btime.tv_sec, birth.stx_btime.tv_nsec);
     error = -EAGAIN; /* not yet allocated, or not yet filled in */
     if ((uint64_t)status.st_size < CT_LANE_OFFSET)
         goto fail;
