@@ -56,6 +56,16 @@ enum ct_segment_flags {
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook lets go of the segment */
 };
 
+/* By which way calls of a function of the driver come to its stub; what a program may be told to use. */
+#define CT_WAY_ENV "CUDATRACE_WAY"
+enum ct_way {
+    CT_WAY_NAMES, /* who asks for the function, or was linked against it, gets the stub */
+    CT_WAY_SLOTS, /* the driver itself calls it, by its table of entry points */
+    CT_WAY_COUNT
+};
+#define CT_WAY_NAMES_TEXT "names"
+#define CT_WAY_SLOTS_TEXT "slots"
+
 struct ct_segment {
     uint64_t magic;
     uint32_t version;      /* CT_PROTO_VERSION */
@@ -94,6 +104,8 @@ struct ct_segment {
     struct ct_loss unlaned;      /* calls of threads for which there was no memory for a lane */
     _Atomic uint32_t
         unsent; /* hook: 1, counters of functions have moved; collector: 0, before it looks at them */
+    _Atomic uint16_t
+        ways[CT_WAY_COUNT]; /* hook: functions of the driver that come so; zeros: it is not known */
 };
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 

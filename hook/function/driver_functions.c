@@ -79,11 +79,20 @@ static bool wants_slots;
 
 static void read_way(char **environment)
 {
-    static const char variable[] = "CUDATRACE_WAY=", slots[] = "slots";
+    static const char variable[] = CT_WAY_ENV "=";
     for (char **at = environment; at && *at; at++) {
         if (strncmp(*at, variable, sizeof(variable) - 1) == 0)
-            wants_slots = strcmp(*at + sizeof(variable) - 1, slots) == 0;
+            wants_slots = strcmp(*at + sizeof(variable) - 1, CT_WAY_SLOTS_TEXT) == 0;
     }
+}
+
+static _Atomic uint16_t ways[CT_WAY_COUNT];
+
+void ct_driver_tell(struct ct_segment *segment)
+{
+    for (int way = 0; segment && way < CT_WAY_COUNT; way++)
+        atomic_store_explicit(&segment->ways[way], atomic_load_explicit(&ways[way], memory_order_relaxed),
+                              memory_order_relaxed);
 }
 
 static bool resolve(void)
@@ -93,13 +102,18 @@ static bool resolve(void)
     if (!ct_process_lock())
         return false;
     if (!ct_driver_is_known()) {
+        uint32_t exported = 0;
         for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
             ct_rows[row].real = atomic_load_explicit(&exports[row], memory_order_relaxed);
             ct_rows[row].flags |= ct_row_form(ct_row_name(row));
             ct_driver_remember(ct_rows[row].real, row);
+            exported += ct_rows[row].real != NULL;
         }
-        const bool has_slots = wants_slots && ct_slots_take(&libcuda.objects[0]) > 0;
-        atomic_store_explicit(&ct_dlsym_looks, !has_slots, memory_order_relaxed);
+        const uint32_t slots = wants_slots ? ct_slots_take(&libcuda.objects[0]) : 0;
+        atomic_store_explicit(&ct_dlsym_looks, slots == 0, memory_order_relaxed);
+        atomic_store_explicit(&ways[CT_WAY_SLOTS], (uint16_t)slots, memory_order_relaxed);
+        atomic_store_explicit(&ways[CT_WAY_NAMES], (uint16_t)(exported - slots), memory_order_relaxed);
+        ct_driver_tell(ct_process_current());
         ct_driver_publish();
     }
     ct_process_unlock();

@@ -13,4 +13,8 @@
 bool ct_driver_look(void *handle, bool is_asked);
 /* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name);
+/* Writes into a segment how many of its functions come by which way. */
+struct ct_segment;
+void ct_driver_tell(struct ct_segment *segment);
+
 #endif

@@ -51,12 +51,6 @@ enum ct_row_flags {
     CT_ROW_ASKS = 8,       /* it changes nothing, and answers a question */
 };
 
-/* By which way calls of a function come to its stub. */
-enum ct_way {
-    CT_WAY_NAMES, /* who asks for the function, or was linked against it, gets the stub */
-    CT_WAY_SLOTS, /* the driver itself calls it (slots.h); `real` is what stood in the slot */
-};
-
 /* One cache line holds two. `enter_id` and `leave_id` are `id` where the short way in entry.c may be taken,
  * else 0. */
 struct ct_row {
@@ -71,7 +65,7 @@ struct ct_row {
     uint8_t category;
     uint8_t layer;            /* enum ct_layer */
     _Atomic uint8_t left_out; /* 1: counted and not recorded */
-    uint8_t way;              /* enum ct_way */
+    uint8_t way;              /* enum ct_way; of a slot, `real` is what stood there */
     _Atomic uint16_t wrap_id; /* as leave_id, decoder or not: for a wrapper that reads the arguments itself */
     _Atomic uint16_t
         skip_id; /* 0 unless the counter is the clock, there is no decoder, and each call is left out */

@@ -21,8 +21,9 @@ static const struct shape shapes[] = {
     { { 0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x48, 0x83, 0xec, 0x08 }, 10, { 0xff, 0x15 }, 60 },
 };
 
-enum { LONGEST = 96, CODE_MOST = 12 + 10 + 6 + 60 + 6 };
-static_assert((int)CODE_MOST <= (int)LONGEST, "an export's bytes");
+enum { CODE_MOST = 96, COMPARE_BYTES = 10, BRANCH_MOST = 6, THROUGH_BYTES = 6 };
+static_assert(sizeof(shapes[0].prologue) + COMPARE_BYTES + BRANCH_MOST + 60 + THROUGH_BYTES <= CODE_MOST,
+              "an export's bytes");
 
 static int32_t read_distance(const uint8_t *from)
 {
@@ -32,39 +33,48 @@ static int32_t read_distance(const uint8_t *from)
 }
 
 /* cmpl $ENDED, word(%rip); je: where the code goes on behind both, NULL for what is none. */
-static const uint8_t *behind_branch(const struct ct_object *image, const uint8_t *at)
+static const uint8_t *behind_branch(const struct ct_object *image, const uint8_t *code, const uint8_t *at)
 {
-    enum { ENDED = 0x321cba00, COMPARE_BYTES = 10, JE_SHORT = 0x74, JE_BYTES = 2, JE_NEAR_BYTES = 6 };
-    if (at[0] != 0x81 || at[1] != 0x3d || read_distance(at + 6) != ENDED)
+    enum { ENDED = 0x321cba00, JE_SHORT = 0x74, JE_BYTES = 2, JE_NEAR_BYTES = BRANCH_MOST };
+    if (code[0] != 0x81 || code[1] != 0x3d || read_distance(code + 6) != ENDED)
         return NULL;
-    const uint8_t *branch = at + COMPARE_BYTES;
-    if (ct_symbol_use(image, branch + read_distance(at + 2), sizeof(uint32_t)) != CT_SEGMENT_DATA)
+    const uint8_t *branch = code + COMPARE_BYTES, *word = at + COMPARE_BYTES + read_distance(code + 2);
+    if (ct_symbol_use(image, word, sizeof(uint32_t)) != CT_SEGMENT_DATA)
         return NULL;
     if (branch[0] == JE_SHORT)
         return branch + JE_BYTES;
     return branch[0] == 0x0f && branch[1] == 0x84 ? branch + JE_NEAR_BYTES : NULL;
 }
 
-static void **slot_of_shape(const struct ct_object *image, const uint8_t *code, const struct shape *shape)
+/* `code` is a copy of CODE_MOST bytes, zeros behind the image's end; `at` is where they stand. */
+static void **slot_of_shape(const struct ct_object *image, const uint8_t *code, const uint8_t *at,
+                            const struct shape *shape)
 {
     if (memcmp(code, shape->prologue, shape->prologue_bytes) != 0)
         return NULL;
-    const uint8_t *begin = behind_branch(image, code + shape->prologue_bytes), *at = begin;
-    while (at && at < begin + shape->reach && memcmp(at, shape->through, sizeof(shape->through)) != 0)
-        at++;
-    return at && at < begin + shape->reach
-               ? (void **)(uintptr_t)(at + sizeof(shape->through) + sizeof(int32_t) +
-                                      read_distance(at + sizeof(shape->through)))
-               : NULL;
+    const uint8_t *begin = behind_branch(image, code + shape->prologue_bytes, at + shape->prologue_bytes);
+    const uint8_t *through = begin;
+    while (through && through < begin + shape->reach &&
+           memcmp(through, shape->through, sizeof(shape->through)) != 0)
+        through++;
+    if (!through || through == begin + shape->reach)
+        return NULL;
+    const uint8_t *behind = at + (through - code) + THROUGH_BYTES;
+    return (void **)(uintptr_t)(behind + read_distance(through + sizeof(shape->through)));
 }
 
 /* The slot of an export; NULL unless it lies in the image's own data, and leads into its own code. */
 static void **find_slot(const struct ct_object *image, const void *export)
 {
-    if (!export || ct_symbol_use(image, export, LONGEST) != CT_SEGMENT_TEXT)
+    uint8_t code[CODE_MOST] = { 0 };
+    size_t bytes = sizeof(code);
+    while (bytes > 0 && ct_symbol_use(image, export, bytes) != CT_SEGMENT_TEXT)
+        bytes--;
+    if (!export || bytes == 0)
         return NULL;
+    memcpy(code, export, bytes);
     for (size_t i = 0; i < CT_ARRAY_LENGTH(shapes); i++) {
-        void **slot = slot_of_shape(image, export, &shapes[i]);
+        void **slot = slot_of_shape(image, code, export, &shapes[i]);
         if (slot && (uintptr_t)slot % sizeof(*slot) == 0 &&
             ct_symbol_use(image, slot, sizeof(*slot)) == CT_SEGMENT_DATA && *slot != export &&
             ct_symbol_use(image, *slot, 1) == CT_SEGMENT_TEXT)

@@ -1,6 +1,7 @@
 #include "attach.h"
 
 #include "current.h"
+#include "driver_functions.h"
 #include "find_daemon.h"
 #include "fork.h"
 #include "long_call.h"
@@ -51,6 +52,7 @@ static struct ct_segment *make_segment(uint64_t image_ns)
     CT_TEST_POINT("attach.created");
     ct_rows_forget_numbers();
     ct_selection_begin(segment);
+    ct_driver_tell(segment);
     CT_TEST_POINT("attach.selected");
     ct_process_set_current(segment);
     CT_TEST_POINT("attach.current");

@@ -28,6 +28,9 @@ def doctor(s, *arguments, status, env=None, session=True, tool=CUDATRACE, **opti
     return lines
 
 
+BUILD_HAS_SLOTS = (SIMCUDA / "580").exists()
+
+
 def says(lines, verdict, subject, text):
     check(any((v, s) == (verdict, subject) and text in t for v, s, t in lines), verdict, subject, "should say", text,
           "and it said:", *("\n  " + " ".join(line) for line in lines))
@@ -218,6 +221,7 @@ with Session() as s, Session() as second:  # processes
                 says(lines, "ok", "recording", "threads with rings of up to 512 MiB: 4")
                 says(lines, "ok", "driver", str(SIMCUDA / "libcuda.so.1"))
                 says(lines, "ok", "way in", words)
+                says(lines, "ok", "ways", "682 functions of the driver by their names")
             second.start_daemon()
             lines = doctor(second, program.pid, status=1)
             says(lines, "miss", "session", f"belongs to session {s.name} and not to {second.name}")
@@ -225,6 +229,10 @@ with Session() as s, Session() as second:  # processes
             lines = doctor(second, program.pid, status=1)
             says(lines, "miss", "daemon", "Served are: ")
             says(lines, "miss", "daemon", s.name)
+    if BUILD_HAS_SLOTS:
+        with held(s, env={"CUDATRACE_WAY": "slots", "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
+            says(doctor(s, program.pid, status=0), "ok", "ways",
+                 "679 functions of the driver by its table of entry points, 3 by their names")
     # A process whose first thread has ended is one still.
     with held(s, "--first-ends", 1) as program:
         wait_for("the first thread's end", lambda: first_thread_has_ended(program.pid))

@@ -145,6 +145,17 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
              sums->functions, ring, sums->lanes, clock);
 }
 
+/* By which ways the driver's calls come. */
+static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
+{
+    const unsigned names = segment->ways[CT_WAY_NAMES], slots = segment->ways[CT_WAY_SLOTS];
+    if (slots > 0)
+        FINE("ways", "%u functions of the driver by its table of entry points, %u by their names", slots,
+             names);
+    else if (names > 0)
+        FINE("ways", "%u functions of the driver by their names", names);
+}
+
 /* Calls that gave way are counted as skipped, as those that were to be left out are. */
 static void say_pressure(struct ct_doctor *doctor, const struct sums *sums)
 {
@@ -201,6 +212,7 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
         add_functions(fd, &segment, &sums);
         add_lanes(fd, &segment, &sums);
         say_recording(doctor, &segment, &sums);
+        say_ways(doctor, &segment);
         say_losses(doctor, fd, &sums);
         say_pressure(doctor, &sums);
         say_selection(doctor, &segment, &sums);

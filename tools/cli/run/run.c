@@ -194,6 +194,16 @@ static int trace_command(struct run_options *options, char **command)
     return ct_command_end_as(wait_status);
 }
 
+/* The hook goes by it, and can say nothing. */
+static bool check_way(void)
+{
+    const char *way = getenv(CT_WAY_ENV);
+    if (!way || strcmp(way, CT_WAY_NAMES_TEXT) == 0 || strcmp(way, CT_WAY_SLOTS_TEXT) == 0)
+        return true;
+    ct_fail(0, "run: " CT_WAY_ENV " is '%s', and should be " CT_WAY_NAMES_TEXT " or " CT_WAY_SLOTS_TEXT, way);
+    return false;
+}
+
 static int run(int argc, char **argv)
 {
     struct run_options options = { 0 };
@@ -240,6 +250,8 @@ static int run(int argc, char **argv)
         return status;
     if (first >= argc)
         return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
+    if (!check_way())
+        return EXIT_USAGE;
     return trace_command(&options, argv + first);
 }
 

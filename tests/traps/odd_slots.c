@@ -1,0 +1,66 @@
+/* A driver whose exports are nearly of the shape that goes through a slot; and a program that calls each.
+ *
+ *   -DDRIVER   the driver; otherwise the program */
+#ifdef DRIVER
+#define RETURNS(name, value)                                                                                 \
+    static __attribute__((used)) int name(void)                                                              \
+    {                                                                                                        \
+        return value;                                                                                        \
+    }
+RETURNS(one, 1)
+RETURNS(two, 2)
+RETURNS(three, 3)
+RETURNS(four, 4)
+RETURNS(five, 5)
+RETURNS(six, 6)
+RETURNS(seven, 7)
+RETURNS(eight, 8)
+
+/* Its code is outside of the driver's. */
+extern int getpagesize(void);
+
+/* name, the word that says whether the driver has ended, its value, the way through the slot */
+#define EXPORT(name, word, value, through)                                                                   \
+    __asm__(".text; .globl " #name "; .type " #name ", @function; .p2align 4; " #name ": cmpl $" #value      \
+            ", " #word "(%rip); je 1f; " through "; 1: movl $4, %eax; ret; .size " #name ", .-" #name);
+EXPORT(cuInit, gone, 0x321cba00, "jmp *slot_one(%rip)")
+EXPORT(cuDeviceGet, gone, 0x321cba00, "jmp *slot_two(%rip)")
+EXPORT(cuDeviceGetCount, gone, 0x321cba00, "jmp *slot_two(%rip)")   /* the same slot */
+EXPORT(cuDeviceGetName, gone, 0x321cba01, "jmp *slot_three(%rip)")  /* another word's value */
+EXPORT(cuDeviceGetUuid, gone, 0x321cba00, "jmp four")               /* no slot */
+EXPORT(cuCtxGetFlags, gone, 0x321cba00, "jmp *sealed_five(%rip)")   /* not to be written */
+EXPORT(cuCtxGetLimit, text_word, 0x321cba00, "jmp *slot_six(%rip)") /* the word is no data */
+EXPORT(cuCtxGetDevice, gone, 0x321cba00, "jmp *slot_outside(%rip)") /* leads elsewhere */
+EXPORT(cuCtxGetCurrent, gone, 0x321cba00, "jmp *slot_odd(%rip)")    /* between two */
+EXPORT(cuCtxGetId, gone, 0x321cba00, "nop; jmp *slot_eight(%rip)")  /* a little further on */
+__asm__(".text; text_word: .long 0");
+__asm__(".data; gone: .long 0; .p2align 3; slot_one: .quad one; slot_two: .quad two; slot_three: .quad "
+        "three; slot_six: .quad six;"
+        "slot_outside: .quad getpagesize; slot_eight: .quad eight; .byte 0, 0, 0, 0; slot_odd: .quad seven; "
+        ".p2align 3");
+__asm__(".section .data.rel.ro, \"aw\", @progbits; .p2align 3; sealed_five: .quad five; .text");
+
+#else
+#include <stdio.h>
+
+#define EACH(CALL)                                                                                           \
+    CALL(cuInit)                                                                                             \
+    CALL(cuDeviceGet)                                                                                        \
+    CALL(cuDeviceGetCount)                                                                                   \
+    CALL(cuDeviceGetName)                                                                                    \
+    CALL(cuDeviceGetUuid)                                                                                    \
+    CALL(cuCtxGetFlags)                                                                                      \
+    CALL(cuCtxGetLimit)                                                                                      \
+    CALL(cuCtxGetDevice)                                                                                     \
+    CALL(cuCtxGetCurrent)                                                                                    \
+    CALL(cuCtxGetId)
+#define DECLARE(name) int name(long a, long b, long c);
+EACH(DECLARE)
+
+int main(void)
+{
+#define CALL(name)    printf(#name " %d\n", name(0, 0, 0));
+    EACH(CALL)
+    return 0;
+}
+#endif
