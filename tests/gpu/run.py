@@ -203,7 +203,8 @@ def run_process(command, env, limit_s):
 
 def plain_environment(scratch):
     env = {name: value for name, value in os.environ.items()
-           if name != "LD_PRELOAD" and not name.startswith(("CUDATRACE_", "CUDA_INJECTION", "CUPTI_TRUTH"))}
+           if name == "CUDATRACE_WAY" or
+           (name != "LD_PRELOAD" and not name.startswith(("CUDATRACE_", "CUDA_INJECTION", "CUPTI_TRUTH")))}
     # One cache for all runs of torch.compile, so that all but the first find the same kernels in it.
     env.update(PYTHONHASHSEED="0", TORCHINDUCTOR_CACHE_DIR=f"{scratch}/inductor", TRITON_CACHE_DIR=f"{scratch}/triton")
     return env
