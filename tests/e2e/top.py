@@ -81,7 +81,8 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
         seconds = (after["at_ns"] - after["since_ns"]) / 1e9
         equal(row["calls/s"], round((row["calls"] - earlier["calls"]) / seconds), "calls a second")
         equal((row["state"], row["lost"], row["failed"]), ("running", 0, 0), "how it does")
-        check(0 <= row["driver_%"] <= 101, "the part of one thread's time", row)
+        # Sums are as old as the batch that was stored last, a tenth of a second at most, and not as old at each moment.
+        check(0 <= row["driver_%"] <= 101 + 10 / seconds, "the part of one thread's time", row)
     first, second = by_pid(before)[hung.pid], by_pid(after)[hung.pid]
     equal((second["open_call"], second["calls/s"], second["driver_%"]), ("cuCtxSynchronize", 0, 100.0), "the hung one")
     check(abs(second["open_s"] - first["open_s"] - seconds) <= 0.11, "for how long a call is open", first, second, seconds)
