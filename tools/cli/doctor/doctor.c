@@ -79,8 +79,9 @@ static int examine(struct ct_doctor *doctor, char **argv, char *file)
     else if (argv[0])
         say_command(doctor, argv, file);
     if (doctor->patient || argv[0])
-        NOTE("not seen", "never traced, and not to be told from outside: what the constructor of a library that "
-                         "is linked to the driver calls, while dlopen loads it");
+        NOTE("not seen",
+             "never traced, and not to be told from outside: what the constructor of a library that "
+             "is linked to the driver calls, while dlopen loads it");
     if (doctor->misses)
         ct_doctor_head("%u %s of something that is not traced.", doctor->misses,
                        doctor->misses == 1 ? "line tells" : "lines tell");
