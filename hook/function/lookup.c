@@ -12,7 +12,6 @@
 #include "runtime_functions.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 struct ct_dlsym_result {
     void *pointer;
@@ -39,9 +38,25 @@ static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *hand
     return on;
 }
 
+/* Names are compared here by hand: a sanitizer that looks up what it stands in front of is not ready to
+ * compare them. */
+static bool begins(const char *name, const char *with)
+{
+    while (*with && *name == *with) {
+        name++;
+        with++;
+    }
+    return *with == '\0';
+}
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
 static bool is_drivers(const char *name)
 {
-    return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+    return begins(name, "cu") && is_upper(name[2]);
 }
 
 /* ---- what the caller would find ---- */
@@ -128,10 +143,9 @@ static void *find_as(void *handle, const char *name, const void *caller)
 static struct ct_dlsym_result look_up(ct_dlsym_function *next, void *handle, const char *name,
                                       const void *caller)
 {
-    const bool is_runtime = strncmp(name, "cuda", 4) == 0;
     const bool is_driver = is_drivers(name);
     const bool known = ct_driver_look(handle, is_driver);
-    if (is_runtime && name[4] >= 'A' && name[4] <= 'Z')
+    if (begins(name, "cuda") && is_upper(name[4]))
         return runtime_symbol(next, handle, name);
     if (!is_driver || !known)
         return on;
@@ -164,7 +178,7 @@ struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *ver
     const bool known = ct_driver_look(handle, is_driver);
     const bool searches = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
     void *of_driver = known && is_driver && !searches ? ct_driver_symbol(name) : NULL;
-    const bool is_dlsym = strcmp(name, "dlsym") == 0;
+    const bool is_dlsym = begins(name, "dlsym") && name[sizeof("dlsym") - 1] == '\0';
     if (!is_dlsym && !ct_driver_stub(of_driver))
         return on;
     void *found = ct_loader_versioned(handle, name, version);
