@@ -343,29 +343,6 @@ void *ct_symbol_in(const struct ct_object *object, const char *name, const char 
     return (void *)(object->base + symbol->st_value);
 }
 
-/* The tables of all architectures have the same layout; only those of symbols that are defined are hashed,
- * and a chain's last one has an odd hash. */
-void ct_symbol_functions(const struct ct_object *object,
-                         void (*visit)(const char *name, void *address, void *data), void *data)
-{
-    const uint32_t *table = object->gnu_hash;
-    if (!table)
-        return;
-    const uint32_t buckets = table[0], first = table[1], words = table[2];
-    const uint32_t *bucket = table + 4 + 2 * words, *chain = bucket + buckets;
-    const ElfW(Sym) *const symbols = object->symbols;
-    for (uint32_t i = 0; i < buckets; i++) {
-        for (uint32_t index = bucket[i]; index >= first; index++) {
-            const ElfW(Sym) *symbol = &symbols[index];
-            const char *name = ct_symbol_name(object, index);
-            if (symbol->st_value != 0 && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
-                visit(name, (void *)(object->base + symbol->st_value), data);
-            if (chain[index - first] & 1)
-                break;
-        }
-    }
-}
-
 const char *ct_symbol_name(const struct ct_object *object, uint64_t index)
 {
     return (const char *)object->strings + ((const ElfW(Sym) *)object->symbols)[index].st_name;

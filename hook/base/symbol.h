@@ -39,10 +39,6 @@ void *ct_symbol_behind(const struct link_map *first, const char *name);
  * that one alone, or one without a version. */
 void *ct_symbol_in(const struct ct_object *object, const char *name, const char *version);
 
-/* Calls `visit` for each function that it defines, by name and address. Those without a GNU hash table are
- * passed over. */
-void ct_symbol_functions(const struct ct_object *object,
-                         void (*visit)(const char *name, void *address, void *data), void *data);
 /* The name that a relocation (ELF64_R_SYM of its r_info) refers to. */
 const char *ct_symbol_name(const struct ct_object *object, uint64_t index);
 
