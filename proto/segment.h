@@ -56,7 +56,7 @@ enum ct_segment_flags {
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook lets go of the segment */
 };
 
-/* By which way calls of a function of the driver come to its stub; what a program may be told to use. */
+/* Says how calls of a function of the driver come to its stub. CT_WAY_ENV asks for one. */
 #define CT_WAY_ENV "CUDATRACE_WAY"
 enum ct_way {
     CT_WAY_NAMES, /* who asks for the function, or was linked against it, gets the stub */

@@ -14,8 +14,8 @@
 ct_dlsym_function *ct_next_dlsym, *ct_library_dlsym;
 ct_dlvsym_function *ct_next_dlvsym;
 
-/* By the list of what was loaded, because dlsym would find us, and because dl_iterate_phdr() may be another
- * library's that is not ready yet. musl has no such list, and no dlvsym. */
+/* The two below read the loader's list. dlsym would find us, and dl_iterate_phdr() may be another library's
+ * that is not ready yet. musl has no such list, and no dlvsym. */
 #pragma weak _r_debug
 static void *find_next(const char *name)
 {
@@ -79,10 +79,10 @@ void *ct_loader_next(const char *name)
     return ct_loader_symbol(RTLD_NEXT, name);
 }
 
-/* The constructors of the hook run before all others (-z initfirst), the C library's among them, where that
- * does not claim the same (glibc 2.33 and older). It has run when it has put down the program's name, or an
- * environment; `environ` alone would not tell: clearenv() makes it NULL again. Atomic, because clang runs a
- * constructor that only stores when it compiles it. */
+/* The hook's constructors run before all others (-z initfirst), the C library's among them. glibc 2.33 and
+ * older claim the same for libpthread, and have it. The C library has begun when it has put down the
+ * program's name, or an environment. `environ` alone would not tell: clearenv() makes it NULL again. Both
+ * words are atomic, because clang runs a constructor that only stores when it compiles it. */
 static _Atomic bool begun;
 static _Atomic(const char *) first_name;
 

@@ -9,7 +9,7 @@
 
 extern const char __ehdr_start[]; /* the hook itself is loaded here; the linker defines it */
 
-/* In place of strcmp(), which may be a sanitizer's that is not ready yet, and looks symbols up to be. */
+/* Compares as strcmp() does. That may be a sanitizer's, which is not ready yet and looks symbols up to be. */
 static bool is_same(const char *a, const char *b)
 {
     while (*a && *a == *b) {

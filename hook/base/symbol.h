@@ -28,11 +28,11 @@ struct ct_object {
     bool is_hook;   /* this library */
 };
 
-/* The object of that file name in a list of link maps (<link.h>), which is a namespace; false when it is not
- * there. Without a lock: what the program started with stays, and the rest while somebody holds it. */
+/* Finds the object of that file name in a namespace, a list of link maps (<link.h>); false when it is not
+ * there. It takes no lock: what the program started with stays, and the rest while somebody holds it. */
 struct link_map;
 bool ct_symbol_in_list(const struct link_map *first, const char *name, struct ct_object *object);
-/* The function of that name that stands first behind the hook in such a list, of any version. */
+/* Finds the function of that name, of any version, that stands first behind the hook in such a list. */
 void *ct_symbol_behind(const struct link_map *first, const char *name);
 
 /* Its functions' symbols, the default version of each; NULL when it defines none of that name. With `version`
@@ -42,13 +42,13 @@ void *ct_symbol_in(const struct ct_object *object, const char *name, const char 
 /* The name that a relocation (ELF64_R_SYM of its r_info) refers to. */
 const char *ct_symbol_name(const struct ct_object *object, uint64_t index);
 
-/* What an address of an object may be used for. */
+/* Tells the parts of a loaded object. */
 enum ct_segment_use {
     CT_SEGMENT_TEXT = 1,   /* code */
     CT_SEGMENT_DATA = 2,   /* may be written at any time */
     CT_SEGMENT_SEALED = 4, /* was written by the loader, and is protected since */
 };
-/* Says so by the program headers; 0 for what is none of them, or outside. */
+/* Says what these bytes are of, by the program headers: 0 for what is none of these, or outside. */
 unsigned ct_symbol_use(const struct ct_object *object, const void *address, uint64_t bytes);
 
 /* True if it has symbols of a version of that name. */
@@ -56,22 +56,26 @@ bool ct_symbol_defines_version(const struct ct_object *object, const char *versi
 
 /* Calls `visit` for each loaded object, in the order of loading, until it returns true; what it returned. */
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data);
-/* The objects that were loaded since somebody looked last: these stand behind the others in the order of
- * loading, unless some were unloaded. */
+/* Remembers how far somebody has looked at what is loaded: how many objects were ever loaded and unloaded,
+ * and how many there were. Zeros: nobody has looked. */
 struct ct_seen {
-    _Atomic uint64_t adds, subs, objects; /* zeros: nobody has looked */
+    _Atomic uint64_t adds, subs, objects;
 };
+/* Holds which objects have come since: those from `from` to `to` in the order of loading, new ones standing
+ * last. All of them do where some were unloaded. */
 struct ct_arrivals {
     uint64_t adds, subs, from, to;
 };
-/* False, at the price of one visit, when there are none. */
+/* Finds what has come; false, at the price of one visit, when nothing has. */
 bool ct_symbol_arrivals(const struct ct_seen *seen, struct ct_arrivals *arrivals);
+/* Calls `visit` for each of them, as ct_symbol_each() does. */
 bool ct_symbol_each_of(const struct ct_arrivals *arrivals,
                        bool (*visit)(const struct ct_object *object, void *data), void *data);
-/* They were looked at. Who looks at the same time does it twice, or once more. */
+/* Remembers that they were looked at. Threads that look at the same time may look at some twice. */
 void ct_symbol_see(struct ct_seen *seen, const struct ct_arrivals *arrivals);
-/* The object that is known by that name, or lies at that address. False when none is loaded. */
+/* True if the object's file, or its soname, is of that name. */
 bool ct_symbol_is(const struct ct_object *object, const char *soname);
+/* The object that is known by that name, or lies at that address. False when none is loaded. */
 bool ct_symbol_object(const char *soname, struct ct_object *object);
 bool ct_symbol_object_at(const void *address, struct ct_object *object);
 /* The first object behind the hook that defines the name. `object` may be NULL. */

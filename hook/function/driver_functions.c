@@ -62,8 +62,8 @@ void *ct_driver_symbol(const char *name)
 
 /* ---- the ways in ---- */
 
-/* Read by the trampoline's dlsym: 1 while each look-up may follow the loading of something that wants the
- * driver, or of the driver. */
+/* Tells the trampoline's dlsym whether each look-up comes here: 1 while what was loaded just now may be the
+ * driver, or want it by name. */
 _Atomic uint32_t ct_dlsym_looks;
 
 /* The look-ups may wait for the loader's lock, whose holder may be waiting for ours: they come before ours is
@@ -74,7 +74,7 @@ static void look_all_up(void *_Atomic *exports)
         atomic_store_explicit(&exports[row], ct_driver_symbol(ct_row_name(row)), memory_order_relaxed);
 }
 
-/* By slots where CUDATRACE_WAY says so. */
+/* CUDATRACE_WAY asks for slots. */
 static bool wants_slots;
 
 static void read_way(char **environment)
@@ -120,9 +120,13 @@ static bool resolve(void)
     return true;
 }
 
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
 bool ct_driver_look(void *handle, bool is_asked)
 {
     const bool known = ct_driver_is_known();
+    if (!gnu_get_libc_version) /* another C library's program */
+        return false;
     if (!known && !(find_driver(handle, is_asked) && resolve()))
         return false;
     if (!known || atomic_load_explicit(&ct_dlsym_looks, memory_order_relaxed))
@@ -130,16 +134,15 @@ bool ct_driver_look(void *handle, bool is_asked)
     return true;
 }
 
-extern const char *gnu_get_libc_version(void) __attribute__((weak));
-
-/* Before all other constructors (-z initfirst): the program is linked, and nothing of it has run. What is
- * called here may be a sanitizer's, which begins then, and looks up what it stands in front of: not to be
- * looked at. */
+/* Runs before all other constructors (-z initfirst): the program is linked, and nothing of it has run. A
+ * sanitizer may begin inside, by a function of the C library's that it stands in front of, and looks symbols
+ * up then: `ct_dlsym_looks` is set behind that. */
 __attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    if (gnu_get_libc_version) /* which hands them over */
-        read_way(environment);
+    if (!gnu_get_libc_version) /* another would not hand them over */
+        return;
+    read_way(environment);
     if (!ct_driver_look(RTLD_DEFAULT, false))
         atomic_store_explicit(&ct_dlsym_looks, 1, memory_order_relaxed);
 }

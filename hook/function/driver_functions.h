@@ -1,4 +1,4 @@
-/* The driver's functions: where the real ones are, and the ways to stand in front of them. */
+/* Finds the driver's functions, and stands in front of them. */
 #ifndef CT_DRIVER_FUNCTIONS_H
 #define CT_DRIVER_FUNCTIONS_H
 

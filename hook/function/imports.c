@@ -1,6 +1,6 @@
-/* An entry that was bound holds an address of the driver. One that is bound when it is called first leads
- * into its own object until then, and would be written over: it gets the stub now if it is the driver's
- * function that it would be bound to. */
+/* An entry that was bound holds an address of the driver. One that is bound at its first call leads into its
+ * own object until then, and would be written over: it gets the stub now if it would be bound to the driver.
+ */
 #include "imports.h"
 
 #include "driver_addresses.h"
@@ -41,7 +41,8 @@ static bool defines(const struct ct_object *object, void *data)
     return true;
 }
 
-/* The first object that defines a name has it, unless it was loaded for one library alone. */
+/* True if the driver is the first object that defines the name. Where one stands in front that was loaded for
+ * a single library, the entry stays, too. */
 static bool binds_to_driver(const struct ct_object *driver, const char *name)
 {
     struct definer definer = { name, driver, false };
@@ -102,7 +103,7 @@ static void take_table(struct importer *importer, const struct ct_object *object
         const char *name = ct_symbol_name(object, ELF64_R_SYM(entry->r_info));
         if (name[0] != 'c' || name[1] != 'u')
             continue;
-        void **where = (void **)(object->base + entry->r_offset); /* NOLINT: an address */
+        void **where = (void **)(object->base + entry->r_offset);
         void *stub = stub_of(importer, object, entry, __atomic_load_n(where, __ATOMIC_RELAXED));
         if (stub && may_write(importer, object, where))
             __atomic_store_n(where, stub, __ATOMIC_RELEASE);
@@ -139,8 +140,8 @@ static bool take_object(const struct ct_object *object, void *data)
     return false;
 }
 
-/* An object is in the order of loading before its tables are filled. Who is about to look up a symbol waits
- * for those anyway who are loading: it does so here, when it is known which objects there are. */
+/* An object is in the list before its tables are filled. A look-up waits until nobody is loading: one is made
+ * here behind the counting, so that what was counted is filled. Who called dlsym would wait for the same. */
 void ct_imports_take(const struct ct_object *driver)
 {
     static struct ct_seen seen;

@@ -1,5 +1,4 @@
-/* What loaded objects were linked against: the entries of their tables that lead to the driver's functions.
- */
+/* Exchanges what loaded objects were linked against: the entries of their tables that lead to the driver. */
 #ifndef CT_IMPORTS_H
 #define CT_IMPORTS_H
 

@@ -1,8 +1,7 @@
-/* dlsym's and dlvsym's entries are in the trampoline's file; cuGetProcAddress comes here by the decoder of
- * its own row.
+/* dlsym and dlvsym come here from the trampoline's file, cuGetProcAddress from the decoder of its own row.
  *
- * What a program finds is what it would have found without the hook: only where that is the driver's own
- * function, and its calls do not come by a slot, the program gets the stub. */
+ * A program finds what it would have found without the hook. Where that is the driver's own function, and its
+ * calls do not come by a slot, it gets the stub. */
 #include "lookup.h"
 
 #include "driver_addresses.h"
@@ -80,7 +79,7 @@ static bool is_behind(const struct ct_object *object, void *data)
     return search->found != NULL;
 }
 
-/* In the caller's own dependencies: those of an object that was loaded for itself. */
+/* Looks in the caller's own dependencies, as for an object that was loaded for itself. */
 static void *find_in_scope(const struct ct_object *caller, const char *name, bool is_next)
 {
     struct ct_scope scope;
@@ -93,7 +92,7 @@ static void *find_in_scope(const struct ct_object *caller, const char *name, boo
     return NULL;
 }
 
-/* True if what was loaded later is seen by all: nobody but the driver has such a function. */
+/* True if all see the driver, though it was loaded later: a function that it alone defines is found. */
 static bool driver_is_global(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
@@ -115,7 +114,7 @@ static void *find_next(const struct ct_object *caller, const char *name)
     return search.at_start || driver_is_global() ? search.found : NULL;
 }
 
-/* The hook stands for all, where it stands first: what it finds is what everyone finds. */
+/* Everyone finds what the hook finds, and else what is his own. */
 static void *find_default(const struct ct_object *caller, const char *name)
 {
     void *found = ct_loader_symbol(RTLD_DEFAULT, name);
@@ -137,9 +136,9 @@ static void *find_as(void *handle, const char *name, const void *caller)
 
 /* ---- the ways in ---- */
 
-/* Of any name: what is looked up may have been loaded just now, with what wants the driver. Names that are
- * "cu" or "cuda" and an upper-case letter are for us. The order of look-ups matters: the last one must be the
- * one whose dlerror() the application may ask for. */
+/* Takes any name: what is looked up may have been loaded just now, with what wants the driver. "cu" and
+ * "cuda" and an upper-case letter are for us. The order of look-ups matters: the last one must be the one
+ * whose dlerror() the application may ask for. */
 static struct ct_dlsym_result look_up(ct_dlsym_function *next, void *handle, const char *name,
                                       const void *caller)
 {
@@ -170,8 +169,8 @@ struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const
     return look_up(ct_library_dlsym_find(), handle, name, caller);
 }
 
-/* Of the driver's functions none has a version: they are found by any. Whoever asks for the C library's
- * dlsym, to pass others by, gets an entry of ours, which goes on to that. */
+/* The driver's functions have no version, and any finds them. Whoever asks for the C library's dlsym, to pass
+ * others by, gets an entry of ours, which goes on to that. */
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version)
 {
     const bool is_driver = is_drivers(name);

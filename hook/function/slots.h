@@ -1,6 +1,6 @@
-/* The driver's own table of entry points. Nearly every function that libcuda exports goes on through a
- * pointer in memory that may be written, a slot: whose slot is exchanged has each call of the function,
- * whichever way the program came by it, and below whatever else stands in front of the driver. */
+/* Exchanges the driver's own table of entry points. Nearly every function that libcuda exports goes on
+ * through a pointer in memory that may be written, a slot. Its owner has each call of the function, whichever
+ * way the program came by it, and below whatever else stands in front of the driver. */
 #ifndef CT_SLOTS_H
 #define CT_SLOTS_H
 

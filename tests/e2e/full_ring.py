@@ -78,7 +78,8 @@ with Session() as s:
         skipped.append(s.value("SELECT skipped FROM totals WHERE name = 'cuCtxGetCurrent'"))
     program.communicate(timeout=120)
     equal(program.returncode, 0, "the program's status")
-    check(MANY * PLAIN_OF_MANY > 7 * RING_SLOTS, "plain calls, of a slot each")
+    # A plain call is a slot: so many did not fit each time.
+    check(min(b - a for a, b in zip(skipped[1:], skipped[2:])) > 6 * RING_SLOTS, "plain calls that gave way", skipped)
     check(lost[0] > 0, "no call that says more was lost at first", lost, skipped)
     equal(lost[3:], [lost[2]] * (TIMES - 3), "calls that say more, lost by then")
     s.check_truth()

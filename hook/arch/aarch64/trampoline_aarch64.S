@@ -194,10 +194,10 @@
         .endr
         .noaltmacro
 
-/* Looking up: names that begin with "cu" go to `handler`, with the caller's place as third argument where that is none of
- * theirs, and while the driver comes by its names, or is not there, all names; every other one, and those that it
- * leaves, is a tail jump to `next`, which looks at the return address in x30 to know its caller. It may run
- * before any constructor, inside malloc's own initialisation. */
+/* LOOK_UP makes dlsym and its like. Names that begin with "cu" go to `handler`; so do all others while
+ * `ct_dlsym_looks`. What it leaves, and every other name, is a tail jump to `next`, which looks at the return
+ * address in x30 to know its caller. `third` is an instruction that sets the handler's third argument, where that
+ * is not the function's own. It may run before any constructor, inside malloc's own initialisation. */
 
         /* A frame record with three arguments above it. */
         .macro KEEP_ARGUMENTS

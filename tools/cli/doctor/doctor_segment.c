@@ -145,7 +145,7 @@ static void say_recording(struct ct_doctor *doctor, const struct ct_segment *seg
              sums->functions, ring, sums->lanes, clock);
 }
 
-/* By which ways the driver's calls come. */
+/* Says how the driver's calls come. */
 static void say_ways(struct ct_doctor *doctor, const struct ct_segment *segment)
 {
     const unsigned names = segment->ways[CT_WAY_NAMES], slots = segment->ways[CT_WAY_SLOTS];
