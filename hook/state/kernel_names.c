@@ -54,6 +54,13 @@ _Atomic uint32_t ct_names_version = 1;
 static _Atomic bool writing;
 static uint32_t forgotten; /* counts the times that all was */
 
+/* What lanes remember of kernels is looked up again. */
+static void count_change(void)
+{
+    if (atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release) == UINT32_MAX)
+        atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release);
+}
+
 /* The child of a fork that came while another thread was writing has that thread's lists half changed, and
  * nobody to finish them: it starts with none. */
 static bool write_begin(void)
@@ -66,6 +73,7 @@ static bool write_begin(void)
         ct_pool_forget(&entries);
         ct_texts_forget();
         forgotten++;
+        count_change();
     }
     atomic_store_explicit(&writing, true, memory_order_relaxed);
     CT_TEST_POINT("kernel_names.writing");
@@ -73,16 +81,11 @@ static bool write_begin(void)
     return true;
 }
 
-static void count_change(void)
-{
-    if (atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release) == UINT32_MAX)
-        atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release);
-}
-
-static void write_end(void)
+static void write_end(bool changed)
 {
     CT_TEST_POINT("kernel_names.written");
-    count_change();
+    if (changed)
+        count_change();
     atomic_store_explicit(&writing, false, memory_order_release);
     ct_table_unlock();
 }
@@ -119,17 +122,31 @@ static void take_out(uint32_t number)
     ct_pool_give(&entries, number);
 }
 
+/* True if the entry says the same already. */
+static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
+{
+    return entry->owner == owner && atomic_load_explicit(&entry->string, memory_order_relaxed) == string &&
+           atomic_load_explicit(&entry->doubts, memory_order_relaxed) ==
+               atomic_load_explicit(&doubts, memory_order_relaxed);
+}
+
 /* Remembers that `handle` goes with `owner` and is named by a string that the entry holds from now on. What
- * was known of a predecessor is gone, also where there is no memory for this one. */
-static void put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learned)
+ * was known of a predecessor is gone, also where there is no memory for this one. False: nothing is new, as
+ * of what cuBLAS asks again before each of its launches. */
+static bool put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learned)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);
+    if (before && says(entry_at(before), owner, string)) {
+        entry_at(before)->learned = learned;
+        ct_texts_release(string);
+        return false;
+    }
     if (before)
         take_out(before);
     const uint32_t number = owner != 0 && owner != handle ? ct_pool_take(&entries) : 0;
     if (!number) {
         ct_texts_release(string);
-        return;
+        return true;
     }
     struct entry *entry = entry_at(number);
     entry->handle = handle;
@@ -144,6 +161,7 @@ static void put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learn
     } else if (!ct_table_set(&by_handle, handle, number)) {
         take_out(number);
     }
+    return true;
 }
 
 static uint64_t stamp(const struct ct_producer *producer)
@@ -156,8 +174,7 @@ void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const str
     const uint64_t now = stamp(producer);
     if (!write_begin())
         return;
-    put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now);
-    write_end();
+    write_end(put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now));
 }
 
 /* The string of an entry, 0 for none and for one that is not to be believed. */
@@ -183,8 +200,7 @@ void ct_names_told(uint64_t handle, const char *name, const struct ct_producer *
     if (!write_begin())
         return;
     const struct entry *entry = find(handle);
-    put(handle, entry ? entry->owner : OWNER_UNKNOWN, ct_texts_hold(name, CT_STRING_MAX), now);
-    write_end();
+    write_end(put(handle, entry ? entry->owner : OWNER_UNKNOWN, ct_texts_hold(name, CT_STRING_MAX), now));
 }
 
 bool ct_names_listed(uint64_t handle, uint64_t owner, const struct ct_producer *producer)
@@ -194,11 +210,12 @@ bool ct_names_listed(uint64_t handle, uint64_t owner, const struct ct_producer *
         return false;
     const struct entry *known = find(handle), *image = find(owner);
     const uint32_t only = image ? atomic_load_explicit(&image->string, memory_order_relaxed) : 0;
+    bool changed = false;
     if (!known || known->owner != owner) {
         ct_texts_share(only);
-        put(handle, owner, only, now);
+        changed = put(handle, owner, only, now);
     }
-    write_end();
+    write_end(changed);
     return only == 0;
 }
 
@@ -210,8 +227,7 @@ void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *prod
     const uint32_t entry = ct_table_get(&by_handle, of);
     const uint32_t string = entry ? atomic_load_explicit(&entry_at(entry)->string, memory_order_relaxed) : 0;
     ct_texts_share(string);
-    put(handle, of, string, now);
-    write_end();
+    write_end(put(handle, of, string, now));
 }
 
 /* Puts what goes with an entry (a library's module has functions of its own) behind it in its owner's. */
@@ -259,7 +275,7 @@ void ct_names_unload(uint64_t owner, uint64_t began)
         return;
     unload(owner, began);
     take_below(OWNER_UNKNOWN, began); /* handles without a known owner may have gone with it */
-    write_end();
+    write_end(true);
 }
 
 void ct_names_load(uint64_t handle, uint64_t began, const char *name, size_t name_bytes,
@@ -271,7 +287,7 @@ void ct_names_load(uint64_t handle, uint64_t began, const char *name, size_t nam
     unload(handle, began);
     if (name)
         put(handle, OWNER_NONE, ct_texts_hold(name, name_bytes), now);
-    write_end();
+    write_end(true);
 }
 
 void ct_names_doubt(void)
@@ -280,7 +296,7 @@ void ct_names_doubt(void)
         return;
     take_below(OWNER_UNKNOWN, UINT64_MAX);
     atomic_fetch_add_explicit(&doubts, 1, memory_order_relaxed);
-    write_end();
+    write_end(true);
 }
 
 /* ---- reading ---- */
@@ -312,7 +328,7 @@ uint32_t ct_names_string(const char *text)
     if (!write_begin())
         return 0;
     const uint32_t string = ct_texts_keep(text);
-    write_end();
+    write_end(false);
     return string ? (forgotten & 0xff) << STRING_BITS | string : 0;
 }
 

@@ -112,6 +112,30 @@ static void nested(void)
     ct_names_unload(0x72, UINT64_MAX);
 }
 
+/* What is learned again and is as it was leaves what lanes remember of kernels as it is. */
+static void again(void)
+{
+    ct_names_learn(0x20, 0x10, "kernel", &producer);
+    ct_names_alias(0x30, 0x20, &producer);
+    const uint32_t version = atomic_load(&ct_names_version);
+    ct_names_learn(0x20, 0x10, "kernel", &producer);
+    ct_names_alias(0x30, 0x20, &producer);
+    ensure(atomic_load(&ct_names_version) == version, "nothing is new");
+    ct_names_learn(0x20, 0x11, "kernel", &producer);
+    ensure(atomic_load(&ct_names_version) != version, "another owner is new");
+    ct_names_alias(0x30, 0x20, &producer);
+    const uint32_t later = atomic_load(&ct_names_version);
+    ct_names_learn(0x20, 0x11, "another", &producer);
+    ensure(atomic_load(&ct_names_version) != later && is_named(0x20, "another"), "another name is new");
+    const uint32_t before_doubt = atomic_load(&ct_names_version);
+    ct_names_doubt();
+    ct_names_alias(0x30, 0x20, &producer);
+    ensure(is_named(0x30, "another") && atomic_load(&ct_names_version) != before_doubt,
+           "what is learned behind a doubt is believed");
+    ct_names_unload(0x11, UINT64_MAX);
+    ensure(is_named(0x20, NULL) && is_named(0x30, NULL), "it goes with its owner");
+}
+
 /* While one thread's unload returns, another's module has got the same handles. */
 static void late_unload(void)
 {
@@ -266,6 +290,7 @@ int main(void)
 {
     reuse();
     nested();
+    again();
     late_unload();
     told();
     churn();

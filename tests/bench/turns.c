@@ -1,11 +1,35 @@
-/* The hook with two reads of the processor's counter in place of a record: what whoever measures each call's
- * duration pays in a program at least. It stands in for hook/call/entry.c and wrap.c, so that a call comes
- * here on the same way. What those leave to the slow way goes there, and is recorded: the first call of a
- * thread, and of a function. */
+/* A hook whose calls take turns, block by block of one process's: they are recorded as ever, or two reads of
+ * the processor's counter are made in place of a record, what whoever measures each call's duration pays at
+ * least, or nothing is. It stands in for hook/call/entry.c and wrap.c, which are the recording way, so that a
+ * call comes to each on the same way. What those leave to the slow way goes there always, and is recorded:
+ * the first call of a thread, and of a function. */
+#include "turns.h"
+
 #include "clock.h"
 #include "producer.h"
 #include "trampoline.h"
 #include "wrapper.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* The file's page comes to lie here: turns_x86_64.S looks at it without a register. */
+union turn ct_bench_turn = { .way = TURN_TRACED };
+
+__attribute__((constructor)) static void map_file(int argc, char **argv, char **environment)
+{
+    static const char variable[] = TURN_FILE_ENV "=";
+    (void)argc, (void)argv;
+    for (; environment && *environment; environment++) {
+        if (strncmp(*environment, variable, sizeof(variable) - 1) != 0)
+            continue;
+        const int fd = open(*environment + sizeof(variable) - 1, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || mmap(&ct_bench_turn, sizeof(ct_bench_turn), PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) ==
+                          MAP_FAILED)
+            __builtin_trap();
+    }
+}
 
 /* Written, so that no compiler leaves out the difference. */
 static __thread volatile uint64_t took;
@@ -15,8 +39,11 @@ static struct ct_producer timed_here;
 struct ct_target ct_enter(struct ct_frame *frame)
 {
     const struct ct_row *row = &ct_rows[frame->row];
-    if (CT_UNLIKELY(!ct_self->lane || !atomic_load_explicit(&row->enter_id, memory_order_acquire)))
-        return (struct ct_target){ NULL, CT_MODE_SLOW };
+    const uint32_t way = ct_bench_turn.way;
+    if (way >= TURN_TRACED || !ct_self->lane || !atomic_load_explicit(&row->enter_id, memory_order_acquire))
+        return traced_enter(frame);
+    if (way == TURN_PASSED)
+        return (struct ct_target){ row->real, CT_MODE_STRAIGHT };
     frame->producer = &timed_here;
     frame->start = ct_counter_read();
     return (struct ct_target){ row->real, row->stack_words };
@@ -24,10 +51,10 @@ struct ct_target ct_enter(struct ct_frame *frame)
 
 void ct_leave(struct ct_frame *frame)
 {
-    if (CT_LIKELY(frame->producer == &timed_here))
+    if (frame->producer == &timed_here)
         took = ct_counter_read() - frame->start;
     else
-        ct_leave_slow(frame);
+        traced_leave(frame);
 }
 
 /* A wrapper of a function with these words on the stack; in C they are parameters as all others. */
@@ -45,9 +72,9 @@ void ct_leave(struct ct_frame *frame)
         return result;                                                                                       \
     }
 
-WRAPPER(ct_wrap_plain, (word, word, word, word, word, word), (a, b, c, d, e, f))
-WRAPPER(ct_wrap_plain_2, (word, word, word, word, word, word, word, word),
+WRAPPER(reads_wrap_plain, (word, word, word, word, word, word), (a, b, c, d, e, f))
+WRAPPER(reads_wrap_plain_2, (word, word, word, word, word, word, word, word),
         (a, b, c, d, e, f, stack[0], stack[1]))
-WRAPPER(ct_wrap_launch, (word, word, word, word, word, word, word, word, word, word, word),
+WRAPPER(reads_wrap_launch, (word, word, word, word, word, word, word, word, word, word, word),
         (a, b, c, d, e, f, stack[0], stack[1], stack[2], stack[3], stack[4]))
-WRAPPER(ct_wrap_launch_ex, (word, word, word, word, word, word), (a, b, c, d, e, f))
+WRAPPER(reads_wrap_launch_ex, (word, word, word, word, word, word), (a, b, c, d, e, f))

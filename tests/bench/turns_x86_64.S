@@ -1,0 +1,27 @@
+/* Where the trampolines of libcudatrace-turns.so go: on to the wrapper of the way whose turn it is. No register is free here. */
+#include "turns.h"
+
+#define ROW_REAL 0
+
+        .section .text.hot, "ax", @progbits
+        .macro TURN name
+        .p2align 6
+        .globl  ct_wrap_\name
+        .hidden ct_wrap_\name
+        .type   ct_wrap_\name, @function
+ct_wrap_\name:
+        .cfi_startproc
+        cmpl    $TURN_READS, ct_bench_turn(%rip)
+        ja      traced_wrap_\name
+        je      reads_wrap_\name
+        jmp     *ROW_REAL(%r11)
+        .cfi_endproc
+        .size   ct_wrap_\name, .-ct_wrap_\name
+        .endm
+
+        TURN plain
+        TURN plain_2
+        TURN launch
+        TURN launch_ex
+
+        .section .note.GNU-stack, "", @progbits
