@@ -74,15 +74,15 @@ static void look_all_up(void *_Atomic *exports)
         atomic_store_explicit(&exports[row], ct_driver_symbol(ct_row_name(row)), memory_order_relaxed);
 }
 
-/* CUDATRACE_WAY asks for slots. */
-static bool wants_slots;
+/* CUDATRACE_WAY asks for names alone. */
+static bool wants_names;
 
 static void read_way(char **environment)
 {
     static const char variable[] = CT_WAY_ENV "=";
     for (char **at = environment; at && *at; at++) {
         if (strncmp(*at, variable, sizeof(variable) - 1) == 0)
-            wants_slots = strcmp(*at + sizeof(variable) - 1, CT_WAY_SLOTS_TEXT) == 0;
+            wants_names = strcmp(*at + sizeof(variable) - 1, CT_WAY_NAMES_TEXT) == 0;
     }
 }
 
@@ -109,7 +109,7 @@ static bool resolve(void)
             ct_driver_remember(ct_rows[row].real, row);
             exported += ct_rows[row].real != NULL;
         }
-        const uint32_t slots = wants_slots ? ct_slots_take(&libcuda.objects[0]) : 0;
+        const uint32_t slots = wants_names ? 0 : ct_slots_take(&libcuda.objects[0]);
         atomic_store_explicit(&ct_dlsym_looks, slots == 0, memory_order_relaxed);
         atomic_store_explicit(&ways[CT_WAY_SLOTS], (uint16_t)slots, memory_order_relaxed);
         atomic_store_explicit(&ways[CT_WAY_NAMES], (uint16_t)(exported - slots), memory_order_relaxed);

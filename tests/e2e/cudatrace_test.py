@@ -147,7 +147,8 @@ class Session:
 
     def env(self, preload=True, **more):
         env = dict(os.environ, LD_LIBRARY_PATH=DRIVER_PATH, CUDATRACE_SESSION=self.name,
-                   SIMCUDA_COUNTS=str(self.counts), CUDATRACE_WAY="slots" if SHAPE else "names")
+                   SIMCUDA_COUNTS=str(self.counts))
+        env.pop("CUDATRACE_WAY", None)
         if preload:
             env["LD_PRELOAD"] = " ".join(filter(None, [str(self.hook), os.environ.get("LD_PRELOAD", "")]))
         env.update({key: str(value) for key, value in more.items()})

@@ -230,9 +230,10 @@ with Session() as s, Session() as second:  # processes
             says(lines, "miss", "daemon", "Served are: ")
             says(lines, "miss", "daemon", s.name)
     if BUILD_HAS_SLOTS:
-        with held(s, env={"CUDATRACE_WAY": "slots", "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
-            says(doctor(s, program.pid, status=0), "ok", "ways",
-                 "679 functions of the driver by its table of entry points, 3 by their names")
+        for way, words in (("slots", "679 functions of the driver by its table of entry points, 3 by their names"),
+                           ("names", "682 functions of the driver by their names")):
+            with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
+                says(doctor(s, program.pid, status=0), "ok", "ways", words)
     # A process whose first thread has ended is one still.
     with held(s, "--first-ends", 1) as program:
         wait_for("the first thread's end", lambda: first_thread_has_ended(program.pid))

@@ -8,7 +8,7 @@ with Session() as s:
     (s.dir / "driver").mkdir()
     library(s, "odd_slots.c", "driver/libcuda.so.1", "-DDRIVER", "-Wl,-soname,libcuda.so.1", "-Wl,-z,relro,-z,now")
     program = compiled(s, "odd_slots.c", "-L", s.dir / "driver", "-l:libcuda.so.1")
-    env = {"LD_LIBRARY_PATH": s.dir / "driver", "CUDATRACE_WAY": "slots"}
+    env = {"LD_LIBRARY_PATH": s.dir / "driver"}
     plain = s.run(program, preload=False, env=env).stdout
     equal(plain.count("\n"), FUNCTIONS, "calls")
     s.start_daemon()
