@@ -140,7 +140,7 @@ bool ct_driver_look(void *handle, bool is_asked)
 __attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    if (!gnu_get_libc_version) /* another would not hand them over */
+    if (!gnu_get_libc_version) /* another C library hands over no environment */
         return;
     read_way(environment);
     if (!ct_driver_look(RTLD_DEFAULT, false))

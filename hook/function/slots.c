@@ -1,4 +1,4 @@
-/* Shapes of exports, as they stand in libcuda 535 and 580 for x86-64: a look at a word that says that the
+/* Knows the shapes of exports in libcuda 535 and 580 for x86-64: a look at a word that says that the
  * driver has ended, then a jump through the slot, or a call behind which the export returns itself, and
  * before which it has copied what the function has on the stack. The reader is strict: what is not wholly as
  * it should be stays as it is, and comes by its name. */
@@ -32,7 +32,7 @@ static int32_t read_distance(const uint8_t *from)
     return distance;
 }
 
-/* cmpl $ENDED, word(%rip); je: where the code goes on behind both, NULL for what is none. */
+/* Reads cmpl $ENDED, word(%rip); je. Returns where the code goes on behind both, NULL for anything else. */
 static const uint8_t *behind_branch(const struct ct_object *image, const uint8_t *code, const uint8_t *at)
 {
     enum { ENDED = 0x321cba00, JE_SHORT = 0x74, JE_BYTES = 2, JE_NEAR_BYTES = BRANCH_MOST };
@@ -63,7 +63,7 @@ static void **slot_of_shape(const struct ct_object *image, const uint8_t *code, 
     return (void **)(uintptr_t)(behind + read_distance(through + sizeof(shape->through)));
 }
 
-/* The slot of an export; NULL unless it lies in the image's own data, and leads into its own code. */
+/* Finds the slot of an export; NULL unless it lies in the image's own data, and leads into its own code. */
 static void **find_slot(const struct ct_object *image, const void *export)
 {
     uint8_t code[CODE_MOST] = { 0 };
@@ -83,7 +83,7 @@ static void **find_slot(const struct ct_object *image, const void *export)
     return NULL;
 }
 
-/* The table, slots of the rows in it, and those that two rows have: these stay. */
+/* Holds which slots of the driver's table rows have, and which two rows have: those stay. */
 enum { TABLE_SLOTS = 8192 };
 struct table {
     void **first;

@@ -54,7 +54,7 @@ _Atomic uint32_t ct_names_version = 1;
 static _Atomic bool writing;
 static uint32_t forgotten; /* counts the times that all was */
 
-/* What lanes remember of kernels is looked up again. */
+/* Makes lanes look up again what they remember of kernels. */
 static void count_change(void)
 {
     if (atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release) == UINT32_MAX)
@@ -131,8 +131,8 @@ static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
 }
 
 /* Remembers that `handle` goes with `owner` and is named by a string that the entry holds from now on. What
- * was known of a predecessor is gone, also where there is no memory for this one. False: nothing is new, as
- * of what cuBLAS asks again before each of its launches. */
+ * was known of a predecessor is gone, also where there is no memory for this one. Returns false when nothing
+ * is new: cuBLASLt asks for the same function before each of its launches. */
 static bool put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learned)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);

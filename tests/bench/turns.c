@@ -1,8 +1,8 @@
-/* A hook whose calls take turns, block by block of one process's: they are recorded as ever, or two reads of
- * the processor's counter are made in place of a record, what whoever measures each call's duration pays at
- * least, or nothing is. It stands in for hook/call/entry.c and wrap.c, which are the recording way, so that a
- * call comes to each on the same way. What those leave to the slow way goes there always, and is recorded:
- * the first call of a thread, and of a function. */
+/* Makes a hook whose calls take turns, block by block of one process's. They are recorded as ever; or two
+ * reads of the processor's counter are made in place of a record, which is the least that measuring a call's
+ * duration costs; or they are passed on. It stands in for hook/call/entry.c and wrap.c, which are the
+ * recording way, so that a call comes to each on the same way. What those leave to the slow way goes there
+ * always, and is recorded: the first call of a thread, and of a function. */
 #include "turns.h"
 
 #include "clock.h"
@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* The file's page comes to lie here: turns_x86_64.S looks at it without a register. */
 union turn ct_bench_turn = { .way = TURN_TRACED };
@@ -28,12 +29,13 @@ __attribute__((constructor)) static void map_file(int argc, char **argv, char **
         if (fd < 0 || mmap(&ct_bench_turn, sizeof(ct_bench_turn), PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) ==
                           MAP_FAILED)
             __builtin_trap();
+        close(fd);
     }
 }
 
-/* Written, so that no compiler leaves out the difference. */
+/* Keeps the compiler from leaving out the difference. */
 static __thread volatile uint64_t took;
-/* The producer of a frame whose call is timed here. */
+/* Marks a frame whose call is timed here. */
 static struct ct_producer timed_here;
 
 struct ct_target ct_enter(struct ct_frame *frame)
@@ -57,7 +59,7 @@ void ct_leave(struct ct_frame *frame)
         traced_leave(frame);
 }
 
-/* A wrapper of a function with these words on the stack; in C they are parameters as all others. */
+/* Wraps a function with these words on the stack; in C they are parameters as all others. */
 #define WRAPPER(name, parameters, arguments)                                                                 \
     word name(word a, word b, word c, word d, word e, word f)                                                \
     {                                                                                                        \

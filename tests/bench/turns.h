@@ -1,9 +1,9 @@
-/* The ways that the calls of libcudatrace-turns.so take. */
+/* Numbers the ways that the calls of libcudatrace-turns.so take. */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H
 
-/* A file of a page that begins with the way, as a native 32-bit number; it is written between two blocks.
- * Without one all calls are recorded. */
+/* Names a file of a page that begins with the way, as a native 32-bit number; it is written between two
+ * blocks. Without one all calls are recorded. */
 #define TURN_FILE_ENV "CUDATRACE_BENCH_TURN"
 
 #define TURN_PASSED 0 /* straight on to the function */
@@ -22,7 +22,7 @@ union turn {
 };
 extern CT_LOCAL union turn ct_bench_turn;
 
-/* hook/call/entry.c and wrap.c, compiled under these names. */
+/* Record a call: hook/call/entry.c, compiled under these names. */
 struct ct_target traced_enter(struct ct_frame *frame);
 void traced_leave(struct ct_frame *frame);
 

@@ -1,4 +1,5 @@
-/* Where the trampolines of libcudatrace-turns.so go: on to the wrapper of the way whose turn it is. No register is free here. */
+/* Sends calls on from the trampolines of libcudatrace-turns.so to the wrapper of the way whose turn it is. No
+ * register is free here. */
 #include "turns.h"
 
 #define ROW_REAL 0

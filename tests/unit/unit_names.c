@@ -112,7 +112,7 @@ static void nested(void)
     ct_names_unload(0x72, UINT64_MAX);
 }
 
-/* What is learned again and is as it was leaves what lanes remember of kernels as it is. */
+/* Learns what is known already: lanes keep what they remember of kernels. */
 static void again(void)
 {
     ct_names_learn(0x20, 0x10, "kernel", &producer);

@@ -52,7 +52,7 @@ static bool guess_ahead(const struct ct_shm_process *process, struct ct_time_ahe
     return rounded_ns > young_ns || rounded_ns < -young_ns;
 }
 
-/* A time of day as CLOCK_MONOTONIC. */
+/* Turns a time of day into CLOCK_MONOTONIC. */
 static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
 {
     struct timespec now;

@@ -194,7 +194,7 @@ static int trace_command(struct run_options *options, char **command)
     return ct_command_end_as(wait_status);
 }
 
-/* The hook goes by it, and can say nothing. */
+/* Refuses a CUDATRACE_WAY that is none: the hook goes by it, and can say nothing. */
 static bool check_way(void)
 {
     const char *way = getenv(CT_WAY_ENV);
