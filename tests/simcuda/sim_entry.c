@@ -17,6 +17,9 @@
 
 atomic_uint sim_watch = WATCH_NEW | WATCH_UNINITIALISED;
 
+/* A sleep may end so late. */
+enum { SPIN_NS = 50000 };
+
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t latency_ns[ROW_COUNT];
 static uint32_t blocked_row;
@@ -204,14 +207,21 @@ enum entry_path entry_begin(struct entry *entry)
     return ENTRY_RUN;
 }
 
+/* Returns at that time or after it. Sleeps first: other programs need the processor. */
+static void wait_until(int64_t until_ns)
+{
+    clock_sleep_until_ns(until_ns - SPIN_NS);
+    while (clock_now_ns() < until_ns)
+        ;
+}
+
 int32_t entry_end(struct entry *entry)
 {
     const unsigned watch = atomic_load(&sim_watch);
     if (watch & WATCH_BLOCK && entry->row == blocked_row && blocks_at_return)
         block();
     if (watch & WATCH_LATENCY)
-        while (clock_now_ns() - entry->entered_ns < latency_ns[entry->row])
-            ;
+        wait_until(entry->entered_ns + latency_ns[entry->row]);
     if (watch & WATCH_COUNTS)
         counts_returned(entry->row);
     return entry->status;
