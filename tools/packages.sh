@@ -26,7 +26,8 @@ need_packages() {
     fi
     export DEBIAN_FRONTEND=noninteractive
     "${as_root[@]}" apt-get update -q
-    "${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}"
+    # A package that another one excludes (gcc-multilib and the cross compilers) is not put in its place.
+    "${as_root[@]}" apt-get install -q -y --no-install-recommends --no-remove "${missing[@]}"
 }
 
 # Installs what can be installed of these, and goes on without the rest.

@@ -1,17 +1,22 @@
-"""Reads in Meson's logs of tests (meson-logs/testlog.json) what was left out. Called by tools/promises and tools/untried.
+"""Reads Meson's logs of tests (meson-logs/testlog.json) and the account of promises. Called by tools/promises and tools/suite.
 
 A test that cannot be tried ends with status 77 and says why, behind "skipped: "; one that leaves a part of it out says
 "not tried: WHAT: WHY" (tests/e2e/needs.py).
 """
+import csv
 import json
+import pathlib
 import re
 import typing
+
+PROMISES = pathlib.Path(__file__).resolve().parent.parent / "tests/faults/promises.tsv"
 
 
 class Ran(typing.NamedTuple):
     name: str
     result: str  # OK, FAIL, SKIP, …
     said: str
+    complained: str  # on standard error
 
     @property
     def passed(self):
@@ -22,9 +27,45 @@ class Ran(typing.NamedTuple):
         return self.result in ("SKIP", "IGNORED")
 
 
+def entries(path):
+    for line in path.read_text().splitlines():
+        entry = json.loads(line)
+        yield Ran(entry["name"].split(" / ")[-1], entry["result"], entry.get("stdout") or "", entry.get("stderr") or "")
+
+
+def second_log(log, name):
+    """Where the log of a test's second run is (tools/suite)."""
+    return log.with_name(f"{log.stem}-second-{name}.json")
+
+
 def read(paths):
-    entries = (json.loads(line) for path in paths for line in path.read_text().splitlines())
-    return [Ran(entry["name"].split(" / ")[-1], entry["result"], entry.get("stdout") or "") for entry in entries]
+    """Reads logs. The second run of a test replaces the first."""
+    ran = []
+    for path in paths:
+        for first in entries(path):
+            second = second_log(path, first.name)
+            ran.append(next((again for again in (entries(second) if second.exists() else ()) if again.name == first.name), first))
+    return ran
+
+
+def promises():
+    """The rows of promises.tsv."""
+    with open(PROMISES, newline="") as table:
+        return list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def keeps(test, name):
+    """Returns whether the test of the table is a test of Meson's, or a group of them: NAME stands for NAME and NAME-*."""
+    return name == test or name.startswith(test + "-")
+
+
+def forget_failures(account, name):
+    """Removes the failures of a test from the account of promises: its second run kept them."""
+    kept_by = {row["name"]: row["test"] for row in promises()}
+    lines = account.read_text().splitlines(keepends=True) if account.exists() else []
+    entries = [(line, json.loads(line)) for line in lines]
+    account.write_text("".join(line for line, entry in entries if not entry["failures"] or
+                               not keeps(kept_by.get(entry["name"], ""), name.removeprefix("faults-"))))
 
 
 def left_out(ran):

@@ -35,7 +35,7 @@ def numeric_options(text):
 def refuse(s, command, option, value, arguments):
     """At once, by one line, before anything is made."""
     here = [*command, *(["--db", "trace.db"] if option != "--sample" or command[-1] == "run" else []), f"{option}={value}", *arguments]
-    done = subprocess.run([str(word) for word in here], env=s.env(preload=False), cwd=s.dir, capture_output=True, timeout=60)
+    done = subprocess.run([str(word) for word in here], env=s.env(preload=False), cwd=s.dir, capture_output=True)
     said = done.stderr.decode()
     equal((done.returncode, said.count("\n")), (2, 1), f"{here}: {said}")
     check(option in said, here, "said", said)

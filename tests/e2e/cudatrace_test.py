@@ -8,12 +8,15 @@ import collections
 import contextlib
 import ctypes
 import fcntl
+import functools
 import glob
+import itertools
 import json
 import os
 import pathlib
 import platform
 import pty
+import random
 import select
 import shutil
 import signal
@@ -40,8 +43,12 @@ SIMCUDA = BUILD / "tests/simcuda" / SHAPE
 DRIVER_PATH = f"{SIMCUDA}:{BUILD / 'tests/simcuda'}" if SHAPE else str(SIMCUDA)
 WORKLOADS = BUILD / "tests/workloads"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# Who makes a test as long as it takes to be believed waits as long.
-DEADLINE_S = float(os.environ.get("CUDATRACE_TEST_DEADLINE", "2400" if os.environ.get("CUDATRACE_LONG") == "1" else "240"))
+# How much a test does: "short" in tools/check, "full" in tools/check --full, "long" in tools/check --long.
+TIER = os.environ.get("CUDATRACE_TIER", "short")
+LONG = TIER == "long"
+LONG_LIMITS = 30  # tools/check --long multiplies Meson's limits by this
+# The test's own end, for each wait and for all of it. Meson gives it, 20 seconds before its own.
+DEADLINE_S = float(os.environ.get("CUDATRACE_TEST_DEADLINE", "380")) * (LONG_LIMITS if LONG else 1)
 
 sys.path.insert(0, str(SOURCE / "tests/simcuda"))
 import counts  # noqa: E402: lies beside the driver that writes them
@@ -59,6 +66,29 @@ def equal(seen, wanted, what=""):
         first = [(i, a, b) for i, (a, b) in enumerate(zip(seen, wanted)) if a != b][:5]
         check(seen == wanted, what, f"has {len(seen)} items and should have {len(wanted)}; first differences:", first)
     check(seen == wanted, what, "is", repr(seen), "and should be", repr(wanted))
+
+
+def by_tier(short, full, long=None):
+    """Returns the value of the tier that runs. Without a value of its own, the long tier has the full one's."""
+    return {"short": short, "full": full, "long": full if long is None else long}[TIER]
+
+
+def seed():
+    """The seed of the test's random choices: fixed, or random in the long tier. CUDATRACE_SEED sets it."""
+    chosen = os.environ.get("CUDATRACE_SEED") or (random.SystemRandom().randrange(1 << 32) if LONG else 1)
+    print(f"CUDATRACE_SEED={chosen}", flush=True)
+    return int(chosen)
+
+
+@functools.cache
+def end_in_time():
+    """Fails the test when its deadline is over, wherever it waits. Its sessions then report and clean up, which they could not
+    if Meson killed it."""
+    def over(*_):
+        raise AssertionError(f"the test took more than {DEADLINE_S:.0f} s, its deadline")
+
+    signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, DEADLINE_S)
 
 
 def wait_for(what, condition):
@@ -97,8 +127,11 @@ def first_thread_has_ended(pid):
 class Session:
     """A session with a name, a directory and a database of its own; all of it is gone at the end."""
 
+    numbers = itertools.count()
+
     def __init__(self, hook=HOOK, daemon_program=DAEMON):
-        self.name = f"t{os.getpid()}-{len(os.listdir('/proc/self/fd'))}"
+        end_in_time()
+        self.name = f"t{os.getpid()}-{next(self.numbers)}"
         self.hook, self.daemon_program = hook, daemon_program
         self.daemon = None
         self.children = []

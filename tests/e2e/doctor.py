@@ -58,7 +58,7 @@ def held(s, *arguments, before=(), hook=True, **options):
         check(b" ok\n" in program.stdout.readline(), "the program's calls")
         yield program
         hold.write_bytes(b"\n")
-        equal(program.wait(60), 0, "its status")
+        equal(program.wait(), 0, "its status")
         program.stdout.close()
 
 

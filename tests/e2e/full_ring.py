@@ -25,7 +25,7 @@ def run_pressed(s, *, stops_first):
     if not stops_first:
         s.flush()
         stop(s)
-    program.communicate("\n", timeout=120)
+    program.communicate("\n")
     equal(program.returncode, 0, "the program's status under a stopped daemon")
     s.daemon.send_signal(signal.SIGCONT)
     s.flush()
@@ -76,7 +76,7 @@ with Session() as s:
         s.check_identity(lost=None)
         lost.append(s.value("SELECT sum(lost) FROM totals WHERE name <> 'cuCtxGetCurrent'"))
         skipped.append(s.value("SELECT skipped FROM totals WHERE name = 'cuCtxGetCurrent'"))
-    program.communicate(timeout=120)
+    program.communicate()
     equal(program.returncode, 0, "the program's status")
     # A plain call is a slot: so many did not fit each time.
     check(min(b - a for a, b in zip(skipped[1:], skipped[2:])) > 6 * RING_SLOTS, "plain calls that gave way", skipped)
@@ -88,7 +88,7 @@ with Session() as s:
     s.start_daemon("--ring", "64K")
     stop(s)
     program = s.start(WORKLOADS / "calls", "--calls", 50000, "--threads", 2, "--mix", "training", stdout=-3)
-    equal(program.wait(120), 0, "the program's status under a stopped daemon")
+    equal(program.wait(), 0, "the program's status under a stopped daemon")
     s.daemon.send_signal(signal.SIGCONT)
     s.flush()
     s.check_identity(lost=None)

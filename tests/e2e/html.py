@@ -161,7 +161,7 @@ with Session() as s:
     s.run(evil, "--calls", 10)
 
     def are_many():
-        s.run(WORKLOADS / "calls", "--calls", 50000, "--mix", "getctx")
+        s.run(WORKLOADS / "calls", "--calls", 350000, "--mix", "getctx")
         s.flush()
         return s.value("SELECT count(*) FROM calls") > 1 << 20
 

@@ -1,9 +1,9 @@
 """64 concurrent processes of 4 threads, 8 where /dev/shm has no room for more: every call is stored, in order, none lost, and the counts are the driver's."""
-from cudatrace_test import SANITIZED, Session, WORKLOADS, check, equal, have_shm
+from cudatrace_test import SANITIZED, Session, WORKLOADS, by_tier, check, equal, have_shm
 
 THREADS = 4
 # A sanitizer is slow, and looks at what each call does and not at how many there are.
-PROCESSES, CALLS, ROOM_MIB = (16, 10000, 128) if SANITIZED else (64, 20000, 512)
+PROCESSES, CALLS, ROOM_MIB = (16, 10000, 128) if SANITIZED else by_tier((64, 2000, 512), (64, 20000, 512))
 if not have_shm(ROOM_MIB, f"{PROCESSES} processes at once"):
     PROCESSES, CALLS = 8, 5000
 

@@ -1,22 +1,20 @@
 """A trace of more sites than fit anywhere: threads that came and went without end. All that reads calls takes as much memory as
-of a small one, and says the same as the views. CUDATRACE_LONG=1: of more than 4,194,304 sites."""
+of a small one, and says the same as the views. In the long tier: of more than 4,194,304 sites."""
 import base64
 import collections
 import csv
 import contextlib
 import io
 import json
-import os
 import re
 import resource
 import sqlite3
 import struct
 import zlib
 
-from cudatrace_test import CUDATRACE, SANITIZED, Session, WORKLOADS, check, equal
+from cudatrace_test import CUDATRACE, LONG, SANITIZED, Session, WORKLOADS, by_tier, check, equal
 
-LONG = os.environ.get("CUDATRACE_LONG") == "1"
-THREADS = 300_000 if LONG else 30_000
+THREADS = by_tier(30_000, 30_000, 300_000)
 FUNCTIONS = 15 if LONG else 5  # each thread calls them, once
 FAR = 1 << 33  # distance between site_ids, which may be far apart
 MEGABYTES = 160  # the memory that a command may take; the sites of the long run alone would take 300

@@ -7,17 +7,18 @@ import re
 import signal
 import sqlite3
 
-from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, check, equal, fifo, needs, wait_for
+from cudatrace_test import CUDATRACE, DAEMON, Session, WORKLOADS, by_tier, check, equal, fifo, needs, wait_for
 from series_test import check_series, check_truth, disk_bytes, file, files, sql, value, workload
 
 needs(shm_mib=256)  # rings for all that is called while no daemon is there
 
 # Many files, none of which has to go: all of the trace, through a daemon that is killed again and again.
+BOUND, CALLS = by_tier(("24M", 55000), ("40M", 100000))
 with Session() as s, fifo(s.dir, "hold") as hold:
-    s.start_daemon("--max-db", "40M", "--ring", "32M")
-    held = workload(s, 20000, "--hold", hold)
+    s.start_daemon("--max-db", BOUND, "--ring", "32M")
+    held = workload(s, CALLS // 5, "--hold", hold)
     for _ in range(2):
-        busy = [workload(s, 100000), workload(s, 100000)]
+        busy = [workload(s, CALLS), workload(s, CALLS)]
         pids = ",".join(str(program.pid) for program in busy)
         # A daemon that knows them is to be killed.
         s.flush_until("the busy programs", lambda: value(s, f"SELECT count(*) FROM processes WHERE pid IN ({pids})") == len(busy))
@@ -28,15 +29,15 @@ with Session() as s, fifo(s.dir, "hold") as hold:
             check(files(s) != before or not ended, "the trace did not go on in another file")
         s.daemon.kill()
         s.daemon.wait()
-        s.start_daemon("--max-db", "40M", "--ring", "32M")
+        s.start_daemon("--max-db", BOUND, "--ring", "32M")
         for program in busy:
-            equal(program.wait(120), 0, "a program's status")
+            equal(program.wait(), 0, "a program's status")
         s.flush()
         check_series(s)
         check_truth(s)
     with open(hold, "w") as end:
         end.write("\n")
-    equal(held.wait(60), 0, "the held program's status")
+    equal(held.wait(), 0, "the held program's status")
     s.flush()
     check_series(s)
     check_truth(s)
@@ -73,7 +74,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(program.returncode, 0, "the program's status")
     with open(hold, "w") as end:
         end.write("\n")
-    equal(held.wait(60), 0, "the held program's status")
+    equal(held.wait(), 0, "the held program's status")
     s.flush()
     print("files", files(s), "at most", most, "bytes")
     check(files(s)[0] > 1 and len(files(s)) > 4, "files", files(s))
@@ -85,20 +86,20 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(log.count("is removed: the trace is bounded"), files(s)[0] - 1, log)
     s.stop_daemon()
     s.start_daemon("--max-db", "16M")
-    equal(workload(s, 1000).wait(60), 0, "a program's status")
+    equal(workload(s, 1000).wait(), 0, "a program's status")
     s.flush()
     check_series(s)
 
 # A reader that never ends.
 with Session() as s:
     s.start_daemon("--max-db", "64M")
-    equal(workload(s, 1000).wait(60), 0, "a program's status")
+    equal(workload(s, 1000).wait(), 0, "a program's status")
     s.flush()
     with contextlib.closing(sqlite3.connect(f"file:{s.db}?mode=ro", uri=True, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         seen = reader.execute("SELECT count(*) FROM call").fetchone()
         for _ in range(4):
-            equal(workload(s, 40000).wait(60), 0, "a program's status")
+            equal(workload(s, 40000).wait(), 0, "a program's status")
             s.flush()
             log_bytes = int(re.search(r"^log (\d+) bytes", s.cudatrace("status").stdout, re.M).group(1))
             check(log_bytes < 8 << 20, "the log has", log_bytes, "bytes")
@@ -114,7 +115,7 @@ with Session() as s:
 with Session() as s:
     s.start_daemon()
     for number in (1, 2, 3):
-        equal(workload(s, 1000).wait(60), 0, "a program's status")
+        equal(workload(s, 1000).wait(), 0, "a program's status")
         s.flush()
         equal(files(s), list(range(1, number + 1)), "files")
         s.daemon.send_signal(signal.SIGHUP)
@@ -136,7 +137,7 @@ for kind in ("FIFO", "view"):
     with Session() as s:
         s.start_daemon()
         for number in (1, 2):
-            equal(workload(s, 1000).wait(60), 0, "a program's status")
+            equal(workload(s, 1000).wait(), 0, "a program's status")
             s.flush()
             if number == 2:
                 s.db.unlink()

@@ -74,7 +74,7 @@ def check_late_daemon():
                     call()
                 s.start_daemon()
                 s.flush_until("a process that finds the daemon", lambda: call() or s.value("SELECT count(*) FROM calls"))
-            equal(child.wait(60), 0, "its status")
+            equal(child.wait(), 0, "its status")
             s.flush()
             equal(s.rows("SELECT name FROM threads"), [("main thread",)], "a name from before the daemon")
             equal(s.rows("SELECT stream_name FROM launches ORDER BY call_id"), [("by resource",), (None,)], "streams")

@@ -5,7 +5,7 @@ real, and where it is refused the test, or the part of it that needs it, is left
     if can("several users", "another user's socket"):            a part of it
     if can("terminals", "top on a terminal", promises=["…"]):    with the promises (tests/faults) that it alone puts to the test
 
-tools/untried finds both sentences in Meson's logs. With CUDATRACE_REQUIRE=all, or the names of needs with commas between, a
+tools/suite finds both sentences in Meson's logs. With CUDATRACE_REQUIRE=all, or the names of needs with commas between, a
 refusal is a failure: where all is allowed, nothing is left out unseen. The name of a command is a need, too, that of one
 which tools/check installs. What a machine has or has not, such as a GPU, is no need but a `skip()`.
 """

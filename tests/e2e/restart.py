@@ -14,7 +14,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
         busy = s.start(WORKLOADS / "calls", "--calls", 15000, "--threads", 2, "--processes", 2)
         s.daemon.kill()
         s.daemon.wait()
-        equal(busy.wait(120), 0, "a program's status while the daemon is dead")
+        equal(busy.wait(), 0, "a program's status while the daemon is dead")
         s.start_daemon()
         s.flush()
         s.check_identity(lost=0)
@@ -24,12 +24,12 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()
     with open(hold, "wb") as go:
         go.write(b"\n")
-    equal(held.wait(120), 0, "the held program's status")
+    equal(held.wait(), 0, "the held program's status")
     s.flush()
     s.check_identity(lost=0)
     equal(s.value("SELECT count(*) FROM processes WHERE state = 'running'"), 0, "processes that still run")
     s.daemon.send_signal(signal.SIGINT)
-    equal(s.daemon.wait(60), 0, "the status after SIGINT")
+    equal(s.daemon.wait(), 0, "the status after SIGINT")
     s.daemon = None
 
 # A call that returns while no daemon is there is not open for the next one.
@@ -72,7 +72,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.daemon.wait()
     with open(hold, "wb") as go:
         go.write(b"\n")
-    equal(held.wait(120), 0, "the held program's status")
+    equal(held.wait(), 0, "the held program's status")
     with open(segment, "r+b") as file:
         file.seek(ANCHOR_MONOTONIC)
         made_ns, = struct.unpack("<Q", file.read(8))

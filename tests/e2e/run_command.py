@@ -45,14 +45,14 @@ with Session() as s:
     with contextlib.suppress(BrokenPipeError):  # the command may have ended already
         held.stdin.write(b"\n")
         held.stdin.close()
-    equal(held.wait(60), 9, "the status after a forwarded signal")
+    equal(held.wait(), 9, "the status after a forwarded signal")
     held.stdout.close()
 
     # Several at once share one daemon and one trace.
     before = s.value("SELECT count(*) FROM processes")
     many = [s.start(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", WORKLOADS / "calls", "--calls", 500,
                     preload=False, stdout=subprocess.DEVNULL) for _ in range(8)]
-    equal([p.wait(120) for p in many], [0] * 8, "eight concurrent runs")
+    equal([p.wait() for p in many], [0] * 8, "eight concurrent runs")
     equal(s.value("SELECT count(*) FROM processes") - before, 8, "their processes")
     s.check_identity()
     s.check_truth()

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HungCall, Session, WORKLOADS, check, equal, wait_for
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HungCall, Session, WORKLOADS, by_tier, check, equal, wait_for
 
-MANY = 100 if os.environ.get("CUDATRACE_LONG") else 50
+MANY = by_tier(20, 50, 100)
 CALLS = (WORKLOADS / "calls", "--calls", 50)
 
 

@@ -6,7 +6,7 @@ import re
 import resource
 import subprocess
 
-from fault_test import LONG, SANITIZED, Session, WORKLOADS, check, equal, fifo, promise, wait_for
+from fault_test import LONG, SANITIZED, Session, WORKLOADS, by_tier, check, equal, fifo, promise, wait_for
 
 
 def daemon_takes(s):
@@ -34,7 +34,7 @@ def end(programs, hold):
         go.write("\n" * len(programs))
         go.flush()
         for program in programs:
-            equal(program.wait(120), 0, "a program's status")
+            equal(program.wait(), 0, "a program's status")
 
 
 # Room for eight of forty processes.
@@ -58,7 +58,7 @@ with Session() as s, promise("descriptors"):
 # Many at once, twice: what the first took is there for the second.
 with Session() as s:
     s.start_daemon()
-    processes = 1000 if LONG else 150
+    processes = by_tier(60, 150, 1000)
     for turn in range(3):
         with fifo(s.dir, f"hold{turn}") as hold, promise("processes", processes):
             programs = at_once(s, processes, hold)
@@ -93,7 +93,7 @@ with Session() as s:
                 ("calls", ["--processes", 10, "--threads", 4, "--calls", 20000]),
                 ("threads", []), ("ranges", []))]
             for program in programs:
-                equal(program.wait(240), 0, f"the status of {program.args}")
+                equal(program.wait(), 0, f"the status of {program.args}")
             s.flush()
             broken = s.cudatrace("sql", "--format", "csv", "SELECT count(*) FROM totals WHERE calls <> stored + lost + skipped")
             equal(broken.stdout.split()[-1], "0", "broken identities")

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 from daemon_test import Deadly, step
-from fault_test import CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, check, equal, fifo, points, promise, wait_for
+from fault_test import CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, by_tier, check, equal, fifo, points, promise, wait_for
 
 STOPPING = ["batch.begun", "merged.taken", "store.deferred", "batch.saved", "batch.committed", "lane.tail", "lane.loss_seen",
             "process.lane_published", "batch.published"]
@@ -33,7 +33,7 @@ for name in STOPPING:
     with Deadly() as s, promise("daemon-stopped"):
         s.start_armed(name, 1 if name.startswith(("merged", "process", "store", "lane")) else 3, "--ring", "64K", action="stop")
         for number in (0, 2, 3):
-            s.exact.add(s.start_program(number, 30000).pid)
+            s.exact.add(s.start_program(number, by_tier(8000, 30000)).pid)
         s.is_stopped()
         s.end_programs()
         s.daemon.send_signal(signal.SIGCONT)

@@ -1,14 +1,11 @@
 """The daemon is killed at random moments, many times over one database, while programs go on across all of its deaths. The
 moment is the nth passing of any test point, or of one of them, from a seed that is printed; CUDATRACE_SEED sets it."""
-import os
 import random
 
 from daemon_test import Deadly
-from fault_test import FAULT_DAEMON, LONG, SANITIZED, check, points, promise
+from fault_test import FAULT_DAEMON, LONG, SANITIZED, by_tier, check, points, promise, seed
 
-seed = int(os.environ.get("CUDATRACE_SEED") or random.randrange(1 << 32))
-print("CUDATRACE_SEED =", seed, flush=True)
-chance = random.Random(seed)
+chance = random.Random(seed())
 POINTS = [name for name in points(FAULT_DAEMON) if name.split(".")[0] in ("batch", "store", "process", "lane", "expire", "checkpoint")]
 
 
@@ -32,7 +29,7 @@ def lives(s, count, calls, *options):
     s.summary()
 
 
-LIVES, EXPIRING = (300, 200) if LONG else (20, 12) if SANITIZED else (40, 25)
+LIVES, EXPIRING = by_tier((15, 8), (20, 12) if SANITIZED else (40, 25), (300, 200))
 
 with promise("daemon-random", LIVES), Deadly() as s:
     lives(s, LIVES, 2000, "--ring", "256K")

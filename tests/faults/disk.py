@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from disk_test import FAULTS, JOURNAL, LOG, MAIN, SHM, Disk
-from fault_test import (CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, HungCall, Session, causes, check, equal, fifo,
+from fault_test import (CUDATRACE, DEADLINE_S, FAULT_DAEMON, LONG, WORKLOADS, HungCall, Session, by_tier, causes, check, equal, fifo,
                         promise, wait_for)
 from series_test import check_series, check_truth, file, files
 
@@ -411,7 +411,9 @@ def replaced():
             equal(dict(stored), wanted, "calls in both files")
 
 
-for name in WANTED:
+# SQLite meets these as it meets "full". The short tier leaves them out.
+ALIKE = ("short", "quota", "write")
+for name in [name for name in WANTED if name not in by_tier(ALIKE, ())]:
     began = time.monotonic()
     life(name)
     print(f"{name}: {time.monotonic() - began:.1f} s")

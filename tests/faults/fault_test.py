@@ -25,7 +25,6 @@ from cudatrace_test import BUILD, check  # noqa: E402
 
 FAULT_HOOK = BUILD / "tests/faults/libcudatrace.so"
 FAULT_DAEMON = BUILD / "tests/faults/cudatraced"
-LONG = os.environ.get("CUDATRACE_LONG") == "1"  # as often as it takes to be believed, and not as often as one can wait for
 
 
 def Session():

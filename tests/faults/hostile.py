@@ -10,7 +10,6 @@ import glob
 import mmap
 import os
 import pathlib
-import random
 import re
 import resource
 import signal
@@ -19,10 +18,10 @@ import struct
 import subprocess
 import time
 
-from fault_test import BUILD, LONG, SLOT, Session, WORKLOADS, can, check, equal, fifo, head, promise, wait_for
+from fault_test import BUILD, LONG, SLOT, Session, WORKLOADS, can, check, equal, fifo, head, promise, seed, wait_for
 
 MUTATOR = BUILD / "tests/faults/mutator"
-SEED = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
+SEED = seed()
 MAGIC, VERSION = 0x3147455354445543, 7
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header, as proto/segment.h has them, and in a lane.
@@ -106,7 +105,7 @@ class Honest:
 
     def run(self, *arguments):
         child = self.s.start(WORKLOADS / "calls", *arguments, stdout=subprocess.DEVNULL)
-        equal(child.wait(240), 0, "an honest program's status")
+        equal(child.wait(), 0, "an honest program's status")
         self.pids.add(child.pid)
 
     def check(self):
@@ -400,7 +399,7 @@ def test_names_of_the_living(s, honest):
         equal(s.value("SELECT count(*) FROM calls WHERE process_id = ? AND layer <> 'driver'", honest_id), 0, "rows of others")
         with open(hold, "wb"):
             pass
-        equal(child.wait(240), 0, "its status")
+        equal(child.wait(), 0, "its status")
     s.flush()
     # All of it, and what it did at its end.
     seen = dict(s.rows("SELECT name, calls FROM totals WHERE process_id = ? AND lost + skipped = 0", honest_id))
@@ -420,14 +419,14 @@ def test_names_of_the_living(s, honest):
 
 # ---- under its hands ----
 
-def mutate(s, segment, seed, rounds, started=None):
-    return s.start(MUTATOR, segment, seed, rounds, *([started] if started else []), preload=False, stderr=subprocess.PIPE)
+def mutate(s, segment, begin, rounds, started=None):
+    return s.start(MUTATOR, segment, begin, rounds, *([started] if started else []), preload=False, stderr=subprocess.PIPE)
 
 
 def test_mutations(s, honest):
     before = status(s, "detached")
     for i in range(60 if LONG else 8):
-        seed = SEED + i
+        first = SEED + i
         with promise("written-under-its-hands"), fifo(s.dir, f"begun{i}") as begun:
             victim = s.start(WORKLOADS / "calls", "--calls", 1 << 40, "--threads", 2, "--rate", 20000, "--burst", 100,
                              stdout=subprocess.PIPE)
@@ -436,13 +435,13 @@ def test_mutations(s, honest):
             segment, = s.flush_until("the victim's segment", lambda: glob.glob(
                 f"/dev/shm/cudatrace.*.{s.name}.{victim.pid}.*"))
             wait_for("its first lane", lambda: os.path.getsize(segment) >= LANES_AT + LANE_HEADER)
-            mutators = [mutate(s, segment, seed, 300000, begun), mutate(s, made.path, seed + 1, 300000)]
+            mutators = [mutate(s, segment, first, 300000, begun), mutate(s, made.path, first + 1, 300000)]
             with open(begun, "rb") as file:
                 file.read(1)
             honest.run("--calls", 2000, "--threads", 2)
             s.flush()
             for mutator in mutators:
-                mutator.wait(240)
+                mutator.wait()
             for process in (victim, own):
                 process.kill()
                 process.wait()
@@ -458,8 +457,8 @@ def test_mutations(s, honest):
                     f"/dev/shm/cudatrace.*.{s.name}.{victim.pid}.*"):
                 os.unlink(name)
     detached = status(s, "detached") - before
-    print("detached by mutations:", detached, "seed", SEED)
-    check(detached > 0, "no mutation was noticed, seed", SEED)
+    print("detached by mutations:", detached)
+    check(detached > 0, "no mutation was noticed")
     # The log has fifty of them in a minute, and how many more there were.
     check(min(status(s, "detached"), 50) <= s.log().count("is let go") <= status(s, "detached"), "detached and not named")
 
@@ -491,7 +490,6 @@ def test_control_segment():
             honest.check()
 
 
-print("seed", SEED)
 with Session() as s:
     s.start_daemon()
     honest = Honest(s)

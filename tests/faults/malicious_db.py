@@ -11,9 +11,9 @@ import signal
 import sqlite3
 import subprocess
 
-from fault_test import CUDATRACE, DAEMON, DEADLINE_S, LONG, Session, WORKLOADS, check, equal, promise
+from fault_test import CUDATRACE, DAEMON, DEADLINE_S, Session, WORKLOADS, by_tier, check, equal, promise
 
-VARIANTS, DAEMONS = (4000, 200) if LONG else (400, 10)
+VARIANTS, DAEMONS = by_tier((60, 4), (400, 10), (4000, 200))
 NASTY = "a\x1b]0;owned\x07b\x9bc\rd\ne\tf\u202eg\u2028h\u061ci\x7f"
 
 

@@ -13,10 +13,10 @@ import subprocess
 import sys
 
 from disk_test import NEVER, Disk
-from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, SANITIZED, SLOT, WORKLOADS, Session, check, equal, kind_and_slots, promise
+from fault_test import DEADLINE_S, FAULT_DAEMON, LONG, SANITIZED, SLOT, WORKLOADS, Session, by_tier, check, equal, kind_and_slots, promise
 
 PROGRAMS = 3  # in the first life, and one in the second
-CUTS = 50 if SANITIZED else 90
+CUTS = by_tier(30, 50 if SANITIZED else 90)
 
 
 class PowerIsOff(Exception):

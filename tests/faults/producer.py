@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 
-from fault_test import DEADLINE_S, FAULT_HOOK, LONG, Session, WORKLOADS, at_point, check, equal, points, promise, refuse_system_call
+from fault_test import DEADLINE_S, FAULT_HOOK, LONG, Session, WORKLOADS, at_point, by_tier, check, equal, points, promise, refuse_system_call, seed
 
 # Says what the trace has of the call that a thread was in when it was killed: the number of returns that the driver counted and
 # the trace lacks, and whether the call is shown as open.
@@ -121,7 +121,7 @@ FAMILIES = [
 SLEEPERS = {"find_daemon.ringing", "find_daemon.rung"}
 # Between the count by function and that by cause.
 COUNTED_HALF = {"loss.function_calls", "loss.noted", "loss.first", "loss.last", "loss.held_calls", "loss.held_first", "loss.held_last"}
-LATER = [random.randrange(2, 200) for _ in range(10)] if LONG else [3]
+LATER = random.Random(seed()).sample(range(2, 200), 10) if LONG else [3]
 
 
 class Victim:
@@ -356,7 +356,7 @@ listed = [point for _, _, _, of_family in FAMILIES for point in of_family]
 equal(sorted(listed), [point for point in points(FAULT_HOOK) if point != "lock.waiting"], "the points of FAMILIES, and those of the hook")
 for name, machine, command, of_family in FAMILIES:
     rows = rows_of(of_family, command)
-    for others in (0, 2):
+    for others in by_tier((2,), (0, 2)):
         with promise("producer-" + name, len(of_family)), Session() as s:
             {f.__name__: f for f in (plain, stopped, paced, refused, selected, refused_selected, forks, leaving)}[machine](s, rows, others)
 with promise("producer-segment"):

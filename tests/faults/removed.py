@@ -29,7 +29,7 @@ class Program:
 
     def end(self):
         self.child.stdin.close()
-        equal(self.child.wait(60), 0, "the program's status")
+        equal(self.child.wait(), 0, "the program's status")
 
 
 def of(s, what):
@@ -84,7 +84,7 @@ def taken():
                                   env=s.env(preload=False), stderr=subprocess.PIPE)
         wait_for("the second to serve", s.is_served)
         first.send_signal(18)
-        equal(first.wait(60), 1, "the first one's status")
+        equal(first.wait(), 1, "the first one's status")
         s.daemon = None
         check("another cudatraced has taken its name" in log.read_text(), log.read_text())
         check(s.is_served(), "the second serves still")
@@ -93,7 +93,7 @@ def taken():
         s.cudatrace("flush")
         equal(s.value("SELECT count(*) FROM processes", db=s.dir / "second.db"), 1, "processes of the second")
         s.cudatrace("stop")
-        equal(second.wait(60), 0, "the second one's status")
+        equal(second.wait(), 0, "the second one's status")
 
 
 removed("all", "files were removed by somebody: made anew")

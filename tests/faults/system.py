@@ -10,12 +10,12 @@ import struct
 import subprocess
 import sys
 
-from fault_test import DEADLINE_S, LONG, Session, can, check, equal, promise
+from fault_test import DEADLINE_S, Session, by_tier, can, check, equal, promise
 from users import ALICE, BOB, DENIED, Users, attempt, become, intrusions
 
 GROUP, MEMBER = 12003, 12004
 LANE_OFFSET = 4096 + 2048 * 128
-JUNK = 20000 if LONG else 2000
+JUNK = by_tier(500, 2000, 20000)
 
 
 def shm(s, uid, rest=""):

@@ -129,7 +129,7 @@ def follow(tree, name):
 
 
 def made(tree, build):
-    for command in (["meson", "setup", build, tree, "--werror"], ["ninja", "-C", build, "hook/libcudatrace.so", "collector/cudatraced",
+    for command in (["meson", "setup", build, tree, "--werror"], ["ninja", "-j1", "-C", build, "hook/libcudatrace.so", "collector/cudatraced",
                                                                 "tools/cudatrace", "tests/workloads/calls", "tests/simcuda/libcuda.so.1"]):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
@@ -138,8 +138,11 @@ def made(tree, build):
 def main():
     names = sys.argv[1:] or list(RECIPES)
     with tempfile.TemporaryDirectory(prefix="cudatrace-recipes-") as folder:
-        tree, build = pathlib.Path(folder, "tree"), pathlib.Path(folder, "build")
+        # As deep below the tree as the builds of tools/check are, so that ccache knows most of its compilations.
+        tree = pathlib.Path(folder, "tree")
+        build = tree / "build-check/recipes"
         copy_of_tree(tree)
+        os.environ["CCACHE_BASEDIR"] = str(tree)
         for name in names:
             follow(tree, name)
         made(tree, build)

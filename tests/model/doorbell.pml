@@ -15,7 +15,11 @@
  * What holds: when nothing moves any more, everything published was drained; the look that housekeeping takes each
  * second is not in the model, and not needed. Twins: TWIN_AWAKE_FOR_EACH_LOOK, TWIN_NO_SECOND_LOOK, TWIN_WAKE_AT_HALF. */
 #define PRODUCERS 2
+#ifdef SMALL
+#define RECORDS(p) (p == 0 -> 2 : 1)
+#else
 #define RECORDS(p) (p == 0 -> 3 : 1)
+#endif
 #define HALF 2 /* records that fill half of a ring */
 #define NEVER 15
 

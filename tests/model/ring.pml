@@ -23,7 +23,11 @@
 #define STEP_SLOTS 4 /* shown at once of the longer ring */
 #ifndef DEATHS
 #define DEATHS 0
+#ifdef SMALL
+#define RECORDS 3
+#else
 #define RECORDS 4
+#endif
 #endif
 #define START 3
 #define SLOTS_OF(ring) (SHORT + (ring) * (LONG - SHORT))

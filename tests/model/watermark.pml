@@ -16,7 +16,11 @@
 #define SLACK 1
 #define PATIENCE 2
 #define GAP 1
+#ifdef SMALL
+#define END 6
+#else
 #define END 7
+#endif
 #define NONE 31
 
 byte now = SLACK + 1; /* the clock */

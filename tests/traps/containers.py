@@ -60,7 +60,7 @@ def private(s):
     check("serves it; it follows" in said, said)
     equal([name for name in os.listdir("/dev/shm") if s.name in name], [], "files in /dev/shm")
     s.cudatrace("stop", "--shm-dir", "shm")
-    equal(s.daemon.wait(60), 0, "the daemon's status")
+    equal(s.daemon.wait(), 0, "the daemon's status")
     s.daemon = None
     equal(os.listdir(shm), [], "what is left")
     # A daemon that `run` starts gets it, too.
@@ -87,7 +87,7 @@ def user(s):
         s.run(*program, CUDATRACE, "flush", *options, preload=False, **as_user)
         equal(s.value("SELECT count(*) FROM processes WHERE state = 'exited'"), before + 1, (daemon, program))
         s.run(*program, CUDATRACE, "stop", *options, preload=False, **as_user)
-        equal(server.wait(60), 0, "the daemon's status")
+        equal(server.wait(), 0, "the daemon's status")
     s.check_identity()
 
 
@@ -121,7 +121,7 @@ def sibling(s):
         with open(hold, "wb"):
             pass
         s.cudatrace("stop")
-        server.wait(60)
+        server.wait()
 
 
 AHEAD_S = 100000
@@ -154,7 +154,7 @@ def clocks(s):
                   [(0,)], f"starts {what}")
             equal(s.rows("SELECT state, count(*) FROM processes GROUP BY 1 ORDER BY 1", db=db), [("exited", 1), ("killed", 1)], what)
             s.cudatrace("stop", *options)
-            server.wait(60)
+            server.wait()
 
 
 def refused(s):

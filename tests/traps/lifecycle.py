@@ -10,7 +10,7 @@ import platform
 import re
 import sys
 
-from trap_test import CUDATRACE, LIFECYCLE, LINKED, Session, causes, check, compiled, equal, needs
+from trap_test import CUDATRACE, LIFECYCLE, LINKED, TIMES, Session, causes, check, compiled, equal, needs
 
 BLOCKS = {"SIMCUDA_BLOCK": "cuCtxSynchronize"}
 FORKS = {"SIMCUDA_FORK": "works"}
@@ -29,7 +29,7 @@ KERNEL_TELLS = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).grou
 UNTOLD = {"exec_plain", "ends"}
 
 WAYS = {
-    "fork_busy": way({"exited": 61}, loses=["full"], env=FORKS),
+    "fork_busy": way({"exited": TIMES + 1}, loses=["full"], env=FORKS),
     "fork_exec": way({"exited": 11}, env=FORKS),
     # The child's calls are made in its parent's memory, and are its parent's; of a thread without a lane they are lost.
     "vfork_calls": way({"exited": 1}, loses=["full", "memory"]),
@@ -44,7 +44,7 @@ WAYS = {
     "setuid": way({"exited": 1}, loses=["memory"], needs=["several users"]),
     "cancel": way({"exited": 1}, env=BLOCKS),
     "cancel_pending": way({"exited": 1}),
-    "cancel_async": way({"exited": 1}, loses=["full"], unrecorded=60),
+    "cancel_async": way({"exited": 1}, loses=["full"], unrecorded=TIMES),
     "main_ends": way({"exited": 1}),
     "main_ends_first": way({"exited": 1}),
     "ends": way({"exited": 6, "killed": 2}, loses=["full"], env=BLOCKS, unrecorded=3 * 8, open_calls={"cuCtxSynchronize": 8}),

@@ -15,7 +15,7 @@ extern char **environ;
 
 static void *fork_many(void *unused)
 {
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < TIMES; i++) {
         const pid_t child = fork();
         if (child == 0) {
             calls(20);

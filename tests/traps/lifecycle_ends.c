@@ -72,14 +72,12 @@ static void *until_cancelled(void *unused)
     return unused;
 }
 
-enum { CANCELLED = 60 };
-
 /* At any instruction, the hook's among them. */
 int way_cancel_async(void)
 {
     int cancelled = 0;
     start();
-    for (int i = 0; i < CANCELLED; i++) {
+    for (int i = 0; i < TIMES; i++) {
         void *result = NULL;
         atomic_store(&made, 0);
         const pthread_t thread = started(until_cancelled, NULL);

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 
-from trap_test import DEADLINE_S, LINKED, Session, check, compiled, equal, mount_namespace, needs, wait_for
+from trap_test import DEADLINE_S, LINKED, Session, check, compiled, equal, mount_namespace, needs, seed, wait_for
 
 MIB = 1 << 20
 INSIDE = "CUDATRACE_TEST_RESOURCES"
@@ -162,9 +162,7 @@ def words(map_, places, rng):
 def written():
     """Somebody writes what he likes into every word of the segment, its lanes and the control segment: the program's results
     are its own, and it comes to its end."""
-    seed = int(os.environ.get("CUDATRACE_SEED", random.SystemRandom().randrange(2**32)))
-    print("CUDATRACE_SEED", seed)
-    rng = random.Random(seed)
+    rng = random.Random(seed())
     for _ in range(4):
         with Session() as s:
             s.start_daemon("--ring", "256K")

@@ -8,10 +8,11 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 from cudatrace_test import *  # noqa: E402, F403: that the tests need one import alone
-from cudatrace_test import HOOK, SIMCUDA, SOURCE, equal  # noqa: E402
+from cudatrace_test import HOOK, SIMCUDA, SOURCE, by_tier, equal  # noqa: E402
 
 LINKED = ["-L" + str(SIMCUDA), "-l:libcuda.so.1"]
-LIFECYCLE = [HERE / "lifecycle_begins.c", HERE / "lifecycle_ends.c"]  # the rest of lifecycle.c
+TIMES = by_tier(15, 60)  # that a thread of lifecycle.c is cancelled, or forks, while others make calls
+LIFECYCLE = [f"-DTIMES={TIMES}", HERE / "lifecycle_begins.c", HERE / "lifecycle_ends.c"]  # the rest of lifecycle.c
 
 
 def compiled(s, source, *flags, output=None, compiler=None):

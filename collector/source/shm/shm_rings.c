@@ -15,7 +15,9 @@ enum {
     ENOUGH_SLOTS = (2 << 20) / CT_SLOT_BYTES,
     LEAST_PARTS = 2, /* a ring suffices if so many times what waited fits in */
 };
-#define LINGER_NS UINT64_C(5000000000)
+#ifndef CT_RINGS_LINGER_NS
+#define CT_RINGS_LINGER_NS UINT64_C(5000000000)
+#endif
 
 void ct_lane_rings_init(struct ct_lane_rings *rings, const struct ct_shm_process *process,
                         struct ct_lane *shared, uint32_t index)
@@ -210,7 +212,7 @@ void ct_lane_rings_tidy(struct ct_lane_rings *rings, uint64_t tail, uint64_t use
     rings->peak = used > rings->peak ? used : rings->peak;
     if (rings->peak_since_ns == 0)
         rings->peak_since_ns = now_ns;
-    if (now_ns - rings->peak_since_ns < LINGER_NS)
+    if (now_ns - rings->peak_since_ns < CT_RINGS_LINGER_NS)
         return;
     uint32_t suffices = 0;
     while (suffices + 1 < rings->count && slots_of(rings, suffices) / LEAST_PARTS < rings->peak)
