@@ -7,7 +7,6 @@
 #include "test_point.h"
 
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,14 +58,6 @@ uint32_t ct_thread_number(void)
 void ct_thread_number_forget(void)
 {
     own_number = 0;
-}
-
-/* The raw call: masks are 64 bits wide to the kernel. Cannot fail with these arguments. */
-static uint64_t set_signal_mask(uint64_t mask)
-{
-    uint64_t before = 0;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof(mask));
-    return before;
 }
 
 static long futex(struct ct_lock *lock, int operation, uint32_t value, const struct timespec *timeout)
@@ -151,10 +142,10 @@ bool ct_lock_take(struct ct_lock *lock)
     const struct quiet quiet = quiet_begin();
     const uint32_t number = ct_thread_number();
     const bool masked = lock->signals_wait && ct_system_begin();
-    const uint64_t signals = masked ? set_signal_mask(UINT64_MAX) : 0;
+    const uint64_t signals = masked ? ct_system_mask_signals(UINT64_MAX) : 0;
     if (number == 0 || !take(lock, number)) {
         if (masked) {
-            set_signal_mask(signals);
+            ct_system_mask_signals(signals);
             ct_system_end();
         }
         quiet_end(&quiet);
@@ -197,7 +188,7 @@ void ct_lock_give(struct ct_lock *lock)
                                                              memory_order_relaxed)))
         give_to_next(lock);
     if (masked) {
-        set_signal_mask(signals);
+        ct_system_mask_signals(signals);
         ct_system_end();
     }
     quiet_end(&quiet);

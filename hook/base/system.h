@@ -31,6 +31,8 @@ bool ct_system_begin(void);
 void ct_system_end(void);
 /* For what must be ended once it was begun, whoever says no: waking those who wait between the two. */
 void ct_system_begin_anyway(void);
+/* Sets the thread's signal mask between the two, a bit for each signal from 1 on; returns the mask before. */
+uint64_t ct_system_mask_signals(uint64_t mask);
 /* True if no other thread is between the two. */
 bool ct_system_alone(void);
 /* Asks the kernel whether the 8 bytes around an address can be read. */

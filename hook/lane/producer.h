@@ -55,6 +55,8 @@ struct ct_producer {
     uint32_t sound;           /* a bit for each ring all of which may be touched */
     uint32_t asked;           /* the collector's last wish */
     bool refused;             /* there was no memory for a longer ring, or for the rest of this one */
+    bool held;                /* the collector held a gate that was wanted */
+    bool impatient;           /* the last gate that was wanted was held longer than is waited for */
     bool stuck;               /* the last longer ring that was asked for could not be had */
     uint8_t pressure;         /* how often what calls that say little may have of a full ring was halved */
     bool lost_more; /* a call that says more found not even the reserve since the ring was read last */

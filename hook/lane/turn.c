@@ -15,6 +15,10 @@
 #include "system.h"
 #include "test_point.h"
 
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
     /* A ring of up to so many slots is taken as a whole, a longer one in pieces of as many: who finds no
@@ -23,7 +27,9 @@ enum {
     STEPS = 8,        /* of a ring, at which the collector's wish is looked at */
     RESERVE_PART = 4, /* of a ring, at least */
     PRESSURE_MAX = 6,
-    GATE_PATIENCE = 4000,
+    GATE_LOOKS = 4000,
+    GATE_PAUSE_NS = 50000,
+    GATE_WAIT_LONGS = 50, /* of ct_long_ticks(), 5 ms: longer than a time slice of another thread */
 };
 
 static uint64_t slots_of(const struct ct_producer *self, uint32_t level)
@@ -54,17 +60,43 @@ static void settle(struct ct_producer *self)
 
 /* ---- the gates ---- */
 
-/* The collector holds it for a moment, and hardly ever while there is something to be written. Its own mark
- * is one that a signal handler has left. */
+/* The gate is open, or has the producer's own mark, which a signal handler has left. */
+static bool try_gate(_Atomic uint8_t *gate)
+{
+    return ct_gate_take(gate, CT_GATE_PRODUCER) ||
+           atomic_load_explicit(gate, memory_order_relaxed) == CT_GATE_PRODUCER;
+}
+
+/* Lets other threads run for a moment. Signals wait, since a handler may jump away. False where no system
+ * call may be made. */
+static bool pause_briefly(void)
+{
+    if (!ct_system_begin())
+        return false;
+    const uint64_t signals = ct_system_mask_signals(UINT64_MAX);
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = GATE_PAUSE_NS }, NULL);
+    ct_system_mask_signals(signals);
+    ct_system_end();
+    return true;
+}
+
+/* The collector holds a gate for microseconds, unless it loses its processor or is stopped meanwhile. Waits
+ * for that once. Until a gate has been taken, later calls only look. */
 static bool take_gate(struct ct_producer *self, uint32_t level)
 {
     _Atomic uint8_t *gate = &self->lane->gate[level];
-    for (int i = 0; i < GATE_PATIENCE; i++) {
-        if (ct_gate_take(gate, CT_GATE_PRODUCER) ||
-            atomic_load_explicit(gate, memory_order_relaxed) == CT_GATE_PRODUCER)
-            return true;
+    bool taken = try_gate(gate);
+    for (int i = 0; i < GATE_LOOKS && !taken && !self->impatient; i++)
+        taken = try_gate(gate);
+    if (!taken && !self->impatient) {
+        CT_TEST_POINT("turn.waiting");
+        const uint64_t begin = ct_counter_read(), most = GATE_WAIT_LONGS * ct_long_ticks();
+        do
+            taken = try_gate(gate);
+        while (!taken && ct_counter_read() - begin < most && pause_briefly());
     }
-    return false;
+    self->held = self->impatient = !taken;
+    return taken;
 }
 
 /* Follows from the collector's wish: what was taken of the rings may not be there any more. */
@@ -177,12 +209,11 @@ static void adapt(struct ct_producer *self, uint64_t tail)
 }
 
 /* Returns the position up to which the ring in use may be written now, `most` at most; 0 without memory for
- * more. */
+ * more, or while the collector holds the gate. */
 static uint64_t reach(struct ct_producer *self, uint64_t most)
 {
     if (self->level == 0)
         return most;
-    self->refused = true;
     if (!take_gate(self, self->level))
         return 0;
     heed(self);
@@ -195,14 +226,12 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
     if (may_be_touched)
         ct_lane_show(self->lane, self->level, upto);
     ct_gate_give(&self->lane->gate[self->level]);
-    if (!may_be_touched)
-        return 0;
-    self->refused = false;
-    return upto;
+    self->refused = !may_be_touched;
+    return may_be_touched ? upto : 0;
 }
 
-/* Lets the ring in use be written further; false when there is no room for a record that ends at `wanted`, or
- * no memory. */
+/* Lets the ring in use be written further; false when there is no room for a record that ends at `wanted`, no
+ * memory, or no gate. */
 static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 {
     const uint64_t begun = self->begun[self->level], end = (tail > begun ? tail : begun) + self->mask + 1;
@@ -266,7 +295,8 @@ static bool fetch(struct ct_producer *self, uint32_t level)
     return ring != NULL;
 }
 
-/* Turns to a ring of which nothing is left to be read; false when there is no memory for it. */
+/* Turns to a ring that was read to its end; false without memory for it, or while the collector holds its
+ * gate. */
 static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 {
     if (level == 0) {
@@ -285,28 +315,29 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
     ct_gate_give(&self->lane->gate[level]);
     if (fetched)
         self->limit = self->reserve = upto;
+    else
+        self->refused = true;
     return fetched;
 }
 
-/* Turns to the next longer ring that is to be had; to a shorter one where the ring in use has room, and there
- * is no memory for it. A full ring is gone round in: what is read of it first makes room in no other. */
+/* Turns to the next longer ring that is to be had; to a shorter one where the ring in use has room that
+ * cannot be reached. A full ring is gone round in: what is read of it first makes room in no other. */
 static bool take_another(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t rings = rings_of(self), level = self->level;
-    const bool has_no_memory = self->refused;
+    const bool cannot_reach = self->refused || self->held;
     if (self->position <= self->begun[level])
         return false;
     for (uint32_t i = 1; i < rings; i++) {
         const bool is_longer = level + i < rings;
         const uint32_t other = is_longer ? level + i : rings - 1 - i;
-        if ((!is_longer && !has_no_memory) || !is_empty(self, other, tail))
+        if ((!is_longer && !cannot_reach) || !is_empty(self, other, tail))
             continue;
         const bool taken = take(self, other, tail);
         if (is_longer)
-            self->stuck = !taken;
+            self->stuck = !taken && self->refused;
         if (taken)
             return true;
-        self->refused = true;
     }
     return false;
 }
@@ -332,7 +363,7 @@ bool ct_turn_make_room(struct ct_producer *self, uint32_t slots)
         return false; /* not what a collector writes */
     if (!ct_slot_map(self)->ring)
         return false;
-    self->refused = false;
+    self->refused = self->held = false;
     adapt(self, tail);
     settle(self);
     shrink(self, tail);
@@ -343,8 +374,9 @@ bool ct_turn_make_room(struct ct_producer *self, uint32_t slots)
         self->refused = false;
         return ct_turn_end_of(self, slots) <= self->limit;
     }
-    /* What is read next may make room; where all was read nothing else would say so. */
-    self->full_tail = tail < self->position ? tail : UINT64_MAX;
+    /* What is read next may make room. The next call looks again where all was read, or a gate is held:
+     * nothing would say that it has opened. */
+    self->full_tail = tail < self->position && !self->held ? tail : UINT64_MAX;
     self->full_cause = self->refused ? CT_LOSS_MEMORY : CT_LOSS_FULL;
     self->long_ticks = ct_long_ticks();
     if (self->refused)

@@ -1,0 +1,58 @@
+"""The collector holds a ring's gate while it takes the ring's memory away. A thread that wants the ring waits: no call is lost if
+the collector goes on, and calls that find no room while it is stopped are lost as those of a full ring, not for want of memory."""
+import os
+import signal
+import subprocess
+
+from daemon_test import Deadly, step
+from fault_test import DEADLINE_S, FAULT_HOOK, WORKLOADS, at_point, check, equal, promise
+
+# Each thread has a short ring of 4096 slots and a longer one of 32768.
+RING = "512K"
+STRIDE = 5000  # ranges between two lines of `ranges --do distinct`; they need about 20,000 slots
+
+
+def start_gated(s, *env):
+    """A program whose longer ring the collector is about to shorten: the daemon is stopped, and holds its gate."""
+    s.start_armed("rings.giving", 1, "--ring", RING, action="stop")
+    program = s.start(WORKLOADS / "ranges", "--do", "distinct", "--count", 3 * STRIDE, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                      text=True, env={"NVTX_INJECTION64_PATH": FAULT_HOOK, **dict(*env)})
+    equal(program.stdout.readline(), "\n", "the program's first line")
+    check(s.is_stopped(), "the daemon does not come to rings.giving")
+    return program
+
+
+def end(s, program):
+    while step(program) == "\n":
+        s.flush()
+    equal(program.wait(), 0, "the program's status")
+    s.flush()
+
+
+# The collector goes on while the thread waits.
+with Deadly() as s, promise("gate-held"):
+    program = start_gated(s, at_point("turn.waiting", action="stop"))
+    program.stdin.write("\n")
+    program.stdin.flush()
+    os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
+    s.daemon.send_signal(signal.SIGCONT)
+    s.flush()
+    program.send_signal(signal.SIGCONT)
+    equal(program.stdout.readline(), "\n", "the program's second line")
+    s.flush()
+    end(s, program)
+    equal(s.rows("SELECT cause, calls FROM losses"), [], "calls lost")
+    s.check_identity()
+
+# The collector stays stopped: the program comes to its next line all the same, and has the ring again when the daemon goes on.
+with Deadly() as s, promise("gate-held"):
+    program = start_gated(s)
+    equal(step(program), "\n", "the program's second line")
+    s.daemon.send_signal(signal.SIGCONT)
+    s.flush()
+    lost = s.value("SELECT sum(calls) FROM losses")
+    check(lost > 0, "no call was lost, so that the gate was not wanted")
+    equal(s.rows("SELECT DISTINCT cause FROM losses"), [("full",)], "causes of losses")
+    end(s, program)
+    equal(s.value("SELECT sum(calls) FROM losses"), lost, "calls lost in the end")
+    s.check_identity(lost=lost)
