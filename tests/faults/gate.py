@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from daemon_test import Deadly, step
-from fault_test import DEADLINE_S, FAULT_HOOK, WORKLOADS, at_point, check, equal, promise
+from fault_test import FAULT_HOOK, WORKLOADS, at_point, check, equal, promise
 
 # Each thread has a short ring of 4096 slots and a longer one of 32768.
 RING = "512K"

@@ -17,7 +17,7 @@
 #define PATIENCE 2
 #define GAP 1
 #ifdef SMALL
-#define END 6
+#define END 5
 #else
 #define END 7
 #endif
