@@ -11,7 +11,7 @@ import struct
 import zlib
 
 from browser import Browser
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, wait_for
+from cudatrace_test import CUDATRACE, Session, TIER, WORKLOADS, can, check, equal, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 LEVELS = 8
@@ -165,11 +165,14 @@ with Session() as s:
         s.flush()
         return s.value("SELECT count(*) FROM calls") > 1 << 20
 
-    wait_for("more than a million calls", are_many)
+    if TIER == "short":
+        s.flush()
+    else:
+        wait_for("more than a million calls", are_many)
     path = page(s)
     trace, records, text = parts(path)
     check(any(evil.name in p["name"] for p in trace["processes"]) and evil.name not in text, "the name, and how it is written")
-    check(trace["resolution_ns"] > 0 and len(records) <= 1 << 20, "records", len(records), trace["resolution_ns"])
+    check((trace["resolution_ns"] > 0 or TIER == "short") and len(records) <= 1 << 20, "records", len(records), trace["resolution_ns"])
     equal(sum(row[3] for row in records), s.value("SELECT count(*) FROM calls"), "calls of all records")
     equal(sum(sum(buckets.values()) for buckets in trace["durations"].values()), s.value("SELECT count(*) FROM calls"), "durations")
     if can("chromedriver", "the page in a browser"):

@@ -20,7 +20,7 @@ FILES = {"store.going_on", "store.went_on", "database.removing"}  # daemon_files
 ELSEWHERE = {"session.selecting", "watch.left_over", "lane.loss_saved"} | FILES
 LOAD = sorted(ALL - MAKING - EXPIRING - GIVING - ELSEWHERE - (LEAVING - {"process.removing", "process.removed"}))
 LATER = (2, 3, 5, 17, 100, 1000, 10000) if LONG else (3,)
-LATER_LOAD = by_tier(LOAD[::4], LOAD)
+LATER_LOAD = by_tier(LOAD[::8], LOAD)
 CALLS = 2000
 
 

@@ -56,7 +56,7 @@ def run_program(s):
 
 def run_long_program(s):
     """So much that the log is copied into the database behind it."""
-    s.run(WORKLOADS / "calls", "--threads", 2, "--calls", 30000, "--mix", "copy")
+    s.run(WORKLOADS / "calls", "--threads", 2, "--calls", by_tier(15000, 30000), "--mix", "copy")
 
 
 def check_whole(s, lost=0):
