@@ -92,11 +92,14 @@ def end_in_time():
 
 
 def wait_for(what, condition):
-    """Asks until the condition says something true, which is returned, or the deadline is over."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (said := condition()):
+    """Checks the condition until it is true. Returns its value. Fails after the deadline. The pauses between checks leave the
+    processor to the programs that are waited for."""
+    deadline, pause_s = time.monotonic() + DEADLINE_S, 0.001
+    while not (value := condition()):
         check(time.monotonic() < deadline, "waited in vain for", what)
-    return said
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.03)
+    return value
 
 
 def on_terminal(columns, *command, **env):
