@@ -199,3 +199,13 @@ with Session() as s:
     other.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     found = moments(s, count=3, where=("--db", other))
     equal([(m["live"], len(m["processes"])) for m in found], [(False, 1)] * 3, "beside another trace's daemon")
+
+# The daemon is found by the trace's name, also when it writes another file of it.
+with Session() as s:
+    s.start_daemon()
+    s.run(WORKLOADS / "calls", "--calls", 10)
+    s.daemon.send_signal(signal.SIGHUP)
+    wait_for("the next file", lambda: f"file {s.dir / 'trace.2.db'}\n" in s.cudatrace("status").stdout)
+    for name in "trace.db", "trace.2.db":
+        moment, = moments(s, where=("--db", s.dir / name))
+        equal(moment["live"], True, f"whether the daemon of {name} is found")

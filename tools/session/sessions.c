@@ -151,6 +151,35 @@ bool ct_session_choose(struct ct_where *where, const char *command, enum ct_gues
            (guess == CT_GUESS_ONLY_ONE && take_only_one(where, command));
 }
 
+void ct_session_prefer_live(struct ct_where *where, const char *command)
+{
+    if (!where->database && access("trace.db", F_OK) != 0 &&
+        ct_session_choose(where, command, CT_GUESS_ONLY_ONE))
+        where->session_option = where->session;
+}
+
+/* A daemon names the file that it began with, which may be any of the trace's. */
+int ct_session_connect_writer(const struct ct_where *where, const char *path)
+{
+    struct ct_where whose = *where;
+    char served[CT_ANSWER_BYTES], first[PATH_MAX];
+    uint32_t number;
+    const bool is_numbered = ct_trace_split(path, first, sizeof(first), &number);
+    if (!whose.session_option && !ct_session_find_writer(&whose, path) && is_numbered)
+        ct_session_find_writer(&whose, first);
+    const int daemon = ct_client_connect(&whose);
+    const enum ct_answer answer =
+        daemon >= 0 ? ct_client_ask(daemon, "database", served, ANSWER_S) : CT_ANSWER_NONE;
+    if (answer == CT_ANSWER_OK &&
+        (ct_series_has(path, served) || (is_numbered && ct_series_has(first, served))))
+        return daemon;
+    if (answer == CT_ANSWER_REFUSED && where->session_option)
+        return daemon;
+    if (daemon >= 0)
+        close(daemon);
+    return -1;
+}
+
 void ct_sessions_say(const struct ct_where *where)
 {
     const struct list list = list_served(where->shm_dir);

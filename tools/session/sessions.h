@@ -28,6 +28,13 @@ bool ct_session_choose(struct ct_where *where, const char *command, enum ct_gues
 /* Says which sessions there are, a line each, and how to name one. */
 void ct_sessions_say(const struct ct_where *where);
 
+/* For commands that show what runs now. Without --db, --session and ./trace.db, has `where` name the session
+ * of ct_session_choose(), as if by --session. */
+void ct_session_prefer_live(struct ct_where *where, const char *command);
+/* Returns a connection to the daemon that writes the trace whose newest file is at `path`; -1 when none does.
+ * The system's daemon names its trace to root alone; other users have to have named its session. */
+int ct_session_connect_writer(const struct ct_where *where, const char *path);
+
 /* Opens the trace that is meant read-only, as ct_trace_open() does: --db, or what the daemon of --session
  * says that it writes, or ./trace.db. */
 sqlite3 *ct_meant_trace_open(const struct ct_where *where, struct ct_series *found);

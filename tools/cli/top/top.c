@@ -99,10 +99,7 @@ static int print_moments(struct top_options *options)
 static int show(struct top_options *options)
 {
     struct ct_top *top = &options->top;
-    /* Without --db and ./trace.db it shows a trace that a daemon writes at the moment. */
-    if (!top->where.database && access("trace.db", F_OK) != 0 &&
-        ct_session_choose(&top->where, "top", CT_GUESS_ONLY_ONE))
-        top->where.session_option = top->where.session;
+    ct_session_prefer_live(&top->where, "top");
     if (!ct_top_open(top))
         return EXIT_FAILURE;
     if (options->pid) {

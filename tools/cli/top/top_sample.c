@@ -24,36 +24,6 @@ static const struct {
 
 /* ---- the daemon, if there is one ---- */
 
-/* Returns whether the daemon writes this trace. The system's daemon tells root alone: other users have to
- * have named its session. */
-static bool writes_it(const struct ct_top *top, int daemon)
-{
-    char served[CT_ANSWER_BYTES];
-    switch (ct_client_ask(daemon, "database", served, ANSWER_S)) {
-    case CT_ANSWER_OK:
-        return ct_series_has(top->series.path[0], served);
-    case CT_ANSWER_REFUSED:
-        return (top->where.session_option != NULL);
-    default:
-        return false;
-    }
-}
-
-static void reach_daemon(struct ct_top *top)
-{
-    const bool is_new = top->daemon < 0;
-    if (is_new) {
-        struct ct_where whose = top->where;
-        if (!whose.session_option)
-            ct_session_find_writer(&whose, top->series.path[0]);
-        top->daemon = ct_client_connect(&whose);
-    }
-    if (top->daemon >= 0 && is_new && !writes_it(top, top->daemon)) {
-        close(top->daemon);
-        top->daemon = -1;
-    }
-}
-
 /* Has what was recorded stored. The moment up to which it is, 0 when nobody can say. */
 static int64_t flush(struct ct_top *top)
 {
@@ -61,7 +31,8 @@ static int64_t flush(struct ct_top *top)
     top->was_live |= top->is_live;
     top->is_live = false;
     top->why = NULL;
-    reach_daemon(top);
+    if (top->daemon < 0)
+        top->daemon = ct_session_connect_writer(&top->where, top->series.path[0]);
     if (top->daemon < 0) {
         top->why = top->was_live ? "the daemon went away: this is what it left" : NULL;
         return 0;
