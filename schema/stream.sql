@@ -3,7 +3,7 @@
 
 -- name: site
 SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,
-       status.name
+       status.name, site.status NOT IN (0, 600) AS has_failed
   FROM %s.site
  CROSS JOIN %s.thread   ON thread.thread_id = site.thread_id
  CROSS JOIN %s.process  ON process.process_id = thread.process_id
@@ -11,8 +11,15 @@ SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name
   LEFT JOIN %s.status ON status.layer = function.layer AND status.status = site.status
  WHERE site.site_id = ?1;
 
+-- ?3 is the number of rows at most; -1: no limit.
 -- name: calls
-SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 AND ?2 ORDER BY end_ns;
+SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 AND ?2 ORDER BY end_ns LIMIT ?3;
+
+-- name: calls_back
+SELECT end_ns, duration_ns, site_id, bytes FROM %s.call WHERE end_ns BETWEEN ?1 AND ?2 ORDER BY end_ns DESC LIMIT ?3;
+
+-- name: last_call
+SELECT max(end_ns) FROM %s.call;
 
 -- Those that took more than a tenth of a second, by their start, with all that a row of `calls` has.
 -- name: long_calls
@@ -35,3 +42,35 @@ SELECT kind, async, stream, stream_name, captured FROM %s.copies WHERE call_id =
 
 -- name: range
 SELECT message, domain, category AS range_category, kind FROM %s.ranges WHERE call_id = ?1;
+
+-- name: set
+SELECT address, async, stream, stream_name, captured FROM %s.memsets WHERE call_id = ?1;
+
+-- name: addresses
+SELECT source, destination FROM %s.transfer WHERE call_id = ?1;
+
+-- name: allocation
+SELECT kind, address, pool FROM %s.allocations WHERE call_id = ?1;
+
+-- The objects of a call, three at most.
+-- name: subject
+SELECT (SELECT name FROM %s.role WHERE role = role_1 AND role_1 <> 0), handle_1,
+       (SELECT name FROM %s.role WHERE role = role_2 AND role_2 <> 0), handle_2,
+       (SELECT name FROM %s.role WHERE role = role_3 AND role_3 <> 0), handle_3,
+       captured
+  FROM %s.call_subject
+  JOIN %s.subject ON subject.subject_id = call_subject.subject_id
+ WHERE call_subject.call_id = ?1;
+
+-- Calls that were stored after later ones.
+-- name: count_late
+SELECT count(*) FROM %s.late_call;
+
+-- name: late_calls
+SELECT call_id FROM %s.late_call WHERE call_id BETWEEN ?1 AND ?2 ORDER BY call_id;
+
+-- name: expired_before
+SELECT value FROM %s.meta WHERE key = 'expired_before_ns';
+
+-- name: realtime_offset
+SELECT value FROM %s.meta WHERE key = 'realtime_offset_ns';

@@ -11,7 +11,7 @@ import subprocess
 from cudatrace_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, can, check, equal
 
 PATH_VALUES = {"FILE", "DIR"}
-OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL"}
+OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "SPAN", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL"}
 # The arguments that commands want besides their options.
 ARGUMENTS = {"run": ["--", "true"], "sql": ["SELECT 1"], "set": ["--calls", "*"], "top": ["--once"], "diff": ["plain.db", "plain.db"],
              "import": ["recording"]}

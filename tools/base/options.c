@@ -127,16 +127,32 @@ static int fail_unknown(char **argv)
     return ct_fail(EXIT_USAGE, "%s: unknown option %s (see cudatrace %s --help)", argv[0], word, argv[0]);
 }
 
+/* The row that getopt names, by its number or by its letter. */
+static const struct ct_option *find_row(const struct ct_option *options, int named)
+{
+    if (named >= FIRST)
+        return &options[named - FIRST];
+    while (options->letter != named)
+        options++;
+    return options;
+}
+
 int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *first)
 {
     struct option known[KNOWN_MAX] = { { "help", no_argument, NULL, 'h' } };
+    char letters[3 + 2 * KNOWN_MAX] = "+:h"; /* the + ends the options at the first argument */
+    size_t length = strlen(letters);
     for (int i = 0; usage->options[i].name && i + 2 < KNOWN_MAX; i++) {
         const struct ct_option *option = &usage->options[i];
         known[i + 1] =
             (struct option){ option->name, option->value ? required_argument : no_argument, NULL, FIRST + i };
+        if (option->letter)
+            letters[length++] = option->letter;
+        if (option->letter && option->value)
+            letters[length++] = ':';
     }
     optind = 1;
-    for (int option; (option = getopt_long(argc, argv, "+:h", known, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, letters, known, NULL)) != -1;) {
         if (option == 'h')
             return print_help(argv[0], usage);
         if (option == ':')
@@ -144,7 +160,7 @@ int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *f
                            argv[optind - 1], argv[0]);
         if (option == '?')
             return fail_unknown(argv);
-        const int status = take(argv[0], &usage->options[option - FIRST], optarg);
+        const int status = take(argv[0], find_row(usage->options, option), optarg);
         if (status != CT_GO_ON)
             return status;
     }

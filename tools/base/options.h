@@ -18,6 +18,7 @@ struct ct_option {
     /* Parameters for `take`: */
     const char *choices; /* ct_take_choice(): "text|csv" */
     int64_t least, most; /* ct_take_number() */
+    char letter;         /* a second, short name; 0: none */
 };
 
 /* A text that is not empty. */

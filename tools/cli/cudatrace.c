@@ -15,7 +15,8 @@
     ROW(report)                                                                                              \
     ROW(diff)                                                                                                \
     ROW(timeline)                                                                                            \
-    ROW(top) ROW(html) ROW(export) ROW(import) ROW(flush) ROW(set) ROW(status) ROW(stop) ROW(doctor) ROW(gc)
+    ROW(top)                                                                                                 \
+    ROW(tail) ROW(html) ROW(export) ROW(import) ROW(flush) ROW(set) ROW(status) ROW(stop) ROW(doctor) ROW(gc)
 
 #define ROW(name) extern const struct ct_subcommand ct_subcommand_##name;
 EACH(ROW)

@@ -22,7 +22,8 @@ struct file {
 /* At the place that its numbers have, until another one comes to have it. */
 struct kept_site {
     int64_t site_id;
-    bool is_used, is_wanted;
+    uint32_t epoch; /* of the stream when it was read; 0: unused */
+    bool is_wanted;
     struct ct_site site;
 };
 
@@ -33,7 +34,10 @@ struct ct_stream {
     struct file file[CT_SERIES_FILES_MAX];
     uint32_t at;         /* the file that calls are read from, the oldest first */
     sqlite3_stmt *calls; /* the query that reads them */
+    bool is_look;        /* the query reads one file, and `rows_max` rows of it */
+    int64_t rows_max, rows, position;
     struct kept_site *sites;
+    uint32_t epoch;
     struct ct_names texts;
     int error;
 };
@@ -110,6 +114,7 @@ static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id
             .name = keep(stream, sqlite3_column_text(file->site, 4)),
             .category = keep(stream, sqlite3_column_text(file->site, 5)),
             .status_name = keep(stream, sqlite3_column_text(file->site, 8)),
+            .has_failed = sqlite3_column_int(file->site, 9) != 0,
             .file = number,
         };
     } else if (rc != SQLITE_DONE) {
@@ -123,8 +128,8 @@ static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id
 static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number, int64_t site_id)
 {
     struct kept_site *kept = &stream->sites[((uint64_t)site_id + number) % SITES_KEPT];
-    if (!kept->is_used || kept->site_id != site_id || kept->site.file != number) {
-        kept->is_used = true;
+    if (kept->epoch != stream->epoch || kept->site_id != site_id || kept->site.file != number) {
+        kept->epoch = stream->epoch;
         kept->site_id = site_id;
         kept->is_wanted = read_site(stream, number, site_id, &kept->site) &&
                           ct_stream_wants(&stream->scope, kept->site.pid, kept->site.layer, kept->site.name);
@@ -142,8 +147,9 @@ struct ct_stream *ct_stream_open(sqlite3 *connection, const struct ct_scope *sco
         ct_fail(EXIT_FAILURE, "out of memory");
         return NULL;
     }
-    *stream =
-        (struct ct_stream){ .connection = connection, .scope = *scope, .files = ct_series_files(connection) };
+    *stream = (struct ct_stream){
+        .connection = connection, .scope = *scope, .files = ct_series_files(connection), .epoch = 1
+    };
     stream->at = stream->files;
     stream->sites = calloc(SITES_KEPT, sizeof(*stream->sites));
     stream->error = stream->sites ? sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL) : SQLITE_NOMEM;
@@ -189,6 +195,10 @@ static bool step(struct ct_stream *stream, sqlite3_stmt *rows, uint32_t file, st
 {
     int rc = SQLITE_DONE;
     while (rows && stream->error == SQLITE_OK && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        if (rows == stream->calls) {
+            stream->position = sqlite3_column_int64(rows, 0);
+            stream->rows++;
+        }
         const struct ct_site *site = find_site(stream, file, sqlite3_column_int64(rows, 2));
         if (!site)
             continue;
@@ -212,11 +222,14 @@ bool ct_stream_next(struct ct_stream *stream, struct ct_stream_call *call)
     while (stream->error == SQLITE_OK) {
         if (stream->calls && step(stream, stream->calls, stream->at, call))
             return true;
+        if (stream->is_look)
+            return false;
         sqlite3_finalize(stream->calls);
         stream->calls = NULL;
         if (stream->error != SQLITE_OK || stream->at == 0)
             break;
         stream->calls = window(stream, ct_sql_stream_calls, --stream->at);
+        sqlite3_bind_int64(stream->calls, 3, -1); /* no limit */
     }
     return false;
 }
@@ -258,29 +271,103 @@ static enum ct_detail detail_of(const struct ct_site *site)
     return strcmp(site->category, "copy") == 0 ? CT_DETAIL_COPY : CT_DETAIL_NONE;
 }
 
-sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_call *call,
-                               enum ct_detail *detail)
+sqlite3_stmt *ct_stream_detail_of(struct ct_stream *stream, const struct ct_stream_call *call,
+                                  enum ct_detail detail)
 {
     static const char *const sql[CT_DETAILS] = {
         [CT_DETAIL_LAUNCH] = ct_sql_stream_launch,
         [CT_DETAIL_GRAPH_LAUNCH] = ct_sql_stream_graph_launch,
         [CT_DETAIL_COPY] = ct_sql_stream_copy,
         [CT_DETAIL_RANGE] = ct_sql_stream_range,
+        [CT_DETAIL_SET] = ct_sql_stream_set,
+        [CT_DETAIL_ADDRESSES] = ct_sql_stream_addresses,
+        [CT_DETAIL_ALLOCATION] = ct_sql_stream_allocation,
+        [CT_DETAIL_SUBJECT] = ct_sql_stream_subject,
     };
-    *detail = detail_of(&call->site);
-    if (*detail == CT_DETAIL_NONE || stream->error != SQLITE_OK)
+    if (detail == CT_DETAIL_NONE || stream->error != SQLITE_OK)
         return NULL;
-    sqlite3_stmt **statement = &stream->file[call->site.file].detail[*detail];
+    sqlite3_stmt **statement = &stream->file[call->site.file].detail[detail];
     if (!*statement)
-        *statement = prepare(stream, sql[*detail], call->site.file, true);
+        *statement = prepare(stream, sql[detail], call->site.file, true);
     if (!*statement && stream->error == SQLITE_ERROR)
-        *statement = prepare(stream, sql[*detail], call->site.file, false);
+        *statement = prepare(stream, sql[detail], call->site.file, false);
     sqlite3_reset(*statement);
     sqlite3_bind_int64(*statement, 1, call->id);
-    if (*statement && sqlite3_step(*statement) == SQLITE_ROW)
-        return *statement;
-    *detail = CT_DETAIL_NONE;
-    return NULL;
+    return *statement && sqlite3_step(*statement) == SQLITE_ROW ? *statement : NULL;
+}
+
+sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_call *call,
+                               enum ct_detail *detail)
+{
+    *detail = detail_of(&call->site);
+    sqlite3_stmt *row = ct_stream_detail_of(stream, call, *detail);
+    if (!row)
+        *detail = CT_DETAIL_NONE;
+    return row;
+}
+
+/* ---- a trace that grows ---- */
+
+void ct_stream_rest(struct ct_stream *stream)
+{
+    sqlite3_finalize(stream->calls);
+    stream->calls = NULL;
+    for (uint32_t i = 0; i < stream->files; i++) {
+        for (int d = 0; d < CT_DETAILS; d++)
+            sqlite3_reset(stream->file[i].detail[d]);
+    }
+    if (!sqlite3_get_autocommit(stream->connection))
+        sqlite3_exec(stream->connection, "COMMIT", NULL, NULL, NULL);
+}
+
+void ct_stream_look(struct ct_stream *stream, uint32_t file, enum ct_look look, int64_t from_ns,
+                    int64_t to_ns, int64_t rows_max)
+{
+    ct_stream_rest(stream);
+    stream->error = sqlite3_exec(stream->connection, "BEGIN", NULL, NULL, NULL);
+    stream->is_look = true;
+    stream->at = file;
+    stream->rows = 0;
+    stream->rows_max = rows_max;
+    stream->position = from_ns - 1;
+    if (stream->error == SQLITE_OK)
+        stream->calls =
+            ct_stream_ask(stream, look == CT_LOOK_ON ? ct_sql_stream_calls : ct_sql_stream_calls_back, file);
+    sqlite3_bind_int64(stream->calls, 1, from_ns);
+    sqlite3_bind_int64(stream->calls, 2, to_ns);
+    sqlite3_bind_int64(stream->calls, 3, rows_max);
+}
+
+bool ct_stream_is_through(const struct ct_stream *stream)
+{
+    return stream->error == SQLITE_OK && (stream->rows_max < 0 || stream->rows < stream->rows_max);
+}
+
+int64_t ct_stream_position(const struct ct_stream *stream)
+{
+    return stream->position;
+}
+
+bool ct_stream_find(struct ct_stream *stream, int64_t call_id, struct ct_stream_call *call)
+{
+    const int64_t position = stream->position, rows = stream->rows;
+    sqlite3_reset(stream->calls);
+    sqlite3_bind_int64(stream->calls, 1, call_id);
+    sqlite3_bind_int64(stream->calls, 2, call_id);
+    const bool found = step(stream, stream->calls, stream->at, call);
+    stream->position = position;
+    stream->rows = rows;
+    return found;
+}
+
+void ct_stream_forget_sites(struct ct_stream *stream)
+{
+    stream->epoch++;
+}
+
+sqlite3_stmt *ct_stream_ask(struct ct_stream *stream, const char *sql, uint32_t file)
+{
+    return prepare(stream, sql, file, true);
 }
 
 int ct_stream_error(const struct ct_stream *stream)

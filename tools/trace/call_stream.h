@@ -17,6 +17,7 @@ struct ct_site {
     const char *layer, *name, *category, *status_name; /* status_name: NULL for a code that is not known */
     enum ct_site_kind kind;
     int32_t depth, status;
+    bool has_failed;
     uint32_t file; /* in which it is, 0 being the newest */
 };
 
@@ -51,10 +52,40 @@ enum ct_detail {
     CT_DETAIL_GRAPH_LAUNCH,
     CT_DETAIL_COPY,
     CT_DETAIL_RANGE,
+    /* Only for ct_stream_detail_of(): */
+    CT_DETAIL_SET,
+    CT_DETAIL_ADDRESSES,
+    CT_DETAIL_ALLOCATION,
+    CT_DETAIL_SUBJECT,
     CT_DETAILS
 };
 sqlite3_stmt *ct_stream_detail(struct ct_stream *stream, const struct ct_stream_call *call,
                                enum ct_detail *detail);
+/* Returns the call's row of that kind; NULL where it has none. Valid until the next call with that kind. */
+sqlite3_stmt *ct_stream_detail_of(struct ct_stream *stream, const struct ct_stream_call *call,
+                                  enum ct_detail detail);
+
+/* ---- a trace that grows ---- */
+
+/* Ends a look. Without its transaction, the daemon can reset the write-ahead log. */
+void ct_stream_rest(struct ct_stream *stream);
+/* Begins a look: ct_stream_next() returns calls of one file as the trace is now. The calls returned from
+ * `from_ns` to `to_ns`, and are in the order of return or in the reverse one. A look reads `rows_max` rows at
+ * most. */
+enum ct_look { CT_LOOK_ON, CT_LOOK_BACK };
+void ct_stream_look(struct ct_stream *stream, uint32_t file, enum ct_look look, int64_t from_ns,
+                    int64_t to_ns, int64_t rows_max);
+/* After the last call of a look, returns whether the file had no more rows. */
+bool ct_stream_is_through(const struct ct_stream *stream);
+/* Returns the call_id of the last row that a look read, wanted or not; `from_ns` - 1 if it read none. */
+int64_t ct_stream_position(const struct ct_stream *stream);
+/* Finds a call in the file of a look that has no more rows. False if the scope does not include it. */
+bool ct_stream_find(struct ct_stream *stream, int64_t call_id, struct ct_stream_call *call);
+/* Discards what is known of sites. The daemon reuses their numbers after it has removed calls. */
+void ct_stream_forget_sites(struct ct_stream *stream);
+/* Prepares a query of schema/stream.sql for a file; the caller finalizes it. NULL, with the error set, when
+ * it fails. */
+sqlite3_stmt *ct_stream_ask(struct ct_stream *stream, const char *sql, uint32_t file);
 
 /* SQLITE_OK, or why the stream ended. */
 int ct_stream_error(const struct ct_stream *stream);

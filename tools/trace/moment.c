@@ -1,6 +1,7 @@
 #include "moment.h"
 
 #include "number.h"
+#include "options.h"
 #include "say.h"
 #include "trace_file.h"
 
@@ -46,6 +47,11 @@ static enum reading read_span(const char *text, int64_t *ns)
         return READ;
     }
     return NONE;
+}
+
+bool ct_take_span(const struct ct_option *option, const char *value)
+{
+    return read_span(value, option->to) == READ;
 }
 
 /* So long behind a moment of the trace, or, negative, before it. */

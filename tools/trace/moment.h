@@ -13,6 +13,10 @@ struct ct_extent {
 
 /* False for a trace without a process. */
 bool ct_trace_extent(sqlite3 *connection, struct ct_extent *extent);
+/* For a table of options. Reads a duration such as "1.5ms" or "2s", in seconds without a unit, into an
+ * int64_t of nanoseconds. */
+struct ct_option;
+bool ct_take_span(const struct ct_option *option, const char *value);
 /* False after reporting a text that is no moment; *at_ns is within 126 years of the clock's beginning. */
 bool ct_moment_take(const char *command, const char *option, const char *text, const struct ct_extent *extent,
                     int64_t *at_ns);

@@ -350,6 +350,18 @@ static void print_json_value(sqlite3_stmt *statement, int column, FILE *to)
         fputs(text, to);
 }
 
+int ct_print_json_members(sqlite3_stmt *row, const char *before, FILE *to)
+{
+    int members = 0;
+    for (int c = 0; c < sqlite3_column_count(row); c++) {
+        if (sqlite3_column_type(row, c) == SQLITE_NULL)
+            continue;
+        fprintf(to, "%s\"%s\":", members++ ? "," : before, name_of(row, c));
+        print_json_value(row, c, to);
+    }
+    return members;
+}
+
 /* An array of objects, one a line. */
 static int print_json(struct table *table, FILE *to)
 {

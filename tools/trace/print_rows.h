@@ -20,5 +20,8 @@ enum ct_format { CT_FORMAT_TEXT, CT_FORMAT_CSV, CT_FORMAT_JSON, CT_FORMAT_MARKDO
  * is longer than `width` characters, unless that is 0: long texts are cut, then columns left out and named.
  * JSON is an array, with a line's end. `rows` may be NULL. */
 int ct_print_rows(sqlite3_stmt *statement, enum ct_format format, int width, FILE *to, int64_t *rows);
+/* Prints a statement's current row as members of a JSON object: "a":1,"b":"x". `before` precedes the first,
+ * a comma each other one. Leaves NULLs out. Returns the number of members. */
+int ct_print_json_members(sqlite3_stmt *row, const char *before, FILE *to);
 
 #endif

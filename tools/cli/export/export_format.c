@@ -1,5 +1,6 @@
 #include "export_format.h"
 
+#include "print_rows.h"
 #include "printable.h"
 #include "room.h"
 
@@ -123,18 +124,6 @@ void ct_export_string(struct ct_export *to, const char *text)
 int ct_export_details(struct ct_export *to, const struct ct_stream_call *call, const char *before)
 {
     enum ct_detail detail;
-    int members = 0;
     sqlite3_stmt *row = ct_stream_detail(to->stream, call, &detail);
-    for (int c = 0; row && c < sqlite3_column_count(row); c++) {
-        const int type = sqlite3_column_type(row, c);
-        if (type == SQLITE_NULL)
-            continue;
-        fprintf(to->to, "%s\"%s\":", members++ ? "," : before, sqlite3_column_name(row, c));
-        const char *text = (const char *)sqlite3_column_text(row, c);
-        if (type == SQLITE_INTEGER)
-            fputs(text ? text : "0", to->to);
-        else
-            ct_print_json_string(text ? text : "", (size_t)sqlite3_column_bytes(row, c), to->to);
-    }
-    return members;
+    return row ? ct_print_json_members(row, before, to->to) : 0;
 }

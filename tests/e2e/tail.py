@@ -1,0 +1,296 @@
+"""`cudatrace tail` prints each call of the trace once, while the program still runs. Filters, the trace's next files, skipped calls,
+colours; and each way in which it ends: a signal, a closed pipe, a full disk, the end of the daemon."""
+import calendar
+import collections
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, by_tier, can, check, equal, fifo, on_terminal, wait_for
+
+LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*?)\)(?: = (-?\w+))?(?: <([\d.]+)(us|ms|s)>)?")
+
+
+class Tail:
+    """`cudatrace tail` of the session, with a pipe as its output."""
+
+    def __init__(self, s, *options, where=None, pipe_bytes=None, **popen):
+        here, there = os.pipe()
+        if pipe_bytes:
+            fcntl.fcntl(there, fcntl.F_SETPIPE_SZ, pipe_bytes)
+        self.child = subprocess.Popen([str(x) for x in (CUDATRACE, "tail", *(where or ("--session", s.name)), *options)], stdout=there,
+                                      stderr=subprocess.PIPE, env=s.env(preload=False), **popen)
+        s.children.append(self.child)
+        os.close(there)
+        self.file, self.rest = here, b""
+
+    def line(self):
+        """The next line; None at the end."""
+        while b"\n" not in self.rest:
+            piece = os.read(self.file, 65536)
+            if not piece:
+                equal(self.rest, b"", "a line without an end")
+                return None
+            self.rest += piece
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line.decode()
+
+    def until(self, wanted):
+        """The lines up to a wanted one, read as JSON."""
+        lines = []
+        while not lines or not wanted(lines[-1]):
+            line = self.line()
+            check(line is not None, "it ended before", lines[-3:])
+            lines.append(json.loads(line))
+        return lines
+
+    def end(self, status=0):
+        """The lines that are left, and its standard error."""
+        lines = []
+        while (line := self.line()) is not None:
+            lines.append(line)
+        os.close(self.file)
+        said = self.child.stderr.read().decode()
+        equal(self.child.wait(), status, f"its status, with the message {said}")
+        return lines, said
+
+
+def ids(s, where="1", db=None):
+    return [row[0] for row in s.rows(f"SELECT call_id FROM calls WHERE {where} ORDER BY call_id", db=db)]
+
+
+def check_objects(s, lines):
+    """Compares lines with the rows of the views."""
+    columns = ("call_id", "process_id", "pid", "tid", "layer", "name", "category", "depth", "start_ns", "duration_ns", "status",
+               "status_name", "bytes")
+    rows = {row[0]: dict(zip(columns, row)) for row in s.rows(f"SELECT {', '.join(columns)} FROM calls")}
+    offset = int(s.value("SELECT value FROM meta WHERE key = 'realtime_offset_ns'"))
+    for line in lines:
+        row = rows[line["call_id"]]
+        equal({key: line[key] for key in columns if key in line}, {key: value for key, value in row.items() if value is not None}, "a line")
+        second, fraction = re.fullmatch(r"(.*)\.(\d{9})Z", line["time"]).groups()
+        at_ns = calendar.timegm(time.strptime(second, "%Y-%m-%dT%H:%M:%S")) * 10**9 + int(fraction)
+        check(abs(at_ns - line["call_id"] - offset) < 10**9, "its time", line, offset)  # the offset is set anew as clocks part
+    by_id = {line["call_id"]: line for line in lines}
+    for view, columns in (("launches", "kernel grid_x grid_y grid_z block_x block_y block_z shared_bytes stream captured"),
+                          ("copies", "kind async stream source destination captured"), ("memsets", "address async stream captured"),
+                          ("allocations", "kind address pool"), ("graph_launches", "graph_exec kernel_nodes stream captured"),
+                          ("ranges", "message domain kind")):
+        for call_id, *values in s.rows(f"SELECT call_id, {columns.replace(' ', ', ')} FROM {view}"):
+            if call_id in by_id:
+                equal([by_id[call_id].get(column) for column in columns.split()], values, f"what {view} says")
+    objects = collections.defaultdict(list)
+    for call_id, role, handle in s.rows("SELECT call_id, role, handle FROM objects ORDER BY call_id, place"):
+        objects[call_id].append({"role": role, "handle": handle})
+    for line in lines:
+        equal(line.get("objects", []), objects.get(line["call_id"], []), f"objects of {line}")
+
+
+def check_text(s, lines):
+    """Compares text lines with the rows of the view."""
+    rows = s.rows("SELECT pid, tid, depth, name, layer, status, status_name, duration_ns, bytes FROM calls ORDER BY call_id")
+    equal(len(lines), len(rows), "lines")
+    widths = set()
+    for line, (pid, tid, depth, name, layer, status, status_name, duration_ns, size) in zip(lines, rows):
+        found = LINE.fullmatch(line)
+        check(found, "a line of another form:", line)
+        _, said_pid, said_tid, indent, said_name, arguments, said_status, took, unit = found.groups()
+        equal((int(said_pid), int(said_tid or said_pid), said_name), (pid, tid, name), line)
+        equal(said_status, None if layer == "nvtx" else status_name or str(status), line)
+        unit_ns, error = {"us": (1e3, 0.051), "ms": (1e6, 0.051), "s": (1e9, 0.00051)}.get(unit, (0, 0))
+        check(name == "nvtxMark" or abs(float(took) * unit_ns - duration_ns) <= error * unit_ns, "how long", line, duration_ns)
+        check(size is None or f"bytes={size}" in arguments, "bytes of", line, size)
+        check(len(indent) >= 2 * depth, "indentation", line, depth)
+        widths.add(line.index(name) - 2 * depth)  # which column that is depends on the widest process before
+    check(len(widths) <= 4, "columns in which calls begin", widths)
+
+
+# The program waits until its calls are printed. Each is printed once.
+with Session() as s:
+    s.start_daemon()
+    with HungCall(s, "--calls", 10) as before:
+        s.flush()
+        tail = Tail(s, "-f", "json")
+        # A first line shows that it has begun.
+        first = None
+        while not first:
+            s.run(WORKLOADS / "calls", "--calls", 5)
+            s.flush()
+            first = tail.line() if select.select([tail.file], [], [], 0)[0] else None
+        with HungCall(s, "--calls", 100) as hung:
+            s.flush()
+            last = s.value("SELECT max(call_id) FROM calls WHERE pid = ?", hung.pid)
+            lines = [json.loads(first), *tail.until(lambda line: line.get("call_id") == last)]
+            hung.release()
+        before.release()
+        s.flush()
+        end = s.value("SELECT max(call_id) FROM calls")
+        lines += tail.until(lambda line: line.get("call_id") == end)
+        equal([line["call_id"] for line in lines], [i for i in ids(s) if i >= lines[0]["call_id"]], "calls since it began")
+        check(not [line for line in lines if line["pid"] == before.pid and line["name"] != "cuCtxSynchronize" and
+                   line["call_id"] < lines[0]["call_id"]], "calls from before")
+        check_objects(s, lines)
+        tail.child.send_signal(signal.SIGINT)
+        equal(tail.end(), ([], ""), "the end after an interrupt")
+
+    # All kinds of calls of several programs, as text and as JSON, from the beginning of the trace.
+    tails = [Tail(s, "--from", "@0", "--all"), Tail(s, "--from", "@0", "--format", "json", "--all")]
+    for program, *arguments in (["demo"], ["scripted", "--launches", 20], ["objects", "memory"], ["objects", "streams"], ["graph"], ["nodes"],
+                                ["runtime_calls"], ["ranges", "--do", "nest"], ["threads"]):
+        s.run(WORKLOADS / program, *arguments, env={"NVTX_INJECTION64_PATH": s.hook, **({"SIMCUDA_VERIFY": 0} if "memory" in arguments else {})})
+    s.stop_daemon()
+    (text, said), (objects, said_too) = [tail.end() for tail in tails]
+    for what in said, said_too:
+        equal(what, "cudatrace: tail: the daemon has stopped: that was all\n", "the message when the daemon stops")
+    equal(sorted(json.loads(line)["call_id"] for line in objects), ids(s), "all calls")
+    if s.value("SELECT count(*) FROM late_call") == 0:
+        check_text(s, text)
+    check_objects(s, [json.loads(line) for line in objects])
+    check(any(re.search(r" cuLaunchKernel\w*\(\w+.*, grid=\d+x1x1, block=\d+x1x1", line) for line in text), "launches")
+    check(any(re.search(r"\d+/\d+ ", line) for line in text), "threads")
+
+    # Filters, on a trace without a daemon.
+    pid = s.value("SELECT pid FROM calls WHERE layer = 'runtime' LIMIT 1")
+    for options, where in (
+            (("--calls", "cuMem*,!cuMemGet*", "--layers", "driver"), "layer = 'driver' AND name GLOB 'cuMem*' AND NOT name GLOB 'cuMemGet*'"),
+            (("--layers", "nvtx"), "layer = 'nvtx'"), (("--pid", pid), f"pid = {pid}"), (("--failed",), "status NOT IN (0, 600)"),
+            (("--min", "20us"), "duration_ns >= 20000"), (("--min", "0.00002"), "duration_ns >= 20000"),
+            (("--failed", "--pid", pid, "--layers", "runtime"), f"pid = {pid} AND layer = 'runtime' AND status NOT IN (0, 600)")):
+        wanted = ids(s, where)
+        check(wanted, "nothing to choose:", where)
+        lines, said = Tail(s, "-f", "json", "--from", "@0", *options, where=("--db", s.db)).end()
+        equal([json.loads(line)["call_id"] for line in lines], wanted, options)
+        check("no daemon writes" in said, said)
+        lines, _ = Tail(s, "-f", "json", "-n", 3, *options, where=("--db", s.db)).end()
+        equal([json.loads(line)["call_id"] for line in lines], wanted[-3:], (options, "the last"))
+    middle = ids(s)[len(ids(s)) // 2]
+    lines, _ = Tail(s, "-f", "json", "--from", f"@{middle}", where=("--db", s.db)).end()
+    equal([json.loads(line)["call_id"] for line in lines], ids(s, f"call_id >= {middle}"), "from a moment on")
+    equal(Tail(s, "-n", 0, where=("--db", s.db)).end()[0], [], "the last none")
+    lines, _ = Tail(s, "-n", 5, "--threads", where=("--db", s.db)).end()
+    check(all(re.search(r"^\S+ \d+/\d+ ", line) for line in lines), "threads", lines)
+
+    # Wrong usage.
+    for options, status, said in ((("--last", 3, "--from", 1), 2, "give one of them"), (("-f", "xml"), 2, "wants text or json"),
+                                  (("--color", "sometimes"), 2, "wants auto, always or never"), (("--min", "long"), 2, "--min long: wants a duration"),
+                                  (("-n",), 2, "wants a value"), (("-x",), 2, "unknown option -x"), (("more",), 2, "unknown argument"),
+                                  ((), 1, "no daemon writes")):
+        lines, errors = Tail(s, *options, where=("--db", s.db)).end(status)
+        check(said in errors and errors.count("\n") == 1 and not lines, options, errors)
+    lines, errors = Tail(s, where=("--db", s.dir / "none.db")).end(1)
+    check("no trace at" in errors, errors)
+
+    # Colours are for terminals, unless options or $NO_COLOR say otherwise.
+    if can("terminals", "colours"):
+        for options, env, has in (((), {}, True), (("--color", "never"), {}, False), ((), {"NO_COLOR": "1"}, False),
+                                  (("--color", "always"), {"NO_COLOR": "1"}, True)):
+            text, _ = on_terminal(200, CUDATRACE, "tail", "--db", s.db, "-n", 20, *options, **env)
+            equal("\x1b[" in text, has, f"colours with {options} {env}")
+            equal(text.count("\x1b[") % 2, 0, "colours that are not ended")
+    plain, coloured = (Tail(s, "-n", 50, *options, where=("--db", s.db)).end()[0] for options in ((), ("--color", "always")))
+    check(plain == [re.sub(r"\x1b\[[\d;]*m", "", line) for line in coloured] != coloured, "the same in colours")
+
+    # The disk is full.
+    with open("/dev/full", "w") as full:
+        done = s.run(CUDATRACE, "tail", "--db", s.db, "-n", 5, preload=False, status=1, stdout=full)
+    equal(done.stderr, "cudatrace: tail: cannot write: No space left on device\n", "the message when the disk is full")
+
+# The daemon writes further files, two of them before the next is read.
+with Session() as s:
+    s.start_daemon()
+    tail = Tail(s, "-f", "json", "--all", "--from", "@0")
+    lines = []
+    for number in range(2, 6):
+        s.run(WORKLOADS / "calls", "--calls", 300)
+        s.daemon.send_signal(signal.SIGHUP)
+        path = s.dir / f"trace.{number}.db"
+        wait_for("the next file", lambda: path.exists() and f"file {path}\n" in s.cudatrace("status").stdout)
+        if number == 3:
+            end = s.value("SELECT max(call_id) FROM calls", db=s.dir / "trace.2.db")
+            lines += tail.until(lambda line: line.get("call_id") == end)
+    # The trace's first name finds the daemon, too.
+    named = Tail(s, "-n", 1, where=("--db", s.db))
+    check(named.line(), "a line of the newest file")
+    s.run(WORKLOADS / "calls", "--calls", 300)
+    s.stop_daemon()
+    check("the daemon has stopped" in named.end()[1], "the end of a tail that was given the first file's name")
+    rest, _ = tail.end()
+    lines += [json.loads(line) for line in rest]
+    equal(sorted(line["call_id"] for line in lines), sorted(i for n in range(1, 6) for i in ids(s, db=s.dir / ("trace.db" if n == 1 else f"trace.{n}.db"))),
+          "calls of all files")
+    lines, _ = Tail(s, "-f", "json", "-n", 1500, "--calls", "cuMem*,cuLaunch*", where=("--db", s.db)).end()
+    wanted = json.loads(s.run(CUDATRACE, "sql", "--db", s.db, "--format", "json", "SELECT call_id FROM calls WHERE name GLOB 'cuMem*' OR "
+                              "name GLOB 'cuLaunch*' OR layer NOT IN ('driver', 'runtime') ORDER BY call_id", preload=False).stdout)
+    equal([json.loads(line)["call_id"] for line in lines], [row["call_id"] for row in wanted][-1500:], "the last of several files")
+
+# The reader is too slow. The calls that are not shown are counted.
+with Session() as s:
+    s.start_daemon()
+    tail = Tail(s, "-f", "json", "--from", "@0", pipe_bytes=4096)
+    lines = []
+    while not lines or "not_shown" not in lines[-1]:
+        s.run(WORKLOADS / "calls", "--calls", 5000)
+        s.flush()
+        for _ in range(400):
+            if "not_shown" not in (lines or [{}])[-1]:  # it may be the last line
+                lines.append(json.loads(tail.line()))
+    s.run(WORKLOADS / "calls", "--calls", 100)
+    s.stop_daemon()
+    rest, said = tail.end()
+    lines += [json.loads(line) for line in rest]
+    shown = [line["call_id"] for line in lines if "call_id" in line]
+    left_out = sum(line.get("not_shown", 0) for line in lines)
+    stored = ids(s)
+    equal(len(shown) + left_out, len(stored), "shown and not shown")
+    check(left_out > 0 and set(shown) <= set(stored) and len(set(shown)) == len(shown), "calls that were shown")
+    check(f"tail: {left_out} of {len(stored)} calls were not shown" in said, said)
+    equal(s.value("SELECT sum(lost) FROM totals"), 0, "lost calls")
+    # Each gap has the size that its line says.
+    place = {call_id: n for n, call_id in enumerate(stored)}
+    at = 0
+    for line in lines if s.value("SELECT count(*) FROM late_call") == 0 else []:
+        at += line.get("not_shown", 0)
+        if "call_id" in line:
+            equal(place[line["call_id"]], at, "the place of a call")
+            at += 1
+
+# The ways to end.
+with Session() as s, fifo(s.dir, "hold") as hold:
+    s.start_daemon()
+    tail = Tail(s, "--from", "@0")
+    s.run(WORKLOADS / "calls", "--calls", 10)
+    check(tail.line(), "a line")
+    os.close(tail.file)  # it ends without writing another line
+    check(tail.child.wait() in (1, -signal.SIGPIPE), "its status", tail.child.returncode)
+    equal(tail.child.stderr.read(), b"", "its message")
+    held = s.start(WORKLOADS / "calls", "--calls", by_tier(5000, 20000), "--hold", hold, stdout=subprocess.DEVNULL)
+    for number in signal.SIGINT, signal.SIGTERM:
+        tail = Tail(s, "--from", "@0", "--all", pipe_bytes=4096)
+        check(tail.line(), "a line")
+        tail.child.send_signal(number)
+        lines, said = tail.end()
+        equal(said, "", "its message")
+        check(all(LINE.fullmatch(line) for line in lines), "the last line", lines[-1:])
+    if can("terminals", "a terminal that takes no more"):
+        here, there = pty.openpty()
+        tail = s.start(CUDATRACE, "tail", "--session", s.name, "--from", "@0", "--all", preload=False, stdout=there)
+        os.close(there)
+        check(os.read(here, 1), "its beginning")
+        tail.terminate()
+        equal(tail.wait(), 0, "its status")
+        os.close(here)
+    tail = Tail(s, "-n", 1)
+    check(tail.line(), "a line")
+    s.daemon.kill()
+    s.daemon.wait()
+    check("the daemon has stopped" in tail.end()[1], "the message when the daemon is killed")
+    s.start_daemon()
+    with open(hold, "w") as end:
+        end.write("\n")
+    equal(held.wait(), 0, "the status of the program")

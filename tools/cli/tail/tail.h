@@ -1,0 +1,44 @@
+/* Prints the calls of a trace as they happen, step by step. Called by tail_command.c. */
+#ifndef CT_TAIL_H
+#define CT_TAIL_H
+
+#include "follow.h"
+
+#include <signal.h>
+
+/* AUTO: on a terminal, unless $NO_COLOR is set. */
+enum ct_tail_colour { CT_TAIL_COLOUR_AUTO, CT_TAIL_COLOUR_ALWAYS, CT_TAIL_COLOUR_NEVER };
+
+struct ct_tail_plan {
+    struct ct_follow_plan follow;
+    bool is_json;
+    bool has_threads; /* each line names its thread; otherwise only lines of other threads than the first */
+    int colour;       /* enum ct_tail_colour */
+    int fd;           /* takes the lines */
+    /* How far the output may lag. Beyond that, calls are counted and not printed, until the newest ones are
+     * reached. Calls that were stored before ct_tail_begin() are always printed. 0: all calls are. */
+    uint64_t lag_max_ns;
+    const volatile sig_atomic_t *stop; /* ends the output once it is not 0; may be NULL */
+    const sigset_t *mask;              /* the signal mask during waits and writes; NULL: unchanged */
+};
+
+struct ct_tail;
+
+/* Takes over the connection, which has the files of `series` open. NULL after reporting. */
+struct ct_tail *ct_tail_begin(sqlite3 *connection, const struct ct_series *series,
+                              const struct ct_tail_plan *plan);
+enum ct_tail_state {
+    CT_TAIL_MORE, /* more calls are stored */
+    CT_TAIL_IDLE, /* all stored calls are printed: call ct_tail_wait() */
+    CT_TAIL_OVER  /* the output is closed, or the trace cannot be read */
+};
+/* Prints new calls, 64 KiB of lines at most. Takes some hundredths of a second, or as long as the output. */
+enum ct_tail_state ct_tail_step(struct ct_tail *tail);
+/* Waits until it is time for the next step. Returns true at once when `fd` is readable or closed; -1: none.
+ */
+bool ct_tail_wait(struct ct_tail *tail, int fd);
+/* Prints the rest of the stored calls, unless it was stopped. Reports failures and the number of calls that
+ * were not shown. Frees it. Returns an exit status. */
+int ct_tail_finish(struct ct_tail *tail);
+
+#endif

@@ -1,0 +1,177 @@
+/* cudatrace tail: calls as they happen, a line each. */
+#include "tail.h"
+
+#include "client.h"
+#include "number.h"
+#include "sessions.h"
+#include "subcommand.h"
+#include "trace_file.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define LAG_MAX_NS UINT64_C(1000000000)
+
+struct tail_options {
+    struct ct_where where;
+    struct ct_tail_plan plan;
+    int format;   /* of "text|json" */
+    int64_t last; /* -1: not given */
+    bool all;
+};
+
+static volatile sig_atomic_t is_stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    is_stopped = 1;
+}
+
+/* SIGINT and SIGTERM end it, unless they are ignored. They are delivered during waits and writes, so that
+ * output ends with a whole line. `while_waiting` gets the mask for these. */
+static void catch_stops(sigset_t *while_waiting)
+{
+    static const int stops[] = { SIGINT, SIGTERM };
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+        struct sigaction before;
+        if (sigaction(stops[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            sigaction(stops[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
+            sigaddset(&blocked, stops[i]);
+        }
+    }
+    sigprocmask(SIG_BLOCK, &blocked, while_waiting);
+    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
+        sigdelset(while_waiting, stops[i]);
+}
+
+/* Prints calls until a signal, the end of the output, or the end of the daemon. `daemon` is -1 if there is
+ * none.
+ */
+static int print_calls(struct ct_tail *tail, int daemon, const char *path)
+{
+    enum ct_tail_state state = CT_TAIL_MORE;
+    bool is_live = daemon >= 0;
+    while (is_live && !is_stopped && state != CT_TAIL_OVER) {
+        state = ct_tail_step(tail);
+        is_live = state != CT_TAIL_IDLE || !ct_tail_wait(tail, daemon);
+    }
+    const int status = ct_tail_finish(tail);
+    if (is_live || is_stopped || status != EXIT_SUCCESS)
+        return status;
+    if (daemon >= 0)
+        ct_fail(0, "tail: the daemon has stopped: that was all");
+    else
+        ct_fail(0, "tail: no daemon writes '%s': that was all", path);
+    return status;
+}
+
+/* Sets where to begin. Returns CT_GO_ON, or the exit status after reporting. */
+static int settle_start(struct tail_options *options, sqlite3 *connection)
+{
+    struct ct_follow_plan *follow = &options->plan.follow;
+    struct ct_extent extent;
+    follow->last = options->last;
+    follow->start = options->last >= 0 ? CT_FOLLOW_LAST : CT_FOLLOW_NOW;
+    if (!follow->scope.from)
+        return CT_GO_ON;
+    follow->start = CT_FOLLOW_FROM;
+    ct_trace_extent(connection, &extent);
+    return ct_moment_take("tail", "from", follow->scope.from, &extent, &follow->scope.from_ns) ? CT_GO_ON
+                                                                                               : EXIT_USAGE;
+}
+
+static int follow_trace(struct tail_options *options)
+{
+    struct ct_series series;
+    sigset_t while_waiting;
+    ct_session_prefer_live(&options->where, "tail");
+    sqlite3 *connection = ct_meant_trace_open(&options->where, &series);
+    if (!connection)
+        return EXIT_FAILURE;
+    int status = settle_start(options, connection);
+    const int daemon = status == CT_GO_ON ? ct_session_connect_writer(&options->where, series.path[0]) : -1;
+    if (status == CT_GO_ON && daemon < 0 && options->plan.follow.start == CT_FOLLOW_NOW)
+        status = ct_fail(EXIT_FAILURE, "tail: no daemon writes '%s': --last N or --from T prints what it has",
+                         series.path[0]);
+    if (status != CT_GO_ON) {
+        sqlite3_close(connection);
+        return status;
+    }
+    catch_stops(&while_waiting);
+    options->plan.stop = &is_stopped;
+    options->plan.mask = &while_waiting;
+    struct ct_tail *tail = ct_tail_begin(connection, &series, &options->plan);
+    status = tail ? print_calls(tail, daemon, series.path[0]) : EXIT_FAILURE;
+    if (daemon >= 0)
+        close(daemon);
+    return status;
+}
+
+static const char about[] =
+    "Prints the calls of the traced processes as they return, a line each:\n"
+    "\n"
+    "  14:03:02.123456 1592   cuMemAlloc_v2(bytes=4096, address=0x7f…) = CUDA_SUCCESS <1.2us>\n"
+    "  14:03:02.123460 1592 cudaMalloc() = cudaSuccess <6.1us>\n"
+    "\n"
+    "A line has the time of return, the process (PID/TID if the thread is not its first), the\n"
+    "call with the arguments that the trace has, its status and its duration. The indentation is\n"
+    "its depth. Calls made inside a call precede it.\n";
+
+static const char more[] =
+    "It ends on Ctrl-C, when the reader closes the pipe, or when the daemon stops. Programs and\n"
+    "daemon never wait for it. When its output lags by more than a second, it skips to the newest\n"
+    "calls, and prints how many it skipped: '… 12345 calls not shown …'.\n"
+    "\n"
+    "  cudatrace tail --calls 'cuMem*' --min 1ms\n"
+    "  cudatrace tail -n 20 --failed\n"
+    "  cudatrace tail -f json | jq -c 'select(.kernel)'\n";
+
+static int tail(int argc, char **argv)
+{
+    struct tail_options options = {
+        .last = -1,
+        .plan = { .fd = STDOUT_FILENO, .follow = { .scope = ct_scope_all() } },
+    };
+    struct ct_tail_plan *plan = &options.plan;
+    struct ct_follow_plan *follow = &plan->follow;
+    const struct ct_option table[] = {
+        CT_OPTIONS_OF_TRACE(&options.where),
+        { "last", "N", "begin with the last N calls (also -n N; default: with the next call)", &options.last,
+          ct_take_number, "wants a number of calls", .most = INT32_MAX, .letter = 'n' },
+        { "from", "T",
+          "begin with the calls that returned at T: seconds since the trace began\n"
+          "(12.5, 350ms), before its end (-10s), of the day (14:03:02), or @NANOSECONDS",
+          &follow->scope.from },
+        CT_OPTION_PID(&follow->scope.pid),
+        CT_OPTION_LAYERS(&follow->scope.only,
+                         "of these layers: driver, runtime, ioctl, nvtx, or all (default: all)"),
+        CT_OPTION_CALLS(&follow->scope.only,
+                        "driver and runtime functions by pattern, '!' before those to leave\n"
+                        "out, the last match deciding: 'cuMem*,!cuMemGetInfo*'"),
+        { "failed", NULL, "only calls that failed", &follow->is_failed_only },
+        { "min", "SPAN", "only calls that took at least so long: 50us, 1.5ms, 2s", &follow->least_ns,
+          ct_take_span, "wants a duration: 50us, 1.5ms, 2s" },
+        { "threads", NULL, "name the thread in every line", &plan->has_threads },
+        { "format", "F", "text, or json: an object a line (also -f F; default: text)", &options.format,
+          ct_take_choice, .choices = "text|json", .letter = 'f' },
+        { "color", "WHEN", "auto (on a terminal, without $NO_COLOR), always or never (default: auto)",
+          &plan->colour, ct_take_choice, .choices = "auto|always|never" },
+        { "all", NULL, "skip no calls, however slow the reader is", &options.all },
+        { 0 }
+    };
+    const struct ct_usage usage = { .options = table, .about = about, .more = more };
+    int first;
+    const int status = ct_where_parse(argc, argv, &usage, &options.where, &first);
+    if (status != CT_GO_ON)
+        return status;
+    if (options.last >= 0 && follow->scope.from)
+        return ct_fail(EXIT_USAGE, "tail: --last and --from both set where to begin: give one of them");
+    plan->is_json = options.format == 1;
+    plan->lag_max_ns = options.all ? 0 : LAG_MAX_NS;
+    return follow_trace(&options);
+}
+
+const struct ct_subcommand ct_subcommand_tail = { "tail", "print calls as they happen, a line each", tail };

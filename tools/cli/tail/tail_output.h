@@ -1,0 +1,35 @@
+/* Writes whole lines, with a limit on how long the reader may take. Called by tail_print.c. */
+#ifndef CT_TAIL_OUTPUT_H
+#define CT_TAIL_OUTPUT_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct ct_tail_output {
+    int fd;
+    const volatile sig_atomic_t *stop; /* not 0: writing ends with the current line; may be NULL */
+    const sigset_t *mask;              /* the signal mask during waits and writes; NULL: unchanged */
+    FILE *lines;                       /* collects lines */
+    char *bytes;
+    size_t count;
+    bool is_within_line; /* the last byte written was not the end of a line */
+    bool is_gone;        /* nothing more can be written, */
+    int error;           /* for this reason; 0: the reader has closed its end */
+};
+
+/* False without memory. */
+bool ct_tail_output_open(struct ct_tail_output *output);
+void ct_tail_output_close(struct ct_tail_output *output);
+/* The number of bytes collected. */
+size_t ct_tail_output_pending(const struct ct_tail_output *output);
+/* Writes the collected lines until `until_ns`; 0: as long as it takes. Then drops whole lines that are left,
+ * and returns their number. */
+uint64_t ct_tail_output_send(struct ct_tail_output *output, uint64_t until_ns);
+/* Waits for `wait_ns`, or until `fd` is readable or closed (-1: none), or the output is closed. Returns
+ * whether `fd` is. */
+bool ct_tail_output_wait(struct ct_tail_output *output, int fd, uint64_t wait_ns);
+
+#endif

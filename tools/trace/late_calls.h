@@ -1,0 +1,40 @@
+/* The late calls of a file that grows while it is read. The daemon stores calls in the order of their return,
+ * except a few that reach it after later ones. A late call is stored at its place in that order, where a
+ * reader may have passed already, and is in the table late_call. Keeps which of these the reader has had.
+ * Called by follow.c. */
+#ifndef CT_LATE_CALLS_H
+#define CT_LATE_CALLS_H
+
+#include "call_stream.h"
+
+struct ct_late_calls {
+    int64_t *seen; /* sorted call_ids of late calls that the reader has had, or does not want */
+    size_t seen_count, seen_room;
+    int64_t *fresh; /* sorted call_ids of the others; the first `given` of them were returned */
+    size_t fresh_count, fresh_room, given;
+    uint64_t due_ns;  /* the moment of the next search */
+    bool is_deferred; /* the last search was left out, because it was not due */
+};
+
+/* The next two are called within a look (call_stream.h). False when SQLite failed, or memory ran out. */
+
+/* Marks late calls from `from_ns` to `to_ns` as seen. The reader has read this range in order. */
+bool ct_late_calls_pass(struct ct_late_calls *late, struct ct_stream *stream, int64_t from_ns, int64_t to_ns);
+/* Finds new ones, after the reader has read all calls in order. Searches a file with very many late calls so
+ * rarely that it takes a twentieth of the time, unless `at_once`. */
+bool ct_late_calls_find(struct ct_late_calls *late, struct ct_stream *stream, bool at_once);
+
+/* Returns the next new one; false after the last. */
+bool ct_late_calls_next(struct ct_late_calls *late, int64_t *call_id);
+bool ct_late_calls_are_left(const struct ct_late_calls *late);
+/* Marks those that were returned as seen. ct_late_calls_find() will find the others again. False without
+ * memory. */
+bool ct_late_calls_settle(struct ct_late_calls *late);
+
+/* Forgets those that returned before `before_ns`, after the daemon has removed them. */
+void ct_late_calls_forget(struct ct_late_calls *late, int64_t before_ns);
+/* Forgets all, for another file. */
+void ct_late_calls_clear(struct ct_late_calls *late);
+void ct_late_calls_finish(struct ct_late_calls *late);
+
+#endif
