@@ -13,14 +13,13 @@
 struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function)
 {
     *function = atomic_load_explicit(&ct_rows[row].id, memory_order_acquire);
-    if (CT_LIKELY(ct_self->lane && *function))
+    if (CT_LIKELY(ct_self->lane && *function && !ct_producer_is_stale(ct_self)))
         return ct_self;
     CT_QUIET;
     struct ct_producer *producer = NULL;
-    if (ct_process_attach(0))
-        producer = ct_self;
-    else if (ct_process_current())
-        producer = &ct_unlaned;
+    const enum ct_attached attached = ct_process_attach(0);
+    if (attached != CT_ATTACHED_NOT)
+        producer = attached == CT_ATTACHED ? ct_self : &ct_unlaned;
     /* Attaching may have begun a segment, which numbers anew. */
     *function = producer ? atomic_load_explicit(&ct_rows[row].id, memory_order_acquire) : 0;
     if (producer && !*function)

@@ -12,7 +12,7 @@ struct ct_target ct_enter(struct ct_frame *frame)
     struct ct_producer *self = ct_self;
     struct ct_lane *lane = self->lane;
     const uint32_t id = atomic_load_explicit(&row->enter_id, memory_order_acquire);
-    if (CT_UNLIKELY(!lane || !id))
+    if (CT_UNLIKELY(!lane || !id || ct_producer_is_stale(self)))
         return (struct ct_target){ NULL, CT_MODE_SLOW };
 
     CT_TEST_POINT("entry.begun");

@@ -35,21 +35,24 @@ static void *find_missing(uint32_t row)
 /* Begins the record of a call, if there is somewhere to write it. */
 static void begin(struct ct_frame *frame, const struct ct_row *row)
 {
-    const bool attached = ct_process_attach(ct_frame_address(frame));
-    if (!attached && !ct_process_current())
+    const enum ct_attached attached = ct_process_attach(ct_frame_address(frame));
+    if (attached == CT_ATTACHED_NOT)
         return;
     uint16_t id = atomic_load_explicit(&row->id, memory_order_acquire);
     if (!id)
         id = ct_row_define(frame->row);
     CT_TEST_POINT("slow.defined");
-    if (attached) {
-        frame->producer = ct_self;
-        frame->depth = ct_depth_enter(ct_self, ct_frame_address(frame));
+    /* Read once: a signal handler may fork in here. Its child has no lane any more, and the parent's is
+     * private memory to it. */
+    struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
+    if (attached == CT_ATTACHED && self->lane) {
+        frame->producer = self;
+        frame->depth = ct_depth_enter(self, ct_frame_address(frame));
         frame->start = ct_now();
         CT_TEST_POINT("slow.entering");
-        ct_lane_enter(ct_self->lane, frame->depth, id, frame->start);
+        ct_lane_enter(self->lane, frame->depth, id, frame->start);
         CT_TEST_POINT("slow.entered");
-    } else {
+    } else if (attached == CT_ATTACHED_NOWHERE) {
         frame->producer = &ct_unlaned;
         frame->start = ct_now();
         CT_TEST_POINT("slow.unlaned");
@@ -185,6 +188,12 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         leave_unlaned(frame, id);
     if (!self || self != ct_self || !self->lane) {
         leave_unrecorded(frame);
+        return;
+    }
+    /* Another thread has given the segment up since the call began: no segment has the call. */
+    if (self->epoch != ct_process_epoch()) {
+        leave_unrecorded(frame);
+        ct_attach_heed(self);
         return;
     }
     struct ct_lane *lane = self->lane;

@@ -215,7 +215,7 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
     const struct quiet quiet = quiet_begin();
     const bool driver = is_driver(fd, language);
     struct traced traced = { .frame.row = CT_ROWS_ALL };
-    if (driver && (ct_process_attach(0) || ct_process_current())) {
+    if (driver && ct_process_attach(0) != CT_ATTACHED_NOT) {
         const uint32_t release = atomic_load_explicit(&driver_release, memory_order_relaxed);
         traced.ioctl = parse[language]((uint32_t)request, (uintptr_t)argument, release);
         traced.frame.row = row_of(&traced.ioctl, language);

@@ -71,6 +71,16 @@ static_assert(offsetof(struct ct_producer, frames) == 48, "two open calls share 
 static_assert(offsetof(struct ct_producer, lane) == 0, "trampoline");
 static_assert(offsetof(struct ct_producer, depth) == 44 && CT_OPEN_MAX == 16, "trampoline");
 
+/* The depth of a producer whose segment another thread has given up: its own thread takes another lane at its
+ * next call. A thread that was inside a call may have written another depth since. It finds no room for that
+ * call's record, and lets go of the lane then. */
+enum { CT_DEPTH_STALE = 1 << 30 };
+
+static inline bool ct_producer_is_stale(const struct ct_producer *self)
+{
+    return CT_UNLIKELY(self->depth >= CT_DEPTH_STALE);
+}
+
 /* Never NULL: &ct_dormant when nothing is recorded. */
 extern CT_LOCAL __thread struct ct_producer *ct_self;
 extern CT_LOCAL struct ct_producer ct_dormant;

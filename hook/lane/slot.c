@@ -210,6 +210,8 @@ void ct_slots_abandon(void)
         if (!producer->lane || producer->epoch != ct_process_epoch())
             continue;
         ct_bound_map(lane_of(slot), CT_LANE_HEADER_BYTES, PROT_READ | PROT_WRITE, -1, 0);
+        producer->limit = producer->reserve = 0;
+        producer->depth = CT_DEPTH_STALE;
         if (owner_of(producer) == CT_SLOT_FREE)
             ct_slot_drop_rings(map);
         else

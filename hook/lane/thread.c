@@ -17,7 +17,9 @@ static __thread struct ct_slot_map *own_map;
 static __thread struct ct_lane *own_lane;
 static __thread struct ct_producer *left; /* the producers that this thread has let go of */
 
-static _Atomic uint64_t next_take_ns; /* CLOCK_MONOTONIC_COARSE: none of them was fit to be taken */
+/* In the segment of that epoch no lane could be taken: threads look again from that moment on. */
+static _Atomic uint64_t next_take_ns; /* CLOCK_MONOTONIC_COARSE */
+static _Atomic uint32_t next_take_epoch;
 
 /* ---- letting go ---- */
 
@@ -138,12 +140,23 @@ void ct_thread_redirect(void)
 
 /* ---- taking ---- */
 
-static struct ct_producer *take(struct ct_segment *segment, uintptr_t frame)
+/* True for a moment after a thread has found no lane. */
+static bool is_too_soon(void)
+{
+    return ct_coarse_ns() < atomic_load_explicit(&next_take_ns, memory_order_relaxed) &&
+           atomic_load_explicit(&next_take_epoch, memory_order_relaxed) == ct_process_epoch();
+}
+
+static void put_off(void)
 {
     enum { TAKE_INTERVAL_NS = 10000000 };
-    /* No thread looks for a moment after another one found no lane. */
-    if (ct_coarse_ns() < atomic_load_explicit(&next_take_ns, memory_order_relaxed) || !ct_slot_may_take() ||
-        !ct_process_lock())
+    atomic_store_explicit(&next_take_epoch, ct_process_epoch(), memory_order_relaxed);
+    atomic_store_explicit(&next_take_ns, ct_coarse_ns() + TAKE_INTERVAL_NS, memory_order_relaxed);
+}
+
+static struct ct_producer *take(struct ct_segment *segment, uintptr_t frame)
+{
+    if (is_too_soon() || !ct_slot_may_take() || !ct_process_lock())
         return NULL;
     struct ct_producer *producer = NULL;
     if (segment == ct_process_current()) {
@@ -154,7 +167,7 @@ static struct ct_producer *take(struct ct_segment *segment, uintptr_t frame)
             ct_system_end();
         }
         if (!producer)
-            atomic_store_explicit(&next_take_ns, ct_coarse_ns() + TAKE_INTERVAL_NS, memory_order_relaxed);
+            put_off();
     }
     ct_process_unlock();
     return producer;

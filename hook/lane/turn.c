@@ -354,9 +354,8 @@ static void shrink(struct ct_producer *self, uint64_t tail)
     heed(self);
 }
 
-bool ct_turn_make_room(struct ct_producer *self, uint32_t slots)
+static bool make_room(struct ct_producer *self, uint32_t slots)
 {
-    CT_QUIET;
     const uint64_t tail = ct_lane_tail(self->lane);
     if (tail > self->position ||
         self->position - tail > ct_ring_slots_all(self->index, ct_segment_ring_slots()))
@@ -383,6 +382,19 @@ bool ct_turn_make_room(struct ct_producer *self, uint32_t slots)
         atomic_fetch_or_explicit(&self->lane->level, CT_LEVEL_REFUSED, memory_order_relaxed);
     self->limit =
         self->position; /* none, but the lane is ours: what comes is counted the short way (hot_count.h) */
+    return false;
+}
+
+bool ct_turn_make_room(struct ct_producer *self, uint32_t slots)
+{
+    CT_QUIET;
+    const bool made = make_room(self, slots);
+    /* Another thread may have given the segment up and set the limit to 0 before make_room() set it. Pairs
+     * with ct_process_count_epoch(), which follows ct_slots_abandon(). */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (CT_LIKELY(self->epoch == ct_process_epoch()))
+        return made;
+    self->limit = self->reserve = 0;
     return false;
 }
 

@@ -170,7 +170,7 @@ static void set_name(enum ct_role role, uint64_t handle, const char *name)
     const bool kept = ct_named_keep(role, handle, name);
     if (role == CT_ROLE_thread)
         ct_thread_watch_end(CT_THREAD_NAME, end_thread);
-    struct ct_producer *self = ct_process_attach(0) ? ct_self : NULL;
+    struct ct_producer *self = ct_process_attach(0) == CT_ATTACHED ? ct_self : NULL;
     if (self && self->lane && self->idle) {
         ct_record_hold(self, (uintptr_t)__builtin_frame_address(0));
         ct_named_tell(self, role, handle, name, kept);

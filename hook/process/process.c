@@ -168,14 +168,28 @@ struct ct_segment *ct_process_segment(void)
     return look();
 }
 
-bool ct_process_attach(uintptr_t frame)
+enum ct_attached ct_process_attach(uintptr_t frame)
 {
+    if (ct_producer_is_stale(ct_self))
+        ct_detach();
     if (ct_self->lane)
-        return true;
-    struct ct_segment *segment = ct_process_segment();
-    if (!segment || !ct_thread_take(segment, frame))
-        return false;
-    if (ct_wants_doorbell(ct_self->lane, ct_self->position))
-        ct_attach_heed(ct_self);
-    return ct_self->lane != NULL;
+        return CT_ATTACHED;
+    /* If another thread gives the segment up, tries again with the next one. */
+    for (uint32_t epoch = ct_process_epoch();; epoch = ct_process_epoch()) {
+        const bool was_there = ct_process_current() != NULL;
+        struct ct_segment *segment = ct_process_segment();
+        if (segment && ct_thread_take(segment, frame))
+            break;
+        if (!segment && !was_there)
+            return CT_ATTACHED_NOT;
+        if (epoch == ct_process_epoch()) /* there is no lane, or the segment is the parent's of a vfork() */
+            return CT_ATTACHED_NOWHERE;
+        if (!segment)
+            return CT_ATTACHED_NOT;
+    }
+    /* Read once: a signal handler may fork in here. Its child has no lane. */
+    struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
+    if (self->lane && ct_wants_doorbell(self->lane, self->position))
+        ct_attach_heed(self);
+    return ct_self->lane ? CT_ATTACHED : CT_ATTACHED_NOT;
 }

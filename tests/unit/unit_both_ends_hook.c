@@ -21,9 +21,9 @@ static struct ct_segment *segment;
 bool ct_clock_is_counter;
 struct ct_row ct_rows[CT_ROWS_ALL];
 
-bool ct_process_attach(uintptr_t frame)
+enum ct_attached ct_process_attach(uintptr_t frame)
 {
-    return ct_self->lane || ct_thread_take(segment, frame);
+    return ct_self->lane || ct_thread_take(segment, frame) ? CT_ATTACHED : CT_ATTACHED_NOWHERE;
 }
 struct ct_segment *ct_process_current(void)
 {
