@@ -25,7 +25,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 7, /* any change to the bytes of this folder counts it up */
+    CT_PROTO_VERSION = 8, /* any change to the bytes of this folder counts it up */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -54,6 +54,7 @@ static_assert(sizeof(struct ct_function) == 128, "ct_function");
 enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook lets go of the segment */
+    CT_SEGMENT_LEFT = 4,     /* hook: it has left the process, which runs on; nothing more is written */
 };
 
 /* Says how calls of a function of the driver come to its stub. CT_WAY_ENV asks for one. */

@@ -53,7 +53,7 @@ SELECT process_id, ?2, bytes
 -- name: open_calls
 SELECT process_id, tid, name, start_ns, depth, pid,
        ifnull((SELECT layer FROM functions WHERE functions.name = open_calls.name LIMIT 1), '') AS layer,
-       state = 'exited' AS at_exit
+       state IN ('exited', 'detached') AS at_exit
   FROM open_calls
   JOIN processes USING (process_id)
  WHERE start_ns <= ?3

@@ -137,7 +137,7 @@ UPDATE process
 UPDATE process SET state = 'exited' WHERE pid = ?1 AND start_ticks = ?2 AND image_ns < ?3 AND uid = ?4 AND state = 'killed';
 
 -- Returns whether a segment is not that of the process it names: another process's segment has its name, or it is a new
--- one of a process that had ended when it was made.
+-- one of a process that had ended when it was made. A process that the hook has left may get another segment.
 -- name: doubt_segment
 SELECT EXISTS (SELECT 1
                  FROM segment
@@ -146,7 +146,7 @@ SELECT EXISTS (SELECT 1
                   AND (process.pid, process.start_ticks, process.image_ns, process.uid) <> (?1, ?2, ?3, ?4))
     OR EXISTS (SELECT 1
                  FROM process
-                WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND uid = ?4 AND ended_ns < ?5
+                WHERE pid = ?1 AND start_ticks = ?2 AND image_ns = ?3 AND uid = ?4 AND ended_ns < ?5 AND state <> 'detached'
                   AND NOT EXISTS (SELECT 1 FROM segment
                                    WHERE segment.process_id = process.process_id AND segment.name = ?6));
 

@@ -27,7 +27,7 @@ CREATE TABLE process (
     cmdline     TEXT,
     started_ns  INTEGER NOT NULL,          -- the segment's creation: just before the first traced call
     ended_ns    INTEGER,                   -- NULL while it runs
-    state       TEXT NOT NULL,             -- running, exited, killed
+    state       TEXT NOT NULL,             -- running, exited, killed, detached
     UNIQUE (pid, start_ticks, image_ns, uid) -- the kernel says the last, the process the others
 );
 

@@ -26,7 +26,7 @@ SELECT process_id,
        cmdline,
        started_ns,            -- just before the first traced call; whether there were others before it: `losses`
        ended_ns,              -- NULL while it runs
-       state                  -- running, exited, killed
+       state                  -- running, exited, killed, detached
   FROM process;
 
 -- files: newest thread_id of thread
@@ -402,14 +402,14 @@ SELECT range.call_id,
 -- files: newest process_id of process
 CREATE VIEW open_calls AS
 -- Calls entered and not yet returned; kept for a process that died inside. As of the last second, or the last
--- `cudatrace flush`. at_exit = 1: its process ended by itself, so that it died in none of them: a range that nobody
--- ended, or a call of another thread.
+-- `cudatrace flush`. at_exit = 1: its process ended by itself, or the hook has left it, so that it died in none of
+-- them: a range that nobody ended, or a call of another thread.
 SELECT thread.process_id,
        thread.tid,
        function.name,
        open_call.start_ns,
        open_call.depth,
-       process.state = 'exited'       AS at_exit
+       process.state IN ('exited', 'detached') AS at_exit
   FROM open_call
   JOIN thread   ON thread.thread_id = open_call.thread_id
   JOIN process  ON process.process_id = thread.process_id

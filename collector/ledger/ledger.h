@@ -69,7 +69,7 @@ int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts
 int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account);
 int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
                         const struct ct_callee *callee, uint64_t start_ns);
-/* `state`: exited or killed. */
+/* `state`: exited, killed or detached. */
 int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state);
 /* Ends those that the trace has as running and that do not go on: how they went is not known. *going_on says
  * how many do, where all were asked; NULL is fine. May be outside of a batch. */

@@ -13,7 +13,9 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     struct ct_adoption *adoption = data;
     if (process->who.seen_pid == getpid())
         return "it names the daemon";
-    if (ct_followed_disproves(&adoption->followed, &process->who))
+    /* No process holds a segment that the hook has left. Its process may have made the next one already.
+     */
+    if (!ct_shm_is_left(process) && ct_followed_disproves(&adoption->followed, &process->who))
         return "the process that it names has another one";
     if (ct_followed_has_many(&adoption->followed, &process->who))
         return "the process that it names has as many as one may have";

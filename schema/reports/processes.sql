@@ -33,9 +33,9 @@ SELECT pid,
        round(ifnull(driver_ns, 0) / 1e6, 3)          AS ms_in_driver,
        ifnull(failed, 0)                             AS failed,
        ifnull(lost, 0)                               AS lost,
-       iif(state = 'exited', '', ifnull(names, ''))  AS inside,       -- calls not returned yet
+       iif(state IN ('exited', 'detached'), '', ifnull(names, '')) AS inside,       -- calls not returned yet
        cmdline                                       AS command,
-       iif(state = 'exited', ifnull(names, ''), '')  AS open_at_exit  -- ranges, and calls of other threads
+       iif(state IN ('exited', 'detached'), ifnull(names, ''), '') AS open_at_exit  -- ranges, and calls of other threads
   FROM processes
  CROSS JOIN known
   LEFT JOIN summed USING (process_id)

@@ -170,6 +170,11 @@ static bool learn_callee(struct ct_known *known, int64_t segment_id, int64_t fun
     return callee != NULL;
 }
 
+static bool is_end(const char *state)
+{
+    return strcmp(state, "exited") == 0 || strcmp(state, "killed") == 0 || strcmp(state, "detached") == 0;
+}
+
 static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
 {
     const struct ct_dump_call *body = &view->body->call;
@@ -218,8 +223,7 @@ bool ct_known_learn(struct ct_known *known, const struct ct_dump_view *view)
                ct_known_thread(known, open->segment_id, open->thread_id) &&
                learn_callee(known, open->segment_id, open->function_id);
     case CT_DUMP_END:
-        return view->body->end.ended_ns <= CT_DUMP_MOMENT_MAX &&
-               (strcmp(view->text[0], "exited") == 0 || strcmp(view->text[0], "killed") == 0);
+        return view->body->end.ended_ns <= CT_DUMP_MOMENT_MAX && is_end(view->text[0]);
     default:
         return true;
     }

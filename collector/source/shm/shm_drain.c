@@ -114,7 +114,7 @@ static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
 
 int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
 {
-    if (batch->snapshot_open && ct_shm_is_over(process))
+    if (ct_shm_is_left(process) || (batch->snapshot_open && ct_shm_is_over(process)))
         atomic_store(&process->who.dead, true);
     process->final = atomic_load_explicit(&process->who.dead, memory_order_acquire);
     process->unfinished = false;
@@ -366,14 +366,15 @@ uint64_t ct_shm_waiting(struct ct_shm_process *process)
 
 int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
-    const bool exited = ct_shm_has_exited(process);
+    const char *state = ct_shm_is_left(process)      ? "detached"
+                        : ct_shm_has_exited(process) ? "exited"
+                                                     : "killed";
     CT_TEST_POINT("process.ending");
     /* Waiting for them would leave all of his that have ended with a part of his share each. */
     if (!process->broken && has_unread_lanes(process))
         process->broken = "it had more threads than are read of one user at once";
     /* Behind all that it did: it may have ended since the batch began. */
-    return ct_ledger_end_process(ledger, process->account.process_id, ct_monotonic_ns(),
-                                 exited ? "exited" : "killed");
+    return ct_ledger_end_process(ledger, process->account.process_id, ct_monotonic_ns(), state);
 }
 
 void ct_shm_detach(struct ct_shm_process *process)

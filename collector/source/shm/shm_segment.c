@@ -243,6 +243,11 @@ bool ct_shm_is_over(const struct ct_shm_process *process)
     return process->who.seen_pid == 0 || readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;
 }
 
+bool ct_shm_is_left(const struct ct_shm_process *process)
+{
+    return atomic_load_explicit(&process->shared->flags, memory_order_acquire) & CT_SEGMENT_LEFT;
+}
+
 /* Asks the kernel first; where it cannot tell, asks whether the exit handlers have run. An image that let go
  * of a process that runs on became another program, which may make no call. */
 bool ct_shm_has_exited(const struct ct_shm_process *process)

@@ -15,6 +15,8 @@ bool ct_shm_is_at(const struct ct_shm_process *process, const char *path);
 void ct_shm_close(struct ct_shm_process *process, bool remove);
 /* Returns whether the process has ended, or become another program, where no descriptor tells. */
 bool ct_shm_is_over(const struct ct_shm_process *process);
+/* Returns whether the hook has left the process, which runs on. Nothing more is written then. */
+bool ct_shm_is_left(const struct ct_shm_process *process);
 /* Returns whether the process ended by itself, once it has; false for one that was killed. */
 bool ct_shm_has_exited(const struct ct_shm_process *process);
 

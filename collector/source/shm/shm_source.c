@@ -1,6 +1,7 @@
 #include "shm_source.h"
 
 #include "shm_drain.h"
+#include "shm_segment.h"
 #include "test_point.h"
 
 #include <poll.h>
@@ -299,6 +300,19 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
                               (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
 }
 
+/* Returns whether the hook has left the process and is in it again, with another segment. */
+static bool is_back(const struct ct_shm *shm, const struct ct_shm_process *left)
+{
+    if (!ct_shm_is_left(left) || left->account.process_id == 0)
+        return false;
+    EACH_PROCESS(p)
+    {
+        if (!p->final && p->account.process_id == left->account.process_id)
+            return true;
+    }
+    return false;
+}
+
 static int save(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
@@ -310,7 +324,7 @@ static int save(struct ct_source *source, struct ct_batch *batch)
     {
         if (ct_shm_save(p, batch) != 0)
             return -1;
-        if (p->final && !ct_shm_has_backlog(p) && ct_shm_end(p, batch->ledger) != 0)
+        if (p->final && !ct_shm_has_backlog(p) && !is_back(shm, p) && ct_shm_end(p, batch->ledger) != 0)
             return -1;
     }
     close_accounts(shm, batch->report);
