@@ -159,6 +159,15 @@ bool ct_lock_take(struct ct_lock *lock)
     return true;
 }
 
+bool ct_lock_try(struct ct_lock *lock)
+{
+    uint32_t found;
+    if (!try(lock, (uint32_t)syscall(SYS_gettid), &found))
+        return false;
+    lock->is_bare = true;
+    return true;
+}
+
 /* Somebody waits, or gave up waiting. */
 static void give_to_next(struct ct_lock *lock)
 {
@@ -179,9 +188,11 @@ static void give_to_next(struct ct_lock *lock)
 
 void ct_lock_give(struct ct_lock *lock)
 {
-    const bool masked = lock->masked;
+    const bool masked = lock->masked && !lock->is_bare;
     const uint64_t signals = lock->signals;
     const struct quiet quiet = lock->quiet;
+    const bool is_bare = lock->is_bare;
+    lock->is_bare = false;
     lock->frame = 0;
     uint32_t held = atomic_load_explicit(&lock->word, memory_order_relaxed) & FUTEX_TID_MASK;
     if (CT_UNLIKELY(!atomic_compare_exchange_strong_explicit(&lock->word, &held, 0, memory_order_release,
@@ -191,13 +202,14 @@ void ct_lock_give(struct ct_lock *lock)
         ct_system_mask_signals(signals);
         ct_system_end();
     }
-    quiet_end(&quiet);
+    if (!is_bare)
+        quiet_end(&quiet);
 }
 
 void ct_lock_forget(struct ct_lock *lock)
 {
     lock->frame = 0;
-    lock->masked = false;
+    lock->masked = lock->is_bare = false;
     atomic_store(&lock->stuck, 0);
     atomic_store(&lock->word, 0);
 }

@@ -23,6 +23,7 @@ struct ct_lock {
      * was put on (system.h). */
     const bool signals_wait;
     bool masked;      /* by the holder */
+    bool is_bare;     /* taken by ct_lock_try() */
     uintptr_t frame;  /* address on the holder's stack */
     uint64_t signals; /* the holder's mask without the lock */
     struct quiet quiet;
@@ -32,6 +33,9 @@ struct ct_lock {
  * afterwards as it was. */
 bool ct_lock_take(struct ct_lock *lock);
 void ct_lock_give(struct ct_lock *lock);
+/* Takes it if it is free, without waiting. Leaves signals and cancellation as they are: a visit has a stopped
+ * thread call this anywhere (proto/visit.h). */
+bool ct_lock_try(struct ct_lock *lock);
 /* In a fork's child, whose holder may have stayed behind. */
 void ct_lock_forget(struct ct_lock *lock);
 

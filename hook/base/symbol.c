@@ -3,6 +3,8 @@
  * the loader's own, in dl_iterate_phdr(); no memory, no system call. */
 #include "symbol.h"
 
+#include "visit.h"
+
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -38,7 +40,7 @@ static bool read_dynamic(const struct dl_phdr_info *info, const void *dynamic, s
         .headers = info->dlpi_phdr,
         .header_count = info->dlpi_phnum,
     };
-    uint64_t soname = 0;
+    uint64_t soname = 0, nameless = 0;
     for (const ElfW(Dyn) *entry = object->dynamic; entry && entry->d_tag != DT_NULL; entry++) {
         const void *address = dynamic_address(object->base, entry->d_un.d_ptr);
         if (entry->d_tag == DT_STRTAB)
@@ -61,10 +63,16 @@ static bool read_dynamic(const struct dl_phdr_info *info, const void *dynamic, s
             object->relocations[0].from = address;
         else if (entry->d_tag == DT_RELASZ)
             object->relocations[0].bytes = entry->d_un.d_val;
+        else if (entry->d_tag == DT_RELACOUNT)
+            nameless = entry->d_un.d_val * sizeof(ElfW(Rela));
         else if (entry->d_tag == DT_JMPREL)
             object->relocations[1].from = address;
         else if (entry->d_tag == DT_PLTRELSZ)
             object->relocations[1].bytes = entry->d_un.d_val;
+    }
+    if (object->relocations[0].from && nameless <= object->relocations[0].bytes) {
+        object->relocations[0].from = (const char *)object->relocations[0].from + nameless;
+        object->relocations[0].bytes -= nameless;
     }
     if (soname && object->strings)
         object->soname = (const char *)object->strings + soname;
@@ -193,10 +201,41 @@ void ct_symbol_see(struct ct_seen *seen, const struct ct_arrivals *arrivals)
     atomic_store_explicit(&seen->adds, arrivals->adds, memory_order_relaxed);
 }
 
+static bool is_hook(const struct ct_object *object, void *data)
+{
+    if (object->is_hook)
+        *(const char **)data = object->path;
+    return object->is_hook;
+}
+
+bool ct_symbol_is_visitor(void)
+{
+    static const char beginning[] = CT_VISIT_PATH;
+    static _Atomic int known; /* 0: not known yet, 1: no, 2: yes */
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer == 0) {
+        const char *path = "";
+        ct_symbol_each(is_hook, &path);
+        const char *at = beginning;
+        while (*at && *at == *path) {
+            at++;
+            path++;
+        }
+        answer = *at ? 1 : 2;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == 2;
+}
+
+/* After a visit (proto/visit.h) it is not known which libraries came with the program. Only the program
+ * itself counts then. */
 __attribute__((constructor)) static void count_start(void)
 {
     uint64_t count = 0;
-    dl_iterate_phdr(count_object, &count);
+    if (ct_symbol_is_visitor())
+        count = 1;
+    else
+        dl_iterate_phdr(count_object, &count);
     atomic_store_explicit(&loaded_at_start, count, memory_order_relaxed);
 }
 

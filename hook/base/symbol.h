@@ -16,7 +16,7 @@ struct ct_object {
     const void *dynamic, *strings, *symbols, *gnu_hash, *hash;
     const void *headers; /* its program headers */
     uint64_t header_count;
-    struct ct_relocations { /* what refers to symbols: ElfW(Rela) */
+    struct ct_relocations { /* ElfW(Rela), without those at the begin that refer to no symbol */
         const void *from;
         uint64_t bytes;
     } relocations[2];         /* of data, and of calls */
@@ -75,6 +75,8 @@ bool ct_symbol_each_of(const struct ct_arrivals *arrivals,
 void ct_symbol_see(struct ct_seen *seen, const struct ct_arrivals *arrivals);
 /* True if the object's file, or its soname, is of that name. */
 bool ct_symbol_is(const struct ct_object *object, const char *soname);
+/* True if a visit has loaded the hook (proto/visit.h). */
+bool ct_symbol_is_visitor(void);
 /* The object that is known by that name, or lies at that address. False when none is loaded. */
 bool ct_symbol_object(const char *soname, struct ct_object *object);
 bool ct_symbol_object_at(const void *address, struct ct_object *object);

@@ -120,6 +120,19 @@ static bool resolve(void)
     return true;
 }
 
+uint32_t ct_driver_take_late(void)
+{
+    const bool was_known = ct_driver_is_known();
+    if (!ct_driver_look(RTLD_DEFAULT, true) || !ct_process_lock())
+        return 0;
+    if (was_known)
+        ct_slots_take_again();
+    ct_process_unlock();
+    ct_imports_take(&libcuda.objects[0]);
+    atomic_store_explicit(&ct_dlsym_looks, 1, memory_order_relaxed);
+    return atomic_load_explicit(&ways[CT_WAY_SLOTS], memory_order_relaxed);
+}
+
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 bool ct_driver_look(void *handle, bool is_asked)
@@ -140,7 +153,7 @@ bool ct_driver_look(void *handle, bool is_asked)
 __attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    if (!gnu_get_libc_version) /* another C library hands over no environment */
+    if (!gnu_get_libc_version || ct_symbol_is_visitor()) /* another C library hands over no environment */
         return;
     read_way(environment);
     if (!ct_driver_look(RTLD_DEFAULT, false))

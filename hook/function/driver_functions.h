@@ -11,6 +11,9 @@
  * found when something is looked up by a handle of it: each time where `is_asked`, for a name of the
  * driver's. */
 bool ct_driver_look(void *handle, bool is_asked);
+/* Finds the driver and takes its functions in a process that the hook has come into late (proto/visit.h).
+ * Returns how many come by its slots. May wait for a thread that is loading a library. */
+uint32_t ct_driver_take_late(void);
 /* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name);
 /* Writes into a segment how many of its functions come by which way. */

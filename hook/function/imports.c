@@ -1,15 +1,21 @@
 /* An entry that was bound holds an address of the driver. One that is bound at its first call leads into its
  * own object until then, and would be written over: it gets the stub now if it would be bound to the driver.
- */
+ *
+ * After a visit (proto/visit.h) no object was linked to the hook's own exports. Then entries that lead to the
+ * runtime, or to functions of the C library that the hook exports, are exchanged, too, and all of them can be
+ * put back. */
 #include "imports.h"
 
 #include "driver_addresses.h"
+#include "exchanged.h"
 #include "loader.h"
 #include "rows.h"
+#include "runtime_functions.h"
 #include "system.h"
 
 #include <dlfcn.h>
 #include <link.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,77 +25,184 @@ enum { BY_CALL = R_X86_64_JUMP_SLOT, BY_TABLE = R_X86_64_GLOB_DAT, BY_DATA = R_X
 enum { BY_CALL = R_AARCH64_JUMP_SLOT, BY_TABLE = R_AARCH64_GLOB_DAT, BY_DATA = R_AARCH64_ABS64 };
 #endif
 
+enum { WANTED_MOST = 16384 };
 struct importer {
     const struct ct_object *driver;
-    bool is_opened; /* what the loader has protected may be written, in the object at hand */
+    bool is_visitor;         /* a visit has loaded the hook */
+    bool is_opened;          /* the object's protected pages may be written now */
+    struct ct_sealed sealed; /* those pages */
+    /* A bit for each wanted symbol of the object, if the number of those that it does not define is known.
+     * Comparing the name of each relocation instead takes tens of milliseconds. */
+    bool has_list;
+    uint8_t list[WANTED_MOST / 8];
+    uint32_t look; /* the number of this call of ct_imports_take() */
 };
+
+/* Functions of the C library that the hook exports as well. */
+static struct own {
+    const char *const name;
+    void *ours, *theirs;
+} own[] = {
+    { .name = "_Exit" }, { .name = "_Fork" },   { .name = "_exit" },
+    { .name = "dlsym" }, { .name = "dlvsym" },  { .name = "ioctl" },
+    { .name = "prctl" }, { .name = "syscall" }, { .name = "vfork" },
+};
+
+static bool find_own(const struct ct_object *object, void *data)
+{
+    (void)data;
+    for (size_t i = 0; object->is_hook && i < CT_ARRAY_LENGTH(own); i++)
+        own[i].ours = ct_symbol_in(object, own[i].name, NULL);
+    return object->is_hook;
+}
+
+static void know_own(void)
+{
+    ct_symbol_each(find_own, NULL);
+    for (size_t i = 0; i < CT_ARRAY_LENGTH(own); i++)
+        own[i].theirs = ct_symbol_of_library(own[i].name);
+}
+
+static struct own *own_named(const char *name)
+{
+    for (size_t i = 0; i < CT_ARRAY_LENGTH(own); i++) {
+        if (own[i].name[0] == name[0] && strcmp(own[i].name, name) == 0)
+            return &own[i];
+    }
+    return NULL;
+}
+
+/* True if an entry of that name may have to be exchanged. */
+static bool is_wanted(const struct importer *importer, const char *name)
+{
+    if (name[0] == 'c' && name[1] == 'u')
+        return ct_row_of_driver(name) != CT_ROWS_ALL ||
+               (importer->is_visitor && ct_row_of_runtime(name) != CT_ROWS_ALL);
+    return importer->is_visitor && own_named(name);
+}
 
 /* ---- whom an entry leads to ---- */
 
+/* The address in the first object that defines a name, and how many objects define it. */
 struct definer {
     const char *name;
-    const struct ct_object *driver;
-    bool is_driver;
+    void *first;
+    uint32_t count;
 };
+
+/* The definers found so far, by row: thousands of entries have some hundred names. */
+static struct {
+    struct definer found;
+    _Atomic uint32_t look;
+} definers[CT_ROW_COUNT + CT_RUNTIME_FUNCTIONS];
 
 static bool defines(const struct ct_object *object, void *data)
 {
     struct definer *definer = data;
-    if (object->is_hook || !ct_symbol_in(object, definer->name, NULL))
-        return false;
-    definer->is_driver = object->dynamic == definer->driver->dynamic;
-    return true;
+    void *found = object->is_hook ? NULL : ct_symbol_in(object, definer->name, NULL);
+    if (found && definer->count++ == 0)
+        definer->first = found;
+    return false;
 }
 
-/* True if the driver is the first object that defines the name. Where one stands in front that was loaded for
- * a single library, the entry stays, too. */
-static bool binds_to_driver(const struct ct_object *driver, const char *name)
+static struct definer find_definer(const struct importer *importer, const char *name)
 {
-    struct definer definer = { name, driver, false };
-    return ct_symbol_each(defines, &definer) && definer.is_driver;
+    const uint32_t driver = ct_row_of_driver(name);
+    const uint32_t row = driver != CT_ROWS_ALL ? driver : ct_row_of_runtime(name);
+    struct definer definer = { .name = name };
+    if (row == CT_ROWS_ALL)
+        return definer;
+    if (atomic_load_explicit(&definers[row].look, memory_order_acquire) == importer->look)
+        return definers[row].found;
+    ct_symbol_each(defines, &definer);
+    definers[row].found = definer;
+    atomic_store_explicit(&definers[row].look, importer->look, memory_order_release);
+    return definer;
 }
 
-/* The stub for an entry, NULL where it is to stay as it is. */
-static void *stub_of(const struct importer *importer, const struct ct_object *object,
-                     const ElfW(Rela) * entry, void *value)
+/* The address that an entry leads to, or will lead to: the first object's that defines the name, also if that
+ * object was loaded for a single library only. NULL if that is not known. */
+static void *leads_to(const struct importer *importer, const struct ct_object *object,
+                      const ElfW(Rela) * entry, void *value)
 {
     const uint64_t type = ELF64_R_TYPE(entry->r_info);
-    if (type == BY_TABLE || type == BY_DATA || (type == BY_CALL && ct_symbol_use(object, value, 1) == 0))
-        return ct_driver_stub(value);
-    if (type != BY_CALL)
+    if (type != BY_TABLE && type != BY_DATA && type != BY_CALL)
         return NULL;
+    if (type != BY_CALL || ct_symbol_use(object, value, 1) == 0)
+        return value;
     const char *name = ct_symbol_name(object, ELF64_R_SYM(entry->r_info));
-    const uint32_t row = ct_row_of_driver(name);
-    return row != CT_ROWS_ALL && ct_rows[row].real && ct_rows[row].way == CT_WAY_NAMES &&
-                   binds_to_driver(importer->driver, name)
-               ? ct_row_stub(row)
-               : NULL;
+    const struct own *function = importer->is_visitor ? own_named(name) : NULL;
+    if (function)
+        return function->theirs;
+    const struct definer definer = find_definer(importer, name);
+    /* The entry's version, which is not read, names one of them. */
+    const bool is_one_of_several = definer.count > 1 && ct_row_of_runtime(name) != CT_ROWS_ALL;
+    return is_one_of_several ? NULL : definer.first;
+}
+
+/* The stub for an entry that leads to `real`; NULL for an entry that stays. */
+static void *stub_of(const struct importer *importer, const char *name, void *real)
+{
+    void *stub = real ? ct_driver_stub(real) : NULL;
+    if (stub || !real || !importer->is_visitor)
+        return stub;
+    const struct own *function = own_named(name);
+    if (function)
+        return function->theirs == real ? function->ours : NULL;
+    const uint32_t row = ct_row_of_runtime(name);
+    return row == CT_ROWS_ALL ? NULL : ct_runtime_known_stub(real, row);
 }
 
 /* ---- one object ---- */
 
-static bool protect(const struct ct_object *object, int protection)
+/* The pages that the loader protects after filling them. */
+static struct ct_sealed sealed_of(const struct ct_object *object)
 {
     const ElfW(Phdr) *const headers = object->headers;
-    bool done = true;
     for (uint64_t i = 0; i < object->header_count; i++) {
         if (headers[i].p_type != PT_GNU_RELRO)
             continue;
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = object->base + headers[i].p_vaddr;
         const uintptr_t from = begin & -page, to = (begin + headers[i].p_memsz) & -page;
-        done &= to <= from || mprotect((void *)from, to - from, protection) == 0;
+        if (to > from)
+            return (struct ct_sealed){ (void *)from, to - from };
     }
-    return done;
+    return (struct ct_sealed){ 0 };
+}
+
+static bool protect(const struct ct_sealed *sealed, int protection)
+{
+    return !sealed->from || mprotect(sealed->from, sealed->bytes, protection) == 0;
 }
 
 static bool may_write(struct importer *importer, const struct ct_object *object, void *where)
 {
     const unsigned use = ct_symbol_use(object, where, sizeof(void *));
     if (use == CT_SEGMENT_SEALED && !importer->is_opened && ct_system_begin()) {
-        importer->is_opened = protect(object, PROT_READ | PROT_WRITE);
+        importer->is_opened = protect(&importer->sealed, PROT_READ | PROT_WRITE);
         ct_system_end();
     }
     return use == CT_SEGMENT_DATA || (use == CT_SEGMENT_SEALED && importer->is_opened);
+}
+
+static void take_entry(struct importer *importer, const struct ct_object *object, const char *name,
+                       const ElfW(Rela) * entry)
+{
+    void **where = (void **)(object->base + entry->r_offset);
+    void *value = __atomic_load_n(where, __ATOMIC_RELAXED);
+    void *stub = stub_of(importer, name, leads_to(importer, object, entry, value));
+    if (!stub || stub == value || !may_write(importer, object, where))
+        return;
+    const bool is_sealed = ct_symbol_use(object, where, sizeof(void *)) == CT_SEGMENT_SEALED;
+    if (!importer->is_visitor || ct_exchanged_note(where, value, stub, is_sealed ? &importer->sealed : NULL))
+        __atomic_store_n(where, stub, __ATOMIC_RELEASE);
+}
+
+static bool is_listed(const struct importer *importer, const struct ct_object *object, uint64_t symbol)
+{
+    if (!importer->has_list)
+        return is_wanted(importer, ct_symbol_name(object, symbol));
+    return symbol < WANTED_MOST && importer->list[symbol / 8] >> symbol % 8 & 1;
 }
 
 static void take_table(struct importer *importer, const struct ct_object *object,
@@ -97,44 +210,47 @@ static void take_table(struct importer *importer, const struct ct_object *object
 {
     const ElfW(Rela) *const entries = table->from;
     for (uint64_t i = 0; i < table->bytes / sizeof(*entries); i++) {
-        const ElfW(Rela) *entry = &entries[i];
-        if (ELF64_R_SYM(entry->r_info) == 0)
-            continue;
-        const char *name = ct_symbol_name(object, ELF64_R_SYM(entry->r_info));
-        if (name[0] != 'c' || name[1] != 'u')
-            continue;
-        void **where = (void **)(object->base + entry->r_offset);
-        void *stub = stub_of(importer, object, entry, __atomic_load_n(where, __ATOMIC_RELAXED));
-        if (stub && may_write(importer, object, where))
-            __atomic_store_n(where, stub, __ATOMIC_RELEASE);
+        const uint64_t symbol = ELF64_R_SYM(entries[i].r_info);
+        if (symbol && is_listed(importer, object, symbol))
+            take_entry(importer, object, ct_symbol_name(object, symbol), &entries[i]);
     }
 }
 
 /* Most objects want nothing of the driver: what they do want stands in front of the symbols that are hashed,
  * which are their own. Where none is hashed, how many there are is not known. */
-static bool wants_driver(const struct ct_object *object)
+static bool wants_any(struct importer *importer, const struct ct_object *object)
 {
     const uint32_t *const table = object->gnu_hash;
+    bool wants = false;
+    importer->has_list = false;
     if (!table || (table[0] == 1 && table[4 + 2 * table[2]] == 0))
         return true;
+    importer->has_list = importer->is_visitor && table[1] <= WANTED_MOST;
+    if (importer->has_list)
+        memset(importer->list, 0, sizeof(importer->list));
     for (uint32_t i = 1; i < table[1]; i++) {
-        const char *name = ct_symbol_name(object, i);
-        if (name[0] == 'c' && name[1] == 'u' && ct_row_of_driver(name) != CT_ROWS_ALL)
-            return true;
+        if (!is_wanted(importer, ct_symbol_name(object, i)))
+            continue;
+        wants = true;
+        if (!importer->has_list)
+            break;
+        importer->list[i / 8] |= (uint8_t)(1U << i % 8);
     }
-    return false;
+    return wants;
 }
 
 static bool take_object(const struct ct_object *object, void *data)
 {
     struct importer *importer = data;
-    if (object->is_hook || object->dynamic == importer->driver->dynamic || !wants_driver(object))
+    const bool is_driver = object->dynamic == importer->driver->dynamic;
+    if (object->is_hook || (is_driver && !importer->is_visitor) || !wants_any(importer, object))
         return false;
     importer->is_opened = false;
+    importer->sealed = sealed_of(object);
     for (size_t i = 0; i < CT_ARRAY_LENGTH(object->relocations); i++)
         take_table(importer, object, &object->relocations[i]);
     if (importer->is_opened && ct_system_begin()) {
-        protect(object, PROT_READ);
+        protect(&importer->sealed, PROT_READ);
         ct_system_end();
     }
     return false;
@@ -142,14 +258,31 @@ static bool take_object(const struct ct_object *object, void *data)
 
 /* An object is in the list before its tables are filled. A look-up waits until nobody is loading: one is made
  * here behind the counting, so that what was counted is filled. Who called dlsym would wait for the same. */
+static struct ct_seen seen;
+
 void ct_imports_take(const struct ct_object *driver)
 {
-    static struct ct_seen seen;
     struct ct_arrivals arrivals;
-    struct importer importer = { .driver = driver };
+    struct importer importer = { .driver = driver, .is_visitor = ct_symbol_is_visitor() };
+    static _Atomic uint32_t looks;
     if (!ct_symbol_arrivals(&seen, &arrivals))
         return;
+    importer.look = atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed) + 1;
     ct_loader_symbol(RTLD_DEFAULT, "dlsym");
+    if (importer.is_visitor) {
+        ct_runtime_look();
+        know_own();
+    }
+    ct_exchanged_begin();
     ct_symbol_each_of(&arrivals, take_object, &importer);
     ct_symbol_see(&seen, &arrivals);
+    ct_exchanged_end();
+}
+
+bool ct_imports_put_back(void)
+{
+    if (!ct_exchanged_put_back())
+        return false;
+    ct_symbol_see(&seen, &(struct ct_arrivals){ 0 });
+    return true;
 }

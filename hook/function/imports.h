@@ -1,4 +1,5 @@
-/* Exchanges what loaded objects were linked against: the entries of their tables that lead to the driver. */
+/* Exchanges entries of loaded objects' tables that lead to the driver. After a visit (proto/visit.h) it also
+ * exchanges those that lead to functions which the hook exports. */
 #ifndef CT_IMPORTS_H
 #define CT_IMPORTS_H
 
@@ -9,5 +10,9 @@
 /* Puts stubs into the tables of all objects that were loaded since the last time, in place of addresses of
  * `driver` (driver_addresses.h). Entries that lead to another library's function of that name stay. */
 void ct_imports_take(const struct ct_object *driver);
+/* After a visit, puts back what was exchanged; the next ct_imports_take() reads all objects again. Returns
+ * false and changes nothing while another thread exchanges entries. Takes no lock, so that a visit can have a
+ * stopped thread call it anywhere. */
+bool ct_imports_put_back(void);
 
 #endif

@@ -8,9 +8,9 @@
 #include "rows.h"
 #include "segment_file.h"
 #include "selection.h"
+#include "setting.h"
 #include "test_point.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Written with the process lock held. */
@@ -69,7 +69,8 @@ static void read_wishes(struct ct_segment *segment)
 
 void ct_selection_begin(struct ct_segment *segment)
 {
-    const char *layers = getenv(CT_LAYERS_ENV), *calls = getenv(CT_CALLS_ENV), *rate = getenv(CT_SAMPLE_ENV);
+    const char *layers = ct_setting(CT_LAYERS_ENV), *calls = ct_setting(CT_CALLS_ENV),
+               *rate = ct_setting(CT_SAMPLE_ENV);
     selection = ct_selection_everything();
     /* `cudatrace run` has refused what is no selection; what is set by hand and is none changes nothing. */
     if (layers)

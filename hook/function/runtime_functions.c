@@ -247,15 +247,27 @@ void *ct_runtime_real(uint32_t row, const void *caller)
     return library ? library->real[function] : NULL;
 }
 
-void *ct_runtime_stub(const void *real, uint32_t row)
+void ct_runtime_look(void)
+{
+    for (uint32_t version = 0; version < CT_RUNTIME_VERSIONS; version++)
+        find_first(version);
+}
+
+void *ct_runtime_known_stub(const void *real, uint32_t row)
 {
     const uint32_t function = (row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS;
     for (uint32_t version = 0; version < CT_RUNTIME_VERSIONS; version++) {
-        const struct library *library = find_first(version);
+        const struct library *library = atomic_load_explicit(&first[version], memory_order_acquire);
         if (library && library->real[function] == real)
             return ct_row_stub(CT_RUNTIME_ROW(version, function));
     }
     return NULL;
+}
+
+void *ct_runtime_stub(const void *real, uint32_t row)
+{
+    ct_runtime_look();
+    return ct_runtime_known_stub(real, row);
 }
 
 /* Only the dynamic linker knows whether an object that was loaded later is looked at. */

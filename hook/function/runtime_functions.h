@@ -18,5 +18,9 @@ void *ct_runtime_real(uint32_t row, const void *caller);
 void *ct_runtime_elsewhere(uint32_t row);
 /* The stub for a function that dlsym found under the name of a row; NULL when it is not one of the rows. */
 void *ct_runtime_stub(const void *real, uint32_t row);
+/* Looks for loaded libraries of the runtime. ct_runtime_known_stub() is ct_runtime_stub() for those that were
+ * found before, and may be called while the loader's list is read. */
+void ct_runtime_look(void);
+void *ct_runtime_known_stub(const void *real, uint32_t row);
 
 #endif

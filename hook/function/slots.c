@@ -53,9 +53,12 @@ static bool is_one_rows(const struct table *table, void **slot)
     return index < TABLE_SLOTS && !(table->shared[index / 8] >> index % 8 & 1);
 }
 
+/* ---- taking and putting back ---- */
+
+static void **slots[CT_ROW_COUNT]; /* those that were taken, by row */
+
 uint32_t ct_slots_take(const struct ct_object *image)
 {
-    static void **slots[CT_ROW_COUNT];
     static struct table table;
     uint32_t taken = 0;
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
@@ -65,12 +68,34 @@ uint32_t ct_slots_take(const struct ct_object *image)
     }
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
         void *stub = ct_row_stub(row);
-        if (!slots[row] || !stub || !is_one_rows(&table, slots[row]))
+        if (!slots[row] || !stub || !is_one_rows(&table, slots[row])) {
+            slots[row] = NULL;
             continue;
+        }
         ct_rows[row].real = *slots[row];
         ct_rows[row].way = CT_WAY_SLOTS;
         __atomic_store_n(slots[row], stub, __ATOMIC_RELEASE);
         taken++;
     }
     return taken;
+}
+
+void ct_slots_take_again(void)
+{
+    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
+        void *real = ct_rows[row].real;
+        if (slots[row])
+            __atomic_compare_exchange_n(slots[row], &real, ct_row_stub(row), false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED);
+    }
+}
+
+void ct_slots_put_back(void)
+{
+    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
+        void *stub = ct_row_stub(row);
+        if (slots[row])
+            __atomic_compare_exchange_n(slots[row], &stub, ct_rows[row].real, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED);
+    }
 }

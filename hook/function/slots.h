@@ -13,4 +13,11 @@
  * handed out, and it is done once. */
 uint32_t ct_slots_take(const struct ct_object *image);
 
+/* Puts back what was in the slots, except in those that another library has written since. Calls that are
+ * open return through the stubs. Takes no lock, so that a visit can have a stopped thread call it anywhere.
+ */
+void ct_slots_put_back(void);
+/* Exchanges again what was put back, except slots that another library has written since. */
+void ct_slots_take_again(void);
+
 #endif

@@ -15,6 +15,7 @@
 
 enum { LOOK_INTERVAL_NS = 1000000000 };
 static _Atomic uint64_t next_look_ns; /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon again */
+static _Atomic bool asleep;           /* no visit records (visit.c): the process looks for no daemon */
 
 /* Since when calls may be in no segment: the first look that found no daemon, or the end of the last segment;
  * 0: none are. */
@@ -22,7 +23,8 @@ static uint64_t absent_ns;
 
 bool ct_attach_is_due(void)
 {
-    return ct_coarse_ns() >= atomic_load_explicit(&next_look_ns, memory_order_relaxed);
+    return !atomic_load_explicit(&asleep, memory_order_acquire) &&
+           ct_coarse_ns() >= atomic_load_explicit(&next_look_ns, memory_order_relaxed);
 }
 
 /* A segment for the daemon that is there, if one is. The process lock is held. */
@@ -80,6 +82,19 @@ struct ct_segment *ct_attach(uint64_t image_ns)
     return segment;
 }
 
+/* Lets go of the current segment. Other threads may still write to it after its last reader has gone. The
+ * process lock is held. */
+static void abandon(void)
+{
+    ct_process_set_current(NULL);
+    absent_ns = ct_monotonic_ns();
+    if (ct_system_begin()) {
+        ct_slots_abandon();
+        ct_system_end();
+    }
+    ct_process_count_epoch();
+}
+
 void ct_detach(void)
 {
     CT_QUIET;
@@ -87,15 +102,8 @@ void ct_detach(void)
     /* Under the lock, since otherwise a segment for the next daemon could be made between the two, and its
      * lanes be abandoned; or a lane be added to this one behind them. */
     if (ct_process_lock()) {
-        if (ct_process_current() && ct_self->epoch == ct_process_epoch()) {
-            ct_process_set_current(NULL);
-            absent_ns = ct_monotonic_ns(); /* others may still write to it, behind its last reader */
-            if (ct_system_begin()) {
-                ct_slots_abandon();
-                ct_system_end();
-            }
-            ct_process_count_epoch();
-        }
+        if (ct_process_current() && ct_self->epoch == ct_process_epoch())
+            abandon();
         ct_thread_let_go();
         ct_process_unlock();
     } else {
@@ -117,6 +125,31 @@ void ct_attach_heed(struct ct_producer *producer)
     if (ct_daemon_ring() && wake != 0 && producer->position >= wake)
         ct_lane_rung(producer->lane, wake);
     CT_TEST_POINT("attach.woken");
+}
+
+void ct_attach_sleep(void)
+{
+    atomic_store_explicit(&asleep, true, memory_order_release);
+}
+
+void ct_attach_wake(uint64_t missed_since_ns)
+{
+    if (absent_ns == 0)
+        absent_ns = missed_since_ns;
+    atomic_store_explicit(&next_look_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&asleep, false, memory_order_release);
+}
+
+void ct_attach_leave(void)
+{
+    struct ct_segment *segment = ct_process_current();
+    ct_attach_sleep();
+    if (!segment)
+        return;
+    abandon();
+    atomic_fetch_or_explicit(&segment->flags, CT_SEGMENT_LEFT, memory_order_release);
+    ct_daemon_ring();
+    ct_segment_abandon();
 }
 
 void ct_attach_forget(void)

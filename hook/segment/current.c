@@ -16,6 +16,11 @@ bool ct_process_lock(void)
     return ct_lock_take(&lock);
 }
 
+bool ct_process_lock_try(void)
+{
+    return ct_lock_try(&lock);
+}
+
 void ct_process_unlock(void)
 {
     ct_lock_give(&lock);

@@ -20,6 +20,7 @@ void ct_process_set_current(struct ct_segment *segment);
 
 /* The lock of what makes the segment (lock.h), and of the rows of functions. */
 bool ct_process_lock(void);
+bool ct_process_lock_try(void); /* ct_lock_try() */
 void ct_process_unlock(void);
 void ct_process_lock_forget(void);
 

@@ -5,6 +5,7 @@
 #include "quiet.h"
 #include "segment.h"
 #include "session_names.h"
+#include "setting.h"
 #include "system.h"
 #include "test_point.h"
 
@@ -30,10 +31,10 @@ static struct {
 /* A relative directory would be another after chdir(). */
 bool ct_daemon_session(struct ct_session *session)
 {
-    session->name = getenv(CT_SESSION_ENV);
+    session->name = ct_setting(CT_SESSION_ENV);
     if (!session->name || !*session->name)
         session->name = CT_SESSION_DEFAULT;
-    session->dir = getenv(CT_SHM_DIR_ENV);
+    session->dir = ct_setting(CT_SHM_DIR_ENV);
     if (!session->dir || !*session->dir)
         session->dir = CT_SHM_DIR;
     char map[1024];

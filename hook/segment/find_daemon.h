@@ -17,10 +17,10 @@ struct ct_wishes {
 };
 /* The parts of the paths of a session's files. */
 struct ct_session {
-    const char *dir, *name; /* the environment's */
+    const char *dir, *name; /* the settings' */
     uint32_t uid;
 };
-/* The session of the environment; false where that names no session or directory that can be. */
+/* The session of the settings (setting.h); false if they name no valid session or directory. */
 bool ct_daemon_session(struct ct_session *session);
 /* Maps the control segment of the session's daemon, a user's own before the system's; NULL for none. */
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_wishes *wishes);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Reads a file of /proc into `text`; NULs between arguments become spaces. */
@@ -34,7 +35,7 @@ static uint64_t pid_namespace(void)
 /* Field 22 of /proc/self/stat, counted from behind the last ')': a program's name may hold spaces. Read as
  * that of the first thread, which started with the process: qemu makes /proc/self/stat up, of another time.
  */
-static uint64_t process_start(int32_t pid)
+uint64_t ct_program_start_ticks(int32_t pid)
 {
     char path[64], stat[1024];
     snprintf(path, sizeof(path), "/proc/self/task/%d/stat", pid);
@@ -45,12 +46,31 @@ static uint64_t process_start(int32_t pid)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* /proc counts from the machine's start, time in suspension included. The two clocks are not read at one
+ * moment: their difference is cut to milliseconds, so that it is the same each time. */
+uint64_t ct_program_start_ns(uint64_t ticks)
+{
+    enum { TO_NS = 1000000 };
+    const uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+    const uint64_t awake_ns = clock_ns(CLOCK_MONOTONIC);
+    const uint64_t suspended_ns = (clock_ns(CLOCK_BOOTTIME) - awake_ns) / TO_NS * TO_NS;
+    const uint64_t start_ns = ticks * tick_ns;
+    return start_ns > suspended_ns && start_ns - suspended_ns < awake_ns ? start_ns - suspended_ns : 1;
+}
+
 /* Asks /proc about the process, and where that has nothing, since the first thread has ended, about the
  * calling thread. Never about the thread first: qemu makes up the process's entry alone. */
 void ct_program_describe(struct ct_segment *segment, int32_t pid)
 {
     char path[64];
-    segment->process_start = process_start(pid);
+    segment->process_start = ct_program_start_ticks(pid);
     segment->pid_namespace = pid_namespace();
     ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
     if (n <= 0) {

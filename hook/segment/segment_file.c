@@ -49,6 +49,12 @@ static int refuse(int error, enum ct_bound_need need)
     return -error;
 }
 
+static void forget_refusals(void)
+{
+    for (int need = 0; need < 2; need++)
+        atomic_store_explicit(&own.next_ns[need], 0, memory_order_relaxed);
+}
+
 /* Makes a range touchable, of something that has `whole` bytes then; 0 or -errno. A limit on the size of
  * files is asked about first: passing it raises SIGXFSZ. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
@@ -209,16 +215,26 @@ struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan)
     own.ring_bytes = plan->wishes->ring_bytes;
     own.functions = 1;
     own.lanes = 0;
+    /* The last segment may have been refused memory because its daemon had removed the file. */
+    forget_refusals();
     struct ct_segment *segment = make(plan, session->dir);
     if (!segment && ct_segment_may_allocate(CT_BOUND_FIRST))
         segment = make(plan, NULL);
     return segment;
 }
 
+void ct_segment_abandon(void)
+{
+    if (own.place)
+        ct_bound_map(own.place, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, -1, 0);
+    if (own.hold)
+        ct_bound_unmap(own.hold, CT_DIRECTORY_OFFSET);
+    own.hold = NULL;
+}
+
 void ct_segment_forget(void)
 {
-    for (int need = 0; need < 2; need++)
-        atomic_store(&own.next_ns[need], 0);
+    forget_refusals();
     own.hold = NULL; /* not mapped in a fork's child */
 }
 

@@ -20,6 +20,9 @@ struct ct_segment_plan {
 /* A segment in the place of the last one, which nobody has any more; NULL when that cannot be had. The
  * process lock is held in all of these but those that only ask, and system calls may be made (system.h). */
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
+/* Maps private memory over the segment, so that late writers do no harm. The collector must know before that
+ * nothing more is written. Takes no lock and makes no call except to the kernel. */
+void ct_segment_abandon(void);
 /* In a fork's child: it is its parent's. */
 void ct_segment_forget(void);
 /* The number of its lanes, and another one, with `lane_place` (CT_LANE_HEADER_BYTES) for its header, and its

@@ -1,0 +1,26 @@
+/* Entries of other objects' tables into which the hook has written its stubs. After a visit (proto/visit.h)
+ * the hook remembers them, so that it can put them back. */
+#ifndef CT_EXCHANGED_H
+#define CT_EXCHANGED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Pages that the loader has protected. */
+struct ct_sealed {
+    void *from; /* NULL: no pages */
+    size_t bytes;
+};
+
+/* Enclose writing to entries. Several threads may write at a time. */
+void ct_exchanged_begin(void);
+void ct_exchanged_end(void);
+/* Remembers that `ours` is about to replace `before` at `where`. `sealed` are the protected pages around it,
+ * NULL for an entry that may be written. False: there is no room to remember it, and the entry must stay. */
+bool ct_exchanged_note(void **where, void *before, void *ours, const struct ct_sealed *sealed);
+
+/* Puts back the entries that still lead to the hook, and forgets all. Returns false and changes nothing while
+ * another thread writes entries or unloads an object. Takes no lock: it is safe in a signal handler. */
+bool ct_exchanged_put_back(void);
+
+#endif

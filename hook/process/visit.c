@@ -1,0 +1,87 @@
+/* Visits (proto/visit.h): the hook records in a process that ran without it, and leaves it again.
+ *
+ * Before the first visit and after each, the hook does nothing. Its constructors have changed nothing, and
+ * stubs that are still in use jump to the driver. */
+#include "visit.h"
+
+#include "attach.h"
+#include "current.h"
+#include "driver_functions.h"
+#include "fork.h"
+#include "imports.h"
+#include "process.h"
+#include "program.h"
+#include "quiet.h"
+#include "setting.h"
+#include "slots.h"
+#include "system.h"
+
+/* The process lock is held. Returns false and changes nothing while another thread exchanges entries of
+ * tables. Does not wait, allocate, or call the loader. */
+static bool put_back(void)
+{
+    if (!ct_imports_put_back())
+        return false;
+    ct_slots_put_back();
+    ct_attach_leave();
+    return true;
+}
+
+/* The thread may be stopped anywhere, also inside the loader or the allocator. */
+static uint32_t leave(void)
+{
+    const int saved_errno = errno;
+    uint32_t answer = CT_VISIT_BUSY;
+    if (!ct_system_allowed()) {
+        ct_slots_put_back();
+        answer = CT_VISIT_SILENCED;
+    } else if (ct_process_lock_try()) {
+        answer = put_back() ? CT_VISIT_DONE : CT_VISIT_BUSY;
+        ct_process_unlock();
+    }
+    errno = saved_errno;
+    return answer;
+}
+
+/* Ends a visit that failed. Entries that cannot be put back now lead to a hook that does nothing. */
+static uint32_t give_up(uint32_t answer)
+{
+    ct_attach_sleep();
+    if (ct_process_lock()) {
+        put_back();
+        ct_process_unlock();
+    }
+    return answer;
+}
+
+/* Called in place of a call of the driver, which the thread makes afterwards. */
+static uint32_t record(const struct ct_visit *visit)
+{
+    CT_QUIET;
+    if (!ct_system_allowed())
+        return CT_VISIT_SILENCED;
+    if (ct_process_current())
+        return CT_VISIT_THERE;
+    ct_attach_sleep();
+    ct_setting_take(visit);
+    if (ct_driver_take_late() == 0)
+        return give_up(CT_VISIT_NO_SLOTS);
+    ct_attach_wake(ct_program_start_ns(ct_program_start_ticks(ct_fork_pid())));
+    return ct_process_segment() ? CT_VISIT_DONE : give_up(CT_VISIT_NO_DAEMON);
+}
+
+__attribute__((visibility("default"))) ct_visit_function cudatrace_visit;
+
+uint32_t cudatrace_visit(const struct ct_visit *visit)
+{
+    if (visit->version != CT_VISIT_VERSION || visit->bytes != sizeof(*visit))
+        return CT_VISIT_STRANGER;
+    switch (visit->wish) {
+    case CT_VISIT_RECORD:
+        return record(visit);
+    case CT_VISIT_LEAVE:
+        return leave();
+    default:
+        return CT_VISIT_STRANGER;
+    }
+}

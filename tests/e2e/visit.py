@@ -1,0 +1,94 @@
+"""A visit (proto/visit.h) loads the hook from a file without a name into a process that runs, and asks it to record and to leave, again
+and again under load. Each call between the two is recorded, and after the last visit nothing of the hook is at work."""
+import ctypes
+import os
+import sys
+import threading
+
+from cudatrace_test import SHAPE, Session, by_tier, check, equal, fifo
+
+ROUNDS, CALLS = by_tier(10, 30, 200), by_tier(300, 1000)
+RECORD, LEAVE = 1, 2
+DONE, BUSY, STRANGER, NO_DAEMON, NO_SLOTS, THERE = 1, 2, 3, 4, 5, 7
+
+
+class Visit(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("wish", ctypes.c_uint32), ("reserved0", ctypes.c_uint32),
+                ("session", ctypes.c_char * 64), ("shm_dir", ctypes.c_char * 256),
+                ("layers", ctypes.c_char * 128), ("calls", ctypes.c_char * 1024), ("sample", ctypes.c_char * 32)]
+
+
+def load(path):
+    descriptor = os.memfd_create("libcudatrace.so", os.MFD_CLOEXEC)
+    with open(path, "rb") as file:
+        os.write(descriptor, file.read())
+    hook = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    os.close(descriptor)
+
+    def visit(wish, session, version=1):
+        asked = Visit(version=version, bytes=ctypes.sizeof(Visit), wish=wish, session=session.encode())
+        while (answer := hook.cudatrace_visit(ctypes.byref(asked))) == BUSY:
+            pass
+        return answer
+    return visit
+
+
+def target(hook, session, held):
+    cuda, number, done = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), threading.Event()
+    equal(cuda.cuInit(0), 0, "cuInit")
+    visit = load(hook)
+
+    def others():
+        while not done.is_set():
+            cuda.cuDeviceGetCount(ctypes.byref(number))
+
+    threads = [threading.Thread(target=others) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    wanted = DONE if SHAPE else NO_SLOTS
+    equal(visit(RECORD, "nobody-serves-it"), NO_DAEMON if SHAPE else NO_SLOTS, "without a daemon")
+    equal(visit(RECORD, session, version=0), STRANGER, "a visit of another version")
+    for _ in range(ROUNDS):
+        equal(visit(RECORD, session), wanted, "the answer")
+        if SHAPE:
+            equal(visit(RECORD, session), THERE, "the answer to the same again")
+        for _ in range(CALLS):
+            cuda.cuDriverGetVersion(ctypes.byref(number))
+        equal(visit(LEAVE, session), DONE, "the answer")
+        for _ in range(10):
+            cuda.cuDriverGetVersion(ctypes.byref(number))
+    done.set()
+    for thread in threads:
+        thread.join()
+    print("done", flush=True)
+    with open(held, "rb") as file:
+        file.read()
+
+
+def main():
+    with Session() as s, fifo(s.dir, "held") as held:
+        s.start_daemon()
+        child = s.start(sys.executable, __file__, s.hook, s.name, held, preload=False, stdout=-1, text=True)
+        equal(child.stdout.readline(), "done\n", "the line of the process")
+        s.flush()
+        calls = ROUNDS * CALLS if SHAPE else 0
+        equal(s.rows("SELECT calls, stored FROM totals WHERE name = 'cuDriverGetVersion'"), [(calls, calls)] if SHAPE else [],
+              "calls from record to leave")
+        equal(s.rows("SELECT cause, calls FROM losses WHERE cause <> 'absent'"), [], "losses")
+        equal(s.rows("SELECT pid, state FROM processes"), [(child.pid, "detached")] if SHAPE else [], "the process")
+        equal([name for name in os.listdir("/dev/shm") if f".{s.name}.{child.pid}." in name], [], "segments")
+        with open(held, "wb"):
+            pass
+        equal(child.wait(), 0, "its status")
+        truth = s.truth()
+        equal(truth[child.pid, "cuDriverGetVersion"], ROUNDS * (CALLS + 10), "calls that the driver counted")
+        counted = s.totals().get((child.pid, "cuDeviceGetCount"), 0)
+        check(counted <= truth[child.pid, "cuDeviceGetCount"], "calls of others:", counted, truth)
+        s.check_sums()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        target(*sys.argv[1:])
+    else:
+        main()
