@@ -1,10 +1,10 @@
 /* cudatrace run: a daemon if there is none, the hook preloaded, the command's own exit status. */
 #include "client.h"
 #include "clock.h"
+#include "held_daemon.h"
 #include "installed.h"
 #include "preloadable.h"
 #include "run_command.h"
-#include "run_daemon.h"
 #include "selecting.h"
 #include "subcommand.h"
 #include "trace_file.h"
@@ -154,7 +154,7 @@ static int trace_command(struct run_options *options, char **command)
 {
     int status;
     char database[CT_ANSWER_BYTES];
-    const int daemon = ct_daemon_hold(&options->where, options->of_daemon, database, &status);
+    const int daemon = ct_daemon_hold("run", &options->where, options->of_daemon, database, &status);
     if (daemon < 0)
         return status;
     warn_about(command[0]);

@@ -1,4 +1,4 @@
-#include "run_daemon.h"
+#include "held_daemon.h"
 
 #include "client.h"
 #include "clock.h"
@@ -44,7 +44,7 @@ static void leave_fakeroot(void)
 }
 
 /* Signals that our caller ignores or blocks are no wish about a daemon. */
-static void become_daemon(char *const argv[])
+static void become_daemon(const char *command, char *const argv[])
 {
     sigset_t none;
     for (int number = 1; number < NSIG; number++)
@@ -53,7 +53,7 @@ static void become_daemon(char *const argv[])
     sigprocmask(SIG_SETMASK, &none, NULL);
     leave_fakeroot();
     execv(argv[0], argv);
-    fprintf(stderr, "cudatrace: run: cannot start %s: %s\n", argv[0], strerror(errno));
+    fprintf(stderr, "cudatrace: %s: cannot start %s: %s\n", command, argv[0], strerror(errno));
     _exit(EXIT_FAILURE);
 }
 
@@ -68,8 +68,8 @@ static void read_said(int fd, char said[SAID_BYTES])
 }
 
 /* Starts a daemon and waits until it serves; what it says goes to `said`. */
-static int start_daemon(const struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
-                        char said[SAID_BYTES])
+static int start_daemon(const char *command, const struct ct_where *where,
+                        const char *const wishes[CT_DAEMON_OPTIONS], char said[SAID_BYTES])
 {
     enum { COMMON = 8 };
     char path[PATH_MAX];
@@ -77,7 +77,7 @@ static int start_daemon(const struct ct_where *where, const char *const wishes[C
     said[0] = '\0';
     if (!ct_installed_daemon(path))
         return ct_fail(EXIT_FAILURE,
-                       "run: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path");
+                       "%s: cudatraced is not beside cudatrace: set CUDATRACE_DAEMON to its path", command);
     const char *argv[COMMON + 2 * CT_DAEMON_OPTIONS + 1] = {
         path,        "--auto",       "--session", where->session,
         "--shm-dir", where->shm_dir, "--db",      where->database ? where->database : "trace.db",
@@ -93,10 +93,10 @@ static int start_daemon(const struct ct_where *where, const char *const wishes[C
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, &on_child);
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0)
-        return ct_fail(EXIT_FAILURE, "run: cannot fork: %s", strerror(errno));
+        return ct_fail(EXIT_FAILURE, "%s: cannot fork: %s", command, strerror(errno));
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
-        become_daemon((char *const *)(uintptr_t)argv);
+        become_daemon(command, (char *const *)(uintptr_t)argv);
     }
     close(ends[1]);
     read_said(ends[0], said); /* the daemon lets go of its standard error once it serves */
@@ -111,7 +111,7 @@ static int start_daemon(const struct ct_where *where, const char *const wishes[C
 enum { STOPPED = -2 };
 
 /* A connection that keeps the daemon; -1 when there is none to keep, STOPPED after reporting. */
-static int try_hold(const struct ct_where *where, char database[CT_ANSWER_BYTES])
+static int try_hold(const char *command, const struct ct_where *where, char database[CT_ANSWER_BYTES])
 {
     /* A user who names a database wants one of their own, and the system's daemon does not write that. */
     const int fd = where->database ? ct_client_connect_own(where) : ct_client_connect(where);
@@ -121,7 +121,8 @@ static int try_hold(const struct ct_where *where, char database[CT_ANSWER_BYTES]
         return fd;
     const bool stopped = ct_client_is_stopped(fd);
     if (stopped)
-        ct_fail(EXIT_FAILURE, "run: the daemon of session '%s' %s", where->session, ct_client_why(fd));
+        ct_fail(EXIT_FAILURE, "%s: the daemon of session '%s' %s", command, where->session,
+                ct_client_why(fd));
     close(fd); /* if it is not stopped, it is just leaving */
     return stopped ? STOPPED : -1;
 }
@@ -160,7 +161,7 @@ static bool writes_it(const struct ct_where *where, const char *database)
 
 /* Two runs that start at once race for the session and its database: one starts the daemon, and the other
  * finds it, now or a moment later. One that is starting or leaving has the session and answers nobody. */
-int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
+int ct_daemon_hold(const char *command, struct ct_where *where, const char *const wishes[CT_DAEMON_OPTIONS],
                    char database[CT_ANSWER_BYTES], int *status)
 {
     enum { PATIENCE_S = 60, PAUSE_NS = 20000000 };
@@ -168,25 +169,28 @@ int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OP
     const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
     char said[SAID_BYTES] = "";
     uint64_t trace;
-    for (int refusals = 0; ct_monotonic_ns() < until_ns;) {
+    bool is_started = false; /* just now: connects at once, however long the start has taken */
+    for (int refusals = 0; is_started || ct_monotonic_ns() < until_ns;) {
         *where = wanted;
+        is_started = false;
         choose_session(where);
-        const int fd = try_hold(where, database);
+        const int fd = try_hold(command, where, database);
         *status = EXIT_FAILURE;
         if (fd >= 0 && !writes_it(where, database)) {
             close(fd);
             ct_fail(
                 EXIT_FAILURE,
-                "run: session '%s' is served by a daemon that writes %s: leave --db away, or --session, or "
+                "%s: session '%s' is served by a daemon that writes %s: leave --db away, or --session, or "
                 "choose another --session",
-                where->session, database);
+                command, where->session, database);
             return -1;
         }
         if (fd >= 0 || fd == STOPPED)
             return fd;
         if (!ct_session_is_served(where, &trace)) {
-            *status = start_daemon(where, wishes, said);
-            if (*status == EXIT_SUCCESS)
+            *status = start_daemon(command, where, wishes, said);
+            is_started = *status == EXIT_SUCCESS;
+            if (is_started)
                 continue;
             /* A refusal may be about a moment: that of another daemon's coming or going. */
             if (*status == EXIT_USAGE || (!ct_session_is_served(where, &trace) &&
@@ -198,6 +202,6 @@ int ct_daemon_hold(struct ct_where *where, const char *const wishes[CT_DAEMON_OP
     if (*said)
         fputs(said, stderr);
     else
-        ct_fail(0, "run: the daemon of session '%s' neither serves nor leaves", where->session);
+        ct_fail(0, "%s: the daemon of session '%s' neither serves nor leaves", command, where->session);
     return -1;
 }
