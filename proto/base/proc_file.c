@@ -44,7 +44,7 @@ int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat)
         field++;
         if (i == STATE) {
             stat->first_ended = *field == 'Z' || *field == 'X';
-            stat->is_stopped = *field == 'T' || *field == 't';
+            stat->is_stopped = *field == 'T';
         } else if (i == THREADS) {
             threads = strtoull(field, NULL, 10);
         } else if (i == START) {

@@ -19,7 +19,7 @@ struct ct_proc_stat {
     uint64_t start_ticks;
     bool ended;        /* a zombie, and none of its threads runs on */
     bool first_ended;  /* its first thread has: `ended`, or others are the process */
-    bool is_stopped;   /* its first thread is, by a signal or a debugger */
+    bool is_stopped;   /* a signal has stopped its first thread; a debugger's stop does not count */
     int32_t exit_code; /* as wait() has it; 0 to those who may not look at the process */
 };
 int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat);

@@ -6,7 +6,7 @@
 
 #include "proc_file.h"
 
-/* Returns whether a signal or a debugger has stopped the process. */
+/* Returns whether a signal has stopped the process. A debugger's stop does not count. */
 bool ct_proc_is_stopped(pid_t pid);
 
 /* A thread by which the memory of a process can be read: the files maps, environ, exe and root of a first
