@@ -26,7 +26,8 @@ VALUES = {
 NUMBERS = {"--width": [*NO_NUMBERS, "0", "39", "2001", "4294967396", "100.5"], "--last": [*NO_NUMBERS, "1.5", "2147483648"],
            "--count": [*NO_NUMBERS, "0", "1.5", "4294967297"],
            "--sample": [*NO_NUMBERS, "0", "1.5", "1000000001", "4294967297"], "--workers": [*NO_NUMBERS, "0", "3", "1.5", "4294967297"]}
-ARGUMENTS = {"run": ["--", "true"], "top": ["--once"], "set": [], "sql": ["SELECT 1"], "diff": ["x", "y"]}
+ARGUMENTS = {"run": ["--", "true"], "top": ["--once"], "set": [], "sql": ["SELECT 1"], "diff": ["x", "y"],
+             "attach": ["--new", "--for", "1s"]}
 
 
 def numeric_options(text):

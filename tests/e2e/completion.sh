@@ -80,9 +80,11 @@ for command in $commands; do
     same "the usage of cudatrace $command" "$wanted" "$(options_of "$(sed '/^$/q' <<<"$help")")"
     same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
-    # The command knows every option that is offered.
+    # The command knows every option that is offered. An argument that is no process keeps attach from other tests' programs.
+    no_process=()
+    [[ $command != attach ]] || no_process=(none)
     for option in $(offered cudatrace "$command" --); do
-        ! cudatrace "$command" "$option" 2>&1 </dev/null | grep -q 'unknown option' ||
+        ! cudatrace "$command" "$option" "${no_process[@]}" 2>&1 </dev/null | grep -q 'unknown option' ||
             fail "cudatrace $command: $option is offered and unknown"
     done
 done
@@ -175,6 +177,8 @@ has 'cudatrace run -' -- "$(offered cudatrace run -)"
 has 'cudatrace doctor --' traced-program "$(offered cudatrace doctor -- traced-p)"
 has 'cudatrace doctor' traced-program "$(offered cudatrace doctor traced-p)"
 has 'a process' $$ "$(offered cudatrace doctor ${$:0:1})"
+has 'a process to attach to' $$ "$(offered cudatrace attach ${$:0:1})"
+has 'a process after options' $$ "$(offered cudatrace detach --verbose '')"
 
 # ---- where bash-completion is there, the command completes itself ----
 

@@ -141,6 +141,7 @@ int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *f
 {
     struct option known[KNOWN_MAX] = { { "help", no_argument, NULL, 'h' } };
     char letters[3 + 2 * KNOWN_MAX] = "+:h"; /* the + ends the options at the first argument */
+    char *shorts = usage->is_mixed ? letters + 1 : letters;
     size_t length = strlen(letters);
     for (int i = 0; usage->options[i].name && i + 2 < KNOWN_MAX; i++) {
         const struct ct_option *option = &usage->options[i];
@@ -151,8 +152,8 @@ int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *f
         if (option->letter && option->value)
             letters[length++] = ':';
     }
-    optind = 1;
-    for (int option; (option = getopt_long(argc, argv, letters, known, NULL)) != -1;) {
+    optind = usage->is_mixed ? 0 : 1; /* 0 resets getopt for the other order */
+    for (int option; (option = getopt_long(argc, argv, shorts, known, NULL)) != -1;) {
         if (option == 'h')
             return print_help(argv[0], usage);
         if (option == ':')

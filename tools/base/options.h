@@ -39,11 +39,12 @@ struct ct_usage {
     const char *arguments; /* behind the options; NULL: none */
     const char *about;     /* before the table of options, paragraphs */
     const char *more;      /* behind it; may be NULL */
+    bool is_mixed;         /* options may follow arguments */
 };
 
 enum { CT_GO_ON = -1 };
-/* Reads the options, --help among them; *first gets the index of the first argument. CT_GO_ON, or the exit
- * status after --help or a wrong option. */
+/* Reads the options, --help among them; *first gets the index of the first argument; options that
+ * followed arguments are moved before them. CT_GO_ON, or the exit status after --help or a wrong option. */
 int ct_options_parse(int argc, char **argv, const struct ct_usage *usage, int *first);
 /* The same after an argument of a command that has none. */
 int ct_options_check_arguments(int argc, char **argv, const struct ct_usage *usage, int first);

@@ -11,6 +11,8 @@
 /* In the order in which they are listed. */
 #define EACH(ROW)                                                                                            \
     ROW(run)                                                                                                 \
+    ROW(attach)                                                                                              \
+    ROW(detach)                                                                                              \
     ROW(sql)                                                                                                 \
     ROW(report)                                                                                              \
     ROW(diff)                                                                                                \

@@ -1,5 +1,6 @@
 /* A trace of several files (schema/trace_files.h), read as one. Called by query.c,
- * run.c, held_daemon.c, client.c, sessions.c, top_sample.c, follow.c and doctor_session.c. */
+ * run.c, attach_process.c, held_daemon.c, client.c, sessions.c, top_sample.c, follow.c and doctor_session.c.
+ */
 #ifndef CT_SERIES_H
 #define CT_SERIES_H
 

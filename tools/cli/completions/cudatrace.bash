@@ -63,6 +63,7 @@ _cudatrace_value()
     --workers*) _cudatrace_words '1 2' ;;
     --log-level*) _cudatrace_words 'error warning notice info debug' ;;
     --keep*) _cudatrace_words '10m 1h 24h 7d' ;;
+    '--for '* | --wait*) _cudatrace_words '10s 30s 1m 10m 1h' ;;
     --max-db*) _cudatrace_words '500M 2G 20G 100G' ;;
     --ring*) _cudatrace_words '64K 1M 4M 16M 64M 256M 512M 1G' ;;
     --sort*) _cudatrace_words 'pid calls/s driver_% launches/s copied_MB/s held_MB lost open_s open_call command state failed calls' ;;
@@ -150,7 +151,7 @@ _cudatrace()
         :
     elif [[ $cur == -* ]]; then
         _cudatrace_options "$([[ $command != @(run|doctor) ]] || echo --)"
-    elif [[ $command == doctor && $cur == [0-9]* ]]; then
+    elif [[ $command == @(attach|detach) || ($command == doctor && $cur == [0-9]*) ]]; then
         _cudatrace_words "$(cd /proc && printf '%s\n' [0-9]*)"
     elif [[ $command == @(run|doctor) ]]; then
         _cudatrace_command "$COMP_CWORD"

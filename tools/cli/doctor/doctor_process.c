@@ -222,12 +222,12 @@ void ct_patient_destroy(struct ct_patient *patient)
 
 /* ---- the hook in it ---- */
 
-static void say_start_again(struct ct_doctor *doctor, const char *why)
+static void say_how_to_load(struct ct_doctor *doctor, const struct ct_patient *patient, const char *why)
 {
     MISS("hook",
-         "not loaded: %s. It cannot be attached to: start it again with `cudatrace run`, or with "
-         "LD_PRELOAD=%s",
-         why, doctor->hook_path[0] ? doctor->hook_path : "libcudatrace.so");
+         "not loaded: %s. `cudatrace attach %d` loads it now; the next time start the program with "
+         "`cudatrace run`, or with LD_PRELOAD=%s",
+         why, (int)patient->pid, doctor->hook_path[0] ? doctor->hook_path : "libcudatrace.so");
 }
 
 /* Why the loader did not load it. */
@@ -247,9 +247,9 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
         snprintf(why, sizeof(why),
                  "LD_PRELOAD is '%.200s', and the loader did not find it there, or could not load it",
                  preload);
-        say_start_again(doctor, why);
+        say_how_to_load(doctor, patient, why);
     } else {
-        say_start_again(doctor, "it was started without");
+        say_how_to_load(doctor, patient, "it was started without");
     }
 }
 
@@ -257,6 +257,11 @@ static void say_not_loaded(struct ct_doctor *doctor, const struct ct_patient *pa
 static bool check_hook(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     const struct mapping *hook = find_mapping(patient, "libcudatrace.so");
+    if (!hook && find_mapping(patient, "memfd:libcudatrace.so")) {
+        FINE("hook", "loaded by `cudatrace attach`: it records for the session that was named there "
+                     "(--session), or nothing since it was detached");
+        return true;
+    }
     if (!hook) {
         say_not_loaded(doctor, patient);
         return false;

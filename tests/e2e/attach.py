@@ -1,0 +1,434 @@
+"""`cudatrace attach` and `detach`: every call of a running process between the two is recorded. Its results, errno, signals, sleeping
+system calls, exit status and output stay the same. Processes that cannot be attached to are refused in a sentence. Names of tests
+are the arguments; by default, all tests of the tier run."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+from attach_test import PROGRAM, VERSION, Attach, Program, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, needs, refuse_system_call, wait_for
+
+# ---- what is recorded ----
+
+
+def exact(s, threads):
+    """The call that brings the hook in is the first one in the trace, and the last one is that before the end."""
+    p = Program(s, "steps", threads)
+    files = sorted(os.listdir(f"/proc/{p.pid}/fd"))
+    p.step(10)
+    a = Attach(s, p.pid)
+    a.await_line("waiting for its next CUDA call")
+    p.step(1)
+    a.await_line("is recorded")
+    p.step(500)
+    a.end()
+    p.step(100)
+    first = recorded(s, p.pid)
+    begun = first - threads * 500  # while one thread's call brings the hook in, those of others go straight on
+    check(1 <= begun <= threads, "calls of", threads, "threads between attach and its end:", first)
+    before = mapped(p.pid)
+    equal(before[1], files, "descriptors of the process")
+
+    # Once more, by --stay and detach: the library is there already.
+    a = Attach(s, p.pid, "--stay")
+    a.await_line("waiting for its next CUDA call")
+    p.step(1)
+    a.end(number=None)
+    p.step(300)
+    check("is attached to already, in session" in attach(s, p.pid, status=1), "attaching twice")
+    said = detach(s, p.pid)
+    both = recorded(s, p.pid)
+    check(1 <= both - first - threads * 300 <= threads, "calls of the second time:", both - first)
+    check(f"{both} calls of it are in" in said, "detach said", said)
+    equal(mapped(p.pid), before, "what is mapped and open after the second time")
+    check("is not attached to" in detach(s, p.pid, status=1), "detaching twice")
+    p.step(7)
+    p.end()
+    truth = {name: calls for (pid, name), calls in s.truth().items() if pid == p.pid}
+    equal(truth[VERSION], threads * (10 + 1 + 500 + 100 + 1 + 300 + 7), "calls that the driver counted")
+    equal(recorded(s, p.pid), both, "calls at the end")
+
+
+def chosen(s):
+    """--calls and --layers are as they are for run."""
+    p = Program(s, "steps")
+    a = Attach(s, p.pid, "--calls", f"!{VERSION}")
+    a.await_line("waiting for its next CUDA call")
+    p.step(1)
+    a.await_line("is recorded")
+    p.step(50)
+    a.end()
+    p.end()
+    equal(s.rows("SELECT sum(stored), sum(skipped) FROM totals JOIN processes USING (process_id) WHERE pid = ?", p.pid), [(0, 51)],
+          "calls left out")
+
+
+def to_the_end(s):
+    """The trace has the calls of a recorded process up to its end."""
+    p = Program(s, "steps")
+    a = Attach(s, p.pid)
+    a.await_line("waiting for its next CUDA call")
+    p.step(1)
+    a.await_line("is recorded")
+    p.step(41)
+    p.end()
+    said = a.end(number=None)
+    check("has ended: what it called until then is recorded" in said, said)
+    equal(recorded(s, p.pid), 42, "calls to the end")
+
+
+def kept_by_the_dead(s):
+    """A killed attach leaves the process recorded until it is detached. If it still waited for a call, it leaves thunks, which the
+    next attach or detach takes out."""
+    p = Program(s, "steps")
+    a = Attach(s, p.pid)
+    a.await_line("waiting for its next CUDA call")
+    a.end(-signal.SIGKILL, signal.SIGKILL)
+    check("was not recorded yet, and will not be" in detach(s, p.pid), "thunks alone")
+    p.step(3)
+    a = Attach(s, p.pid)
+    a.await_line("waiting for its next CUDA call")
+    p.step(1)
+    a.await_line("is recorded")
+    a.end(-signal.SIGKILL, signal.SIGKILL)
+    p.step(4)
+    detach(s, p.pid)
+    p.step(5)
+    p.end()
+
+
+# ---- what stays as it is ----
+
+
+def under_load(s, mode, threads=1, rounds=3, number=signal.SIGTERM):
+    """Attaches again and again while the program works: its results are right, and the driver counts each of its calls."""
+    p = Program(s, mode, threads)
+    for _ in range(rounds):
+        a = Attach(s, p.pid)
+        a.await_line("is recorded")
+        a.end()
+    made = int(re.fullmatch(r"calls (\d+)\n", p.end(number))[1])
+    truth = sum(calls for (pid, name), calls in s.truth().items() if pid == p.pid and name == VERSION)
+    equal(truth, made, f"calls of {mode} that the driver counted")
+    seen = recorded(s, p.pid)
+    check(0 < seen <= made, mode, ":", seen, "calls are recorded of", made)
+
+
+def sleep_in_calls(s):
+    """Threads that sleep in system calls are stopped, more than once, and do not notice: a process for each call."""
+    programs = [Program(s, mode) for mode in ("read", "poll", "ppoll", "select", "epoll", "epoll_pwait", "futex", "wait", "socket", "constant",
+                                              "signal")]
+    for _ in range(2):
+        said = attach(s, "--wait", "1s", *(p.pid for p in programs), status=1)
+        for p in programs:
+            check(f"process {p.pid} (attached) made no CUDA call in this time: it is as it was" in said, p.mode, said)
+    for p in programs:
+        if p.mode == "signal":
+            p.child.send_signal(signal.SIGUSR2)
+        else:
+            write_line(p)
+        check(re.fullmatch(r"woke \d+ fine\n", end := p.end()), p.mode, "woke with", end)
+
+
+def sleep_for_a_time(s):
+    """A sleep takes as long as without a stop. The call after it is recorded, or comes when the program has been detached."""
+    p = Program(s, "nanosleep")
+    Attach(s, p.pid).end(number=None, status=None)
+    check(re.fullmatch(r"woke \d+ fine\n", end := p.end()), "it woke with", end)
+
+
+def write_line(p):
+    p.child.stdin.write("\n")
+    p.child.stdin.flush()
+
+
+def stopped(s):
+    """A process that a signal has stopped stays stopped. It is recorded from SIGCONT on, and can be detached while it is stopped."""
+    p = Program(s, "calls")
+    p.child.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
+    said = attach(s, p.pid, "--wait", "1s", status=1)
+    check("it is stopped by a signal" in said, said)
+    a = Attach(s, p.pid)
+    a.await_line("waiting for its next CUDA call")
+    wait_for("the process to be stopped again", lambda: state_of(p.pid) == "T")
+    p.child.send_signal(signal.SIGCONT)
+    a.await_line("is recorded")
+    a.end()
+    p.end(signal.SIGTERM)
+    p = Program(s, "steps")
+    a = Attach(s, p.pid)
+    a.await_line("waiting for its next CUDA call")
+    p.step(1)
+    a.await_line("is recorded")
+    p.child.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
+    a.end()
+    wait_for("the process to be stopped again", lambda: state_of(p.pid) == "T")
+    p.child.send_signal(signal.SIGCONT)
+    p.step(5)
+    equal(recorded(s, p.pid), 1, "calls before the stop")
+    p.end()
+
+
+def killed(s):
+    p = Program(s, "calls", 2)
+    a = Attach(s, p.pid)
+    a.await_line("is recorded")
+    p.child.kill()
+    p.child.communicate()
+    check("has ended: what it called until then is recorded" in a.end(number=None), a.said)
+    p = Program(s, "steps")
+    a = Attach(s, p.pid)
+    a.await_line("waiting for")
+    p.child.kill()
+    p.child.communicate()
+    check("has ended, before it was recorded" in a.end(1, number=None), a.said)
+
+
+def executing(s):
+    p = Program(s, "exec")
+    a = Attach(s, p.pid)
+    a.await_line("is recorded")
+    p.child.send_signal(signal.SIGUSR1)
+    check("executes another program now: what it called until then is recorded" in a.end(number=None), a.said)
+    equal(p.child.stdout.readline(), "ready\n", "the program behind exec")
+    a = Attach(s, p.pid)
+    a.await_line("is recorded")
+    a.end()
+    p.end(signal.SIGTERM)
+
+
+def cut_short(s):
+    """Killing the command while the program is stopped does not kill its tracer, which ends the stop."""
+    p = Program(s, "calls")
+    for _ in range(by_tier(3, 8)):
+        command = Attach(s, p.pid, "--stay").child
+        wait_for("the program to be stopped", lambda: tracer_of(p.pid) != 0 or command.poll() is not None)
+        command.kill()
+        command.communicate()  # the tracer has it open, too
+        wait_for("the tracer to end", lambda: tracer_of(p.pid) <= 0)
+        detach(s, p.pid, status=None)
+    p.end(signal.SIGTERM)
+
+
+def left_at_once(s):
+    """Several commands detach one process at once: one does, and the others report that."""
+    p = Program(s, by_tier("paced", "calls"), 8)
+    for _ in range(by_tier(1, 3)):
+        Attach(s, p.pid, "--stay").end(number=None)
+        children = [s.start(CUDATRACE, "detach", p.pid, preload=False, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+        said = [child.communicate(timeout=DEADLINE_S)[1] for child in children]
+        known = ("calls of it are in", "was detached by another command", "is not attached to", "is being attached to", "is traced by process")
+        check(all(any(what in lines for what in known) and "is still recorded" not in lines for lines in said), said)
+        check(any("calls of it are in" in lines for lines in said), said)
+        check("is not attached to" in detach(s, p.pid, status=1), "it was left")
+    p.end(signal.SIGTERM)
+
+
+def vforked(s):
+    """A child of vfork() works in its parent's memory: nothing is brought into that by the child's number."""
+    p = Program(s, "vforked")
+    children = wait_for("the child", pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text).split()
+    said = attach(s, children[0], "--wait", "1s", status=1)
+    check(f"works in the memory of process {p.pid}" in said, said)
+    equal(mapped(p.pid)[0], [], "what is mapped into the parent")
+    write_line(p)
+    equal(p.end(), "woke 0 fine\n", "its end")
+
+
+def crowded(s):
+    """A library that was mapped in part does not count as loaded the next time."""
+    most = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text())
+    if most > 100000:
+        print("not tried: a crowded process: vm.max_map_count is", most)
+        return
+    p = Program(s, "crowd")
+    wait_for("its mappings", lambda: pathlib.Path(f"/proc/{p.pid}/maps").read_bytes().count(b"\n") > most - 16)
+    for _ in range(3):
+        said = attach(s, p.pid, status=1)
+        check("could not load the hook" in said or "too many mappings" in said, said)
+    p.end(signal.SIGTERM)
+
+
+# ---- which processes ----
+
+
+class Namespace:
+    """A pid namespace with a /proc of its own: all processes in it are this test's."""
+
+    def __init__(self, s):
+        self.s = s
+        self.child = s.start("unshare", "-p", "-f", "--mount-proc", "cat", preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.child.stdin.write(b"\n")
+        self.child.stdin.flush()
+        equal(self.child.stdout.read(1), b"\n", "the first process of a namespace")
+        children = pathlib.Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text().split()
+        self.within = ["nsenter", "-t", children[0], "-p", "-m", "--"]
+
+    def end(self):
+        self.child.communicate()
+
+
+def all_and_new(s):
+    """Processes are known by the numbers that they have for themselves."""
+    if not can("pid namespaces", "--all and --new"):
+        return
+    space = Namespace(s)
+    first = Program(s, "steps", within=space.within)
+    a = Attach(s, "--all", "--new", within=space.within)
+    a.await_line("waiting for its next CUDA call")
+    first.step(1)
+    pids = [re.search(r"process (\d+) \(attached\) is recorded", a.await_line("is recorded"))[1]]
+    second = Program(s, "steps", within=space.within)
+    a.await_line("waiting for its next CUDA call")
+    second.step(1)
+    pids.append(re.search(r"process (\d+) \(attached\) is recorded", a.await_line("is recorded"))[1])
+    first.step(5)
+    second.step(6)
+    first.end()
+    a.await_line(f"process {pids[0]} (attached) has ended")
+    second.step(7)
+    os.kill(int(pathlib.Path(f"/proc/{a.child.pid}/task/{a.child.pid}/children").read_text()), signal.SIGINT)
+    a.end(number=None)
+    second.step(8)
+    second.end()
+    space.end()
+    equal([recorded(s, int(pid)) for pid in pids], [1 + 5, 1 + 6 + 7], "calls of both")
+
+
+def contained(s):
+    """A program in namespaces of its own, as containers have them, is attached to from outside, and from inside."""
+    kinds = {"mount": ["-m"], "pid": ["-p", "-f", "--mount-proc"], "user": ["-U", "-r"]}
+    kinds["all"] = [flag for flags in kinds.values() for flag in flags]
+    before = 0
+    for kind in by_tier(["all"], kinds):
+        flags = kinds[kind]
+        if not can("user namespaces" if "-U" in flags else f"{kind} namespaces", f"attach to a program in namespaces: {kind}"):
+            continue
+        p = Program(s, "steps", within=["unshare", *flags, "--"])
+        children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()
+        pid = int(children[0]) if children else p.pid
+        inner = pathlib.Path(f"/proc/{pid}/status").read_text().split("NSpid:")[1].split("\n")[0].split()[-1]
+        enter = ["nsenter", "-t", pid, "-m", *["-p"] * ("-p" in flags), *["-U", "--preserve-credentials"] * ("-U" in flags), "--"]
+        for name, target, within in (("outside", pid, ()), ("inside", inner, enter)):
+            a = Attach(s, target, "--stay", within=within)
+            a.await_line("waiting for its next CUDA call")
+            p.step(1)
+            a.end(number=None)
+            p.step(20)
+            s.run(*within, CUDATRACE, "detach", target, preload=False)
+            p.step(3)
+            await_leave(s)
+            seen = s.value("SELECT sum(calls) FROM totals")
+            equal(seen - before, 21, f"calls of a program in namespaces ({kind}), attached to from {name}")
+            before = seen
+        p.end()
+
+
+def refused(s):
+    def says(what, pid, status=1, **options):
+        done = s.run(CUDATRACE, "attach", "--session", s.name, "--db", s.dir / "none.db", pid, preload=False, status=status, **options)
+        check(what in done.stderr and done.stderr.count("\n") == 1, what, "was to be said of", pid, ":", done.stderr)
+
+    says("is not there", 2**22 + 1)
+    says("is a thread of the kernel", 2) if pathlib.Path("/proc/2/comm").exists() and \
+        pathlib.Path("/proc/2/comm").read_text() == "kthreadd\n" else print("not tried: a kernel thread: none is seen here")
+    p = Program(s, "calls", 3)
+    thread = next(int(name) for name in os.listdir(f"/proc/{p.pid}/task") if int(name) != p.pid)
+    says(f"is a thread of process {p.pid}", thread)
+    says("is no process number", "5x", status=2)
+    zombie = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    says("a zombie", zombie.pid)
+    zombie.wait()
+    cat = s.start("cat", preload=False, stdin=subprocess.PIPE)
+    wait_for("cat", lambda: b"libc.so" in pathlib.Path(f"/proc/{cat.pid}/maps").read_bytes())
+    says("has not loaded the driver", cat.pid)
+    cat.communicate()
+    hooked = s.start(PROGRAM, "--do", "calls", 1, stdout=subprocess.PIPE)
+    equal(hooked.stdout.readline(), b"ready\n", "a program with the hook")
+    says("was started with the hook", hooked.pid)
+    hooked.terminate()
+    hooked.communicate()
+    if can("filters of system calls", "a program with a filter"):
+        f = Program(s, "calls", preexec_fn=lambda: refuse_system_call("unshare", 1))
+        says("has a filter of system calls", f.pid)
+        f.end(signal.SIGTERM)
+    if can("gdb", "a program in a debugger"):
+        debugger = subprocess.Popen(["gdb", "-q", "-nx", "-p", str(p.pid)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL, text=True)
+        wait_for("gdb", lambda: f"TracerPid:\t{debugger.pid}" in pathlib.Path(f"/proc/{p.pid}/status").read_text())
+        says(f"is traced by process {debugger.pid} (gdb)", p.pid)
+        debugger.communicate("detach\nquit\n")
+    if can("several users", "another user's program"):
+        # User 65534 cannot read root's build. The refusal must be about the process.
+        done = subprocess.run([str(CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
+                              capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=str(readable(s))))
+        equal((done.returncode, "is user 0's: ask as that user, or as root" in done.stderr), (1, True), done.stderr)
+    p.end(signal.SIGTERM)
+    check(not (s.dir / "none.db").exists(), "a trace was made for nothing")
+    for command in (["attach"], ["attach", "--all", "1"], ["attach", "--stay", "--new"], ["attach", "--for", "1"], ["detach"], ["detach", "x"]):
+        s.run(CUDATRACE, *command, preload=False, status=2)
+
+
+def readable(s):
+    """A copy of the hook that every user may read; its folder, too."""
+    copy = s.dir / "everyone.so"
+    copy.write_bytes(pathlib.Path(s.hook).read_bytes())
+    s.dir.chmod(0o755)
+    return copy
+
+
+def builds(s):
+    """One build of the hook after the other in one process: each is loaded, though it may have the other's descriptor there."""
+    other = BUILD / "tests/faults/libcudatrace.so"
+    if not other.exists():
+        return
+    p = Program(s, "steps", 1)
+    for number, hook in enumerate((s.hook, other, s.hook, other)[:by_tier(3, 4)], 1):
+        a = Attach(s, p.pid, env={"CUDATRACE_HOOK": hook})
+        a.await_line("waiting for its next CUDA call")
+        p.step(1)
+        a.await_line("is recorded")
+        p.step(100)
+        a.end()
+        equal(recorded(s, p.pid), 101 * number, f"calls behind the attach of number {number}")
+    p.end(signal.SIGTERM)
+
+
+def daemon_gone(s):
+    """The daemon ends while a process is recorded: attach reports it, and the program runs on."""
+    p = Program(s, "calls")
+    s.start_daemon()
+    a = Attach(s, p.pid)
+    a.await_line("is recorded")
+    s.daemon.kill()
+    s.daemon.wait()
+    s.daemon = None
+    check("the daemon has gone" in a.end(1, number=None), a.said)
+    s.start_daemon()
+    s.flush()
+    p.end(signal.SIGTERM)
+    s.stop_daemon()
+
+
+# Modes of the program, its threads, and rounds of attaching.
+ROUNDS = by_tier(1, 3)
+LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS),
+         ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
+TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
+TESTS |= {test.__name__: test for test in (chosen, to_the_end, kept_by_the_dead, stopped, killed, executing, all_and_new, contained, refused, builds,
+                                           daemon_gone, cut_short, left_at_once, vforked, crowded, sleep_in_calls, sleep_for_a_time)}
+TESTS |= {f"load-{mode}-{threads}": lambda s, mode=mode, threads=threads, rounds=rounds: under_load(s, mode, threads, rounds)
+          for mode, threads, rounds in LOADS}
+
+needs("ptrace")
+for name in sys.argv[1:] or TESTS:
+    with Session() as session:
+        TESTS[name](session)
+        await_leave(session)
+    print(name, flush=True)

@@ -1,0 +1,118 @@
+"""Attaches to a program and detaches it at instructions within the allocator: single steps lead to each, and a signal stops it there.
+Its results stay right, and its calls are recorded from attach to detach. The long tier tries every instruction."""
+import ctypes
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+
+from attach_test import Attach, await_leave, detach, recorded, state_of
+from cudatrace_test import DEADLINE_S, WORKLOADS, Session, by_tier, check, equal, needs, wait_for
+
+SINGLESTEP, GETREGS, ATTACH, DETACH = 9, 12, 16, 17
+WALL = 0x40000000
+RIP = 16  # word of struct user_regs_struct
+AREA_DATA, STATE, ARMED = 0x5000, 8, 1  # tools/cli/attach/area_layout.h
+STEPS_MOST = 100000
+
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.restype, ptrace.argtypes = ctypes.c_long, [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def ask(request, pid, data=None):
+    check(ptrace(request, pid, None, data) == 0, "ptrace", request, ":", os.strerror(ctypes.get_errno()))
+
+
+def ranges(pid, name):
+    """Addresses of the code of a library."""
+    lines = [line.split() for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    return [range(*(int(end, 16) for end in line[0].split("-"))) for line in lines if "x" in line[1] and f"/{name}" in line[-1]]
+
+
+class Program:
+    def __init__(self, s):
+        self.child = s.start(WORKLOADS / "stepped", preload=False, stdout=subprocess.PIPE, text=True)
+        self.pid, self.round = self.child.pid, 0
+        self.await_stop()
+
+    def await_stop(self):
+        equal(self.child.stdout.readline(), f"round {self.round}\n", "a round")
+        wait_for("the program to stop itself", lambda: state_of(self.pid) == "T")
+        self.round += 1
+
+    def go_on(self):
+        self.child.send_signal(signal.SIGCONT)
+
+    def steps(self):
+        """Traces it, makes a step for each value, and yields the address that the step led to."""
+        registers = (ctypes.c_uint64 * 32)()
+        ask(ATTACH, self.pid)
+        os.waitpid(self.pid, WALL)
+        while True:
+            ask(SINGLESTEP, self.pid)
+            while os.WSTOPSIG(os.waitpid(self.pid, WALL)[1]) == signal.SIGSTOP:  # its own, and that of ATTACH
+                ask(SINGLESTEP, self.pid)
+            ask(GETREGS, self.pid, registers)
+            yield registers[RIP]
+
+    def leave(self):
+        """Ends the tracing. The program is stopped still, since no SIGCONT has come: it stays where it is."""
+        ask(DETACH, self.pid)
+        wait_for("the program to be stopped", lambda: state_of(self.pid) == "T")
+
+    def count(self):
+        """The instructions until it calls the driver, and which of them are the C library's."""
+        driver, libc = ranges(self.pid, "libcuda.so"), ranges(self.pid, "libc.so")
+        within = []
+        for number, at in enumerate(self.steps(), 1):
+            if any(at in code for code in driver):
+                break
+            check(number < STEPS_MOST, "it comes to no call of the driver")
+            if any(at in code for code in libc):
+                within.append(number)
+        self.leave()
+        return within
+
+    def stop_at(self, number):
+        for _, _ in zip(range(number), self.steps()):
+            pass
+        self.leave()
+
+    def is_armed(self):
+        """Returns whether a visit waits for its next call, which is a word of its memory."""
+        found = [line.split("-")[0] for line in pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines() if "cudatrace-visit" in line]
+        if not found:
+            return False
+        with open(f"/proc/{self.pid}/mem", "rb", buffering=0) as memory:
+            memory.seek(int(found[0], 16) + AREA_DATA + STATE)
+            return struct.unpack("I", memory.read(4))[0] == ARMED
+
+
+needs("ptrace")
+with Session() as s:
+    p = Program(s)
+    for _ in range(3):  # the first rounds warm the allocator up: they take other ways
+        instructions = p.count()
+        p.go_on()
+        p.await_stop()
+    check(len(instructions) > 200, "hardly an instruction of the allocator is met:", len(instructions))
+    tried = instructions[::len(instructions) // by_tier(10, 40, len(instructions))]
+    for number in tried:
+        p.stop_at(number)
+        a = Attach(s, p.pid, "--stay")
+        wait_for("attach to be done", p.is_armed)
+        p.go_on()
+        a.end(number=None)
+        p.await_stop()
+        p.stop_at(number)
+        detach(s, p.pid)
+        p.go_on()
+        p.await_stop()
+    p.child.send_signal(signal.SIGTERM)
+    p.go_on()
+    equal(p.child.communicate(timeout=DEADLINE_S)[0], f"rounds {p.round}\n", "its end")
+    equal(p.child.returncode, 0, "its exit status")
+    equal(recorded(s, p.pid), len(tried), "calls from attach to detach")
+    await_leave(s)
+    print(f"{len(tried)} of {len(instructions)} instructions in the C library")

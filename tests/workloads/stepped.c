@@ -1,0 +1,59 @@
+/* stepped.c: a program that is stopped in the middle of the allocator, and attached to there. In each round
+ * it prints its number, stops itself by SIGSTOP, allocates and frees, small and large, and makes one call.
+ * Single steps bring it to each instruction of all that. It ends after the round of a SIGTERM.
+ */
+#include "workload.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+
+enum { ERRNO_BEFORE = 77, SMALL = 100, LARGE = 1 << 20 };
+
+static volatile sig_atomic_t ended;
+
+static void on_term(int number)
+{
+    (void)number;
+    ended = 1;
+}
+
+/* The same in each round, to the instruction. */
+static void allocate(int round)
+{
+    char *block = malloc(SMALL), *large = malloc(LARGE);
+    ENSURE(block && large);
+    block[0] = block[SMALL - 1] = large[LARGE - 1] = (char)round;
+    char *longer = realloc(block, (size_t)4 * SMALL);
+    ENSURE(longer && longer[0] == (char)round && longer[SMALL - 1] == (char)round &&
+           large[LARGE - 1] == (char)round);
+    free(large);
+    free(longer);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option_row none[] = { { 0 } };
+    int rounds = 0, version = 0;
+    options_read(argc, argv, "Stops itself, allocates, and makes a call, again and again, until SIGTERM.",
+                 none);
+    driver_open(VIA_LINKED);
+    OK(cu.Init(0));
+    /* The large one is mapped by itself each time; none is filled, which takes a step a byte. */
+    ENSURE(mallopt(M_MMAP_THRESHOLD, LARGE) == 1 && mallopt(M_PERTURB, 0) == 1);
+    signal(SIGTERM, on_term);
+    while (!ended) {
+        printf("round %d\n", rounds);
+        fflush(stdout);
+        ENSURE(raise(SIGSTOP) == 0);
+        errno = ERRNO_BEFORE;
+        allocate(rounds);
+        ENSURE(errno == ERRNO_BEFORE);
+        OK(cu.DriverGetVersion(&version));
+        ENSURE(errno == ERRNO_BEFORE && version > 0);
+        rounds++;
+    }
+    printf("rounds %d\n", rounds);
+    return 0;
+}

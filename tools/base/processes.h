@@ -1,0 +1,32 @@
+/* The processes of the machine as they were at the last look, so that only those that have changed since need
+ * to be read. Called by attach. */
+#ifndef CT_PROCESSES_H
+#define CT_PROCESSES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum ct_process_change {
+    CT_PROCESS_SAME,
+    CT_PROCESS_GROWN, /* it has more or less memory: it may have loaded a library */
+    CT_PROCESS_NEW,   /* it was not there, or executes another program now */
+};
+
+struct ct_process {
+    pid_t pid;
+    uint64_t start_ticks, stack, memory_bytes;
+    enum ct_process_change change;
+    unsigned note; /* the caller's; 0 for a CT_PROCESS_NEW */
+};
+
+struct ct_processes {
+    struct ct_process *process; /* by pid */
+    size_t count;
+};
+
+/* Looks at all processes that have memory of their own, which the kernel's threads do not have. */
+void ct_processes_look(struct ct_processes *processes);
+void ct_processes_free(struct ct_processes *processes);
+
+#endif

@@ -1,0 +1,228 @@
+#include "area.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static_assert(offsetof(struct ct_area_pair, function) == CT_PAIR_FUNCTION &&
+                  offsetof(struct ct_area_pair, thunk) == CT_PAIR_THUNK &&
+                  sizeof(struct ct_area_pair) == CT_PAIR_BYTES,
+              "ct_area_pair");
+#define AT(field, offset)                                                                                    \
+    static_assert(offsetof(struct ct_area_data, field) == CT_DATA_##offset, "ct_area_data");
+AT(state, STATE)
+AT(answer, ANSWER)
+AT(pid, PID)
+AT(file, FILE)
+AT(pair_count, PAIR_COUNT)
+AT(left, LEFT)
+AT(file_inode, FILE_INODE)
+AT(file_device, FILE_DEVICE)
+AT(hook, HOOK)
+AT(hook_offset, HOOK_OFFSET)
+AT(find_dlopen, DLOPEN)
+AT(find_dlerror, DLERROR)
+AT(find_cancel, CANCEL)
+AT(find_errno, ERRNO)
+AT(all_signals, ALL_SIGNALS)
+AT(signals, SIGNALS)
+AT(cancel_before, CANCEL_BEFORE)
+AT(ran, RAN)
+AT(path, PATH)
+AT(why, WHY)
+AT(visit, VISIT)
+#undef AT
+static_assert(CT_AREA_ANSWER_DONE == CT_VISIT_DONE, "answers");
+static_assert(sizeof(struct ct_area_data) <= CT_AREA_PAIRS - CT_AREA_DATA, "data");
+static_assert(CT_AREA_PAIRS_MOST * CT_PAIR_BYTES <= CT_AREA_GUARD - CT_AREA_PAIRS, "pairs");
+static_assert(CT_AREA_PAIRS_MOST * CT_AREA_THUNK_BYTES <= CT_AREA_DATA - CT_AREA_THUNKS, "thunks");
+
+/* ---- what is copied in ---- */
+
+extern const uint8_t ct_area_code_begin[], ct_area_code_end[], ct_area_code_common[], ct_area_code_arm[],
+    ct_area_code_disarm[], ct_area_code_leave[];
+
+static uint64_t code_at(const struct ct_area *area, const uint8_t *label)
+{
+    return area->address + CT_AREA_CODE + (uint64_t)(label - ct_area_code_begin);
+}
+
+static void put_distance(uint8_t *to, uint64_t target, uint64_t behind)
+{
+    const int32_t distance = (int32_t)(int64_t)(target - behind);
+    memcpy(to, &distance, sizeof(distance));
+}
+
+/* Writes the code and all thunks, as they lie from the beginning of any area. */
+static void write_code(uint8_t code[CT_AREA_DATA])
+{
+    enum { LEAQ_BYTES = 7, JMP_BYTES = 5 };
+    static const uint8_t leaq_r11[] = { 0x4c, 0x8d, 0x1d };
+    memset(code, 0xcc, CT_AREA_DATA);
+    memcpy(code, ct_area_code_begin, (size_t)(ct_area_code_end - ct_area_code_begin));
+    for (uint64_t i = 0; i < CT_AREA_PAIRS_MOST; i++) {
+        const uint64_t at = CT_AREA_THUNKS + i * CT_AREA_THUNK_BYTES;
+        memcpy(code + at, leaq_r11, sizeof(leaq_r11));
+        put_distance(code + at + sizeof(leaq_r11), CT_AREA_PAIRS + i * CT_PAIR_BYTES + CT_PAIR_FUNCTION,
+                     at + LEAQ_BYTES);
+        code[at + LEAQ_BYTES] = 0xe9;
+        put_distance(code + at + LEAQ_BYTES + 1, (uint64_t)(ct_area_code_common - ct_area_code_begin),
+                     at + LEAQ_BYTES + JMP_BYTES);
+    }
+}
+
+/* ---- an area ---- */
+
+void ct_area_find(struct ct_area *area, const struct ct_memory *memory)
+{
+    static uint8_t wanted[CT_AREA_DATA], seen[CT_AREA_DATA];
+    static const char name[] = "/memfd:" CT_AREA_NAME;
+    *area = (struct ct_area){ .memory = memory };
+    write_code(wanted);
+    for (size_t i = 0; i < memory->count; i++) {
+        const struct ct_mapping *mapping = &memory->mappings[i];
+        if (strncmp(mapping->path, name, strlen(name)) != 0 || mapping->offset != 0 ||
+            !mapping->is_executable || !ct_memory_read(memory, mapping->begin, seen, sizeof(seen)) ||
+            memcmp(seen, wanted, sizeof(seen)) != 0)
+            continue;
+        area->address = mapping->begin;
+        if (ct_area_read(area) && area->data.magic == CT_AREA_MAGIC)
+            return;
+    }
+    *area = (struct ct_area){ .memory = memory };
+}
+
+int ct_area_file(struct ct_stop *stop, const char *name, uint64_t name_at, int *own)
+{
+    enum { NO_EXEC_SEAL = 0x8 };
+    *own = -1;
+    if (!ct_memory_write(stop->memory, name_at, name, strlen(name) + 1))
+        return -ESRCH;
+    int64_t fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC | NO_EXEC_SEAL, 0, 0, 0, 0);
+    if (fd == -EINVAL) /* before Linux 6.3 */
+        fd = ct_stop_call(stop, SYS_memfd_create, name_at, MFD_CLOEXEC, 0, 0, 0, 0);
+    if (fd >= 0 && fd <= STDERR_FILENO) {
+        /* The program has closed its standard input, output or error, and expects its next file there. */
+        const int64_t higher =
+            ct_stop_call(stop, SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1, 0, 0, 0);
+        ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+        fd = higher;
+    }
+    if (fd < 0)
+        return (int)fd;
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)stop->thread, (int)fd);
+    *own = open(path, O_RDWR | O_CLOEXEC);
+    if (*own >= 0)
+        return (int)fd;
+    const int error = errno;
+    ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+    return -error;
+}
+
+static int map_file(struct ct_stop *stop, uint64_t address, int fd)
+{
+    const uint64_t how = MAP_PRIVATE | MAP_FIXED;
+    int64_t got = ct_stop_call(stop, SYS_mmap, address, CT_AREA_DATA, PROT_READ | PROT_EXEC, how,
+                               (uint64_t)fd, CT_AREA_CODE);
+    if (got == (int64_t)address)
+        got = ct_stop_call(stop, SYS_mmap, address + CT_AREA_DATA, CT_AREA_GUARD - CT_AREA_DATA,
+                           PROT_READ | PROT_WRITE, how, (uint64_t)fd, CT_AREA_DATA);
+    if (got == (int64_t)address + CT_AREA_DATA)
+        got = ct_stop_call(stop, SYS_mprotect, address + CT_AREA_GUARD, CT_AREA_STACK - CT_AREA_GUARD,
+                           PROT_NONE, 0, 0, 0);
+    return got < 0 ? (int)got : 0;
+}
+
+static bool fill_file(int own)
+{
+    static uint8_t code[CT_AREA_DATA];
+    const struct ct_area_data data = { .magic = CT_AREA_MAGIC, .file = -1 };
+    write_code(code);
+    return ftruncate(own, CT_AREA_GUARD) == 0 && pwrite(own, code, sizeof(code), 0) == sizeof(code) &&
+           pwrite(own, &data, sizeof(data), CT_AREA_DATA) == sizeof(data);
+}
+
+int ct_area_make(struct ct_area *area, struct ct_stop *stop)
+{
+    int own;
+    const int64_t address = ct_stop_call(stop, SYS_mmap, 0, CT_AREA_BYTES, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, ~UINT64_C(0), 0);
+    if (address < 0)
+        return (int)address;
+    const int fd = ct_area_file(stop, CT_AREA_NAME, (uint64_t)address, &own);
+    int error = fd;
+    if (fd >= 0) {
+        error = fill_file(own) ? map_file(stop, (uint64_t)address, fd) : -ENOMEM;
+        ct_stop_call(stop, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+        close(own);
+    }
+    if (error < 0) {
+        ct_stop_call(stop, SYS_munmap, (uint64_t)address, CT_AREA_BYTES, 0, 0, 0, 0);
+        return error;
+    }
+    area->address = (uint64_t)address;
+    return ct_area_read(area) ? 0 : -ESRCH;
+}
+
+/* ---- what is in it ---- */
+
+bool ct_area_write(const struct ct_area *area)
+{
+    return ct_memory_write(area->memory, area->address + CT_AREA_DATA, &area->data, sizeof(area->data));
+}
+
+bool ct_area_read(struct ct_area *area)
+{
+    return ct_memory_read(area->memory, area->address + CT_AREA_DATA, &area->data, sizeof(area->data));
+}
+
+bool ct_area_set(const struct ct_area *area, size_t offset, uint32_t value)
+{
+    return ct_memory_write(area->memory, area->address + CT_AREA_DATA + offset, &value, sizeof(value));
+}
+
+int ct_area_write_pairs(struct ct_area *area, struct ct_area_pair *pairs, size_t count)
+{
+    static struct ct_area_pair before[CT_AREA_PAIRS_MOST];
+    const uint64_t at = area->address + CT_AREA_PAIRS;
+    if (count > CT_AREA_PAIRS_MOST)
+        return -E2BIG;
+    for (size_t i = 0; i < count; i++)
+        pairs[i].thunk = area->address + CT_AREA_THUNKS + i * CT_AREA_THUNK_BYTES;
+    const size_t bytes = count * sizeof(*pairs), bytes_before = area->data.pair_count * sizeof(*pairs);
+    if (bytes_before > sizeof(before) || !ct_memory_read(area->memory, at, before, bytes_before))
+        return -ESRCH;
+    if (bytes_before > bytes || memcmp(before, pairs, bytes_before) != 0)
+        return -EBUSY;
+    area->data.pair_count = (uint32_t)count;
+    return ct_memory_write(area->memory, at, pairs, bytes) ? 0 : -ESRCH;
+}
+
+/* ---- what a thread does in it ---- */
+
+static int run(const struct ct_area *area, struct ct_stop *stop, const uint8_t *label, uint64_t stack)
+{
+    return ct_stop_run(stop, code_at(area, label), area->address + CT_AREA_DATA + CT_DATA_RAN, stack);
+}
+
+int ct_area_arm(const struct ct_area *area, struct ct_stop *stop)
+{
+    return run(area, stop, ct_area_code_arm, 0);
+}
+
+int ct_area_disarm(const struct ct_area *area, struct ct_stop *stop)
+{
+    return run(area, stop, ct_area_code_disarm, 0);
+}
+
+int ct_area_leave(const struct ct_area *area, struct ct_stop *stop)
+{
+    return run(area, stop, ct_area_code_leave, area->address + CT_AREA_BYTES);
+}

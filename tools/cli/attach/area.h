@@ -1,0 +1,73 @@
+/* The area of a visit in the process: code, its data, and a stack. It is mapped once, from a file without a
+ * name, which names it in /proc/PID/maps, and privately, so that a child of fork() has its own. It is never
+ * unmapped, because a thread may be inside it. */
+#ifndef CT_ATTACH_AREA_H
+#define CT_ATTACH_AREA_H
+
+#include "area_layout.h"
+#include "stop.h"
+
+#include "visit.h"
+
+#define CT_AREA_NAME "cudatrace-visit"
+
+struct ct_area_pair {
+    uint64_t slot, function, thunk;
+};
+
+struct ct_area_data {
+    uint64_t magic; /* CT_AREA_MAGIC */
+    uint32_t state;
+    uint32_t answer; /* enum ct_visit_answer to CT_VISIT_RECORD, or CT_AREA_NOT_LOADED */
+    int32_t pid;     /* as the process itself knows it */
+    int32_t file;    /* the library's descriptor there, -1: none */
+    uint32_t pair_count;
+    uint32_t left; /* enum ct_visit_answer to CT_VISIT_LEAVE */
+    uint64_t file_inode, file_device;
+    uint64_t hook; /* address of cudatrace_visit(), 0: the library is not loaded */
+    uint64_t hook_offset;
+    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno; /* addresses in the C library */
+    uint64_t all_signals, signals;
+    int32_t cancel_before;
+    uint32_t ran; /* 1: the stopped thread has done its work */
+    uint64_t reserved;
+    char path[96];
+    char why[CT_DATA_WHY_BYTES];
+    struct ct_visit visit;
+};
+#define CT_AREA_MAGIC UINT64_C(0x3130746973697643)
+
+struct ct_area {
+    const struct ct_memory *memory;
+    uint64_t address; /* 0: none */
+    struct ct_area_data data;
+};
+
+/* Finds the area that an earlier visit of this build has left; address 0 where there is none. */
+void ct_area_find(struct ct_area *area, const struct ct_memory *memory);
+/* Maps one, where there is none, in a stopped thread. 0 or -errno; then nothing is left. */
+int ct_area_make(struct ct_area *area, struct ct_stop *stop);
+/* Returns whether the process records because of a visit. */
+static inline bool ct_area_records(const struct ct_area *area)
+{
+    return area->address && area->data.state == CT_AREA_DONE && area->data.answer == CT_VISIT_DONE;
+}
+/* Writes data, and reads it. False: the memory is gone. */
+bool ct_area_write(const struct ct_area *area);
+bool ct_area_read(struct ct_area *area);
+/* Sets one word of it. */
+bool ct_area_set(const struct ct_area *area, size_t offset, uint32_t value);
+/* Writes the pairs and their number, and fills in their thunks. -EBUSY if other pairs are there, which a
+ * thread may be using; only appending is possible. */
+int ct_area_write_pairs(struct ct_area *area, struct ct_area_pair *pairs, size_t count);
+
+/* Make a stopped thread do something. 0 or -errno. */
+int ct_area_arm(const struct ct_area *area, struct ct_stop *stop);
+int ct_area_disarm(const struct ct_area *area, struct ct_stop *stop);
+int ct_area_leave(const struct ct_area *area, struct ct_stop *stop);
+
+/* A file without a name, made in a stopped thread, open in this process, too (*own). The descriptor there, or
+ * -errno. `name_at` is memory of the process for its name. */
+int ct_area_file(struct ct_stop *stop, const char *name, uint64_t name_at, int *own);
+
+#endif

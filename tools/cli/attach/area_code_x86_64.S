@@ -1,0 +1,233 @@
+/* The code of a visit, which is copied into the process (area.c). It finds its data by its own place, and has
+ * no relocation.
+ *
+ * Thunks replace functions in the driver's table of entry points. While the area is ARMED, the first call of
+ * the process takes them out again, loads the hook and calls cudatrace_visit() on the area's own stack. Then
+ * it jumps to the new value of its slot. All other calls jump to their function at once. */
+#include "area_layout.h"
+
+#include <asm/unistd.h>
+
+#define DATA(field)  (code_begin + CT_AREA_DATA + CT_DATA_##field)(%rip)
+#define PAIRS        (code_begin + CT_AREA_PAIRS)(%rip)
+#define STACK_TOP    (code_begin + CT_AREA_BYTES)(%rip)
+
+#define SIG_SETMASK          2
+#define SIGNAL_BYTES         8
+#define RTLD_NOW             2
+#define CANCEL_DISABLE       1
+#define SAVED_REGISTERS      12
+#define VECTOR_BYTES         128
+#define STAT_BYTES           144
+#define STAT_DEVICE          0
+#define STAT_INODE           8
+
+        .macro RESTORE_REGISTERS
+        .irp    name, r13, r12, rbx, r11, r10, rax, r9, r8, rcx, rdx, rsi, rdi, rbp
+        popq    %\name
+        .endr
+        .endm
+
+        .macro SAVE_REGISTERS
+        .irp    name, rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11, rbx, r12, r13
+        pushq   %\name
+        .endr
+        .endm
+
+        .section .rodata.area_code, "a", @progbits
+        .p2align 6
+        .globl  ct_area_code_begin, ct_area_code_end
+        .globl  ct_area_code_common, ct_area_code_arm, ct_area_code_disarm, ct_area_code_leave
+        .hidden ct_area_code_begin, ct_area_code_end
+        .hidden ct_area_code_common, ct_area_code_arm, ct_area_code_disarm, ct_area_code_leave
+ct_area_code_begin:
+code_begin:
+
+/* ---- in a thread that is stopped, by ptrace: no stack ---- */
+
+/* Puts each thunk into its slot, where that holds what was seen there. Armed last: until then thunks lead
+ * straight on. */
+ct_area_code_arm:
+        leaq    PAIRS, %rsi
+        movl    DATA(PAIR_COUNT), %ecx
+        jmp     2f
+1:      movq    CT_PAIR_SLOT(%rsi), %rdi
+        movq    CT_PAIR_FUNCTION(%rsi), %rax
+        movq    CT_PAIR_THUNK(%rsi), %rdx
+        lock cmpxchgq %rdx, (%rdi)
+        addq    $CT_PAIR_BYTES, %rsi
+        decl    %ecx
+2:      testl   %ecx, %ecx
+        jnz     1b
+        movl    $CT_AREA_ARMED, DATA(STATE)
+        jmp     stop
+
+/* Takes the thunks out, unless a thread is at that already. */
+ct_area_code_disarm:
+        movl    $CT_AREA_ARMED, %eax
+        movl    $CT_AREA_IDLE, %ecx
+        lock cmpxchgl %ecx, DATA(STATE)
+        jne     stop
+        leaq    stop(%rip), %r9
+        jmp     take_out
+
+/* Calls cudatrace_visit() on the area's stack. After that the process may be visited again. */
+ct_area_code_leave:
+        leaq    DATA(VISIT), %rdi
+        call    *DATA(HOOK)
+        movl    %eax, DATA(LEFT)
+        cmpl    $CT_AREA_ANSWER_DONE, %eax
+        jne     stop
+        movl    $CT_AREA_IDLE, DATA(STATE)
+
+/* The end of each routine. The tracer sees the word, and stops the thread here: neither a system call, which a
+ * filter may forbid, nor a trap, which is a signal. */
+stop:
+        movl    $1, DATA(RAN)
+1:      pause
+        jmp     1b
+
+/* Puts the function back into each slot that holds its thunk; jumps to r9. */
+take_out:
+        leaq    PAIRS, %rsi
+        movl    DATA(PAIR_COUNT), %ecx
+        jmp     2f
+1:      movq    CT_PAIR_SLOT(%rsi), %rdi
+        movq    CT_PAIR_THUNK(%rsi), %rax
+        movq    CT_PAIR_FUNCTION(%rsi), %rdx
+        lock cmpxchgq %rdx, (%rdi)
+        addq    $CT_PAIR_BYTES, %rsi
+        decl    %ecx
+2:      testl   %ecx, %ecx
+        jnz     1b
+        jmp     *%r9
+
+/* ---- in a call of the program's ---- */
+
+/* r11: address of the pair's function. Other argument registers are the call's. */
+        .p2align 4
+ct_area_code_common:
+        cmpl    $CT_AREA_ARMED, DATA(STATE)
+        je      1f
+        jmp     *(%r11)
+1:      pushq   %rbp
+        movq    %rsp, %rbp
+        SAVE_REGISTERS
+        /* A child of fork() has the thunks, too, and is not visited. */
+        movl    $__NR_getpid, %eax
+        syscall
+        cmpl    %eax, DATA(PID)
+        jne     go_straight
+        movl    $CT_AREA_ARMED, %eax
+        movl    $CT_AREA_TAKING, %ecx
+        lock cmpxchgl %ecx, DATA(STATE)
+        jne     go_straight
+
+        leaq    DATA(ALL_SIGNALS), %rsi
+        leaq    DATA(SIGNALS), %rdx
+        call    set_signals
+        leaq    STACK_TOP, %rsp
+        subq    $VECTOR_BYTES, %rsp
+        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+        movaps  %xmm\n, \n*16(%rsp)
+        .endr
+        leaq    1f(%rip), %r9
+        jmp     take_out
+1:      call    *DATA(ERRNO)
+        movq    %rax, %r12
+        movl    (%rax), %r13d
+        movl    $CANCEL_DISABLE, %edi
+        leaq    DATA(CANCEL_BEFORE), %rsi
+        call    *DATA(CANCEL)
+        call    visit
+        movl    DATA(CANCEL_BEFORE), %edi
+        leaq    DATA(CANCEL_BEFORE), %rsi
+        call    *DATA(CANCEL)
+        movl    %r13d, (%r12)
+        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+        movaps  \n*16(%rsp), %xmm\n
+        .endr
+        leaq    -8*SAVED_REGISTERS(%rbp), %rsp
+        leaq    DATA(SIGNALS), %rsi
+        xorl    %edx, %edx
+        call    set_signals
+        /* From here on the area's stack may be another's. */
+        movl    $CT_AREA_DONE, DATA(STATE)
+        RESTORE_REGISTERS
+        movq    CT_PAIR_SLOT-CT_PAIR_FUNCTION(%r11), %r11
+        jmp     *(%r11)
+go_straight:
+        RESTORE_REGISTERS
+        jmp     *(%r11)
+
+/* rsi: the new mask, rdx: memory for the old one, or 0. */
+set_signals:
+        movl    $SIG_SETMASK, %edi
+        movl    $SIGNAL_BYTES, %r10d
+        movl    $__NR_rt_sigprocmask, %eax
+        syscall
+        ret
+
+/* Loads the hook if it is not there yet, and calls cudatrace_visit(). */
+visit:
+        pushq   %rbx
+        movq    DATA(HOOK), %rax
+        testq   %rax, %rax
+        jnz     4f
+        call    is_our_file
+        jne     3f
+        leaq    DATA(PATH), %rdi
+        movl    $RTLD_NOW, %esi
+        call    *DATA(DLOPEN)
+        movq    %rax, %rbx
+        movl    DATA(FILE), %edi
+        movl    $__NR_close, %eax
+        syscall
+        testq   %rbx, %rbx
+        jz      1f
+        movq    (%rbx), %rax            /* struct link_map begins with l_addr */
+        addq    DATA(HOOK_OFFSET), %rax
+        movq    %rax, DATA(HOOK)
+        jmp     4f
+        /* The program must not find our error. */
+1:      call    *DATA(DLERROR)
+        testq   %rax, %rax
+        jz      3f
+        leaq    DATA(WHY), %rdi
+        movl    $CT_DATA_WHY_BYTES-1, %ecx
+2:      movb    (%rax), %dl
+        movb    %dl, (%rdi)
+        testb   %dl, %dl
+        jz      3f
+        incq    %rax
+        incq    %rdi
+        decl    %ecx
+        jnz     2b
+3:      movl    $CT_AREA_NOT_LOADED, DATA(ANSWER)
+        popq    %rbx
+        ret
+4:      leaq    DATA(VISIT), %rdi
+        call    *%rax
+        movl    %eax, DATA(ANSWER)
+        popq    %rbx
+        ret
+
+/* Equal: the descriptor is still the library's. The program may have closed all that it does not know. */
+is_our_file:
+        subq    $STAT_BYTES, %rsp
+        movl    DATA(FILE), %edi
+        movq    %rsp, %rsi
+        movl    $__NR_fstat, %eax
+        syscall
+        testl   %eax, %eax
+        jnz     1f
+        movq    STAT_INODE(%rsp), %rax
+        cmpq    %rax, DATA(FILE_INODE)
+        jne     1f
+        movq    STAT_DEVICE(%rsp), %rax
+        cmpq    %rax, DATA(FILE_DEVICE)
+1:      leaq    STAT_BYTES(%rsp), %rsp
+        ret
+ct_area_code_end:
+
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,60 @@
+/* The layout of a visit's area in the process. Shared by area.c and the code that is copied there
+ * (area_code_x86_64.S), which finds its data by these distances from its own beginning. */
+#ifndef CT_ATTACH_AREA_LAYOUT_H
+#define CT_ATTACH_AREA_LAYOUT_H
+
+/* Parts of the area, whole pages: code, then data, then a page without access, then the stack. */
+#define CT_AREA_CODE       0x0
+#define CT_AREA_THUNKS     0x1000
+#define CT_AREA_DATA       0x5000
+#define CT_AREA_PAIRS      0x7000
+#define CT_AREA_GUARD      0xd000
+#define CT_AREA_STACK      0xe000
+#define CT_AREA_BYTES      0x4e000
+#define CT_AREA_PAIRS_MOST 1024
+
+/* A thunk: leaq its pair's function, %r11; jmp common. */
+#define CT_AREA_THUNK_BYTES 16
+
+/* struct ct_area_pair */
+#define CT_PAIR_SLOT     0
+#define CT_PAIR_FUNCTION 8
+#define CT_PAIR_THUNK    16
+#define CT_PAIR_BYTES    24
+
+/* struct ct_area_data */
+#define CT_DATA_STATE         8
+#define CT_DATA_ANSWER        12
+#define CT_DATA_PID           16
+#define CT_DATA_FILE          20
+#define CT_DATA_PAIR_COUNT    24
+#define CT_DATA_LEFT          28
+#define CT_DATA_FILE_INODE    32
+#define CT_DATA_FILE_DEVICE   40
+#define CT_DATA_HOOK          48
+#define CT_DATA_HOOK_OFFSET   56
+#define CT_DATA_DLOPEN        64
+#define CT_DATA_DLERROR       72
+#define CT_DATA_CANCEL        80
+#define CT_DATA_ERRNO         88
+#define CT_DATA_ALL_SIGNALS   96
+#define CT_DATA_SIGNALS       104
+#define CT_DATA_CANCEL_BEFORE 112
+#define CT_DATA_RAN           116
+#define CT_DATA_PATH          128
+#define CT_DATA_WHY           224
+#define CT_DATA_WHY_BYTES     416
+#define CT_DATA_VISIT         640
+
+/* States: thunks do something while it is ARMED. */
+#define CT_AREA_IDLE   0
+#define CT_AREA_ARMED  1
+#define CT_AREA_TAKING 2 /* a thread has come, and is loading the hook */
+#define CT_AREA_DONE   3 /* it has: the answer is there */
+
+/* Equals CT_VISIT_DONE of enum ct_visit_answer. */
+#define CT_AREA_ANSWER_DONE 1
+/* An answer besides enum ct_visit_answer. */
+#define CT_AREA_NOT_LOADED 100 /* the loader's own words are in `why` */
+
+#endif

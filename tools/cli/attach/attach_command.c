@@ -1,0 +1,212 @@
+/* cudatrace attach: the hook comes into processes that run, and leaves them at the end. */
+#include "attach_set.h"
+#include "clock.h"
+#include "duration.h"
+#include "held_daemon.h"
+#include "number.h"
+#include "selecting.h"
+#include "subcommand.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { ARMED_MS = 1, SCAN_MS = 250, LOOK_MS = 50 };
+
+struct attach {
+    struct ct_where where;
+    const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
+    struct ct_selecting selecting;
+    uint64_t for_ns, wait_ns; /* 0: not given */
+    bool stay, all, new, verbose;
+    struct ct_attach_set set;
+    int daemon, signals;
+};
+
+/* ---- while they are recorded ---- */
+
+/* Until there is nothing more to wait for, or the user wants the end. */
+static void follow(struct attach *attach)
+{
+    uint64_t since_ns = 0, scanned_ns = ct_monotonic_ns();
+    struct pollfd files[] = { { .fd = attach->signals, .events = POLLIN }, { .fd = attach->daemon } };
+    for (;;) {
+        const uint64_t now_ns = ct_monotonic_ns();
+        if (attach->new &&now_ns - scanned_ns >= SCAN_MS * UINT64_C(1000000)) {
+            scanned_ns = now_ns;
+            ct_attach_set_scan(&attach->set, CT_ATTACH_ALL);
+            ct_attach_set_arm(&attach->set);
+        }
+        ct_attach_set_step(&attach->set);
+        const size_t armed = ct_attach_set_in(&attach->set, CT_ATTACHMENT_ARMED);
+        if (since_ns == 0 && (attach->new || attach->set.recorded_count > 0))
+            since_ns = now_ns;
+        const bool is_over = attach->for_ns && since_ns && now_ns - since_ns >= attach->for_ns;
+        if (is_over || (attach->stay && armed == 0) || (attach->set.count == 0 && !attach->new) ||
+            poll(&files[0], 1, 0) > 0)
+            return;
+        if (poll(files, 2, armed > 0 ? ARMED_MS : LOOK_MS) > 0 && files[1].revents) {
+            ct_fail(0, "attach: the daemon has gone: what was called since is not recorded");
+            attach->set.has_failed = true;
+            return;
+        }
+    }
+}
+
+/* --stay: runs in the background and keeps the daemon while a process is recorded. */
+static void stay_behind(struct attach *attach)
+{
+    struct pollfd daemon = { .fd = attach->daemon };
+    sigset_t none;
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+    setsid();
+    while (attach->set.count > 0 && poll(&daemon, 1, LOOK_MS) <= 0) {
+        ct_attach_set_step(&attach->set);
+    }
+    ct_attach_flush("attach", attach->daemon);
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- from the beginning ---- */
+
+static int record(struct attach *attach)
+{
+    char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];
+    int status;
+    attach->daemon = ct_daemon_hold("attach", &attach->where, attach->of_daemon, database, &status);
+    if (attach->daemon < 0)
+        return status;
+    ct_attach_set_wish(&attach->set, &attach->where, &attach->selecting);
+    ct_attach_set_arm(&attach->set);
+    follow(attach);
+    if (attach->stay && ct_attach_set_in(&attach->set, CT_ATTACHMENT_RECORDING) > 0) {
+        if (fork() == 0)
+            stay_behind(attach);
+        return attach->set.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    }
+    ct_attach_set_leave(&attach->set);
+    attach->set.has_failed |= !ct_attach_flush("attach", attach->daemon);
+    ct_attach_set_tell(&attach->set, database);
+    ct_client_ask(attach->daemon, "release", answer, 0);
+    close(attach->daemon);
+    return attach->set.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Finds the processes, before a daemon is started for them. */
+static bool find(struct attach *attach, char **pids)
+{
+    if (!ct_library_read(&attach->set.hook, "attach"))
+        return false;
+    for (; *pids; pids++) {
+        int64_t pid = 0;
+        ct_number_parse(*pids, 1, INT32_MAX, &pid);
+        ct_attach_set_add(&attach->set, (pid_t)pid);
+    }
+    if (attach->all || attach->new)
+        ct_attach_set_scan(&attach->set, attach->all ? CT_ATTACH_ALL : CT_ATTACH_NONE);
+    if (attach->all && !attach->new && attach->set.count == 0)
+        ct_fail(0, "attach: no process has the driver (libcuda.so.1) and may be attached to");
+    return attach->set.count > 0 || attach->new;
+}
+
+static int attach_to(struct attach *attach, char **pids)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    attach->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    attach->set.verbose = attach->verbose;
+    /* A process that was not named may be waited for as long as it likes. */
+    attach->set.patience_ns = attach->wait_ns              ? attach->wait_ns
+                              : attach->all || attach->new ? UINT64_MAX
+                                                           : UINT64_C(10000000000);
+    const int status = find(attach, pids) ? record(attach) : EXIT_FAILURE;
+    ct_attach_set_finish(&attach->set);
+    close(attach->signals);
+    return status;
+}
+
+static int check(const struct attach *attach, char **pids)
+{
+    int64_t pid;
+    for (char **at = pids; *at; at++) {
+        if (!ct_number_parse(*at, 1, INT32_MAX, &pid))
+            return ct_fail(EXIT_USAGE, "attach: '%s' is no process number", *at);
+    }
+    if (!*pids && !attach->all && !attach->new)
+        return ct_fail(EXIT_USAGE,
+                       "attach: name a process, or --all, or --new (see cudatrace attach --help)");
+    if (*pids && (attach->all || attach->new))
+        return ct_fail(EXIT_USAGE, "attach: --all and --new choose the processes: name none");
+    if (attach->stay && (attach->new || attach->for_ns))
+        return ct_fail(EXIT_USAGE, "attach: --stay returns at once, and so excludes --new and --for");
+    return CT_GO_ON;
+}
+
+static int attach(int argc, char **argv)
+{
+    struct attach attach = { .daemon = -1, .set.command = "attach" };
+    const struct ct_option table[] = {
+        { "all", NULL, "every process that has loaded the driver and may be attached to", &attach.all },
+        { "new", NULL,
+          "every process that loads it from now on, until Ctrl-C; with --all, also\n"
+          "those that have loaded it",
+          &attach.new },
+        { "for", "DURATION", "record that long: 30s, 10m or 24h (default: until Ctrl-C)", &attach.for_ns,
+          ct_take_duration, CT_DURATION_WRONG },
+        { "stay", NULL, "return once they are recorded, which lasts until their end or `cudatrace detach`",
+          &attach.stay },
+        { "wait", "DURATION",
+          "wait that long for a process's next CUDA call (default: 10s; without end\n"
+          "for --all and --new)",
+          &attach.wait_ns, ct_take_duration, CT_DURATION_WRONG },
+        CT_OPTION_DB(&attach.where, "the database (default: what a daemon of session default writes, the\n"
+                                    "system's, too; else ./trace.db)"),
+        CT_OPTION_SESSION(&attach.where,
+                          "that session, and no other (default: $CUDATRACE_SESSION, or the one\n"
+                          "whose daemon writes FILE, or one of FILE's own)"),
+        CT_OPTION_SHM_DIR(&attach.where),
+        { "ring", "SIZE", "the longest ring of a thread, for a daemon that is started (default: 512M)",
+          &attach.of_daemon[CT_DAEMON_RING] },
+        { "keep", "DURATION",
+          "what returned longer ago is taken away, by a daemon that is started\n"
+          "(default: all is kept)",
+          &attach.of_daemon[CT_DAEMON_KEEP] },
+        { "max-db", "SIZE", "the same for what exceeds that on disk: the oldest goes",
+          &attach.of_daemon[CT_DAEMON_MAX_DB] },
+        CT_OPTIONS_OF_RECORDING(&attach.selecting),
+        { "verbose", NULL, "print the findings in each process, and the time of each step", &attach.verbose },
+        { 0 }
+    };
+    const struct ct_usage usage = {
+        .options = table,
+        .arguments = "PID…",
+        .about = "Records the CUDA calls of processes that run already. One thread of a process is stopped\n"
+                 "for about a millisecond, and the next call of the driver loads the hook. At the end the\n"
+                 "hook puts everything back, and all calls between the two are in the database.\n",
+        .more = "A daemon is started when none writes the database, as by `cudatrace run`.\n"
+                "Exit status: 0 when each process was recorded, 1 when one was not.\n"
+                "\n"
+                "  cudatrace attach 4711                # until Ctrl-C\n"
+                "  cudatrace attach 4711 --for 30s --db slow.db\n"
+                "  cudatrace attach --all --stay\n",
+        .is_mixed = true,
+    };
+    int first;
+    int status = ct_where_parse(argc, argv, &usage, &attach.where, &first);
+    if (status == CT_GO_ON)
+        status = check(&attach, argv + first);
+    return status == CT_GO_ON ? attach_to(&attach, argv + first) : status;
+}
+
+const struct ct_subcommand ct_subcommand_attach = { "attach", "trace processes that run already", attach };

@@ -1,0 +1,449 @@
+#include "attach_process.h"
+
+#include "client.h"
+#include "clock.h"
+#include "proc.h"
+#include "say.h"
+#include "series.h"
+#include "trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MS_NS = 1000000 };
+/* Hundreds of threads that take their lanes one after the other, on few processors, keep the hook busy. */
+#define LEAVE_NS UINT64_C(20000000000)
+
+/* ---- messages ---- */
+
+/* The clause has the process as its subject, or begins with a colon. */
+static void print(const struct ct_attachment *attachment, const char *clause)
+{
+    const struct ct_target *target = &attachment->target;
+    const char *space = *clause == ':' ? "" : " ";
+    if (*target->name)
+        ct_fail(0, "%s: process %d (%s)%s%s", attachment->command, (int)target->pid, target->name, space,
+                clause);
+    else
+        ct_fail(0, "%s: process %d%s%s", attachment->command, (int)target->pid, space, clause);
+}
+
+void ct_attachment_print_recorded(const struct ct_attachment *attachment)
+{
+    print(attachment, "is recorded");
+}
+
+static bool fail(struct ct_attachment *attachment, const char *why)
+{
+    print(attachment, why);
+    attachment->state = CT_ATTACHMENT_FAILED;
+    return false;
+}
+
+void ct_attachment_say_why(const struct ct_attachment *attachment)
+{
+    print(attachment, attachment->target.why);
+}
+
+/* Reports an error of a step, which has left the process as it was. */
+static bool fail_with(struct ct_attachment *attachment, int error)
+{
+    static const struct {
+        int error;
+        const char *why;
+    } known[] = {
+        { -ESRCH, "has ended, or executes another program now" },
+        { -EPERM, "may not be traced: a debugger has come to it, or the rights are not enough; see "
+                  "`cudatrace doctor`" },
+        { -ETIMEDOUT, "has no thread that stops: all are in the kernel for something that does not end, or "
+                      "frozen" },
+        { -ENOSYS, "has no instruction in its C library that makes a system call" },
+        { -EMFILE, "has as many files open as it may (ulimit -n): one more is needed for a moment" },
+        { -ENFILE, "cannot open a file: the machine has as many open as it may" },
+        { -ENOMEM, "has no room for 312 KiB more (ulimit -v), or too many mappings (vm.max_map_count)" },
+        { -EACCES, "may not map code: a security module, or vm.memfd_noexec, forbids it" },
+        { -E2BIG, "has a driver with more functions than are known of: a newer cudatrace is needed" },
+        { -EFAULT, "has a driver whose table of functions cannot be written" },
+        { -ENOSPC, "cannot be given the library: no memory is left" },
+        { -ENAMETOOLONG, "has loaded dozens of other builds of the library: start it again to attach to it" },
+    };
+    char text[160];
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i].error == error)
+            return fail(attachment, known[i].why);
+    }
+    snprintf(text, sizeof(text), "cannot be visited: %s", strerror(-error));
+    return fail(attachment, text);
+}
+
+/* Returns whether the process has ended, and does not execute another program. It has no memory while it does
+ * either. */
+static bool has_ended(const struct ct_target *target)
+{
+    enum { TRIES = 500 };
+    for (int i = 0; i < TRIES; i++) {
+        struct ct_proc_stat life;
+        struct ct_memory other;
+        if (ct_proc_stat((int32_t)target->pid, &life) != 0 || life.ended ||
+            life.start_ticks != target->start_ticks)
+            return true;
+        const int error = ct_memory_open(&other, target->pid);
+        ct_memory_close(&other);
+        if (!error || error == -EACCES || error == -EPERM)
+            return false;
+        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
+    }
+    return true;
+}
+
+static void end(struct ct_attachment *attachment)
+{
+    const struct ct_target *target = &attachment->target;
+    const bool is_recorded = attachment->state == CT_ATTACHMENT_RECORDING;
+    char text[128];
+    snprintf(text, sizeof(text), "%s%s", has_ended(target) ? "has ended" : "executes another program now",
+             is_recorded ? ": what it called until then is recorded" : ", before it was recorded");
+    print(attachment, text);
+    attachment->state = is_recorded ? CT_ATTACHMENT_OVER : CT_ATTACHMENT_FAILED;
+}
+
+/* ---- before ---- */
+
+/* One command at a time stops a process's threads: they have one area, with one stack. -1 where another one
+ * does, after that time, or where it has ended. */
+static int lock_process(pid_t pid, uint64_t patience_ns)
+{
+    const uint64_t until_ns = ct_monotonic_ns() + patience_ns;
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (ct_monotonic_ns() >= until_ns) {
+            close(fd);
+            return -1;
+        }
+        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
+    }
+    return fd;
+}
+
+static void unlock_process(struct ct_attachment *attachment)
+{
+    if (attachment->lock >= 0)
+        close(attachment->lock);
+    attachment->lock = -1;
+}
+
+/* A command that was killed may have left a thread that is loading the hook. A child of fork() has none of
+ * it. */
+static void await_visit(struct ct_attachment *attachment)
+{
+    const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;
+    const struct ct_area *area = &attachment->visitor.area;
+    while (area->address && area->data.state == CT_AREA_TAKING &&
+           area->data.pid == attachment->target.inner_pid && ct_monotonic_ns() < until_ns &&
+           ct_visitor_look(&attachment->visitor))
+        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
+}
+
+static bool refuse(struct ct_attachment *attachment, const char *why)
+{
+    struct ct_target *target = &attachment->target;
+    snprintf(target->why, sizeof(target->why), "%s", why);
+    target->kind = CT_TARGET_REFUSED;
+    return false;
+}
+
+bool ct_attachment_open(struct ct_attachment *attachment, const char *command, pid_t pid,
+                        const struct ct_library *library)
+{
+    *attachment = (struct ct_attachment){ .command = command, .lock = -1, .looked_ns = ct_monotonic_ns() };
+    struct ct_target *target = &attachment->target;
+    char why[CT_SESSION_MAX + 96];
+    ct_target_open(target, pid);
+    if (target->memory.fd < 0)
+        return false;
+    ct_visitor_begin(&attachment->visitor, &target->memory, library);
+    if (target->kind == CT_TARGET_FINE && !ct_attachment_records(attachment)) {
+        attachment->lock = lock_process(pid, 0);
+        if (attachment->lock < 0)
+            return refuse(attachment, "is being attached to by another `cudatrace attach`, or detached");
+        /* The one before may have made an area since. */
+        ct_memory_look(&target->memory);
+        ct_visitor_begin(&attachment->visitor, &target->memory, library);
+        await_visit(attachment);
+    }
+    if (!ct_attachment_records(attachment))
+        return target->kind == CT_TARGET_FINE;
+    unlock_process(attachment);
+    attachment->state = CT_ATTACHMENT_RECORDING;
+    snprintf(why, sizeof(why), "is attached to already, in session '%.*s': `cudatrace detach %d` first",
+             CT_SESSION_MAX, attachment->visitor.area.data.visit.session, (int)pid);
+    return refuse(attachment, why);
+}
+
+void ct_attachment_close(struct ct_attachment *attachment)
+{
+    ct_target_close(&attachment->target);
+    unlock_process(attachment);
+}
+
+/* ---- the visit ---- */
+
+static int visit(struct ct_attachment *attachment, const struct ct_visit *wish)
+{
+    const struct ct_target *target = &attachment->target;
+    const struct ct_visitor_plan plan = { .slots = &target->slots,
+                                          .visit = wish,
+                                          .find_dlopen = target->find_dlopen,
+                                          .find_dlerror = target->find_dlerror,
+                                          .find_cancel = target->find_cancel,
+                                          .find_errno = target->find_errno,
+                                          .inner_pid = target->inner_pid };
+    const int error = ct_visitor_prepare(&attachment->visitor, &plan);
+    return error ? error : ct_visitor_arm(&attachment->visitor);
+}
+
+bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *wish)
+{
+    struct ct_target *target = &attachment->target;
+    const uint32_t left = attachment->visitor.area.data.state;
+    ct_target_check_folder(target, *wish->shm_dir ? wish->shm_dir : CT_SHM_DIR);
+    /* Another command was killed while it waited, or the process is a child of such a one. */
+    if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
+        ct_visitor_disarm(&attachment->visitor);
+    if (target->kind == CT_TARGET_FINE)
+        ct_target_find_slots(target);
+    if (target->kind == CT_TARGET_GONE) {
+        end(attachment);
+        return false;
+    }
+    if (target->kind != CT_TARGET_FINE) {
+        ct_attachment_say_why(attachment);
+        attachment->state = CT_ATTACHMENT_FAILED;
+        return false;
+    }
+    /* The list of mappings is new. */
+    ct_visitor_begin(&attachment->visitor, &target->memory, attachment->visitor.hook);
+    const int error = visit(attachment, wish);
+    if (error && !ct_memory_is_there(&target->memory)) {
+        end(attachment);
+        return false;
+    }
+    if (error)
+        return fail_with(attachment, error);
+    attachment->armed_ns = ct_monotonic_ns();
+    attachment->state = CT_ATTACHMENT_ARMED;
+    return true;
+}
+
+/* A call has loaded the hook: takes the hook's answer. */
+static void take_answer(struct ct_attachment *attachment)
+{
+    static const char *const why[] = {
+        [CT_VISIT_STRANGER] =
+            "has a hook of another version, which does not know this command: start it again",
+        [CT_VISIT_NO_DAEMON] = "finds no daemon of the session: it looks for one of its own user, and for "
+                               "the system's; or there is no memory for its records",
+        [CT_VISIT_NO_SLOTS] = "has a driver of which the hook knows no function's shape",
+        [CT_VISIT_SILENCED] = "has put on a filter of system calls, which the hook would not pass",
+        [CT_VISIT_THERE] = "records for a session already",
+    };
+    const struct ct_area_data *data = &attachment->visitor.area.data;
+    char text[CT_DATA_WHY_BYTES + 64];
+    attachment->recording_ns = ct_monotonic_ns();
+    unlock_process(attachment);
+    if (data->answer == CT_VISIT_DONE) {
+        attachment->state = CT_ATTACHMENT_RECORDING;
+        return;
+    }
+    if (data->answer == CT_AREA_NOT_LOADED) {
+        const int length = (int)strnlen(data->why, sizeof(data->why));
+        snprintf(text, sizeof(text), "could not load the hook: %.*s", length,
+                 length ? data->why : "it has closed the file meanwhile; try again");
+        fail(attachment, text);
+    } else if (data->answer < sizeof(why) / sizeof(why[0]) && why[data->answer]) {
+        fail(attachment, why[data->answer]);
+    } else {
+        snprintf(text, sizeof(text), "has a hook that answers %" PRIu32 ", which is not known", data->answer);
+        fail(attachment, text);
+    }
+}
+
+static void give_up(struct ct_attachment *attachment)
+{
+    /* Read before the visit, which ends a thread's stop for a moment. */
+    const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
+    const int error = ct_visitor_disarm(&attachment->visitor);
+    const uint32_t state = attachment->visitor.area.data.state;
+    if (error)
+        fail_with(attachment, error);
+    else if (state == CT_AREA_IDLE && is_stopped)
+        fail(attachment, "makes no CUDA call: it is stopped by a signal (kill -CONT lets it go on). It is as "
+                         "it was");
+    else if (state == CT_AREA_IDLE)
+        fail(attachment, "made no CUDA call in this time: it is as it was; --wait waits longer");
+    /* Else a thread has just come. */
+}
+
+/* Returns true after reporting that another command has detached it. */
+static bool is_left(struct ct_attachment *attachment)
+{
+    if (ct_area_records(&attachment->visitor.area))
+        return false;
+    print(attachment, "was detached by another command");
+    attachment->state = CT_ATTACHMENT_OVER;
+    return true;
+}
+
+void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
+{
+    if (attachment->state != CT_ATTACHMENT_ARMED && attachment->state != CT_ATTACHMENT_RECORDING)
+        return;
+    if (!ct_visitor_look(&attachment->visitor)) {
+        end(attachment);
+        return;
+    }
+    if (attachment->state == CT_ATTACHMENT_RECORDING) {
+        is_left(attachment);
+        return;
+    }
+    const uint64_t waited_ns = ct_monotonic_ns() - attachment->armed_ns;
+    const uint32_t state = attachment->visitor.area.data.state;
+    if (state == CT_AREA_DONE) {
+        take_answer(attachment);
+    } else if (waited_ns > patience_ns && state == CT_AREA_ARMED) {
+        give_up(attachment);
+    } else if (waited_ns > UINT64_C(1000) * MS_NS && !attachment->is_waiting_said) {
+        attachment->is_waiting_said = true;
+        print(attachment, ": waiting for its next CUDA call");
+    }
+}
+
+/* Takes the thunks out. A thread may just have come to one: then the process is recorded for a moment. */
+static bool take_out(struct ct_attachment *attachment)
+{
+    const uint64_t until_ns = ct_monotonic_ns() + LEAVE_NS;
+    const uint32_t *state = &attachment->visitor.area.data.state;
+    const int error = ct_visitor_disarm(&attachment->visitor);
+    if (error && error != -ESRCH)
+        return fail_with(attachment, error);
+    while (!error && ct_visitor_look(&attachment->visitor) && *state == CT_AREA_TAKING &&
+           ct_monotonic_ns() < until_ns)
+        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
+    attachment->state =
+        !error && ct_attachment_records(attachment) ? CT_ATTACHMENT_RECORDING : CT_ATTACHMENT_OVER;
+    return true;
+}
+
+/* One try; false while the hook is busy. */
+static bool has_left(struct ct_attachment *attachment)
+{
+    const int error = ct_visitor_leave(&attachment->visitor);
+    const uint32_t left = attachment->visitor.area.data.left;
+    if (error == -ESRCH && !ct_memory_is_there(&attachment->target.memory)) {
+        end(attachment);
+    } else if (error) {
+        fail_with(attachment, error);
+    } else if (left == CT_VISIT_DONE || left == CT_VISIT_SILENCED) {
+        /* With a filter of system calls only the slots are put back, and the records end there. */
+        ct_area_set(&attachment->visitor.area, CT_DATA_STATE, CT_AREA_IDLE);
+        attachment->state = CT_ATTACHMENT_OVER;
+    } else if (left != CT_VISIT_BUSY) {
+        fail(attachment, "is still recorded: its hook did not know how to leave");
+    }
+    return attachment->state != CT_ATTACHMENT_RECORDING;
+}
+
+static bool leave(struct ct_attachment *attachment)
+{
+    enum { PAUSE_MOST_NS = 50 * MS_NS };
+    /* In a stopped process no thread ends what keeps the hook busy. */
+    const bool is_stopped = ct_proc_is_stopped(attachment->target.pid);
+    const uint64_t until_ns = ct_monotonic_ns() + (is_stopped ? LEAVE_NS / 10 : LEAVE_NS);
+    if (attachment->state == CT_ATTACHMENT_ARMED && !take_out(attachment))
+        return false;
+    for (long pause_ns = MS_NS; attachment->state == CT_ATTACHMENT_RECORDING && !has_left(attachment);) {
+        if (ct_monotonic_ns() >= until_ns)
+            return fail(attachment,
+                        is_stopped ? "is still recorded: a signal has stopped it in the middle of its hook's "
+                                     "work; kill -CONT it, and then `cudatrace detach`"
+                                   : "is still recorded: its hook was at work each time; detach it again");
+        nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
+        pause_ns = 2 * pause_ns > PAUSE_MOST_NS ? PAUSE_MOST_NS : 2 * pause_ns;
+    }
+    return attachment->state == CT_ATTACHMENT_OVER;
+}
+
+bool ct_attachment_leave(struct ct_attachment *attachment)
+{
+    if (attachment->lock < 0)
+        attachment->lock = lock_process(attachment->target.pid, LEAVE_NS);
+    if (attachment->lock < 0 && ct_memory_is_there(&attachment->target.memory))
+        return fail(attachment, "is still recorded: another command is at work on it; detach it again");
+    if (attachment->state == CT_ATTACHMENT_RECORDING && ct_visitor_look(&attachment->visitor) &&
+        is_left(attachment))
+        return true;
+    const bool is_over = leave(attachment);
+    unlock_process(attachment); /* other commands need not wait until the calls are stored */
+    return is_over;
+}
+
+bool ct_attachment_records(const struct ct_attachment *attachment)
+{
+    return ct_area_records(&attachment->visitor.area);
+}
+
+/* ---- afterwards ---- */
+
+bool ct_attach_flush(const char *command, int daemon)
+{
+    char answer[CT_ANSWER_BYTES];
+    const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, 0);
+    if (flushed == CT_ANSWER_NONE)
+        ct_fail(0, "%s: the daemon %s; the last calls may be missing", command, ct_client_why(daemon));
+    else if (flushed != CT_ANSWER_OK)
+        ct_fail(0,
+                "%s: the trace is incomplete, and what is missing waits in shared memory for the next daemon "
+                "of the session: %s",
+                command, answer);
+    return flushed == CT_ANSWER_OK;
+}
+
+void ct_attach_tell(const char *command, const struct ct_target *target, const char *database)
+{
+    static const char sql[] =
+        "SELECT coalesce(sum(stored), 0) FROM totals JOIN processes USING (process_id) WHERE pid = ?1";
+    static struct ct_series series;
+    sqlite3 *connection = NULL;
+    int64_t stored = -1;
+    if (*database && ct_series_find(database, &series) && ct_series_open(&series, &connection) == SQLITE_OK)
+        stored = ct_ask_number(connection, sql, target->inner_pid, -1);
+    sqlite3_close(connection);
+    if (stored >= 0)
+        ct_fail(0, "%s: process %d (%s): %lld calls of it are in %s", command, (int)target->pid, target->name,
+                (long long)stored, database);
+}
+
+void ct_attachment_say(const struct ct_attachment *attachment)
+{
+    const struct ct_target *target = &attachment->target;
+    const struct ct_visitor *visitor = &attachment->visitor;
+    ct_fail(0,
+            "%s: process %d (%s): driver %s, %zu of %zu functions by its table; area at %#" PRIx64
+            "; %" PRIu64 " stops of a thread, %.3f ms in all, the longest %.3f ms",
+            attachment->command, (int)target->pid, target->name, target->driver, target->slots.count,
+            target->slots.functions, visitor->area.address, visitor->stops,
+            (double)visitor->stopped_ns / MS_NS, (double)visitor->longest_ns / MS_NS);
+    if (attachment->recording_ns)
+        ct_fail(0, "%s: process %d (%s): recorded %.1f ms after it was looked for, its call came after %.1f",
+                attachment->command, (int)target->pid, target->name,
+                (double)(attachment->recording_ns - attachment->looked_ns) / MS_NS,
+                (double)(attachment->recording_ns - attachment->armed_ns) / MS_NS);
+}

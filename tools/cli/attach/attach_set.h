@@ -1,0 +1,48 @@
+/* The processes that one `cudatrace attach` has to do with. */
+#ifndef CT_ATTACH_SET_H
+#define CT_ATTACH_SET_H
+
+#include "attach_process.h"
+
+#include "processes.h"
+#include "selecting.h"
+#include "where.h"
+
+struct ct_attach_set {
+    const char *command; /* in whose name messages are printed */
+    struct ct_library hook;
+    struct ct_visit visit;
+    uint64_t patience_ns; /* how long a process's next call is waited for */
+    bool verbose;
+    struct ct_attachment **attachments;
+    size_t count, room;
+    struct ct_target *recorded; /* who they were: closed */
+    size_t recorded_count, recorded_room;
+    bool has_failed;
+    struct ct_processes processes; /* of the machine */
+};
+
+/* Sets where each process will record, and which calls. */
+void ct_attach_set_wish(struct ct_attach_set *set, const struct ct_where *where,
+                        const struct ct_selecting *selecting);
+/* Takes in a process that was named. Reports why not. */
+bool ct_attach_set_add(struct ct_attach_set *set, pid_t pid);
+/* Which of the machine's processes are taken in. */
+enum ct_attach_wish {
+    CT_ATTACH_NONE, /* they are only noted as seen */
+    CT_ATTACH_ALL,  /* all with the driver; reports which of them cannot be attached to, and why */
+};
+/* Looks at those that are new, or have other memory than the last time. */
+void ct_attach_set_scan(struct ct_attach_set *set, enum ct_attach_wish wish);
+
+/* Begins with those that were taken in since. */
+void ct_attach_set_arm(struct ct_attach_set *set);
+/* Reads the state of each process, and reports changes. */
+void ct_attach_set_step(struct ct_attach_set *set);
+void ct_attach_set_leave(struct ct_attach_set *set);
+/* Reports how many calls the trace has of each process that was recorded. */
+void ct_attach_set_tell(const struct ct_attach_set *set, const char *database);
+size_t ct_attach_set_in(const struct ct_attach_set *set, enum ct_attachment_state state);
+void ct_attach_set_finish(struct ct_attach_set *set);
+
+#endif

@@ -1,0 +1,109 @@
+/* cudatrace detach: ends what an attach began that left the process recorded. */
+#include "attach_process.h"
+#include "client.h"
+#include "number.h"
+#include "subcommand.h"
+#include "where.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* A command was killed while it waited for the process's next call: there are only its thunks. */
+static bool take_out(struct ct_attachment *attachment)
+{
+    attachment->state = CT_ATTACHMENT_ARMED;
+    if (!ct_attachment_leave(attachment))
+        return false;
+    ct_fail(0, "detach: process %d (%s) was not recorded yet, and will not be", (int)attachment->target.pid,
+            attachment->target.name);
+    return true;
+}
+
+static bool refuse(struct ct_attachment *attachment)
+{
+    struct ct_target *target = &attachment->target;
+    const bool is_free = target->kind == CT_TARGET_FINE || target->kind == CT_TARGET_NO_DRIVER;
+    if (is_free)
+        snprintf(target->why, sizeof(target->why), "%s",
+                 "is not attached to: nothing of cudatrace records in it");
+    ct_attachment_say_why(attachment);
+    return false;
+}
+
+/* Returns a connection to the daemon that the process records for. It keeps the daemon, which the attaching
+ * command may stop using now. -1 without a daemon. */
+static int hold_daemon(const struct ct_visit *visit, char database[CT_ANSWER_BYTES])
+{
+    struct ct_where where = { .session = visit->session };
+    snprintf(where.shm_dir, sizeof(where.shm_dir), "%.*s", (int)sizeof(where.shm_dir) - 1,
+             *visit->shm_dir ? visit->shm_dir : CT_SHM_DIR);
+    const int daemon = ct_session_valid(visit->session) ? ct_client_connect(&where) : -1;
+    if (daemon < 0 || ct_client_ask(daemon, "hold", database, 0) == CT_ANSWER_OK)
+        return daemon;
+    close(daemon);
+    return -1;
+}
+
+static bool detach_one(struct ct_attachment *attachment, pid_t pid, const struct ct_library *library,
+                       bool is_verbose)
+{
+    ct_attachment_open(attachment, "detach", pid, library);
+    struct ct_area_data *data = &attachment->visitor.area.data;
+    data->visit.session[sizeof(data->visit.session) - 1] = '\0';
+    data->visit.shm_dir[sizeof(data->visit.shm_dir) - 1] = '\0';
+    const bool is_armed = attachment->visitor.area.address && data->state == CT_AREA_ARMED;
+    if (!ct_attachment_records(attachment))
+        return is_armed && attachment->lock >= 0 ? take_out(attachment) : refuse(attachment);
+    char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];
+    const int daemon = hold_daemon(&data->visit, database);
+    bool is_fine = ct_attachment_leave(attachment);
+    if (is_verbose)
+        ct_attachment_say(attachment);
+    if (daemon < 0)
+        return is_fine;
+    is_fine = ct_attach_flush("detach", daemon) && is_fine;
+    ct_attach_tell("detach", &attachment->target, database);
+    ct_client_ask(daemon, "release", answer, 0);
+    close(daemon);
+    return is_fine;
+}
+
+static int detach(int argc, char **argv)
+{
+    bool is_verbose = false, has_failed = false;
+    int64_t pid;
+    const struct ct_option table[] = {
+        { "verbose", NULL, "print the time of each step", &is_verbose },
+        { 0 },
+    };
+    const struct ct_usage usage = {
+        .options = table,
+        .arguments = "PID…",
+        .about = "Ends the recording of processes that `cudatrace attach` began: the hook puts everything\n"
+                 "back. Returns when all recorded calls are in the database.\n",
+        .is_mixed = true,
+    };
+    int first;
+    const int status = ct_options_parse(argc, argv, &usage, &first);
+    if (status != CT_GO_ON)
+        return status;
+    if (first >= argc)
+        return ct_fail(EXIT_USAGE, "detach: name a process (see cudatrace detach --help)");
+    for (int i = first; i < argc; i++) {
+        if (!ct_number_parse(argv[i], 1, INT32_MAX, &pid))
+            return ct_fail(EXIT_USAGE, "detach: '%s' is no process number", argv[i]);
+    }
+    struct ct_library library;
+    if (!ct_library_read(&library, "detach"))
+        return EXIT_FAILURE;
+    for (int i = first; i < argc; i++) {
+        struct ct_attachment attachment;
+        ct_number_parse(argv[i], 1, INT32_MAX, &pid);
+        has_failed |= !detach_one(&attachment, (pid_t)pid, &library, is_verbose);
+        ct_attachment_close(&attachment);
+    }
+    ct_library_free(&library);
+    return has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+const struct ct_subcommand ct_subcommand_detach = { "detach", "end what attach began", detach };

@@ -1,0 +1,537 @@
+/* System calls are made between a stop at their entry and one at their end, and our code is stopped in the
+ * loop where it waits. A breakpoint's trap would be a signal, which can remove the program's handler. The
+ * thread is released at a stop of PTRACE_INTERRUPT: there the kernel reads the number of the system call that
+ * was interrupted, and restarts it (arch_do_signal_or_restart()).
+ *
+ * A thread inside a restartable sequence (rseq) is not used: the kernel would forget the sequence. */
+#include "stop.h"
+
+#include "clock.h"
+#include "proc_file.h"
+#include "room.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <linux/rseq.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    FIRST_PATIENCE_NS = 10000000,
+    LONGEST_PATIENCE_NS = 320000000
+}; /* before another thread is interrupted */
+#define PATIENCE_NS UINT64_C(5000000000)
+#define RUN_NS      UINT64_C(30000000000)
+enum { SYSTEM_CALL_BYTES = 2, RED_ZONE_BYTES = 128 };
+
+/* ---- stops ---- */
+
+/* Any thread that was interrupted. */
+enum { ANY_THREAD = -1 };
+
+/* Waits until the thread stops or ends. With ANY_THREAD, sets stop->thread to the thread that has stopped. */
+static int await_of(struct ct_stop *stop, pid_t which, uint64_t until_ns, int *status)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    for (;;) {
+        const pid_t got = waitpid(which, status, __WALL | __WNOTHREAD | WNOHANG);
+        if (got > 0 && WIFSTOPPED(*status)) {
+            stop->thread = got;
+            return 0;
+        }
+        if (which != ANY_THREAD && got != 0) {
+            stop->is_gone = true;
+            return -ESRCH;
+        }
+        if (got > 0)
+            continue;
+        const uint64_t now_ns = ct_monotonic_ns();
+        if (now_ns >= until_ns)
+            return -ETIMEDOUT;
+        /* Another's SIGCHLD may have taken the place of this one's, while that was pending. */
+        enum { LOOK_NS = 1000000 };
+        const uint64_t left_ns = until_ns - now_ns;
+        sigtimedwait(&child, NULL,
+                     &(struct timespec){ .tv_nsec = (long)(left_ns < LOOK_NS ? left_ns : LOOK_NS) });
+    }
+}
+
+static int await(struct ct_stop *stop, uint64_t until_ns, int *status)
+{
+    return await_of(stop, stop->thread, until_ns, status);
+}
+
+static bool is_event_stop(int status)
+{
+    return status >> 16 == PTRACE_EVENT_STOP;
+}
+
+static bool is_call_stop(int status)
+{
+    return WSTOPSIG(status) == (SIGTRAP | 0x80);
+}
+
+/* Signals of faults in our code stay unblocked: the kernel resets the handler of a blocked one. */
+static bool is_fault(int number)
+{
+    return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGTRAP;
+}
+
+static uint64_t all_but_faults(void)
+{
+    uint64_t mask = ~UINT64_C(0);
+    for (int number = 1; number < 32; number++) {
+        if (is_fault(number))
+            mask &= ~(UINT64_C(1) << (number - 1));
+    }
+    return mask;
+}
+
+/* Handles a stop by a signal, and sets *number to the signal that the thread is resumed with. SIGSTOP cannot
+ * be blocked, and is passed on. A fault's signal from outside is kept until the end of the stop. */
+static int take_signal(struct ct_stop *stop, int status, long *number)
+{
+    siginfo_t info;
+    *number = is_event_stop(status) || is_call_stop(status) ? 0 : WSTOPSIG(status);
+    if (!is_fault((int)*number) || ptrace(PTRACE_GETSIGINFO, stop->thread, NULL, &info) != 0)
+        return 0;
+    if (info.si_code > 0) { /* from the kernel: our code failed */
+        stop->fault = (int)*number;
+        stop->is_resting = true;
+        return -EFAULT;
+    }
+    stop->held = info;
+    *number = 0;
+    return 0;
+}
+
+static int resume(struct ct_stop *stop, long how, long number)
+{
+    stop->is_resting = false;
+    if (ptrace((enum __ptrace_request)how, stop->thread, NULL, (void *)number) == 0)
+        return 0;
+    stop->is_gone = true;
+    return -ESRCH;
+}
+
+/* Resumes the thread until its next stop of a kind. */
+static int go_on(struct ct_stop *stop, long how, bool (*wanted)(int status))
+{
+    const uint64_t until_ns = ct_monotonic_ns() + RUN_NS;
+    long number = 0;
+    int status;
+    for (;;) {
+        int error = resume(stop, how, number);
+        if (!error)
+            error = await(stop, until_ns, &status);
+        if (error)
+            return error;
+        if (wanted(status))
+            return 0;
+        error = take_signal(stop, status, &number);
+        if (error)
+            return error;
+    }
+}
+
+/* Waits for the stop of PTRACE_INTERRUPT. */
+static int rest(struct ct_stop *stop)
+{
+    const uint64_t until_ns = ct_monotonic_ns() + RUN_NS;
+    for (;;) {
+        int status;
+        long number;
+        int error = await(stop, until_ns, &status);
+        if (!error && is_event_stop(status)) {
+            stop->is_resting = true;
+            return 0;
+        }
+        error = error ? error : take_signal(stop, status, &number);
+        error = error ? error : resume(stop, PTRACE_CONT, number);
+        if (error)
+            return error;
+    }
+}
+
+/* ---- threads ---- */
+
+struct candidate {
+    pid_t thread;
+    int rank; /* the lowest is tried first */
+};
+
+/* System calls that sleep, and that the kernel restarts after a stop. */
+static const int restarted[] = { SYS_futex, SYS_nanosleep,    SYS_clock_nanosleep, SYS_poll,
+                                 SYS_ppoll, SYS_select,       SYS_pselect6,        SYS_read,
+                                 SYS_wait4, SYS_waitid,       SYS_accept,          SYS_accept4,
+                                 SYS_pause, SYS_rt_sigsuspend };
+/* Calls that the kernel ends with EINTR after a stop without having done anything: they are made again. Calls
+ * on a socket end so if it has a timeout, and calls with a time limit if that is in read-only memory. */
+static const int ended[] = { SYS_epoll_wait,     SYS_epoll_pwait, 441 /* epoll_pwait2 */,
+                             SYS_semop,          SYS_semtimedop,  SYS_rt_sigtimedwait,
+                             SYS_msgrcv,         SYS_msgsnd,      SYS_io_getevents,
+                             SYS_io_uring_enter, SYS_select,      SYS_pselect6,
+                             SYS_ppoll,          SYS_read,        SYS_readv,
+                             SYS_recvfrom,       SYS_recvmsg,     SYS_recvmmsg,
+                             SYS_write,          SYS_writev,      SYS_sendto,
+                             SYS_sendmsg,        SYS_sendmmsg,    SYS_accept,
+                             SYS_accept4,        SYS_connect };
+
+static bool is_among(int64_t number, const int *numbers, size_t count)
+{
+    while (count > 0 && numbers[count - 1] != number)
+        count--;
+    return count > 0;
+}
+#define IS_AMONG(number, numbers) is_among(number, numbers, sizeof(numbers) / sizeof((numbers)[0]))
+
+/* The best is a thread that sleeps in a restarted call, the second a running one. */
+static int rank_of(pid_t pid, pid_t thread)
+{
+    enum { SLEEPS, RUNS, SLEEPS_ELSE, IS_STUCK };
+    char file[32], text[256];
+    snprintf(file, sizeof(file), "task/%d/stat", (int)thread);
+    const char *state = ct_proc_read(pid, file, text, sizeof(text)) == 0 ? strrchr(text, ')') : NULL;
+    if (!state || state[1] != ' ' || strchr("DZX", state[2]))
+        return IS_STUCK;
+    if (state[2] == 'R')
+        return RUNS;
+    snprintf(file, sizeof(file), "task/%d/syscall", (int)thread);
+    if (ct_proc_read(pid, file, text, sizeof(text)) != 0)
+        return SLEEPS_ELSE;
+    char *end;
+    const long number = strtol(text, &end, 10);
+    return end != text && IS_AMONG(number, restarted) ? SLEEPS : SLEEPS_ELSE;
+}
+
+static int by_rank(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    return a->rank != b->rank ? a->rank - b->rank : (a->thread > b->thread) - (a->thread < b->thread);
+}
+
+static size_t list(pid_t pid, struct candidate **candidates)
+{
+    char path[64];
+    size_t count = 0, room = 0;
+    *candidates = NULL;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *task; tasks && (task = readdir(tasks)) != NULL;) {
+        struct candidate candidate = { .thread = (pid_t)strtol(task->d_name, NULL, 10) };
+        if (candidate.thread <= 0 || !ct_make_room(candidates, count, &room, sizeof(candidate)))
+            continue;
+        candidate.rank = rank_of(pid, candidate.thread);
+        (*candidates)[count++] = candidate;
+    }
+    if (tasks)
+        closedir(tasks);
+    if (count > 0)
+        qsort(*candidates, count, sizeof(**candidates), by_rank);
+    return count;
+}
+
+/* Finds an instruction that makes a system call: the kernel's own page in the process has some. */
+static int find_system_call(struct ct_stop *stop)
+{
+    enum { CODE_BYTES_MOST = 4 << 20 };
+    static const uint8_t wanted[SYSTEM_CALL_BYTES] = { 0x0f, 0x05 };
+    for (size_t i = stop->memory->count; i-- > 0 && !stop->system_call;) {
+        const struct ct_mapping *mapping = &stop->memory->mappings[i];
+        const bool is_likely = strcmp(mapping->path, "[vdso]") == 0 || strstr(mapping->path, "/libc");
+        const size_t bytes = mapping->end - mapping->begin;
+        if (!mapping->is_executable || !mapping->is_readable || !is_likely || bytes > CODE_BYTES_MOST)
+            continue;
+        uint8_t *code = malloc(bytes);
+        const uint8_t *found = code && ct_memory_read(stop->memory, mapping->begin, code, bytes)
+                                   ? memmem(code, bytes, wanted, sizeof(wanted))
+                                   : NULL;
+        if (found)
+            stop->system_call = mapping->begin + (uint64_t)(found - code);
+        free(code);
+    }
+    return stop->system_call ? 0 : -ENOSYS;
+}
+
+/* Linux 5.13 tells where the thread's word is that names a sequence. Before, glibc uses no sequences. */
+static bool is_in_sequence(const struct ct_stop *stop)
+{
+    struct {
+        uint64_t address;
+        uint32_t bytes, signature, flags, pad;
+    } where;
+    enum { GET_RSEQ_CONFIGURATION = 0x420f };
+    struct rseq_cs section;
+    uint64_t at = 0;
+    if (ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, stop->thread, (void *)sizeof(where), &where) <
+            (long)sizeof(where) ||
+        !where.address ||
+        !ct_memory_read(stop->memory, where.address + offsetof(struct rseq, rseq_cs), &at, sizeof(at)) ||
+        !at || !ct_memory_read(stop->memory, at, &section, sizeof(section)))
+        return false;
+    return stop->registers.rip - section.start_ip < section.post_commit_offset;
+}
+
+static bool keep_vectors(struct ct_stop *stop)
+{
+    enum { ROOM = 64 << 10 };
+    stop->vectors = malloc(ROOM);
+    struct iovec vectors = { .iov_base = stop->vectors, .iov_len = ROOM };
+    if (!stop->vectors ||
+        ptrace(PTRACE_GETREGSET, stop->thread, (void *)(uintptr_t)NT_X86_XSTATE, &vectors) != 0)
+        return false;
+    stop->vectors_bytes = vectors.iov_len;
+    return true;
+}
+
+/* Looks at what was stopped; false where another thread, or another moment, is better. */
+static bool is_usable(struct ct_stop *stop, enum ct_stop_for what_for)
+{
+    enum { USER_CODE_64 = 0x33 };
+    if (stop->registers.cs != USER_CODE_64 || is_in_sequence(stop))
+        return false;
+    return what_for == CT_STOP_FOR_CODE || (stop->registers.fs_base != 0 && keep_vectors(stop));
+}
+
+static void let_go(struct ct_stop *stop)
+{
+    ptrace(PTRACE_DETACH, stop->thread, NULL, NULL);
+    free(stop->vectors);
+    stop->vectors = NULL;
+}
+
+/* Interrupts a thread. 0, -EAGAIN if it has ended, or -EPERM. */
+static int interrupt(struct ct_stop *stop, pid_t thread)
+{
+    stop->thread = thread;
+    stop->is_gone = false;
+    if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0 && errno != EPERM)
+        return -EAGAIN;
+    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
+        return errno == ESRCH ? -EPERM : -EAGAIN; /* it is not ours: seizing it was refused */
+    return 0;
+}
+
+static int wait_for_one(struct ct_stop *stop, uint64_t until_ns)
+{
+    int status;
+    for (;;) {
+        if (await_of(stop, ANY_THREAD, until_ns, &status) != 0)
+            return -EAGAIN;
+        if (is_event_stop(status))
+            break;
+        /* Delivers a signal that was pending. */
+        if (ptrace(PTRACE_CONT, stop->thread, NULL, (void *)(long)WSTOPSIG(status)) != 0)
+            return -EAGAIN;
+    }
+    stop->began_ns = ct_monotonic_ns();
+    if (ptrace(PTRACE_GETREGS, stop->thread, NULL, &stop->registers) == 0 &&
+        ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, stop->thread, (void *)sizeof(stop->signals),
+               &stop->signals) == 0)
+        return 0;
+    stop->is_gone = true;
+    return -EAGAIN;
+}
+
+/* Waits for the first usable thread that stops. 0, -EAGAIN after that time, or -ESRCH if the process has
+ * other memory now: it executes another program, or the pid was reused. */
+static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_for what_for)
+{
+    do {
+        stop->is_gone = false;
+        if (wait_for_one(stop, until_ns) == 0) {
+            const bool is_there = ct_memory_is_there(stop->memory);
+            if (is_there && is_usable(stop, what_for))
+                return 0;
+            let_go(stop);
+            if (!is_there)
+                return -ESRCH;
+        }
+    } while (ct_monotonic_ns() < until_ns);
+    return -EAGAIN;
+}
+
+/* Interrupts the threads of the process one after the other until one has stopped. Any interrupted thread
+ * will do: one that has stopped must not wait for the others. */
+static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_stop_for what_for)
+{
+    struct candidate *candidates;
+    const size_t count = list(stop->memory->pid, &candidates);
+    size_t refusals = 0;
+    int error = -EAGAIN;
+    for (size_t i = 0; error == -EAGAIN && i < count; i++) {
+        error = interrupt(stop, candidates[i].thread);
+        refusals += error == -EPERM;
+        error = error ? -EAGAIN : wait_for_any(stop, ct_monotonic_ns() + patience_ns, what_for);
+    }
+    free(candidates);
+    return refusals < count ? error : count == 0 ? -ESRCH : -EPERM;
+}
+
+/* On a busy machine a thread comes to its stop when it gets a processor. It is kept from nothing while it is
+ * waited for, so that this may take its time. */
+int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for)
+{
+    *stop = (struct ct_stop){ .memory = memory };
+    const uint64_t until_ns = ct_monotonic_ns() + PATIENCE_NS;
+    uint64_t patience_ns = FIRST_PATIENCE_NS;
+    int error = find_system_call(stop);
+    if (error)
+        return error;
+    for (;;) {
+        error = interrupt_each(stop, patience_ns, what_for);
+        if (error == -EAGAIN)
+            error = wait_for_any(stop, ct_monotonic_ns() + patience_ns, what_for);
+        if (error != -EAGAIN || ct_monotonic_ns() >= until_ns)
+            break;
+        patience_ns = patience_ns < LONGEST_PATIENCE_NS ? patience_ns * 2 : patience_ns;
+    }
+    if (error)
+        stop->is_gone = true;
+    return error == -EAGAIN ? -ETIMEDOUT : error;
+}
+
+/* ---- code in it ---- */
+
+static int begin_code(struct ct_stop *stop, struct user_regs_struct *registers)
+{
+    enum { FLAG_TRAP = 0x100, FLAG_DIRECTION = 0x400 };
+    if (stop->is_gone)
+        return -ESRCH;
+    const uint64_t blocked = all_but_faults();
+    if (!stop->is_changed && ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, stop->thread,
+                                    (void *)sizeof(blocked), &blocked) != 0)
+        return -ESRCH;
+    stop->is_changed = true;
+    registers->orig_rax = ~0ULL; /* restarts no system call in our code */
+    registers->eflags &= ~(unsigned long long)(FLAG_TRAP | FLAG_DIRECTION);
+    return ptrace(PTRACE_SETREGS, stop->thread, NULL, registers) != 0 ? -ESRCH : 0;
+}
+
+int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                     uint64_t e, uint64_t f)
+{
+    struct user_regs_struct registers = stop->registers;
+    registers.rip = stop->system_call;
+    registers.rax = (uint64_t)number;
+    registers.rdi = a;
+    registers.rsi = b;
+    registers.rdx = c;
+    registers.r10 = d;
+    registers.r8 = e;
+    registers.r9 = f;
+    int error = begin_code(stop, &registers);
+    for (int stops = 0; !error && stops < 2; stops++) /* at its entry, and at its end */
+        error = go_on(stop, PTRACE_SYSCALL, is_call_stop);
+    if (!error && ptrace(PTRACE_GETREGS, stop->thread, NULL, &registers) != 0)
+        error = -ESRCH;
+    return error ? error : (int64_t)registers.rax;
+}
+
+/* Waits until the word is set. */
+static int await_word(struct ct_stop *stop, uint64_t address)
+{
+    enum { LOOK_NS = 20000 };
+    const uint64_t until_ns = ct_monotonic_ns() + RUN_NS;
+    uint32_t word = 0;
+    while (ct_monotonic_ns() < until_ns) {
+        int status;
+        long number;
+        if (!ct_memory_read(stop->memory, address, &word, sizeof(word)) || word)
+            return word ? 0 : -ESRCH;
+        int error = await(stop, ct_monotonic_ns() + LOOK_NS, &status);
+        if (error == -ETIMEDOUT)
+            continue;
+        error = error ? error : take_signal(stop, status, &number);
+        error = error ? error : resume(stop, PTRACE_CONT, number);
+        if (error)
+            return error;
+    }
+    return -ETIMEDOUT;
+}
+
+int ct_stop_run(struct ct_stop *stop, uint64_t begin, uint64_t ran, uint64_t stack)
+{
+    struct user_regs_struct registers = stop->registers;
+    const uint32_t no = 0;
+    registers.rip = begin;
+    registers.rsp = stack ? stack : registers.rsp;
+    int error = ct_memory_write(stop->memory, ran, &no, sizeof(no)) ? begin_code(stop, &registers) : -ESRCH;
+    if (!error)
+        error = resume(stop, PTRACE_CONT, 0);
+    if (!error)
+        error = await_word(stop, ran);
+    if (error)
+        return error;
+    ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
+    return rest(stop);
+}
+
+static void put_back(struct ct_stop *stop)
+{
+    struct user_regs_struct registers = stop->registers;
+    if (!stop->is_resting) {
+        /* Interrupts first: no instruction may run before the stop. */
+        ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
+        if (resume(stop, PTRACE_CONT, 0) != 0 || rest(stop) != 0)
+            return;
+    }
+    if (stop->vectors) {
+        struct iovec vectors = { .iov_base = stop->vectors, .iov_len = stop->vectors_bytes };
+        ptrace(PTRACE_SETREGSET, stop->thread, (void *)(uintptr_t)NT_X86_XSTATE, &vectors);
+    }
+    ptrace(PTRACE_SETREGS, stop->thread, NULL, &registers);
+    ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, stop->thread, (void *)sizeof(stop->signals),
+           &stop->signals);
+}
+
+/* Returns whether a pending signal has ended the call. */
+static bool has_signal(const struct ct_stop *stop)
+{
+    char file[32], text[4096];
+    snprintf(file, sizeof(file), "task/%d/status", (int)stop->thread);
+    if (ct_proc_read(stop->memory->pid, file, text, sizeof(text)) != 0)
+        return true;
+    uint64_t own = 0, shared = 0;
+    const char *at = strstr(text, "\nSigPnd:");
+    if (!at || sscanf(at, "\nSigPnd: %lx\nShdPnd: %lx", &own, &shared) != 2)
+        return true;
+    return ((own | shared) & ~stop->signals) != 0;
+}
+
+/* Restarts a sleeping call that only our stop has ended, and that the kernel does not restart. */
+static void restart(struct ct_stop *stop)
+{
+    struct user_regs_struct *registers = &stop->registers;
+    if ((int64_t)registers->rax != -EINTR || !IS_AMONG((int64_t)registers->orig_rax, ended) ||
+        has_signal(stop))
+        return;
+    registers->rax = registers->orig_rax;
+    registers->rip -= SYSTEM_CALL_BYTES;
+    registers->orig_rax = ~0ULL;
+    ptrace(PTRACE_SETREGS, stop->thread, NULL, registers);
+}
+
+void ct_stop_end(struct ct_stop *stop)
+{
+    if (!stop->is_gone) {
+        restart(stop);
+        if (stop->is_changed)
+            put_back(stop);
+    }
+    stop->took_ns = ct_monotonic_ns() - stop->began_ns;
+    let_go(stop);
+    if (!stop->is_gone && stop->held.si_signo)
+        syscall(SYS_tgkill, stop->memory->pid, stop->thread, stop->held.si_signo);
+    stop->is_gone = true;
+}

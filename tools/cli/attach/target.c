@@ -1,0 +1,336 @@
+#include "target.h"
+
+#include "elf_reader.h"
+#include "printable.h"
+#include "proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <libgen.h>
+#include <linux/kcmp.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool refuse(struct ct_target *target, enum ct_target_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool refuse(struct ct_target *target, enum ct_target_kind kind, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(target->why, sizeof(target->why), format, arguments);
+    va_end(arguments);
+    target->kind = kind;
+    return false;
+}
+
+/* ---- /proc/PID/status ---- */
+
+/* The number after a word of it; -1 if it is not there. */
+static long long status_number(const char *status, const char *word)
+{
+    const char *at = strstr(status, word);
+    return at ? strtoll(at + strlen(word), NULL, 10) : -1;
+}
+
+static void name_of(pid_t pid, char name[64])
+{
+    char text[64];
+    snprintf(name, 64, "%s", "?");
+    if (ct_proc_read((int32_t)pid, "comm", text, sizeof(text)) != 0)
+        return;
+    text[strcspn(text, "\n")] = '\0';
+    for (char *at = text; *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+    }
+    snprintf(name, 64, "%s", text);
+}
+
+static bool is_kernels(pid_t pid)
+{
+    enum { FLAGS = 9, KERNEL_THREAD = 0x200000 };
+    char text[1024];
+    if (ct_proc_read((int32_t)pid, "stat", text, sizeof(text)) != 0)
+        return false;
+    const char *field = strrchr(text, ')');
+    for (int i = 2; field && i < FLAGS; i++)
+        field = strchr(field + 1, ' ');
+    return field && strtoul(field, NULL, 10) & KERNEL_THREAD;
+}
+
+/* ---- who it is ---- */
+
+static bool check_process(struct ct_target *target)
+{
+    struct ct_proc_stat life;
+    struct ct_proc_status users;
+    char status[4096];
+    int error = ct_proc_stat((int32_t)target->pid, &life);
+    if (!error)
+        error = ct_proc_status((int32_t)target->pid, &users);
+    if (!error)
+        error = ct_proc_read((int32_t)target->pid, "status", status, sizeof(status));
+    if (error == -ESRCH)
+        return refuse(target, CT_TARGET_GONE, "is not there");
+    if (error)
+        return refuse(target, CT_TARGET_REFUSED, "cannot be looked at: %s", strerror(-error));
+    name_of(target->pid, target->name);
+    target->start_ticks = life.start_ticks;
+    target->uid = users.effective;
+    target->inner_pid = users.inner_pid ? users.inner_pid : (int32_t)target->pid;
+    const long long group = status_number(status, "\nTgid:"), tracer = status_number(status, "\nTracerPid:");
+    if (group > 0 && group != target->pid)
+        return refuse(target, CT_TARGET_REFUSED, "is a thread of process %lld: name that one", group);
+    if (target->pid == getpid())
+        return refuse(target, CT_TARGET_REFUSED, "is this command itself");
+    if (is_kernels(target->pid))
+        return refuse(target, CT_TARGET_REFUSED, "is a thread of the kernel");
+    if (life.ended)
+        return refuse(target, CT_TARGET_GONE,
+                      "has ended, and its parent has not asked for its status (a zombie)");
+    if (tracer > 0) {
+        char name[64];
+        name_of((pid_t)tracer, name);
+        return refuse(target, CT_TARGET_REFUSED,
+                      "is traced by process %lld (%s): one debugger can be there at a time, leave that first",
+                      tracer, name);
+    }
+    return true;
+}
+
+/* A child of vfork() is in its parent's memory for a moment, so a visit would change the parent. Checked
+ * before the memory is opened, since the descriptor would keep referring to the parent's. */
+static bool check_own_memory(struct ct_target *target)
+{
+    char status[4096];
+    if (ct_proc_read((int32_t)target->pid, "status", status, sizeof(status)) != 0)
+        return true; /* opening its memory fails, too, and reports that */
+    const long long parent = status_number(status, "\nPPid:");
+    return parent <= 0 || syscall(SYS_kcmp, target->pid, (pid_t)parent, KCMP_VM, 0, 0) != 0 ||
+           refuse(target, CT_TARGET_NO_DRIVER,
+                  "works in the memory of process %lld, of which it is a child, until it executes a program "
+                  "of its own (vfork): name that one",
+                  parent);
+}
+
+/* ---- who may ---- */
+
+static bool refuse_rights(struct ct_target *target, int error)
+{
+    char scope[16] = "", path[64];
+    struct stat owner = { 0 };
+    const uid_t own = geteuid();
+    snprintf(path, sizeof(path), "/proc/%d", (int)target->pid);
+    stat(path, &owner);
+    FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+    if (file && !fgets(scope, sizeof(scope), file))
+        scope[0] = '\0';
+    if (file)
+        fclose(file);
+    const int value = atoi(scope);
+    if (error == -ENOENT || error == -ESRCH)
+        return refuse(target, CT_TARGET_GONE, "has ended");
+    if (error != -EACCES && error != -EPERM)
+        return refuse(target, CT_TARGET_REFUSED, "cannot be looked at: %s", strerror(-error));
+    if (own != 0 && target->uid != own)
+        return refuse(target, CT_TARGET_REFUSED, "is user %u's: ask as that user, or as root", target->uid);
+    if (own != 0 && owner.st_uid != own)
+        return refuse(target, CT_TARGET_REFUSED,
+                      "may not be looked at, not even by its user: it was started with rights that its "
+                      "starter has not, or has asked for that (PR_SET_DUMPABLE); ask as root");
+    if (value > 0)
+        return refuse(target, CT_TARGET_REFUSED,
+                      "may not be traced: /proc/sys/kernel/yama/ptrace_scope is %d, which %s; ask as root%s",
+                      value,
+                      value == 1   ? "allows that to those alone who started it"
+                      : value == 2 ? "allows that to root alone"
+                                   : "allows that to nobody until the machine starts again",
+                      value < 3 ? ", or `sysctl kernel.yama.ptrace_scope=0`" : "");
+    return refuse(target, CT_TARGET_REFUSED,
+                  "may not be traced: the container, or a security module, allows no ptrace here (docker run "
+                  "--cap-add SYS_PTRACE)");
+}
+
+/* ---- what it is ---- */
+
+/* Only glibc can load the hook: reports why there is none. */
+static bool refuse_program(struct ct_target *target)
+{
+    char path[64];
+    struct ct_elf elf;
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->memory.thread);
+    if (ct_elf_open(&elf, path) != 0)
+        return refuse(target, CT_TARGET_REFUSED, "has no C library of glibc mapped");
+    const char *why = !elf.native        ? "is of another architecture, or of 32 bits: the hook is for x86-64"
+                      : !elf.interpreter ? "is linked statically: it cannot load a library"
+                      : strstr(elf.interpreter, "ld-musl")
+                          ? "uses musl for its C library: the hook is for glibc"
+                          : "has no C library of glibc mapped: the hook needs that";
+    ct_elf_close(&elf);
+    return refuse(target, CT_TARGET_REFUSED, "%s", why);
+}
+
+static bool check_libraries(struct ct_target *target)
+{
+    struct ct_image c_library, loader;
+    if (ct_image_find(&c_library, &target->memory, "libc.so.6") != 0)
+        return refuse_program(target);
+    target->find_dlopen = ct_image_symbol(&c_library, "dlopen");
+    target->find_dlerror = ct_image_symbol(&c_library, "dlerror");
+    target->find_cancel = ct_image_symbol(&c_library, "pthread_setcancelstate");
+    target->find_errno = ct_image_symbol(&c_library, "__errno_location");
+    ct_image_close(&c_library);
+    /* Before glibc 2.34. */
+    if (!target->find_dlopen && ct_image_find(&loader, &target->memory, "libdl.so.2") == 0) {
+        target->find_dlopen = ct_image_symbol(&loader, "dlopen");
+        target->find_dlerror = ct_image_symbol(&loader, "dlerror");
+        ct_image_close(&loader);
+    }
+    const bool has_all =
+        target->find_dlopen && target->find_dlerror && target->find_cancel && target->find_errno;
+    return has_all || refuse(target, CT_TARGET_REFUSED,
+                             "has a C library without dlopen() or pthread_setcancelstate(): it is not known");
+}
+
+/* A filter may end the process for any system call of ours. */
+static bool check_filters(struct ct_target *target)
+{
+    char path[64], file[300], status[4096];
+    long long mode = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *task; tasks && mode <= 0 && (task = readdir(tasks)) != NULL;) {
+        snprintf(file, sizeof(file), "task/%s/status", task->d_name);
+        if (task->d_name[0] != '.' && ct_proc_read((int32_t)target->pid, file, status, sizeof(status)) == 0)
+            mode = status_number(status, "\nSeccomp:");
+    }
+    if (tasks)
+        closedir(tasks);
+    return mode <= 0 || refuse(target, CT_TARGET_REFUSED,
+                               "has a filter of system calls (seccomp mode %lld), which may end it for "
+                               "what a visit asks: start it with `cudatrace run`",
+                               mode);
+}
+
+/* Refuses a process that was started with the hook, with the session that it records for. */
+static bool check_preloaded(struct ct_target *target)
+{
+    bool is_preloaded = false;
+    char session[CT_SESSION_MAX + 1] = "";
+    for (size_t i = 0; i < target->memory.count; i++) {
+        const char *path = target->memory.mappings[i].path, *slash = strrchr(path, '/');
+        struct ct_session_file file;
+        if (!slash)
+            continue;
+        is_preloaded |= path[1] != 'm' && strncmp(slash, "/libcudatrace.so", 16) == 0;
+        if (strncmp(slash, "/cudatrace.", 11) != 0)
+            continue;
+        char name[CT_NAME_BYTES];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(slash + 1, " "), slash + 1);
+        if (ct_session_file_parse(name, &file) && file.kind == CT_FILE_SEGMENT)
+            strcpy(session, file.session);
+    }
+    if (!is_preloaded)
+        return true;
+    if (*session)
+        return refuse(target, CT_TARGET_HOOKED,
+                      "was started with the hook, and records for session '%s' since: `cudatrace status "
+                      "--session %s` says into which trace",
+                      session, session);
+    return refuse(target, CT_TARGET_HOOKED,
+                  "was started with the hook, and records once a daemon serves its session "
+                  "(" CT_SESSION_ENV " of its environment, or '" CT_SESSION_DEFAULT "'): start `cudatraced "
+                  "--session NAME --db FILE`");
+}
+
+static bool check_proc(struct ct_target *target)
+{
+    char path[64];
+    struct statfs status;
+    snprintf(path, sizeof(path), "/proc/%d/root/proc", (int)target->memory.thread);
+    return (statfs(path, &status) == 0 && status.f_type == PROC_SUPER_MAGIC) ||
+           refuse(target, CT_TARGET_REFUSED,
+                  "sees no /proc in its mount namespace, by which the library would be loaded");
+}
+
+static bool check_driver(struct ct_target *target)
+{
+    struct ct_image driver;
+    if (ct_image_find(&driver, &target->memory, "libcuda.so.1") != 0)
+        return refuse(target, CT_TARGET_NO_DRIVER, "has not loaded the driver (libcuda.so.1) yet");
+    const struct ct_mapping *mapping = ct_memory_at(&target->memory, driver.begin);
+    snprintf(target->driver, sizeof(target->driver), "%.*s", (int)sizeof(target->driver) - 1,
+             mapping ? mapping->path : "");
+    ct_image_close(&driver);
+    return true;
+}
+
+void ct_target_open(struct ct_target *target, pid_t pid)
+{
+    *target = (struct ct_target){ .pid = pid, .memory.fd = -1 };
+    if (!check_process(target) || !check_own_memory(target))
+        return;
+    const int error = ct_memory_open(&target->memory, pid);
+    if (error) {
+        refuse_rights(target, error);
+        return;
+    }
+    if (check_libraries(target) && check_preloaded(target) && check_driver(target) && check_filters(target) &&
+        check_proc(target))
+        target->kind = CT_TARGET_FINE;
+}
+
+void ct_target_find_slots(struct ct_target *target)
+{
+    enum { TRIES = 50, PAUSE_NS = 10000000 };
+    struct ct_image driver;
+    for (int i = 0; i < TRIES && target->slots.count == 0; i++) {
+        if (i > 0)
+            nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+        ct_driver_slots_free(&target->slots);
+        if (ct_memory_look(&target->memory) != 0 ||
+            ct_image_find(&driver, &target->memory, "libcuda.so.1") != 0)
+            break;
+        ct_driver_slots_find(&target->slots, &driver);
+        ct_image_close(&driver);
+    }
+    if (!ct_memory_is_there(&target->memory))
+        refuse(target, CT_TARGET_GONE, "has ended, or executes another program now");
+    else if (target->slots.count == 0)
+        refuse(
+            target, CT_TARGET_REFUSED,
+            "has a driver (%s) of no known shape: none of its %zu functions goes by a table. Start it with "
+            "`cudatrace run`",
+            target->driver, target->slots.functions);
+}
+
+void ct_target_close(struct ct_target *target)
+{
+    ct_driver_slots_free(&target->slots);
+    ct_memory_close(&target->memory);
+}
+
+void ct_target_check_folder(struct ct_target *target, const char *shm_dir)
+{
+    char path[CT_NAME_BYTES + 64];
+    struct stat ours, theirs;
+    snprintf(path, sizeof(path), "/proc/%d/root%s", (int)target->memory.thread, shm_dir);
+    if (stat(path, &theirs) == 0 && stat(shm_dir, &ours) == 0 && ours.st_dev == theirs.st_dev &&
+        ours.st_ino == theirs.st_ino)
+        return;
+    if (!ct_memory_is_there(&target->memory)) {
+        refuse(target, CT_TARGET_GONE, "has ended, or executes another program now");
+        return;
+    }
+    refuse(target, CT_TARGET_REFUSED,
+           "has a %s of its own (a container?), which a daemon out here does not see: attach in its "
+           "container, or share the folder (docker run --ipc=host, or --shm-dir)",
+           shm_dir);
+}

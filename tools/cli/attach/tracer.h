@@ -1,0 +1,12 @@
+/* The tracer that stops threads of another process (stop.h). The kernel releases them when it ends. */
+#ifndef CT_ATTACH_TRACER_H
+#define CT_ATTACH_TRACER_H
+
+#include <stddef.h>
+
+/* Runs `act` in a process of its own, which the end of this one does not end, or in a thread if a process may
+ * not trace. Only the `bytes` of `data` are copied to it and back. Returns the result of `act`, -errno
+ * without process and thread, or -ECANCELED if the process was killed. */
+int ct_tracer_run(int (*act)(void *data), void *data, size_t bytes);
+
+#endif

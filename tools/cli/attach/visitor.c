@@ -1,0 +1,244 @@
+#include "visitor.h"
+
+#include "tracer.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- stops ---- */
+
+/* The work of one stop, done by the tracer. */
+struct act {
+    struct ct_visitor visitor; /* as it is, and becomes */
+    int (*in)(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act);
+    enum ct_stop_for what_for;
+    bool wants_library;
+    int own; /* the library's file */
+};
+
+static int stop_and_act(void *data)
+{
+    struct act *act = data;
+    struct ct_visitor *visitor = &act->visitor;
+    struct ct_stop stop;
+    int error = ct_stop_begin(&stop, visitor->memory, act->what_for);
+    if (error)
+        return error;
+    error = act->in(visitor, &stop, act);
+    visitor->fault = stop.fault;
+    ct_stop_end(&stop);
+    visitor->stops++;
+    visitor->stopped_ns += stop.took_ns;
+    visitor->longest_ns = stop.took_ns > visitor->longest_ns ? stop.took_ns : visitor->longest_ns;
+    return error;
+}
+
+static int act_within(struct ct_visitor *visitor, int (*run)(void *data), struct act *act)
+{
+    act->visitor = *visitor;
+    const int error = ct_tracer_run(run, act, sizeof(*act));
+    *visitor = act->visitor;
+    return error;
+}
+
+/* ---- steps ---- */
+
+void ct_visitor_begin(struct ct_visitor *visitor, const struct ct_memory *memory,
+                      const struct ct_library *library)
+{
+    *visitor = (struct ct_visitor){ .memory = memory, .hook = library };
+    ct_area_find(&visitor->area, memory);
+}
+
+/* Closes the library's file there, if it is that still. */
+static int close_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
+{
+    struct ct_area_data *data = &visitor->area.data;
+    struct stat status;
+    char path[64];
+    (void)act;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)stop->thread, data->file);
+    if (data->file < 0 || stat(path, &status) != 0 || status.st_ino != data->file_inode ||
+        status.st_dev != data->file_device)
+        return 0;
+    ct_stop_call(stop, SYS_close, (uint64_t)data->file, 0, 0, 0, 0, 0);
+    data->file = -1;
+    return ct_area_set(&visitor->area, CT_DATA_FILE, UINT32_MAX) ? 0 : -ESRCH;
+}
+
+/* Notes the file's inode, since the program may close it and open another one by that number. The note is in
+ * the process, for the command that follows a killed one. */
+static int note_file(struct ct_visitor *visitor, int file, int own)
+{
+    struct ct_area_data *data = &visitor->area.data;
+    struct stat status;
+    if (fstat(own, &status) != 0)
+        return -errno;
+    data->file = file;
+    data->file_inode = status.st_ino;
+    data->file_device = status.st_dev;
+    return ct_area_write(&visitor->area) ? 0 : -ESRCH;
+}
+
+static int prepare_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
+{
+    struct ct_area *area = &visitor->area;
+    int error = area->address ? close_in_stop(visitor, stop, act) : ct_area_make(area, stop);
+    if (error || !act->wants_library)
+        return error;
+    const int file =
+        ct_area_file(stop, CT_LIBRARY_NAME, area->address + CT_AREA_DATA + CT_DATA_WHY, &act->own);
+    return file < 0 ? file : note_file(visitor, file, act->own);
+}
+
+/* Writes the library after the stop, to keep that short. */
+static int prepare_within(void *data)
+{
+    struct act *act = data;
+    int error = stop_and_act(act);
+    if (!error && act->own >= 0 && !ct_library_write(act->visitor.hook, act->own))
+        error = -errno;
+    if (act->own >= 0)
+        close(act->own);
+    return error;
+}
+
+static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan, uint64_t hook)
+{
+    struct ct_area_data *data = &visitor->area.data;
+    data->state = CT_AREA_IDLE;
+    data->answer = data->left = CT_VISIT_OPEN;
+    data->pid = plan->inner_pid;
+    data->hook = hook;
+    data->hook_offset = visitor->hook->visit_offset;
+    data->find_dlopen = plan->find_dlopen;
+    data->find_dlerror = plan->find_dlerror;
+    data->find_cancel = plan->find_cancel;
+    data->find_errno = plan->find_errno;
+    data->all_signals = ~UINT64_C(0);
+    snprintf(data->path, sizeof(data->path), "%s", "");
+    memset(data->why, 0, sizeof(data->why));
+    data->visit = *plan->visit;
+}
+
+/* The loader takes a name that it knows for the library that it has by it. Another build that was brought in
+ * before may have had the same descriptor: each has a path of its own. False where there have been too many.
+ */
+static bool name_library(struct ct_visitor *visitor)
+{
+    static const char own[] = "/memfd:" CT_LIBRARY_NAME;
+    struct ct_area_data *data = &visitor->area.data;
+    size_t length = (size_t)snprintf(data->path, sizeof(data->path), CT_VISIT_PATH);
+    for (size_t i = 0; i < visitor->memory->count && length < sizeof(data->path); i++) {
+        const struct ct_mapping *mapping = &visitor->memory->mappings[i];
+        if (mapping->offset == 0 && strncmp(mapping->path, own, sizeof(own) - 1) == 0)
+            length += (size_t)snprintf(data->path + length, sizeof(data->path) - length, "./");
+    }
+    if (length < sizeof(data->path))
+        length += (size_t)snprintf(data->path + length, sizeof(data->path) - length, "%d", data->file);
+    return length < sizeof(data->path);
+}
+
+static int write_pairs(struct ct_visitor *visitor, const struct ct_driver_slots *slots)
+{
+    struct ct_area_pair *pairs = calloc(slots->count + 1, sizeof(*pairs));
+    if (!pairs)
+        return -ENOMEM;
+    for (size_t i = 0; i < slots->count; i++)
+        pairs[i] =
+            (struct ct_area_pair){ .slot = slots->slots[i].slot, .function = slots->slots[i].function };
+    int error = visitor->area.address ? ct_area_write_pairs(&visitor->area, pairs, slots->count) : -ENOENT;
+    free(pairs);
+    return error;
+}
+
+static int prepare_data(struct ct_visitor *visitor, const struct ct_visitor_plan *plan, uint64_t hook)
+{
+    fill(visitor, plan, hook);
+    if (!hook && !name_library(visitor))
+        return -ENAMETOOLONG;
+    const int error = write_pairs(visitor, plan->slots);
+    return error || ct_area_write(&visitor->area) ? error : -ESRCH;
+}
+
+int ct_visitor_prepare(struct ct_visitor *visitor, const struct ct_visitor_plan *plan)
+{
+    const uint64_t hook = ct_library_find(visitor->hook, visitor->memory);
+    struct act act = {
+        .in = prepare_in_stop, .what_for = CT_STOP_FOR_CODE, .wants_library = hook == 0, .own = -1
+    };
+    int error = write_pairs(visitor, plan->slots);
+    if (error == -EBUSY) /* another driver was there before: another area for this one */
+        visitor->area.address = 0;
+    if (error == -EBUSY || error == -ENOENT || act.wants_library)
+        error = act_within(visitor, prepare_within, &act);
+    if (!error)
+        error = prepare_data(visitor, plan, hook);
+    if (error && act.wants_library && visitor->area.address) {
+        act.in = close_in_stop;
+        act_within(visitor, stop_and_act, &act);
+    }
+    return error;
+}
+
+static int disarm_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
+{
+    const int error = ct_area_disarm(&visitor->area, stop);
+    if (error)
+        return error;
+    if (!ct_area_read(&visitor->area))
+        return -ESRCH;
+    return visitor->area.data.state == CT_AREA_IDLE ? close_in_stop(visitor, stop, act) : 0;
+}
+
+static int arm_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
+{
+    (void)act;
+    return ct_area_arm(&visitor->area, stop);
+}
+
+int ct_visitor_arm(struct ct_visitor *visitor)
+{
+    struct act act = { .in = arm_in_stop, .what_for = CT_STOP_FOR_CODE };
+    const int error = act_within(visitor, stop_and_act, &act);
+    /* It may have failed in the middle: another stop takes the thunks out that are in. */
+    if (error == -EFAULT)
+        ct_area_set(&visitor->area, CT_DATA_STATE, CT_AREA_ARMED);
+    if (error && error != -ESRCH)
+        ct_visitor_disarm(visitor);
+    return error;
+}
+
+bool ct_visitor_look(struct ct_visitor *visitor)
+{
+    return ct_area_read(&visitor->area);
+}
+
+int ct_visitor_disarm(struct ct_visitor *visitor)
+{
+    struct act act = { .in = disarm_in_stop, .what_for = CT_STOP_FOR_CODE };
+    return act_within(visitor, stop_and_act, &act);
+}
+
+static int leave_in_stop(struct ct_visitor *visitor, struct ct_stop *stop, struct act *act)
+{
+    (void)act;
+    return ct_area_leave(&visitor->area, stop);
+}
+
+int ct_visitor_leave(struct ct_visitor *visitor)
+{
+    struct act act = { .in = leave_in_stop, .what_for = CT_STOP_FOR_FUNCTION };
+    visitor->area.data.visit.wish = CT_VISIT_LEAVE;
+    visitor->area.data.left = CT_VISIT_OPEN;
+    if (!ct_area_write(&visitor->area))
+        return -ESRCH;
+    const int error = act_within(visitor, stop_and_act, &act);
+    return !error && !ct_area_read(&visitor->area) ? -ESRCH : error;
+}

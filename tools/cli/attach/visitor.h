@@ -1,0 +1,42 @@
+/* The steps of a visit (proto/visit.h). A step that fails has put everything back. Times are in nanoseconds.
+ */
+#ifndef CT_ATTACH_VISITOR_H
+#define CT_ATTACH_VISITOR_H
+
+#include "area.h"
+#include "driver_slots.h"
+#include "library.h"
+
+struct ct_visitor {
+    const struct ct_memory *memory;
+    const struct ct_library *hook;
+    struct ct_area area;
+    uint64_t stops, stopped_ns, longest_ns; /* how often a thread was stopped, for how long in all */
+    int fault;                              /* signal that ended our code there; 0: none */
+};
+
+struct ct_visitor_plan {
+    const struct ct_driver_slots *slots;
+    const struct ct_visit *visit;
+    uint64_t find_dlopen, find_dlerror, find_cancel, find_errno;
+    int32_t inner_pid;
+};
+
+/* Finds the area and library of earlier visits. */
+void ct_visitor_begin(struct ct_visitor *visitor, const struct ct_memory *memory,
+                      const struct ct_library *library);
+/* Brings area and library into the process. 0 or -errno. */
+int ct_visitor_prepare(struct ct_visitor *visitor, const struct ct_visitor_plan *plan);
+/* Puts the thunks in; the next call of the driver does the rest. */
+int ct_visitor_arm(struct ct_visitor *visitor);
+/* Reads the area's state into visitor->area.data. False: the process has ended, or executes another program.
+ */
+bool ct_visitor_look(struct ct_visitor *visitor);
+/* Takes the thunks out, unless a thread has entered one, which area.data.state shows. Closes the library
+ * there.
+ */
+int ct_visitor_disarm(struct ct_visitor *visitor);
+/* Has the hook leave: its answer in area.data.left. */
+int ct_visitor_leave(struct ct_visitor *visitor);
+
+#endif
