@@ -379,14 +379,15 @@ def check_layers(report, database):
         report.note(" > ".join(map(str, row[:5])) + f", {row[5]} times")
 
 
-def check_database(report, database):
-    """Checks what must hold in any database, whatever was traced."""
+def scalar(database, query):
+    return database.execute(query).fetchone()[0]
 
-    def scalar(query):
-        return database.execute(query).fetchone()[0]
 
-    calls = scalar("SELECT count(*) FROM calls")
-    report.check(calls > 0, f"the database holds {calls} calls of {scalar('SELECT count(*) FROM processes')} processes")
+def check_sums(report, database):
+    """Nothing is lost, and each call is there once, in its order."""
+
+    calls = scalar(database, "SELECT count(*) FROM calls")
+    report.check(calls > 0, f"the database holds {calls} calls of {scalar(database, 'SELECT count(*) FROM processes')} processes")
 
     lost = database.execute("SELECT name, lost FROM totals WHERE lost <> 0 ORDER BY lost DESC").fetchall()
     causes = database.execute("SELECT cause, sum(calls) FROM losses GROUP BY 1 HAVING sum(calls) <> 0").fetchall()
@@ -399,18 +400,22 @@ def check_database(report, database):
              LEFT JOIN (SELECT process_id, layer, name, count(*) AS rows FROM calls GROUP BY 1, 2, 3) c
                ON (c.process_id, c.layer, c.name) = (t.process_id, t.layer, t.name)
             WHERE t.calls <> t.stored + t.lost + t.skipped OR t.stored <> coalesce(c.rows, 0)""").fetchall()
-    stored = scalar("SELECT coalesce(sum(stored), 0) FROM totals")
+    stored = scalar(database, "SELECT coalesce(sum(stored), 0) FROM totals")
     report.check(not unequal and stored == calls, "calls = stored + lost + skipped, and stored rows are there",
                  [f"process {row[0]} {row[1]} {row[2]}: calls {row[3]}, stored {row[4]}, lost {row[5]}, "
                   f"skipped {row[6]}, rows {row[7]}" for row in unequal[:ROWS_SHOWN]]
                  or [f"stored {stored}, rows {calls}"])
 
-    backwards = scalar("""SELECT count(*) FROM (SELECT end_ns - lag(end_ns) OVER (ORDER BY call_id) AS step FROM calls)
+    backwards = scalar(database, """SELECT count(*) FROM (SELECT end_ns - lag(end_ns) OVER (ORDER BY call_id) AS step FROM calls)
                            WHERE step < 0""")
-    negative = scalar("SELECT count(*) FROM calls WHERE end_ns < start_ns")
+    negative = scalar(database, "SELECT count(*) FROM calls WHERE end_ns < start_ns")
     report.check(not backwards and not negative, "every row in the order of its return",
                  [f"{backwards} rows out of order, {negative} that return before they start"])
 
+
+def check_database(report, database):
+    """Checks what must hold in any database, whatever was traced."""
+    check_sums(report, database)
     open_calls = database.execute("SELECT process_id, tid, name FROM open_calls JOIN processes USING (process_id)"
                                   " WHERE state = 'exited'").fetchall()
     report.check(not open_calls, "no call of a process that ended by itself is shown as open",
@@ -420,11 +425,11 @@ def check_database(report, database):
         r"""SELECT kernel, mangled, count(*) FROM launches
              WHERE kernel IS NULL OR kernel = '' OR kernel GLOB '_Z*' OR mangled IS NULL OR mangled = ''
              GROUP BY 1, 2 ORDER BY 3 DESC""").fetchall()
-    kernels = scalar("SELECT count(DISTINCT kernel) FROM launches")
+    kernels = scalar(database, "SELECT count(DISTINCT kernel) FROM launches")
     report.check(not nameless and kernels > 0, f"demangled names for all of {kernels} kernels",
                  [f"{count} x {kernel!r} ({mangled!r})" for kernel, mangled, count in nameless[:ROWS_SHOWN]])
 
-    running = scalar("SELECT count(*) FROM processes WHERE state = 'running'")
+    running = scalar(database, "SELECT count(*) FROM processes WHERE state = 'running'")
     if running:
         report.warn(f"{running} processes still stand as running")
 

@@ -19,6 +19,9 @@
  * - error FUNCTION CODE: a CUPTI function that failed; refused likewise
  * - end
  *
+ * A program that wants to know in between calls cupti_truth_snapshot(), which it finds by dlopen() of the
+ * same path.
+ *
  * It makes no CUDA call of its own and writes nothing to the program's streams.
  */
 #ifndef _GNU_SOURCE
@@ -58,6 +61,7 @@ enum {
     CALLBACK_IDS = 4096, /* CUDA 13.0 has 807; the last one here collects all above it. */
     FRAMES_MAX = 64,
     RUNTIMES_MAX = 16,
+    PATH_BYTES = 4096,
 };
 
 struct kernel_count {
@@ -99,7 +103,7 @@ static const CUpti_CallbackDomain call_domains[CALL_KINDS] = {
     CUPTI_CB_DOMAIN_RUNTIME_API,
 };
 static _Atomic uint64_t calls[CALL_KINDS][CALLBACK_IDS];
-/* Asked for at exit, while CUPTI is up: it owns them. */
+/* Asked for at snapshots and at exit, while CUPTI is up: it owns them. */
 static const char *call_names[CALL_KINDS][CALLBACK_IDS];
 
 /* The address ranges of the shared libcudarts, as of the number of loads in `runtimes_as_of`. */
@@ -422,17 +426,13 @@ static void write_calls(FILE *out, enum call_kind kind)
 }
 
 /* Writes the whole file under another name first, so that a reader finds all of it or nothing. */
-static void write_truth(void)
+static int write_file(const char *path)
 {
-    const char *base = getenv("CUPTI_TRUTH_OUT");
-    if (!base)
-        return;
-    char path[4096], partial[4096 + 8];
-    snprintf(path, sizeof path, "%s.%ld", base, (long)owner);
+    char partial[PATH_BYTES + 8];
     snprintf(partial, sizeof partial, "%s.part", path);
     FILE *out = fopen(partial, "we");
     if (!out)
-        return;
+        return -1;
 
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < kernel_slots; i++) {
@@ -454,8 +454,40 @@ static void write_truth(void)
     fprintf(out, "end\n");
     pthread_mutex_unlock(&lock);
 
-    if (fclose(out) == 0)
-        rename(partial, path);
+    return fclose(out) == 0 ? rename(partial, path) : -1;
+}
+
+static void write_truth(void)
+{
+    const char *base = getenv("CUPTI_TRUTH_OUT");
+    char path[PATH_BYTES];
+    if (!base)
+        return;
+    snprintf(path, sizeof path, "%s.%ld", base, (long)owner);
+    write_file(path);
+}
+
+static void ask_for_names(void)
+{
+    for (enum call_kind kind = DRIVER; count_calls && kind < CALL_KINDS; kind++)
+        for (unsigned id = 0; id < CALLBACK_IDS; id++)
+            if (cuptiGetCallbackName(call_domains[kind], id, &call_names[kind][id]) != CUPTI_SUCCESS)
+                call_names[kind][id] = NULL;
+}
+
+/*
+ * Writes what was counted until now: calls exactly, where no other thread makes any, and of kernels, copies
+ * and sets those whose records CUPTI has handed over, for which it is not asked here. 0, or -1. For one
+ * thread at a time.
+ */
+__attribute__((visibility("default"))) int cupti_truth_snapshot(const char *path);
+
+int cupti_truth_snapshot(const char *path)
+{
+    if (!owner || getpid() != owner || strlen(path) >= PATH_BYTES)
+        return -1;
+    ask_for_names();
+    return write_file(path);
 }
 
 /*
@@ -471,10 +503,7 @@ static void at_exit(void)
     TRY(cuptiActivityFlushAll(0));
     TRY(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
     TRY(cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped));
-    for (enum call_kind kind = DRIVER; count_calls && kind < CALL_KINDS; kind++)
-        for (unsigned id = 0; id < CALLBACK_IDS; id++)
-            if (cuptiGetCallbackName(call_domains[kind], id, &call_names[kind][id]) != CUPTI_SUCCESS)
-                call_names[kind][id] = NULL;
+    ask_for_names();
     pthread_mutex_lock(&lock);
     dropped_records += dropped;
     pthread_mutex_unlock(&lock);

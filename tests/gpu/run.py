@@ -147,15 +147,18 @@ def build_together(commands, limit_s):
     return failed
 
 
+def truth_command(includes, libcupti, truth):
+    return [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-fPIC", "-shared",
+            *(word for path in includes for word in ("-isystem", path)),
+            "-o", truth, f"{HERE}/cupti_truth.c", libcupti, f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]
+
+
 def build_all(report, into):
     """Returns (path of the CUPTI library, path of ioctl_truth, {cudart: path of vectors})."""
     nvcc = find_nvcc()
     includes, libcupti = find_cupti(nvcc)
     truth = f"{into}/libcupti_truth.so"
-    commands = {"cupti_truth.c": [
-        shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-fPIC", "-shared",
-        *(word for path in includes for word in ("-isystem", path)),
-        "-o", truth, f"{HERE}/cupti_truth.c", libcupti, f"-Wl,-rpath,{os.path.dirname(libcupti)}", "-lpthread"]}
+    commands = {"cupti_truth.c": truth_command(includes, libcupti, truth)}
     ioctl_truth = f"{into}/ioctl_truth"
     commands["ioctl_truth.c"] = [shutil.which("gcc") or "cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-o", ioctl_truth,
                                  f"{HERE}/ioctl_truth.c"]

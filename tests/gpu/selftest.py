@@ -11,6 +11,7 @@ import types
 import unittest
 
 sys.dont_write_bytecode = True
+import attach
 import compare
 import compare_ioctls
 import run
@@ -289,6 +290,47 @@ ioctl\t43\tuvm\t0x30000001\t1
 lost\t0
 end
 """
+
+
+class AttachTest(unittest.TestCase):
+    """What attach.py makes of counts between two moments."""
+
+    THEIRS = {"cuLaunchKernel": 10, "cuMemAlloc_v2": 2, "cuMemGetAttribute": 3}
+
+    def compare(self, ours, theirs=None):
+        out = io.StringIO()
+        report = compare.Report(out)
+        attach.compare_calls(report, "calls", ours, theirs or self.THEIRS, {"cuMemGetAttribute"})
+        return report.failed, out.getvalue()
+
+    def test_equal_counts_pass_and_what_has_no_slot_is_listed(self):
+        failed, said = self.compare({"cuLaunchKernel": 10, "cuMemAlloc_v2": 2})
+        self.assertEqual(failed, 0, said)
+        self.assertRegex(said, "have no slot.*\n.*\n +0 +3 +-3  cuMemGetAttribute")
+
+    def test_a_call_too_few_too_many_or_of_another_function_fails(self):
+        for ours in ({"cuLaunchKernel": 9, "cuMemAlloc_v2": 2}, {"cuLaunchKernel": 11, "cuMemAlloc_v2": 2}, {"cuLaunchKernel": 10},
+                     {"cuLaunchKernel": 10, "cuMemAlloc_v2": 2, "cuMemFree_v2": 1},
+                     {"cuLaunchKernel": 10, "cuMemAlloc_v2": 2, "cuMemGetAttribute": 4}, {}):
+            self.assertEqual(self.compare(ours)[0], 1, ours)
+
+    def test_nothing_on_either_side_is_a_failure(self):
+        self.assertEqual(self.compare({}, {"cuGetExportTable": 1})[0], 1)
+
+    def test_around_an_attach_only_more_than_was_made_fails(self):
+        for ours, failed in (({"cuLaunchKernel": 4}, 0), ({"cuLaunchKernel": 11}, 1), ({"cuMemFree_v2": 1}, 1)):
+            report = compare.Report(io.StringIO())
+            attach.check_part(report, "calls", ours, self.THEIRS)
+            self.assertEqual(report.failed, failed, ours)
+
+    def test_a_step_belongs_to_the_first_phase_that_it_touches(self):
+        report = compare.Report(io.StringIO())
+        spans = [("attaching", 100, 200), ("recorded", 200, 300), ("leaving", 300, 400)]
+        steps = [(10, 20), (90, 110), (190, 210), (210, 220), (290, 310), (410, 420), (250, 500)]
+        found = attach.tell_steps(report, {"began_ns": [begun for begun, _ in steps], "ended_ns": [ended for _, ended in steps],
+                                           "first_of_run": 1, "epoch_steps": 100}, spans)
+        self.assertEqual({name: values["count"] for name, values in found.items() if values["count"]},
+                         {"alone": 1, "attaching": 2, "leaving": 2, "recorded": 1, "between": 1})
 
 
 class IoctlTest(unittest.TestCase):
