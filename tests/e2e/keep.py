@@ -6,7 +6,7 @@ import time
 from cudatrace_test import Session, WORKLOADS, by_tier, check, equal, fifo, wait_for
 
 KEEP_S = 2
-BUSY_S = by_tier(7, 14)  # of calls, most of which expire meanwhile
+BUSY_S = by_tier(6, 14)  # of calls, most of which expire meanwhile
 PARTS = ("launch", "transfer", "call_subject", "long_call", "late_call", "range", "graph", "graph_launch")
 
 

@@ -6,7 +6,7 @@ import re
 import resource
 import subprocess
 
-from fault_test import LONG, SANITIZED, Session, WORKLOADS, by_tier, check, equal, fifo, promise, wait_for
+from fault_test import SANITIZED, Session, WORKLOADS, by_tier, check, equal, fifo, promise, wait_for
 
 
 def daemon_takes(s):
@@ -80,7 +80,7 @@ with Session() as s:
 
 # Days: what is kept of them is bounded, and so is all else.
 with Session() as s:
-    rounds = 60 if LONG else 6
+    rounds = by_tier(4, 6, 60)
     s.start_daemon("--max-db", "16M", "--keep", "2s", "--ring", "64K")
     lines = s.dir / "lines"
     lines.write_text("\n" * 100)  # at which churn goes on
