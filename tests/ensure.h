@@ -25,6 +25,13 @@ static inline void ensure_is(int expected, int result, const char *call, const c
     }
 }
 
+/* True in the short tier (docs/hacking.md). */
+static inline bool tier_is_short(void)
+{
+    const char *tier = getenv("CUDATRACE_TIER");
+    return !tier || strcmp(tier, "short") == 0;
+}
+
 #define ENSURE(condition)      ensure_holds(condition, #condition, __FILE__, __LINE__)
 #define EXPECT(expected, call) ensure_is((int)(expected), (int)(call), #call, __FILE__, __LINE__)
 

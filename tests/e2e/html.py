@@ -11,7 +11,7 @@ import struct
 import zlib
 
 from browser import Browser
-from cudatrace_test import CUDATRACE, Session, TIER, WORKLOADS, can, check, equal, wait_for
+from cudatrace_test import CUDATRACE, Session, TIER, WORKLOADS, by_tier, can, check, equal, wait_for
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 LEVELS = 8
@@ -135,7 +135,7 @@ with Session() as s:
                 for section in "summary", "timeline", "memory", "tables":
                     b.run("document.getElementById(arguments[0]).scrollIntoView()", section)
                     b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / f"{section}.png")
-        for width in 380, 2400:
+        for width in by_tier((380,), (380, 2400)):
             with Browser(width, 340) as b:
                 b.show(path)
                 equal(b.errors(), [], f"what the console says at {width}")

@@ -6,7 +6,7 @@ import pathlib
 import re
 import sqlite3
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, on_terminal
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, by_tier, can, check, equal, on_terminal
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 SECTIONS = ("bottleneck phases processes threads categories functions kernels graphs launches gaps waits copies memory leaks "
@@ -30,7 +30,7 @@ with Session() as s:
 
     # Lines are as wide as the terminal at most, whatever is cut; a pipe gets all.
     titles = re.findall(r"^  \w+ +(.+)$", s.run(CUDATRACE, "report", "--help", preload=False).stdout, re.M)
-    for columns in (20, 40, 80, 200) if can("terminals", "lines cut at a terminal's width") else ():
+    for columns in by_tier((20, 80), (20, 40, 80, 200)) if can("terminals", "lines cut at a terminal's width") else ():
         text, errors = on_terminal(columns, CUDATRACE, "report", "--db", s.db)
         equal(errors, "", "errors")
         wide = [line for line in text.splitlines() if len(line) > columns and not line.startswith(("(no room", "Nothing to tell"))

@@ -46,7 +46,12 @@ static size_t encode(uint32_t point, char text[4])
 static void check_all(void)
 {
     char text[4];
-    for (uint32_t point = 0; point < 0x200000; point++) {
+#ifdef __SANITIZE_ADDRESS__
+    enum { STEP = 7 }; /* a build without sanitizers has every point */
+#else
+    enum { STEP = 1 };
+#endif
+    for (uint32_t point = 0; point < 0x200000; point += STEP) {
         const size_t length = encode(point, text);
         const int is_character = point <= 0x10ffff && (point < 0xd800 || point > 0xdfff);
         check(text, length, is_character ? length : NONE, point);
