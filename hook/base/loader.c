@@ -14,24 +14,11 @@
 ct_dlsym_function *ct_next_dlsym, *ct_library_dlsym;
 ct_dlvsym_function *ct_next_dlvsym;
 
-/* The two below read the loader's list. dlsym would find us, and dl_iterate_phdr() may be another library's
- * that is not ready yet. musl has no such list, and no dlvsym. */
+/* Reads the loader's list. dlsym would find us. musl has no such list, and no dlvsym. */
 #pragma weak _r_debug
 static void *find_next(const char *name)
 {
     void *found = &_r_debug ? ct_symbol_behind(_r_debug.r_map, name) : NULL;
-    return found ? found : ct_symbol_of_library(name);
-}
-
-static void *find_in_library(const char *name)
-{
-    static const char *const files[] = { "libdl.so.2", "libc.so.6" };
-    struct ct_object object;
-    void *found = NULL;
-    for (size_t i = 0; &_r_debug && !found && i < CT_ARRAY_LENGTH(files); i++)
-        found = ct_symbol_in_list(_r_debug.r_map, files[i], &object)
-                    ? ct_symbol_in(&object, name, CT_GLIBC_BASE)
-                    : NULL;
     return found ? found : ct_symbol_of_library(name);
 }
 
@@ -45,7 +32,7 @@ ct_dlsym_function *ct_dlsym_find(void)
 ct_dlsym_function *ct_library_dlsym_find(void)
 {
     if (!ct_library_dlsym)
-        ct_library_dlsym = (ct_dlsym_function *)(uintptr_t)find_in_library("dlsym");
+        ct_library_dlsym = (ct_dlsym_function *)(uintptr_t)ct_symbol_in_libc("dlsym");
     return ct_library_dlsym;
 }
 
@@ -98,8 +85,6 @@ bool ct_loader_ready(void)
     return environ || atomic_load_explicit(&begun, memory_order_relaxed) ||
            (first && first != program_invocation_name);
 }
-
-#pragma weak dlmopen /* musl has no namespaces */
 
 bool ct_loader_pin(const struct ct_object *object)
 {

@@ -3,6 +3,7 @@
  * the loader's own, in dl_iterate_phdr(); no memory, no system call. */
 #include "symbol.h"
 
+#include "compiler.h"
 #include "visit.h"
 
 #include <link.h>
@@ -134,6 +135,34 @@ void *ct_symbol_behind(const struct link_map *first, const char *name)
 /* The number of objects that were loaded when the hook was: a preloaded one comes with the program. */
 static _Atomic uint64_t loaded_at_start;
 
+/* musl's loader has no such list. The hook does nothing in its programs, but has to be loaded there. */
+#pragma weak _r_debug
+
+static void *find_listed(const char *name)
+{
+    static const char *const files[] = { "libpthread.so.0", "libdl.so.2", "libc.so.6" };
+    struct ct_object object;
+    void *found = NULL;
+    for (size_t i = 0; &_r_debug && !found && i < CT_ARRAY_LENGTH(files); i++)
+        found =
+            ct_symbol_in_list(_r_debug.r_map, files[i], &object) ? ct_symbol_in(&object, name, NULL) : NULL;
+    return found;
+}
+
+/* Calls dl_iterate_phdr() as libc.h has it; by its symbol in musl alone. */
+typedef int visit_function(struct dl_phdr_info *info, size_t bytes, void *data);
+static int iterate(visit_function *visit, void *data)
+{
+    static __typeof__(&dl_iterate_phdr) _Atomic known;
+    __typeof__(&dl_iterate_phdr) next = atomic_load_explicit(&known, memory_order_relaxed);
+    if (CT_UNLIKELY(!next)) { /* any thread may come first; all would write the same */
+        next = (__typeof__(next))(uintptr_t)find_listed("dl_iterate_phdr");
+        next = next ? next : dl_iterate_phdr;
+        atomic_store_explicit(&known, next, memory_order_relaxed);
+    }
+    return next(visit, data);
+}
+
 struct walk {
     bool (*visit)(const struct ct_object *object, void *data);
     void *data;
@@ -156,14 +185,14 @@ static int visit_object(struct dl_phdr_info *info, size_t bytes, void *data)
 bool ct_symbol_each(bool (*visit)(const struct ct_object *object, void *data), void *data)
 {
     struct walk walk = { .visit = visit, .data = data, .to = UINT64_MAX };
-    return dl_iterate_phdr(visit_object, &walk) != 0;
+    return iterate(visit_object, &walk) != 0;
 }
 
 bool ct_symbol_each_of(const struct ct_arrivals *arrivals,
                        bool (*visit)(const struct ct_object *object, void *data), void *data)
 {
     struct walk walk = { .visit = visit, .data = data, .from = arrivals->from, .to = arrivals->to };
-    return dl_iterate_phdr(visit_object, &walk) != 0;
+    return iterate(visit_object, &walk) != 0;
 }
 
 static int read_loads(struct dl_phdr_info *info, size_t bytes, void *data)
@@ -185,10 +214,10 @@ static int count_object(struct dl_phdr_info *info, size_t bytes, void *data)
 bool ct_symbol_arrivals(const struct ct_seen *seen, struct ct_arrivals *arrivals)
 {
     *arrivals = (struct ct_arrivals){ 0 };
-    dl_iterate_phdr(read_loads, arrivals);
+    iterate(read_loads, arrivals);
     if (arrivals->adds == atomic_load_explicit(&seen->adds, memory_order_relaxed))
         return false;
-    dl_iterate_phdr(count_object, &arrivals->to);
+    iterate(count_object, &arrivals->to);
     if (arrivals->subs == atomic_load_explicit(&seen->subs, memory_order_relaxed))
         arrivals->from = atomic_load_explicit(&seen->objects, memory_order_relaxed);
     return true;
@@ -235,7 +264,7 @@ __attribute__((constructor)) static void count_start(void)
     if (ct_symbol_is_visitor())
         count = 1;
     else
-        dl_iterate_phdr(count_object, &count);
+        iterate(count_object, &count);
     atomic_store_explicit(&loaded_at_start, count, memory_order_relaxed);
 }
 
@@ -434,6 +463,12 @@ void *ct_symbol_of_library(const char *name)
     if (!wanted.symbol)
         ct_symbol_each(defines_behind, &wanted);
     return wanted.symbol;
+}
+
+void *ct_symbol_in_libc(const char *name)
+{
+    void *found = find_listed(name);
+    return found ? found : ct_symbol_of_library(name);
 }
 
 void ct_scope_collect(const struct ct_object *object, struct ct_scope *scope)

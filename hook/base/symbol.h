@@ -84,6 +84,8 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object);
 void *ct_symbol_next(const char *name, struct ct_object *object);
 /* The same for what the C library has: of any object, where the hook was loaded late and stands behind. */
 void *ct_symbol_of_library(const char *name);
+/* Finds a function in the C library, even if another library interposes it. NULL when it has none. */
+void *ct_symbol_in_libc(const char *name);
 
 /* An object and what it needs, breadth first, as dlsym() with its handle looks. */
 enum { CT_SCOPE_MAX = 48 };

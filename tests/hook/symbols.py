@@ -97,10 +97,22 @@ for function in ["ct_enter", "ct_leave", *wrappers]:
     if function in wrappers:
         check_inputs(function, instructions)
 
+undefined = {line.split()[-1].partition("@")[0]: line.split()[-2] for line in output("nm", "-D", "--undefined-only", hook).splitlines()}
+
+# Another library may interpose a function that the hook calls by a symbol, and would run before it is initialised. Only sanitizers
+# interpose these, and they expect early calls. All others belong in hook/base/libc.h.
+DATA = {"environ", "__environ", "program_invocation_name", "__progname_full", "_r_debug"}
+STRINGS = {"memcmp", "memcpy", "memset", "memmove", "strchr", "strcmp", "strcspn", "strlen", "strncmp", "strncpy", "strnlen", "strrchr", "strspn",
+           "strstr", "strtoul", "strtoull"}
+OF_THE_LIBRARY = {"__errno_location", "__cxa_at_quick_exit", "__cxa_finalize", "__gmon_start__", "__register_atfork", "gnu_get_libc_version", "__getauxval",
+                  "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}
+BY_SYMBOL_IN_MUSL = {"dl_iterate_phdr"}
+others = set(undefined) - DATA - STRINGS - OF_THE_LIBRARY - BY_SYMBOL_IN_MUSL
+check(not others, "not in hook/base/libc.h, and another library may interpose it:", sorted(others))
+
 # musl's loader refuses what it cannot find, so that a musl program would not start: what it lacks is weak. (As of musl 1.2;
 # its names for C libraries' parts cover libc.so.6, libdl.so.2 and the others above.)
-LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "dlmopen", "_r_debug"}
-undefined = {line.split()[-1].partition("@")[0]: line.split()[-2] for line in output("nm", "-D", "--undefined-only", hook).splitlines()}
+LACKED_BY_MUSL = {"__cxa_at_quick_exit", "__register_atfork", "gnu_get_libc_version", "_r_debug"}
 strong = {name for name, kind in undefined.items() if kind not in "wv"}
 check(not strong & LACKED_BY_MUSL and LACKED_BY_MUSL <= set(undefined), "not weak:", strong & LACKED_BY_MUSL,
       "or not needed any more:", LACKED_BY_MUSL - set(undefined))

@@ -1,0 +1,109 @@
+/* The C library's functions, called where its own symbol table has them (libc.h). */
+#include "libc.h"
+
+#include "compiler.h"
+#include "symbol.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static void *find_once(void *_Atomic *place, const char *name)
+{
+    void *found = atomic_load_explicit(place, memory_order_relaxed);
+    if (CT_UNLIKELY(!found)) { /* any thread may come first; all would write the same */
+        found = ct_symbol_in_libc(name);
+        atomic_store_explicit(place, found, memory_order_relaxed);
+    }
+    return found;
+}
+
+#define TAKEN(name)                                                                                          \
+    ({                                                                                                       \
+        static void *_Atomic place;                                                                          \
+        (__typeof__(&name))(uintptr_t)find_once(&place, #name);                                              \
+    })
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    return TAKEN(clock_gettime)(clock, time);
+}
+
+int dladdr(const void *address, Dl_info *info)
+{
+    return TAKEN(dladdr)(address, info);
+}
+
+int dlinfo(void *handle, int request, void *answer)
+{
+    return TAKEN(dlinfo)(handle, request, answer);
+}
+
+/* musl has no namespaces. */
+void *dlmopen(Lmid_t namespace, const char *path, int flags)
+{
+    __typeof__(&dlmopen) next = TAKEN(dlmopen);
+    return next ? next(namespace, path, flags) : NULL;
+}
+
+void *dlopen(const char *path, int flags)
+{
+    return TAKEN(dlopen)(path, flags);
+}
+
+int posix_fallocate(int fd, off_t offset, off_t bytes)
+{
+    return TAKEN(posix_fallocate)(fd, offset, bytes);
+}
+
+int pthread_key_create(pthread_key_t *key, void (*destroy)(void *))
+{
+    return TAKEN(pthread_key_create)(key, destroy);
+}
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    return TAKEN(pthread_mutex_lock)(mutex);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    return TAKEN(pthread_mutex_unlock)(mutex);
+}
+
+int pthread_setcancelstate(int state, int *before)
+{
+    return TAKEN(pthread_setcancelstate)(state, before);
+}
+
+int pthread_setspecific(pthread_key_t key, const void *value)
+{
+    return TAKEN(pthread_setspecific)(key, value);
+}
+
+long sysconf(int name)
+{
+    return TAKEN(sysconf)(name);
+}
+
+int snprintf(char *text, size_t bytes, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const int length = TAKEN(vsnprintf)(text, bytes, format, list);
+    va_end(list);
+    return length;
+}
+
+/* A shell defines its own getenv(). */
+char *getenv(const char *name)
+{
+    const size_t bytes = strlen(name);
+    for (char **variable = environ; variable && *variable; variable++) {
+        if (strncmp(*variable, name, bytes) == 0 && (*variable)[bytes] == '=')
+            return *variable + bytes + 1;
+    }
+    return NULL;
+}
