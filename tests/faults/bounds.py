@@ -59,7 +59,7 @@ with Session() as s, promise("descriptors"):
 with Session() as s:
     s.start_daemon()
     processes = by_tier(60, 150, 1000)
-    for turn in range(3):
+    for turn in range(by_tier(2, 3)):
         with fifo(s.dir, f"hold{turn}") as hold, promise("processes", processes):
             programs = at_once(s, processes, hold)
             s.flush()

@@ -2,7 +2,7 @@
 goes on where it was."""
 import signal
 
-from fault_test import DEADLINE_S, FAULT_DAEMON, Session, at_point, check, equal, fifo, needs, points, promise
+from fault_test import DEADLINE_S, FAULT_DAEMON, Session, at_point, by_tier, check, equal, fifo, needs, points, promise
 from series_test import check_series, check_truth, files, value, workload
 
 needs(shm_mib=256)  # rings for all that is called while no daemon is there
@@ -23,7 +23,8 @@ def expect_death(s, name):
     equal(s.daemon.wait(DEADLINE_S), -signal.SIGKILL, f"how the daemon ended that was to die at {name}")
 
 
-for name, nth in GOING_ON.items():
+for name in by_tier(("database.filled", "store.going_on"), GOING_ON):
+    nth = GOING_ON[name]
     with Session() as s, fifo(s.dir, "hold") as hold, promise("daemon-killed-going-on"):
         s.start_daemon("--ring", "16M")
         held = workload(s, 3000, "--hold", hold)
