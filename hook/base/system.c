@@ -1,6 +1,7 @@
 #include "system.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -64,6 +65,30 @@ enum ct_readable ct_system_readable(uint64_t address)
     errno = saved;
     ct_system_end();
     return error == EINVAL ? CT_READABLE_YES : error == EFAULT ? CT_READABLE_NO : CT_READABLE_UNKNOWN;
+}
+
+/* FUTEX_WAKE_OP adds to the second word before it wakes those who wait for either. It fails with EFAULT where
+ * that word may not be written. It adds 0 here, and no thread waits for these words. */
+bool ct_system_writable(const void *address)
+{
+    static uint32_t nobody;
+    if (!ct_system_begin())
+        return false;
+    const int saved = errno;
+    const long woken = syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, NULL, address,
+                               FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0));
+    errno = saved;
+    ct_system_end();
+    return woken >= 0;
+}
+
+bool ct_page_writable(struct ct_page *page, const void *address)
+{
+    enum { PAGE_BITS = 12 }; /* of the smallest pages */
+    const uintptr_t number = (uintptr_t)address >> PAGE_BITS;
+    if (page->number != number)
+        *page = (struct ct_page){ .number = number, .is_writable = ct_system_writable(address) };
+    return page->is_writable;
 }
 
 void ct_system_refused(int error)

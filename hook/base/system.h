@@ -38,6 +38,15 @@ bool ct_system_alone(void);
 /* Asks the kernel whether the 8 bytes around an address can be read. */
 enum ct_readable { CT_READABLE_NO, CT_READABLE_YES, CT_READABLE_UNKNOWN };
 enum ct_readable ct_system_readable(uint64_t address);
+/* Returns true if the kernel would write the word at an address, a multiple of 4, at this moment. Changes
+ * nothing. Returns false where no system call may be made, or the kernel lacks this one. */
+bool ct_system_writable(const void *address);
+/* The last answer for a page, for entries of a table that are written one right after the other. */
+struct ct_page {
+    uintptr_t number; /* 0: none was asked about */
+    bool is_writable;
+};
+bool ct_page_writable(struct ct_page *page, const void *address);
 /* A call was refused (an errno). Where the program has confined itself (Landlock), no other is tried. */
 void ct_system_refused(int error);
 /* In a fork's child, which has one thread. */

@@ -109,8 +109,9 @@ static bool resolve(void)
             ct_driver_remember(ct_rows[row].real, row);
             exported += ct_rows[row].real != NULL;
         }
-        const uint32_t slots = wants_names ? 0 : ct_slots_take(&libcuda.objects[0]);
-        atomic_store_explicit(&ct_dlsym_looks, slots == 0, memory_order_relaxed);
+        const uint32_t refused = wants_names ? 0 : ct_slots_find(&libcuda.objects[0]);
+        const uint32_t slots = wants_names ? 0 : ct_slots_take();
+        atomic_store_explicit(&ct_dlsym_looks, slots == 0 || refused > 0, memory_order_relaxed);
         atomic_store_explicit(&ways[CT_WAY_SLOTS], (uint16_t)slots, memory_order_relaxed);
         atomic_store_explicit(&ways[CT_WAY_NAMES], (uint16_t)(exported - slots), memory_order_relaxed);
         ct_driver_tell(ct_process_current());
@@ -126,7 +127,7 @@ uint32_t ct_driver_take_late(void)
     if (!ct_driver_look(RTLD_DEFAULT, true) || !ct_process_lock())
         return 0;
     if (was_known)
-        ct_slots_take_again();
+        ct_slots_take();
     ct_process_unlock();
     ct_imports_take(&libcuda.objects[0]);
     atomic_store_explicit(&ct_dlsym_looks, 1, memory_order_relaxed);

@@ -70,15 +70,17 @@ static bool is_unloading(void)
     return &_r_debug && *(volatile int *)&_r_debug.r_state == RT_DELETE;
 }
 
-static void open_pages(struct ct_sealed *open, const struct ct_sealed *wanted)
+/* Returns whether a page's protection may have changed. */
+static bool open_pages(struct ct_sealed *open, const struct ct_sealed *wanted)
 {
     if (open->from == wanted->from)
-        return;
+        return false;
     if (open->from)
         mprotect(open->from, open->bytes, PROT_READ);
     *open = *wanted;
     if (open->from)
         mprotect(open->from, open->bytes, PROT_READ | PROT_WRITE);
+    return true;
 }
 
 bool ct_exchanged_put_back(void)
@@ -86,12 +88,16 @@ bool ct_exchanged_put_back(void)
     if (atomic_load(&writers) != 0 || is_unloading())
         return false;
     struct ct_sealed open = { 0 };
+    struct ct_page page = { 0 };
     const uint32_t noted = atomic_load(&count);
     for (uint32_t i = 0; i < noted; i++) {
         struct entry *entry = entry_at(i, false);
         if (!entry || !entry->where || !leads_to(entry->where, entry->ours))
             continue;
-        open_pages(&open, &entry->sealed);
+        if (open_pages(&open, &entry->sealed))
+            page = (struct ct_page){ 0 };
+        if (!ct_page_writable(&page, entry->where))
+            continue;
         __atomic_store_n(entry->where, entry->before, __ATOMIC_RELEASE);
         entry->where = NULL;
     }

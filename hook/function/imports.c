@@ -29,8 +29,9 @@ enum { WANTED_MOST = 16384 };
 struct importer {
     const struct ct_object *driver;
     bool is_visitor;         /* a visit has loaded the hook */
-    bool is_opened;          /* the object's protected pages may be written now */
+    bool is_opened;          /* the hook has opened the pages that the loader had protected */
     struct ct_sealed sealed; /* those pages */
+    struct ct_page page;     /* that of the last entry */
     /* A bit for each wanted symbol of the object, if the number of those that it does not define is known.
      * Comparing the name of each relocation instead takes tens of milliseconds. */
     bool has_list;
@@ -175,14 +176,20 @@ static bool protect(const struct ct_sealed *sealed, int protection)
     return !sealed->from || mprotect(sealed->from, sealed->bytes, protection) == 0;
 }
 
+/* Program headers do not show which pages another library has protected or opened since. The kernel knows. */
 static bool may_write(struct importer *importer, const struct ct_object *object, void *where)
 {
     const unsigned use = ct_symbol_use(object, where, sizeof(void *));
-    if (use == CT_SEGMENT_SEALED && !importer->is_opened && ct_system_begin()) {
-        importer->is_opened = protect(&importer->sealed, PROT_READ | PROT_WRITE);
-        ct_system_end();
-    }
-    return use == CT_SEGMENT_DATA || (use == CT_SEGMENT_SEALED && importer->is_opened);
+    if (use != CT_SEGMENT_DATA && use != CT_SEGMENT_SEALED)
+        return false;
+    if (ct_page_writable(&importer->page, where))
+        return true;
+    if (use != CT_SEGMENT_SEALED || importer->is_opened || !ct_system_begin())
+        return false;
+    importer->is_opened = protect(&importer->sealed, PROT_READ | PROT_WRITE);
+    ct_system_end();
+    importer->page = (struct ct_page){ 0 };
+    return ct_page_writable(&importer->page, where);
 }
 
 static void take_entry(struct importer *importer, const struct ct_object *object, const char *name,
@@ -193,7 +200,8 @@ static void take_entry(struct importer *importer, const struct ct_object *object
     void *stub = stub_of(importer, name, leads_to(importer, object, entry, value));
     if (!stub || stub == value || !may_write(importer, object, where))
         return;
-    const bool is_sealed = ct_symbol_use(object, where, sizeof(void *)) == CT_SEGMENT_SEALED;
+    const bool is_sealed =
+        importer->is_opened && ct_symbol_use(object, where, sizeof(void *)) == CT_SEGMENT_SEALED;
     if (!importer->is_visitor || ct_exchanged_note(where, value, stub, is_sealed ? &importer->sealed : NULL))
         __atomic_store_n(where, stub, __ATOMIC_RELEASE);
 }
@@ -247,6 +255,7 @@ static bool take_object(const struct ct_object *object, void *data)
         return false;
     importer->is_opened = false;
     importer->sealed = sealed_of(object);
+    importer->page = (struct ct_page){ 0 };
     for (size_t i = 0; i < CT_ARRAY_LENGTH(object->relocations); i++)
         take_table(importer, object, &object->relocations[i]);
     if (importer->is_opened && ct_system_begin()) {

@@ -1,101 +1,132 @@
-/* An export with any difference from a known shape keeps its slot, and its calls come by name. */
+/* An export with any difference from a known shape keeps its slot, and its calls come by name.
+ *
+ * A driver, or a library that hardens programs, may protect the table's pages at any time. Right before the
+ * hook writes a page's slots, it checks with the kernel that the page may be written. A page that another
+ * thread protects in the microsecond between check and store still faults. Writing through the kernel instead
+ * (process_vm_writev) would fail cleanly, but other threads might read a slot that is half written. */
 #include "slots.h"
 
 #include "rows.h"
 #include "slot_shape.h"
+#include "system.h"
 
 #include <string.h>
 
-/* Finds the slot of an export; NULL unless it lies in the image's own data, and leads into its own code. */
-static void **find_slot(const struct ct_object *image, const void *export)
+/* ---- finding ---- */
+
+/* The driver's table. All slots are within its length of the first one found. A slot of two rows stays as it
+ * is. */
+enum { TABLE_SLOTS = 8192, SHARED = UINT16_MAX };
+static_assert((int)CT_ROW_COUNT < (int)SHARED, "rows of slots");
+static struct {
+    void **first;
+    uint16_t rows[TABLE_SLOTS]; /* of each slot, plus 1; 0: of none */
+} table;
+
+/* Reads an export's code, and returns whether its shape is known. */
+static bool read_shape(const struct ct_object *image, const void *export, struct ct_slot_shape *shape)
 {
     uint8_t code[CT_SLOT_CODE_BYTES] = { 0 };
     size_t bytes = sizeof(code);
-    struct ct_slot_shape shape;
     while (bytes > 0 && ct_symbol_use(image, export, bytes) != CT_SEGMENT_TEXT)
         bytes--;
     if (!export || bytes == 0)
-        return NULL;
+        return false;
     memcpy(code, export, bytes);
-    if (!ct_slot_shape_read(code, (uintptr_t) export, &shape) ||
-        ct_symbol_use(image, (void *)(uintptr_t)shape.ended, sizeof(uint32_t)) != CT_SEGMENT_DATA)
+    return ct_slot_shape_read(code, (uintptr_t) export, shape) &&
+           ct_symbol_use(image, (void *)(uintptr_t)shape->ended, sizeof(uint32_t)) == CT_SEGMENT_DATA;
+}
+
+/* Finds the slot of an export; NULL unless it is in the image's own data. */
+static void **find_slot(const struct ct_object *image, const void *export)
+{
+    struct ct_slot_shape shape;
+    if (!read_shape(image, export, &shape))
         return NULL;
     void **slot = (void **)(uintptr_t)shape.slot;
-    const bool is_sound = (uintptr_t)slot % sizeof(*slot) == 0 &&
-                          ct_symbol_use(image, slot, sizeof(*slot)) == CT_SEGMENT_DATA && *slot != export &&
-                          ct_symbol_use(image, *slot, 1) == CT_SEGMENT_TEXT;
+    const bool is_sound =
+        (uintptr_t)slot % sizeof(*slot) == 0 && ct_symbol_use(image, slot, sizeof(*slot)) == CT_SEGMENT_DATA;
     return is_sound ? slot : NULL;
 }
 
-/* Holds which slots of the driver's table rows have, and which two rows have: those stay. */
-enum { TABLE_SLOTS = 8192 };
-struct table {
-    void **first;
-    uint8_t seen[TABLE_SLOTS / 8], shared[TABLE_SLOTS / 8];
-};
-
-/* Notes a slot; all are within the table's length of the first one. */
-static void note(struct table *table, void **slot)
+static void note(void **slot, uint32_t row)
 {
-    if (!table->first)
-        table->first = slot - TABLE_SLOTS / 2;
-    const uint64_t index = (uint64_t)(slot - table->first);
-    if (index >= TABLE_SLOTS)
-        return;
-    const uint8_t bit = (uint8_t)(1U << index % 8);
-    table->shared[index / 8] |= table->seen[index / 8] & bit;
-    table->seen[index / 8] |= bit;
+    if (!table.first)
+        table.first = slot - TABLE_SLOTS / 2;
+    const uint64_t place = (uint64_t)(slot - table.first);
+    if (place < TABLE_SLOTS)
+        table.rows[place] = table.rows[place] ? SHARED : (uint16_t)(row + 1);
 }
 
-static bool is_one_rows(const struct table *table, void **slot)
+/* Returns the row of a place of the table; CT_ROWS_ALL for a place that stays. */
+static uint32_t row_at(uint32_t place)
 {
-    const uint64_t index = (uint64_t)(slot - table->first);
-    return index < TABLE_SLOTS && !(table->shared[index / 8] >> index % 8 & 1);
+    const uint16_t row = table.rows[place];
+    return row != 0 && row != SHARED && ct_row_stub(row - 1U) ? row - 1U : CT_ROWS_ALL;
+}
+
+/* Reads the slots in the order of addresses, and forgets those that do not lead into the image's own code. */
+static uint32_t read_slots(const struct ct_object *image)
+{
+    struct ct_page page = { 0 };
+    uint32_t refused = 0;
+    for (uint32_t place = 0; table.first && place < TABLE_SLOTS; place++) {
+        const uint32_t row = row_at(place);
+        void **slot = table.first + place;
+        if (row == CT_ROWS_ALL)
+            continue;
+        const bool may_write = ct_page_writable(&page, slot);
+        refused += !may_write;
+        if (may_write && *slot != ct_rows[row].real && ct_symbol_use(image, *slot, 1) == CT_SEGMENT_TEXT)
+            ct_rows[row].real = *slot;
+        else
+            table.rows[place] = 0;
+    }
+    return refused;
+}
+
+uint32_t ct_slots_find(const struct ct_object *image)
+{
+    if (table.first) /* a fork's child, whose parent had begun */
+        memset(&table, 0, sizeof(table));
+    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
+        void **slot = find_slot(image, ct_rows[row].real);
+        if (slot)
+            note(slot, row);
+    }
+    return read_slots(image);
 }
 
 /* ---- taking and putting back ---- */
 
-static void **slots[CT_ROW_COUNT]; /* those that were taken, by row */
-
-uint32_t ct_slots_take(const struct ct_object *image)
+/* Returns how many slots are as wanted afterwards. */
+static uint32_t exchange(bool to_stubs, bool checks)
 {
-    static struct table table;
-    uint32_t taken = 0;
-    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-        slots[row] = find_slot(image, ct_rows[row].real);
-        if (slots[row])
-            note(&table, slots[row]);
-    }
-    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-        void *stub = ct_row_stub(row);
-        if (!slots[row] || !stub || !is_one_rows(&table, slots[row])) {
-            slots[row] = NULL;
+    struct ct_page page = { 0 };
+    uint32_t count = 0;
+    for (uint32_t place = 0; table.first && place < TABLE_SLOTS; place++) {
+        const uint32_t row = row_at(place);
+        void **slot = table.first + place;
+        if (row == CT_ROWS_ALL || (checks && !ct_page_writable(&page, slot)))
             continue;
-        }
-        ct_rows[row].real = *slots[row];
-        ct_rows[row].way = CT_WAY_SLOTS;
-        __atomic_store_n(slots[row], stub, __ATOMIC_RELEASE);
-        taken++;
+        void *stub = ct_row_stub(row), *real = ct_rows[row].real;
+        void *before = to_stubs ? real : stub, *const after = to_stubs ? stub : real;
+        if (!__atomic_compare_exchange_n(slot, &before, after, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) &&
+            before != after)
+            continue;
+        if (to_stubs)
+            ct_rows[row].way = CT_WAY_SLOTS;
+        count++;
     }
-    return taken;
+    return count;
 }
 
-void ct_slots_take_again(void)
+uint32_t ct_slots_take(void)
 {
-    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-        void *real = ct_rows[row].real;
-        if (slots[row])
-            __atomic_compare_exchange_n(slots[row], &real, ct_row_stub(row), false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED);
-    }
+    return exchange(true, true);
 }
 
-void ct_slots_put_back(void)
+void ct_slots_put_back(bool checks)
 {
-    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-        void *stub = ct_row_stub(row);
-        if (slots[row])
-            __atomic_compare_exchange_n(slots[row], &stub, ct_rows[row].real, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED);
-    }
+    exchange(false, checks);
 }

@@ -6,18 +6,21 @@
 
 #include "symbol.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Exchanges the slots of the rows whose `real` is exported by that image of the driver, and is of a known
- * shape: `real` is what stood there from then on. Returns how many. The process lock is held, no stub was
- * handed out, and it is done once. */
-uint32_t ct_slots_take(const struct ct_object *image);
+/* Finds the slots of the rows whose `real` is exported by that image of the driver, and is of a known shape:
+ * `real` is what they hold from then on. Returns how many more have a slot that may not be written, as the
+ * driver's or another library's protection of its page is now. The process lock is held, and no stub was
+ * handed out. */
+uint32_t ct_slots_find(const struct ct_object *image);
+/* Exchanges the slots that were found, except those that another library has written since or whose pages may
+ * not be written now. Returns how many lead to stubs. Also after ct_slots_put_back(). */
+uint32_t ct_slots_take(void);
 
-/* Puts back what was in the slots, except in those that another library has written since. Calls that are
- * open return through the stubs. Takes no lock, so that a visit can have a stopped thread call it anywhere.
- */
-void ct_slots_put_back(void);
-/* Exchanges again what was put back, except slots that another library has written since. */
-void ct_slots_take_again(void);
+/* Puts back what was in the slots, with the same exceptions. Calls that are open return through the stubs.
+ * Takes no lock, so that a visit can have a stopped thread call it anywhere. Unless `checks`, it makes no
+ * system call. Then a page that may not be written raises SIGSEGV, which the visitor's tracer catches. */
+void ct_slots_put_back(bool checks);
 
 #endif

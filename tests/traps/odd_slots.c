@@ -1,6 +1,10 @@
 /* A driver whose exports are nearly of the shape that goes through a slot; and a program that calls each.
  *
- *   -DDRIVER   the driver; otherwise the program */
+ *   -DDRIVER    the driver
+ *   -DLIBRARY   a library linked against it, whose pointer to a function of the driver is protected
+ *   neither     the program, which loads the library that is its argument */
+#include <sys/mman.h>
+
 #ifdef DRIVER
 #define RETURNS(name, value)                                                                                 \
     static __attribute__((used)) int name(void)                                                              \
@@ -15,6 +19,8 @@ RETURNS(five, 5)
 RETURNS(six, 6)
 RETURNS(seven, 7)
 RETURNS(eight, 8)
+RETURNS(nine, 9)
+RETURNS(ten, 10)
 
 /* Its code is outside of the driver's. */
 extern int getpagesize(void);
@@ -25,22 +31,53 @@ extern int getpagesize(void);
             ", " #word "(%rip); je 1f; " through "; 1: movl $4, %eax; ret; .size " #name ", .-" #name);
 EXPORT(cuInit, gone, 0x321cba00, "jmp *slot_one(%rip)")
 EXPORT(cuDeviceGet, gone, 0x321cba00, "jmp *slot_two(%rip)")
-EXPORT(cuDeviceGetCount, gone, 0x321cba00, "jmp *slot_two(%rip)")   /* the same slot */
-EXPORT(cuDeviceGetName, gone, 0x321cba01, "jmp *slot_three(%rip)")  /* another word's value */
-EXPORT(cuDeviceGetUuid, gone, 0x321cba00, "jmp four")               /* no slot */
-EXPORT(cuCtxGetFlags, gone, 0x321cba00, "jmp *sealed_five(%rip)")   /* not to be written */
-EXPORT(cuCtxGetLimit, text_word, 0x321cba00, "jmp *slot_six(%rip)") /* the word is no data */
-EXPORT(cuCtxGetDevice, gone, 0x321cba00, "jmp *slot_outside(%rip)") /* leads elsewhere */
-EXPORT(cuCtxGetCurrent, gone, 0x321cba00, "jmp *slot_odd(%rip)")    /* between two */
-EXPORT(cuCtxGetId, gone, 0x321cba00, "nop; jmp *slot_eight(%rip)")  /* a little further on */
+EXPORT(cuDeviceGetCount, gone, 0x321cba00, "jmp *slot_two(%rip)")        /* the same slot */
+EXPORT(cuDeviceGetName, gone, 0x321cba01, "jmp *slot_three(%rip)")       /* another word's value */
+EXPORT(cuDeviceGetUuid, gone, 0x321cba00, "jmp four")                    /* no slot */
+EXPORT(cuCtxGetFlags, gone, 0x321cba00, "jmp *sealed_five(%rip)")        /* not to be written */
+EXPORT(cuCtxGetLimit, text_word, 0x321cba00, "jmp *slot_six(%rip)")      /* the word is no data */
+EXPORT(cuCtxGetDevice, gone, 0x321cba00, "jmp *slot_outside(%rip)")      /* leads elsewhere */
+EXPORT(cuCtxGetCurrent, gone, 0x321cba00, "jmp *slot_odd(%rip)")         /* between two */
+EXPORT(cuCtxGetId, gone, 0x321cba00, "nop; jmp *slot_eight(%rip)")       /* a little further on */
+EXPORT(cuCtxGetCacheConfig, gone, 0x321cba00, "jmp *slot_nine(%rip)")    /* protected at the start */
+EXPORT(cuCtxGetSharedMemConfig, gone, 0x321cba00, "jmp *slot_ten(%rip)") /* protected later */
 __asm__(".text; text_word: .long 0");
 __asm__(".data; gone: .long 0; .p2align 3; slot_one: .quad one; slot_two: .quad two; slot_three: .quad "
         "three; slot_six: .quad six;"
         "slot_outside: .quad getpagesize; slot_eight: .quad eight; .byte 0, 0, 0, 0; slot_odd: .quad seven; "
         ".p2align 3");
+__asm__(".data; .p2align 12; slot_nine: .quad nine; .p2align 12; slot_ten: .quad ten; .p2align 12; .byte 0");
+extern char slot_nine[] __attribute__((visibility("hidden"))),
+    slot_ten[] __attribute__((visibility("hidden")));
+static __attribute__((constructor)) void protect_nine(void)
+{
+    mprotect(slot_nine, 4096, PROT_READ);
+}
+int protect_ten(void)
+{
+    return mprotect(slot_ten, 4096, PROT_READ);
+}
 __asm__(".section .data.rel.ro, \"aw\", @progbits; .p2align 3; sealed_five: .quad five; .text");
 
+#elif defined(LIBRARY)
+int cuDeviceGetUuid(void);
+static struct {
+    int (*function)(void);
+    char rest[4096 - sizeof(void *)];
+} page __attribute__((aligned(4096))) = { cuDeviceGetUuid, "" };
+
+static __attribute__((constructor)) void protect(void)
+{
+    mprotect(&page, sizeof(page), PROT_READ);
+}
+
+int call_by_pointer(void)
+{
+    return (*(int (*volatile *)(void)) & page.function)();
+}
+
 #else
+#include <dlfcn.h>
 #include <stdio.h>
 
 #define EACH(CALL)                                                                                           \
@@ -53,14 +90,20 @@ __asm__(".section .data.rel.ro, \"aw\", @progbits; .p2align 3; sealed_five: .qua
     CALL(cuCtxGetLimit)                                                                                      \
     CALL(cuCtxGetDevice)                                                                                     \
     CALL(cuCtxGetCurrent)                                                                                    \
-    CALL(cuCtxGetId)
+    CALL(cuCtxGetId)                                                                                         \
+    CALL(cuCtxGetCacheConfig)                                                                                \
+    CALL(cuCtxGetSharedMemConfig)
 #define DECLARE(name) int name(long a, long b, long c);
 EACH(DECLARE)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    int (*function)(void) = library ? (int (*)(void))dlsym(library, "call_by_pointer") : NULL;
 #define CALL(name)    printf(#name " %d\n", name(0, 0, 0));
     EACH(CALL)
+    if (function)
+        printf("by pointer %d\n", function());
     return 0;
 }
 #endif

@@ -1,19 +1,84 @@
-"""A driver whose exports are nearly of the shape that goes through a slot: two names of one slot, a slot that is sealed, misaligned,
-or leads elsewhere, another word in front. Those come by their names, and each call is counted once."""
-from trap_test import Session, compiled, equal, library, recorded
+"""A driver whose exports are nearly of the shape that leads through a slot. Two names have one slot. Slots are sealed, misaligned,
+or lead elsewhere. Another word is in front. Calls of those come by their names, and each is counted once. The driver or another
+library protects pages: neither the hook nor a visit writes to slots or pointers there."""
+import ctypes
+import signal
+import subprocess
+import sys
 
-FUNCTIONS = 10
+from trap_test import CUDATRACE, Session, can, check, compiled, equal, library, recorded
+from visit import DONE, LEAVE, RECORD, load
 
-with Session() as s:
-    (s.dir / "driver").mkdir()
-    library(s, "odd_slots.c", "driver/libcuda.so.1", "-DDRIVER", "-Wl,-soname,libcuda.so.1", "-Wl,-z,relro,-z,now")
-    program = compiled(s, "odd_slots.c", "-L", s.dir / "driver", "-l:libcuda.so.1")
-    env = {"LD_LIBRARY_PATH": s.dir / "driver"}
-    plain = s.run(program, preload=False, env=env).stdout
-    equal(plain.count("\n"), FUNCTIONS, "calls")
-    s.start_daemon()
-    equal(s.run(program, env=env).stdout, plain, "results")
-    s.flush()
-    s.check_identity()
-    equal(recorded(s), {line.split()[0]: 1 for line in plain.splitlines()}, "calls in the trace")
-    equal(dict(s.rows("SELECT name, status FROM calls")), {name: int(status) for name, status in map(str.split, plain.splitlines())}, "results")
+FUNCTIONS = 12
+
+
+def visited(hook, session, driver):
+    """A visit, before whose end the driver protects a slot that the hook has exchanged."""
+    cuda, visit = ctypes.CDLL(driver), load(hook)
+    equal((visit(RECORD, session), cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (DONE, 1, 10), "the visit")
+    equal(cuda.protect_ten(), 0, "the driver's mprotect()")
+    equal((visit(LEAVE, session), cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (DONE, 1, 10), "its end")
+    equal((visit(RECORD, session), cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (DONE, 1, 10), "another visit")
+    equal(visit(LEAVE, session), DONE, "its end")
+
+
+def protects(driver):
+    """A program that is attached to. Before its next call, its driver protects a slot that has a thunk."""
+    cuda = ctypes.CDLL(driver)
+    print("ready", flush=True)
+    input()
+    equal((cuda.protect_ten(), cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (0, 1, 10), "calls")
+    print("called", flush=True)
+    input()
+    equal((cuda.cuInit(), cuda.cuCtxGetSharedMemConfig()), (1, 10), "more calls")
+
+
+def attach(s, driver):
+    program = s.start(sys.executable, __file__, driver, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(program.stdout.readline(), "ready\n", "the program")
+    tracer = s.start(CUDATRACE, "attach", "--session", s.name, "--db", s.db, program.pid, preload=False, stderr=subprocess.PIPE, text=True)
+    check("waiting for its next CUDA call" in tracer.stderr.readline(), "attach has put its thunks in")
+    program.stdin.write("\n")
+    program.stdin.flush()
+    equal(program.stdout.readline(), "called\n", "the program")
+    check("is recorded" in tracer.stderr.readline(), "the program is recorded")
+    tracer.send_signal(signal.SIGINT)
+    tracer.communicate()
+    equal(tracer.returncode, 0, "the status of attach")
+    program.communicate("\n")
+    equal(program.returncode, 0, "the program's status")
+
+
+def main():
+    with Session() as s:
+        (s.dir / "driver").mkdir()
+        driver = library(s, "odd_slots.c", "driver/libcuda.so.1", "-DDRIVER", "-Wl,-soname,libcuda.so.1", "-Wl,-z,relro,-z,now")
+        linked = ["-L", s.dir / "driver", "-l:libcuda.so.1"]
+        program = compiled(s, "odd_slots.c", *linked)
+        pointer = library(s, "odd_slots.c", "pointer.so", "-DLIBRARY", *linked)
+        env = {"LD_LIBRARY_PATH": s.dir / "driver"}
+        plain = s.run(program, pointer, preload=False, env=env).stdout
+        equal(plain.count("\n"), FUNCTIONS + 1, "calls")
+        s.start_daemon()
+        equal(s.run(program, pointer, env=env).stdout, plain, "results")
+        equal(s.run(program, pointer, env={**env, "CUDATRACE_WAY": "names"}).stdout, plain, "results by names")
+        s.flush()
+        s.check_identity()
+        returned = dict(line.split() for line in plain.splitlines()[:FUNCTIONS])
+        equal(recorded(s), {name: 2 for name in returned}, "calls in the trace")
+        equal(dict(s.rows("SELECT name, status FROM calls")), {name: int(status) for name, status in returned.items()}, "results")
+
+        s.run(sys.executable, __file__, s.hook, s.name, driver, preload=False)
+        s.flush()
+        equal(recorded(s, "%odd_slots.py%"), {"cuInit": 2, "cuCtxGetSharedMemConfig": 2}, "calls of the visits")
+        if can("ptrace", "a program that is attached to"):
+            attach(s, driver)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        visited(*sys.argv[1:])
+    elif len(sys.argv) > 1:
+        protects(sys.argv[1])
+    else:
+        main()

@@ -21,6 +21,9 @@
 #define STAT_BYTES           144
 #define STAT_DEVICE          0
 #define STAT_INODE           8
+#define PAGE_BITS            12
+#define WAKE_OP_PRIVATE      133
+#define ADD_NOTHING          0x10000000
 
         .macro RESTORE_REGISTERS
         .irp    name, r13, r12, rbx, r11, r10, rax, r9, r8, rcx, rdx, rsi, rdi, rbp
@@ -131,9 +134,8 @@ ct_area_code_common:
         .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
         movaps  %xmm\n, \n*16(%rsp)
         .endr
-        leaq    1f(%rip), %r9
-        jmp     take_out
-1:      call    *DATA(ERRNO)
+        call    take_out_checked
+        call    *DATA(ERRNO)
         movq    %rax, %r12
         movl    (%rax), %r13d
         movl    $CANCEL_DISABLE, %edi
@@ -159,6 +161,39 @@ ct_area_code_common:
 go_straight:
         RESTORE_REGISTERS
         jmp     *(%r11)
+
+/* Like take_out, outside a stop, where no tracer catches a fault. The driver may have protected pages since.
+ * Checks each page with the kernel, like ct_system_writable() of the hook, and skips protected ones. Their
+ * thunks lead straight on. */
+take_out_checked:
+        leaq    PAIRS, %rbx
+        movl    DATA(PAIR_COUNT), %r12d
+        xorl    %r13d, %r13d            /* the last page that may be written */
+        jmp     4f
+1:      movq    CT_PAIR_SLOT(%rbx), %r8
+        movq    %r8, %rax
+        shrq    $PAGE_BITS, %rax
+        cmpq    %rax, %r13
+        je      2f
+        leaq    DATA(PAIR_COUNT), %rdi
+        movl    $WAKE_OP_PRIVATE, %esi
+        xorl    %edx, %edx
+        xorl    %r10d, %r10d
+        movl    $ADD_NOTHING, %r9d
+        movl    $__NR_futex, %eax
+        syscall
+        testq   %rax, %rax
+        js      3f
+        movq    %r8, %r13
+        shrq    $PAGE_BITS, %r13
+2:      movq    CT_PAIR_THUNK(%rbx), %rax
+        movq    CT_PAIR_FUNCTION(%rbx), %rdx
+        lock cmpxchgq %rdx, (%r8)
+3:      addq    $CT_PAIR_BYTES, %rbx
+        decl    %r12d
+4:      testl   %r12d, %r12d
+        jnz     1b
+        ret
 
 /* rsi: the new mask, rdx: memory for the old one, or 0. */
 set_signals:
