@@ -18,6 +18,11 @@ void ct_driver_publish(void)
     atomic_store_explicit(&published, true, memory_order_release);
 }
 
+void ct_driver_forget(void)
+{
+    atomic_store_explicit(&published, false, memory_order_relaxed);
+}
+
 bool ct_driver_is_known(void)
 {
     return atomic_load_explicit(&published, memory_order_acquire);

@@ -10,6 +10,8 @@
 void ct_driver_remember(const void *real, uint32_t row);
 /* Lets all threads read what was remembered, and the rows' `real` and `way`. */
 void ct_driver_publish(void);
+/* In a fork's child: the next look-up finds the driver again. */
+void ct_driver_forget(void);
 bool ct_driver_is_known(void);
 
 /* True if the driver exports a function at that address. */

@@ -2,13 +2,17 @@
 
 #include "current.h"
 #include "driver_addresses.h"
+#include "exchanged.h"
 #include "imports.h"
 #include "loader.h"
 #include "rows.h"
 #include "slots.h"
+#include "system.h"
+#include "test_point.h"
 
 #include <dlfcn.h>
 #include <string.h>
+#include <time.h>
 
 /* libcuda and what it needs, from the moment on at which it was found; the claim is 1 while it is written. */
 static struct ct_scope libcuda;
@@ -95,6 +99,90 @@ void ct_driver_tell(struct ct_segment *segment)
                               memory_order_relaxed);
 }
 
+/* How many functions the driver exports, and how many slots of its table may not be written. */
+static uint32_t exported, refused;
+
+/* The process lock is held. */
+static void fill_rows(void *_Atomic *exports)
+{
+    exported = refused = 0;
+    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
+        ct_rows[row].real = atomic_load_explicit(&exports[row], memory_order_relaxed);
+        ct_rows[row].flags |= ct_row_form(ct_row_name(row));
+        ct_rows[row].way = CT_WAY_NAMES;
+        ct_driver_remember(ct_rows[row].real, row);
+        exported += ct_rows[row].real != NULL;
+    }
+    if (!wants_names)
+        refused = ct_slots_find(&libcuda.objects[0]);
+}
+
+/* ---- forks ---- */
+
+/* A fork copies memory page by page, while other threads write. Its child would get some slots exchanged and
+ * others not, or slots without the addresses that they held. So a fork waits for an exchange, which takes
+ * microseconds. An exchange does not wait for a fork, whose handlers may wait for this thread: the forking
+ * thread makes it up. */
+static _Atomic uint32_t forks;     /* in progress */
+static _Atomic bool is_exchanging; /* Sequentially consistent, like the count of forks: one sees the other. */
+static bool is_due, was_exchanged; /* written with the process lock */
+
+/* The process lock is held. Publishes the driver, too, so that a child sees both or neither. */
+static void take_slots(void)
+{
+    atomic_store(&is_exchanging, true);
+    is_due = atomic_load(&forks) > 0;
+    const uint32_t slots = is_due ? 0 : ct_slots_take();
+    was_exchanged |= !is_due;
+    atomic_store_explicit(&ct_dlsym_looks, slots == 0 || refused > 0, memory_order_relaxed);
+    atomic_store_explicit(&ways[CT_WAY_SLOTS], (uint16_t)slots, memory_order_relaxed);
+    atomic_store_explicit(&ways[CT_WAY_NAMES], (uint16_t)(exported - slots), memory_order_relaxed);
+    ct_driver_tell(ct_process_current());
+    ct_driver_publish();
+    atomic_store(&is_exchanging, false);
+}
+
+void ct_driver_fork_begins(void)
+{
+    atomic_fetch_add(&forks, 1);
+    if (atomic_load(&is_exchanging) && ct_process_lock())
+        ct_process_unlock();
+    CT_TEST_POINT("driver_functions.fork_begun");
+}
+
+void ct_driver_fork_ends(void)
+{
+    uint32_t count = atomic_load(&forks);
+    /* A fork that began before the handlers were there is not counted. */
+    while (count > 0 && !atomic_compare_exchange_weak(&forks, &count, count - 1))
+        ;
+    if (is_due && ct_process_lock()) {
+        if (is_due)
+            take_slots();
+        ct_process_unlock();
+    }
+}
+
+void ct_driver_fork_child(void)
+{
+    atomic_store(&forks, 0);
+    atomic_store(&is_exchanging, false);
+    ct_exchanged_fork_child();
+    is_due = false;
+    if (was_exchanged)
+        return;
+    /* What another thread of the parent was writing is not whole here. */
+    atomic_store(&libcuda_known, false);
+    atomic_store(&libcuda_claimed, false);
+    ct_driver_forget();
+}
+
+void ct_driver_put_back(bool checks)
+{
+    is_due = false;
+    ct_slots_put_back(checks);
+}
+
 static bool resolve(void)
 {
     static void *_Atomic exports[CT_ROW_COUNT];
@@ -102,32 +190,31 @@ static bool resolve(void)
     if (!ct_process_lock())
         return false;
     if (!ct_driver_is_known()) {
-        uint32_t exported = 0;
-        for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-            ct_rows[row].real = atomic_load_explicit(&exports[row], memory_order_relaxed);
-            ct_rows[row].flags |= ct_row_form(ct_row_name(row));
-            ct_driver_remember(ct_rows[row].real, row);
-            exported += ct_rows[row].real != NULL;
-        }
-        const uint32_t refused = wants_names ? 0 : ct_slots_find(&libcuda.objects[0]);
-        const uint32_t slots = wants_names ? 0 : ct_slots_take();
-        atomic_store_explicit(&ct_dlsym_looks, slots == 0 || refused > 0, memory_order_relaxed);
-        atomic_store_explicit(&ways[CT_WAY_SLOTS], (uint16_t)slots, memory_order_relaxed);
-        atomic_store_explicit(&ways[CT_WAY_NAMES], (uint16_t)(exported - slots), memory_order_relaxed);
-        ct_driver_tell(ct_process_current());
-        ct_driver_publish();
+        fill_rows(exports);
+        take_slots();
     }
     ct_process_unlock();
     return true;
 }
 
+/* Waits a second at most: handlers of the fork may wait for this thread. */
+static void await_forks(void)
+{
+    enum { TRIES = 1000, PAUSE_NS = 1000000 };
+    for (int i = 0; i < TRIES && atomic_load(&forks) > 0 && ct_system_begin(); i++) {
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+        ct_system_end();
+    }
+}
+
 uint32_t ct_driver_take_late(void)
 {
     const bool was_known = ct_driver_is_known();
+    await_forks();
     if (!ct_driver_look(RTLD_DEFAULT, true) || !ct_process_lock())
         return 0;
     if (was_known)
-        ct_slots_take();
+        take_slots();
     ct_process_unlock();
     ct_imports_take(&libcuda.objects[0]);
     atomic_store_explicit(&ct_dlsym_looks, 1, memory_order_relaxed);

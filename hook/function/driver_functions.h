@@ -14,6 +14,12 @@ bool ct_driver_look(void *handle, bool is_asked);
 /* Finds the driver and takes its functions in a process that the hook has come into late (proto/visit.h).
  * Returns how many come by its slots. May wait for a thread that is loading a library. */
 uint32_t ct_driver_take_late(void);
+/* Puts the driver's slots back, see ct_slots_put_back(). */
+void ct_driver_put_back(bool checks);
+/* Handlers of fork(): before it; after it, in the parent; in the child, which has one thread. */
+void ct_driver_fork_begins(void);
+void ct_driver_fork_ends(void);
+void ct_driver_fork_child(void);
 /* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name);
 /* Writes into a segment how many of its functions come by which way. */

@@ -32,6 +32,11 @@ void ct_exchanged_end(void)
     atomic_fetch_sub(&writers, 1);
 }
 
+void ct_exchanged_fork_child(void)
+{
+    atomic_store(&writers, 0);
+}
+
 static struct entry *entry_at(uint32_t at, bool makes)
 {
     if (at >= CHUNKS * CHUNK_ENTRIES)

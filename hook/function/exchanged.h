@@ -15,6 +15,8 @@ struct ct_sealed {
 /* Enclose writing to entries. Several threads may write at a time. */
 void ct_exchanged_begin(void);
 void ct_exchanged_end(void);
+/* In a fork's child, where no other thread writes. */
+void ct_exchanged_fork_child(void);
 /* Remembers that `ours` is about to replace `before` at `where`. `sealed` are the protected pages around it,
  * NULL for an entry that may be written. False: there is no room to remember it, and the entry must stay. */
 bool ct_exchanged_note(void **where, void *before, void *ours, const struct ct_sealed *sealed);

@@ -9,6 +9,7 @@
 #include "rows.h"
 #include "slot_shape.h"
 #include "system.h"
+#include "test_point.h"
 
 #include <string.h>
 
@@ -77,10 +78,12 @@ static uint32_t read_slots(const struct ct_object *image)
             continue;
         const bool may_write = ct_page_writable(&page, slot);
         refused += !may_write;
-        if (may_write && *slot != ct_rows[row].real && ct_symbol_use(image, *slot, 1) == CT_SEGMENT_TEXT)
+        if (may_write && *slot != ct_rows[row].real && ct_symbol_use(image, *slot, 1) == CT_SEGMENT_TEXT) {
             ct_rows[row].real = *slot;
-        else
+            ct_rows[row].way = CT_WAY_SLOTS;
+        } else {
             table.rows[place] = 0;
+        }
     }
     return refused;
 }
@@ -111,12 +114,10 @@ static uint32_t exchange(bool to_stubs, bool checks)
             continue;
         void *stub = ct_row_stub(row), *real = ct_rows[row].real;
         void *before = to_stubs ? real : stub, *const after = to_stubs ? stub : real;
-        if (!__atomic_compare_exchange_n(slot, &before, after, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) &&
-            before != after)
-            continue;
-        if (to_stubs)
-            ct_rows[row].way = CT_WAY_SLOTS;
-        count++;
+        if (__atomic_compare_exchange_n(slot, &before, after, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) ||
+            before == after)
+            count++;
+        CT_TEST_POINT("slots.exchanged");
     }
     return count;
 }

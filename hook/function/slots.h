@@ -9,10 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Finds the slots of the rows whose `real` is exported by that image of the driver, and is of a known shape:
- * `real` is what they hold from then on. Returns how many more have a slot that may not be written, as the
- * driver's or another library's protection of its page is now. The process lock is held, and no stub was
- * handed out. */
+/* Finds the slots of the rows whose `real` is exported by that image of the driver and has a known shape.
+ * Sets each such row's `real` to the slot's content, and its `way`. Returns how many more slots are on pages
+ * that may not be written now. The process lock is held, and no stub was handed out. */
 uint32_t ct_slots_find(const struct ct_object *image);
 /* Exchanges the slots that were found, except those that another library has written since or whose pages may
  * not be written now. Returns how many lead to stubs. Also after ct_slots_put_back(). */

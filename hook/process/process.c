@@ -3,6 +3,7 @@
 #include "attach.h"
 #include "current.h"
 #include "descriptor.h"
+#include "driver_functions.h"
 #include "find_daemon.h"
 #include "fork.h"
 #include "loader.h"
@@ -34,6 +35,7 @@ static void start_anew(void)
         ct_system_end();
     }
     CT_TEST_POINT("process.child_redirected");
+    ct_driver_fork_child();
     ct_attach_forget();
     ct_segment_forget();
     ct_daemon_forget();
@@ -88,7 +90,7 @@ __attribute__((constructor)) static void begin(void)
     next_exit = (void (*)(int))(uintptr_t)ct_symbol_of_library("_exit");
     next_fork = (pid_t(*)(void))(uintptr_t)ct_symbol_of_library("_Fork");
     if (__register_atfork)
-        __register_atfork(NULL, NULL, start_anew, __dso_handle);
+        __register_atfork(ct_driver_fork_begins, ct_driver_fork_ends, start_anew, __dso_handle);
     if (__cxa_at_quick_exit) /* it ends in the C library's own _exit(), which is not ours */
         __cxa_at_quick_exit(mark_exiting_quickly, __dso_handle);
     if (!gnu_get_libc_version)
@@ -128,9 +130,12 @@ __attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int 
  * interrupted the hook would go on in its parent's lane. */
 __attribute__((visibility("default"))) pid_t _Fork(void)
 {
+    ct_driver_fork_begins();
     const pid_t child = next_fork ? next_fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (child == 0)
         start_anew();
+    else
+        ct_driver_fork_ends();
     return child;
 }
 

@@ -13,7 +13,6 @@
 #include "program.h"
 #include "quiet.h"
 #include "setting.h"
-#include "slots.h"
 #include "system.h"
 
 /* The process lock is held. Returns false and changes nothing while another thread exchanges entries of
@@ -22,7 +21,7 @@ static bool put_back(void)
 {
     if (!ct_imports_put_back())
         return false;
-    ct_slots_put_back(true);
+    ct_driver_put_back(true);
     ct_attach_leave();
     return true;
 }
@@ -33,7 +32,7 @@ static uint32_t leave(void)
     const int saved_errno = errno;
     uint32_t answer = CT_VISIT_BUSY;
     if (!ct_system_allowed()) {
-        ct_slots_put_back(false);
+        ct_driver_put_back(false);
         answer = CT_VISIT_SILENCED;
     } else if (ct_process_lock_try()) {
         answer = put_back() ? CT_VISIT_DONE : CT_VISIT_BUSY;

@@ -43,6 +43,8 @@ FORKS = [WORKLOADS / "forks", "--children", 2, "--calls", 20]
 # Not so fast that a ring of the usual size runs full: what a running process counts meanwhile is not read at one moment.
 ENDLESS = [WORKLOADS / "calls", "--mix", "getctx", "--calls", 1 << 40, "--rate", 20000, "--burst", 100]
 
+ELSEWHERE = ("lock.waiting", "turn.waiting", "slots.exchanged", "driver_functions.fork_begun")  # points that other tests reach
+
 # family: (promise, machine, workload, {point: outcome, or the outcomes of the first passing and of a later one}).
 # A machine is how the daemon and the process are kept, see below.
 FAMILIES = [
@@ -353,7 +355,7 @@ def rows_of(family_points, command):
 
 listed = [point for _, _, _, of_family in FAMILIES for point in of_family]
 # Only where two threads want a lock at one moment, or the collector holds a gate: unit-lock and gate.py have them.
-equal(sorted(listed), [point for point in points(FAULT_HOOK) if point not in ("lock.waiting", "turn.waiting")], "the points of FAMILIES, and those of the hook")
+equal(sorted(listed), [point for point in points(FAULT_HOOK) if point not in ELSEWHERE], "the points of FAMILIES, and those of the hook")
 for name, machine, command, of_family in FAMILIES:
     rows = rows_of(of_family, command)
     for others in by_tier((2,), (0, 2)):

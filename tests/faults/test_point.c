@@ -1,6 +1,8 @@
 /* Carries out what is asked for at a test point (proto/test_point.h): CUDATRACE_TEST_POINT=NAME:NTH:ACTION
  * has the process killed (`kill`) or stopped (`stop`) by the signal of that name when it comes to the point
- * for the NTH time, counted from 1. The name `*` stands for all points, whose passings count together.
+ * for the NTH time, counted from 1. With `wait` only the thread that comes there waits, until the process has
+ * removed the variable from its environment. The name `*` stands for all points, whose passings count
+ * together.
  *
  * Linked into the hook and the daemon of this folder. Points lie on the hook's hot path: no vector register,
  * no function of the C library, no errno. */
@@ -12,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static long raw_call(long number, long first, long second)
@@ -63,6 +66,12 @@ void ct_test_point(const char *name)
         nth = nth * 10 + (uint32_t)(*at++ - '0');
     if (atomic_fetch_add(&passed, 1) + 1 != nth)
         return;
+    if (skip(at, ":wait")) {
+        const struct timespec pause = { .tv_nsec = 1000000 };
+        while (wish())
+            raw_call(SYS_nanosleep, (long)&pause, 0);
+        return;
+    }
     /* To this thread: the process's other threads would else take the signal, and this one go on for a while.
      */
     const bool stop = skip(at, ":stop") != NULL;

@@ -1,0 +1,19 @@
+"""A thread forks while another one's look-up exchanges the driver's slots. The child has all of them or none: its calls return, and
+the trace has each call of both processes."""
+import subprocess
+
+from fault_test import HERE, Session, at_point, equal
+
+CALLS = 100
+
+with Session() as s:
+    program = s.dir / "forked"
+    subprocess.run(["cc", "-O1", "-g", "-D_GNU_SOURCE", "-o", program, HERE / "forked.c", "-ldl", "-pthread"], check=True)
+    s.start_daemon()
+    # Far into the exchange, behind the slot of the function that is called; at the first fork.
+    for mode, point in (("exchange", at_point("slots.exchanged", 500, "wait")), ("fork", at_point("driver_functions.fork_begun", 1, "wait"))):
+        equal(s.run(program, mode, env=point).stdout, "ok\n", mode)
+    s.flush()
+    s.check_identity()
+    s.check_truth()
+    equal(s.rows("SELECT calls FROM totals WHERE name = 'cuDriverGetVersion'"), [(CALLS,)] * 4, "calls of each process")
