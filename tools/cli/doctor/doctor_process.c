@@ -21,7 +21,7 @@
 /* A file of which code is mapped. */
 struct mapping {
     char *path;
-    uint64_t inode;
+    uint64_t inode, offset;
     bool deleted; /* or another file has its name now */
 };
 
@@ -78,13 +78,13 @@ static void below_root(const struct ct_patient *patient, const char *path, char 
 static bool parse_mapping(const struct ct_patient *patient, char *line, struct mapping *mapping)
 {
     static const char deleted[] = " (deleted)";
-    unsigned long long inode;
+    unsigned long long inode, offset;
     char rights[8];
     int path_at = 0;
-    if (sscanf(line, "%*s %7s %*s %*s %llu %n", rights, &inode, &path_at) != 2 || rights[2] != 'x' ||
-        line[path_at] != '/')
+    if (sscanf(line, "%*s %7s %llx %*s %llu %n", rights, &offset, &inode, &path_at) != 3 ||
+        rights[2] != 'x' || line[path_at] != '/')
         return false;
-    *mapping = (struct mapping){ .path = line + path_at, .inode = inode };
+    *mapping = (struct mapping){ .path = line + path_at, .inode = inode, .offset = offset };
     const size_t length = strlen(mapping->path);
     if (length > strlen(deleted) && strcmp(mapping->path + length - strlen(deleted), deleted) == 0) {
         mapping->path[length - strlen(deleted)] = '\0';
@@ -98,7 +98,8 @@ static bool parse_mapping(const struct ct_patient *patient, char *line, struct m
     return true;
 }
 
-/* Files with code, each once: the pieces of one stand together. */
+/* Files with code, once for each time that they are loaded. The pieces of one are next to each other, in the
+ * order of the file. */
 static bool read_mappings(struct ct_patient *patient)
 {
     char *text = ct_proc_file(patient->thread, "maps", NULL);
@@ -112,7 +113,7 @@ static bool read_mappings(struct ct_patient *patient)
             continue;
         const struct mapping *last =
             patient->mapping_count ? &patient->mappings[patient->mapping_count - 1] : NULL;
-        if (last && strcmp(last->path, mapping.path) == 0)
+        if (last && strcmp(last->path, mapping.path) == 0 && last->offset < mapping.offset)
             continue;
         mapping.path = strdup(mapping.path);
         if (!mapping.path ||
@@ -335,6 +336,26 @@ static void check_driver(struct ct_doctor *doctor, const struct ct_patient *pati
     ct_elf_close(&elf);
 }
 
+static bool is_driver(const struct mapping *mapping)
+{
+    static const char name[] = "libcuda.so";
+    const char *rest = basename(mapping->path);
+    return strncmp(rest, name, strlen(name)) == 0 &&
+           (rest[strlen(name)] == '\0' || rest[strlen(name)] == '.');
+}
+
+/* A file may be loaded twice, by dlmopen(). */
+static void check_other_drivers(struct ct_doctor *doctor, const struct ct_patient *patient,
+                                const struct mapping *driver)
+{
+    for (size_t i = 0; i < patient->mapping_count; i++) {
+        const struct mapping *other = &patient->mappings[i];
+        if (other != driver && is_driver(other))
+            MISS("drivers", "%s is loaded besides %s: only the one that was loaded first is traced",
+                 other->path, driver->path);
+    }
+}
+
 static void check_runtimes(struct ct_doctor *doctor, const struct ct_patient *patient)
 {
     for (size_t i = 0; i < patient->mapping_count; i++) {
@@ -457,8 +478,10 @@ void ct_doctor_process(struct ct_doctor *doctor)
     if (driver) {
         check_driver(doctor, patient, driver);
         check_runtimes(doctor, patient);
-        if (hooked)
+        if (hooked) {
+            check_other_drivers(doctor, patient, driver);
             say_way_in(doctor, patient, asks);
+        }
     } else {
         FINE("driver", "libcuda.so.1 is not loaded: it has made no CUDA call yet");
     }
