@@ -17,7 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEPS_MAX = 1000000 }; /* steps of SQLite's machine; a look takes a few dozen */
+enum {
+    STEPS_MAX = 1000000,    /* steps of SQLite's machine; a look takes a few dozen */
+    BUSY_TIMEOUT_MS = 5000, /* for another process's lock */
+    LOG_TIMEOUT_MS = 1000,  /* for the lock that the write-ahead log is turned on with */
+};
 
 const char *ct_database_problem(sqlite3 *connection)
 {
@@ -283,8 +287,10 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
     snprintf(now, sizeof(now), "%lld", (long long)real.tv_sec);
-    const char *const scripts[] = { "BEGIN IMMEDIATE",   ct_sql_tables, ct_sql_views, ct_sql_status,
-                                    ct_sql_status_ioctl, role_rows,     pragmas,      new_series };
+    /* Locks only the file that is written, and no earlier one that is attached to it. */
+    const char *const scripts[] = { "BEGIN",       ct_sql_tables,       ct_sql_views,
+                                    ct_sql_status, ct_sql_status_ioctl, role_rows,
+                                    pragmas,       new_series };
     int rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(scripts) / sizeof(scripts[0]); i++)
         rc = sqlite3_exec(connection, scripts[i], NULL, NULL, NULL);
@@ -304,24 +310,41 @@ static int create(sqlite3 *connection, const struct ct_origin *origin, const cha
     return rc;
 }
 
+/* The head of a file says whether it has a write-ahead log. It changes by one write of less than a disk's
+ * sector, which needs no journal in a file: after a power cut that would keep readers out until it is rolled
+ * back. */
+static int turn_log_on(sqlite3 *connection)
+{
+    char mode[32];
+    int rc = query_text(connection, "PRAGMA journal_mode", NULL, mode, sizeof(mode));
+    if (rc == SQLITE_OK && strcmp(mode, "wal") != 0)
+        rc = sqlite3_exec(connection, "PRAGMA journal_mode = MEMORY", NULL, NULL, NULL);
+    return rc == SQLITE_OK ? sqlite3_exec(connection, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) : rc;
+}
+
 static int connect_to(struct ct_database *database, char *message)
 {
     sqlite3 **connection = &database->connection;
     errno = 0;
     int rc = sqlite3_open_v2(database->path, connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (*connection) { /* else memory is short */
-        sqlite3_busy_timeout(*connection, 5000);
+        sqlite3_busy_timeout(*connection, LOG_TIMEOUT_MS);
         distrust(*connection);
     }
+    if (rc == SQLITE_OK)
+        rc = turn_log_on(*connection);
+    database->is_held = rc == SQLITE_BUSY;
     /* Synchronous NORMAL: a power cut may cost the last commits and never the database. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(
             *connection,
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+            "PRAGMA synchronous = NORMAL;"
             "PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 134217728;"
             "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
             "PRAGMA secure_delete = OFF", /* Debian's default writes zeros over what is deleted */
             NULL, NULL, NULL);
+    if (*connection)
+        sqlite3_busy_timeout(*connection, BUSY_TIMEOUT_MS);
     CT_TEST_POINT("database.opened");
     return rc == SQLITE_OK ? 0
                            : ct_message(message, "cannot write database '%s': %s", database->path,
@@ -413,7 +436,15 @@ int ct_database_open(struct ct_database *database, const char *path, const struc
         return ct_message(message, "the path of the database is too long");
     snprintf(database->trace, sizeof(database->trace), "%s", path);
     const enum verdict verdict = find(database, message);
-    return verdict == REFUSED ? -1 : take(database, verdict, NULL, message);
+    if (verdict == REFUSED)
+        return -1;
+    if (take(database, verdict, NULL, message) == 0)
+        return 0;
+    if (verdict != OURS || !database->is_held)
+        return -1;
+    /* A plain file that another program is reading stays as it is: the trace goes on in the next one. */
+    const struct ct_database past = *database;
+    return ct_database_follow(&past, database, message);
 }
 
 static bool is_same_file(const char *path, int fd)
@@ -428,8 +459,21 @@ bool ct_database_in_place(const struct ct_database *database)
     return is_same_file(database->path, database->lock_fd);
 }
 
+/* A file that is not written any more is plain: without a write-ahead log it opens on read-only media, and
+ * where no memory can be shared. A reader that has it open keeps the log. As turn_log_on(), without a journal
+ * in a file: others take the mode for DELETE. */
+static void make_plain(sqlite3 *connection)
+{
+    sqlite3_busy_timeout(connection, 0);
+    sqlite3_exec(connection, "PRAGMA journal_mode = MEMORY", NULL, NULL, NULL);
+    CT_TEST_POINT("database.plain");
+}
+
 void ct_database_close(struct ct_database *database)
 {
+    /* Nothing is touched at the place of a file that was moved. */
+    if (database->connection && ct_database_in_place(database))
+        make_plain(database->connection);
     sqlite3_close(database->connection);
     database->connection = NULL;
     if (database->lock_fd >= 0)
@@ -487,7 +531,7 @@ sqlite3 *ct_database_open_earlier(const struct ct_database *database, uint32_t n
 }
 
 /* An earlier file that is of the series, opened for a moment: its log, if readers left one, is written into
- * it, and *until_ns is when the last call of the files before it returned, 0 when none did. */
+ * it and ended, and *until_ns is when the last call of the files before it returned, 0 when none did. */
 static bool tend(const struct ct_database *database, uint32_t number, char path[4096], uint64_t *until_ns)
 {
     char until[32];
@@ -497,8 +541,10 @@ static bool tend(const struct ct_database *database, uint32_t number, char path[
     query_meta(connection, "earlier_files_until_ns", until, sizeof(until));
     *until_ns = strtoull(until, NULL, 10);
     sqlite3_progress_handler(connection, 0, NULL, NULL);
-    if (!sqlite3_db_readonly(connection, "main"))
+    if (!sqlite3_db_readonly(connection, "main")) {
         sqlite3_wal_checkpoint_v2(connection, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        make_plain(connection);
+    }
     sqlite3_close(connection);
     return true;
 }

@@ -13,6 +13,7 @@
 struct ct_database {
     sqlite3 *connection;
     int lock_fd;      /* holds the lock of the one writer; closed after the connection */
+    bool is_held;     /* another program's lock kept the write-ahead log from being turned on */
     char trace[4096]; /* as ct_store_open() was told */
     uint32_t number;  /* number of the file in use, as trace_files.h counts them */
     char path[4096];  /* its name */
@@ -29,6 +30,7 @@ int ct_database_own(const char *path, char message[CT_MESSAGE_BYTES]);
 /* As ct_store_open() says. */
 int ct_database_open(struct ct_database *database, const char *path, const struct ct_origin *origin,
                      char message[CT_MESSAGE_BYTES]);
+/* Leaves one plain file, without a write-ahead log, unless a reader has it open. */
 void ct_database_close(struct ct_database *database);
 /* Makes the file that comes behind `past`, which is not in a transaction, with all that its running processes
  * are known by. `past` stays open. 0, or -1 with a sentence in `message`, and no file. */

@@ -1,4 +1,7 @@
-"""Databases that are not ours to write: foreign, damaged, newer, of another boot, on a full disk."""
+"""Databases that are not ours to write: foreign, damaged, newer, of another boot, on a full disk. What a daemon leaves is one plain
+file, which the next daemon goes on with."""
+import contextlib
+import signal
 import sqlite3
 import subprocess
 
@@ -60,3 +63,73 @@ with Session() as s:
         equal(done.stdout, "status 1\n", "status and files on a full disk")
         equal(done.stderr.count("\n"), 1, f"lines of {done.stderr!r}")
         check("full" in done.stderr, done.stderr)
+
+LOG = b"\2\2"  # bytes 18 and 19 of a database that wants a write-ahead log
+
+
+def is_plain(path):
+    return path.read_bytes()[18:20] != LOG and not [beside for beside in path.parent.glob(f"{path.name}-*")]
+
+
+def calls(s, db=None):
+    return int(s.run(CUDATRACE, "sql", "--db", db or s.db, "--format", "csv", "SELECT count(*) FROM calls", preload=False).stdout.split()[1])
+
+
+# A finished trace is one plain file. A later daemon goes on in it, with a log, and leaves it plain again.
+with Session() as s:
+    for n in (1, 2):
+        s.start_daemon()
+        check(not is_plain(s.db), "the file has no log while a daemon writes")
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        s.stop_daemon()
+        check(is_plain(s.db), "a finished trace is not plain:", *s.dir.iterdir())
+        equal(s.value("SELECT count(*) FROM processes"), n, "processes")
+    # A file that another program is reading stays as it is: the trace goes on in the next one. Closing the file in this process would
+    # drop the reader's lock.
+    before = s.db.read_bytes()
+    with contextlib.closing(sqlite3.connect(s.db)) as reader:
+        reading = reader.execute("SELECT * FROM call")
+        reading.fetchone()
+        s.start_daemon()
+        s.run(WORKLOADS / "calls", "--calls", 100)
+        s.stop_daemon()
+    check(s.db.read_bytes() == before, "the file that is read was written")
+    second = s.dir / "trace.2.db"
+    check(is_plain(second), "the next file is not plain")
+    equal(calls(s), s.value("SELECT count(*) FROM calls") + s.value("SELECT count(*) FROM calls", db=second), "calls of both files")
+
+# A reader keeps the log of the file that it reads. Of a trace that goes on, the file before is plain.
+with Session() as s:
+    s.start_daemon()
+    s.run(WORKLOADS / "calls", "--calls", 100)
+    s.flush()
+    s.daemon.send_signal(signal.SIGHUP)
+    s.flush_until("the next file", lambda: (s.dir / "trace.2.db").exists() and s.status()["file"].endswith("trace.2.db"))
+    check(is_plain(s.db), "the file before is not plain")
+    with contextlib.closing(sqlite3.connect(s.dir / "trace.2.db")) as reader:
+        reader.execute("SELECT * FROM meta").fetchall()
+        s.stop_daemon()
+        check(not is_plain(s.dir / "trace.2.db"), "the log was taken from a reader")
+        equal(reader.execute("SELECT count(*) FROM calls").fetchone(), (0,), "calls of the next file")
+
+# `export --format sqlite` makes one plain file of what a killed daemon left, and of what a daemon writes.
+with Session() as s:
+    s.start_daemon()
+    s.run(WORKLOADS / "calls", "--calls", 100)
+    s.flush()
+    plain = s.dir / "plain.db"
+    for _ in range(2):
+        s.run(CUDATRACE, "export", "--db", s.db, "--format", "sqlite", "--output", plain, preload=False)
+        check(is_plain(plain), "what is exported is not plain:", *s.dir.iterdir())
+        for query in ("SELECT * FROM calls", "SELECT * FROM totals", "PRAGMA integrity_check"):
+            equal(s.rows(query, db=plain), s.rows(query), query)
+        if s.daemon.poll() is None:
+            s.daemon.kill()
+            s.daemon.wait()
+    check(s.rows("SELECT * FROM calls", db=plain), "calls")
+    check(not is_plain(s.db), "a killed daemon left a plain file")
+    part = s.run(CUDATRACE, "export", "--db", s.db, "--format", "sqlite", "--output", plain, "--from", "0", preload=False, status=2)
+    check("is all of the trace" in part.stderr, part.stderr)
+    s.start_daemon()
+    s.stop_daemon()
+    check(is_plain(s.db), "the next daemon leaves a log")

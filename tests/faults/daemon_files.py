@@ -10,7 +10,7 @@ needs(shm_mib=256)  # rings for all that is called while no daemon is there
 # The test points that a daemon passes when it is told to go on in another file, and the passing at which it does so. It has
 # passed some of them at its start, when it opened the file that was there.
 GOING_ON = {"database.locked": 2, "database.opened": 2, "database.filled": 1, "database.made": 1, "store.going_on": 1,
-            "store.went_on": 1}
+            "store.went_on": 1, "database.plain": 1}
 REMOVING = "database.removing"
 equal((set(GOING_ON) | {REMOVING}) - set(points(FAULT_DAEMON)), set(), "points that are gone")
 
@@ -45,7 +45,7 @@ for name in by_tier(("database.filled", "store.going_on"), GOING_ON):
         equal(held.wait(DEADLINE_S), 0, "the held program's status")
         s.flush()
         # Behind the point at which the next file is whole, it is the one that is gone on with.
-        equal(len(files(s)), 2 if name in ("database.made", "store.going_on", "store.went_on") else len(files(s)), "files")
+        equal(len(files(s)), 2 if name in ("database.made", "database.plain", "store.going_on", "store.went_on") else len(files(s)), "files")
         check_series(s)
         check_truth(s)
         before = s.status()["file"]

@@ -13,7 +13,7 @@ reached = set()
 # Points to which a daemon does not come under every load.
 MAKING = {"database.filled", "database.made"}
 LEAVING = {"session.hidden", "process.detaching", "process.detached", "process.removing", "process.removed", "daemon.let_go",
-           "daemon.store_closed", "session.closing", "session.removed", "command.removed"}
+           "daemon.store_closed", "database.plain", "session.closing", "session.removed", "command.removed"}
 EXPIRING = {name for name in ALL if name.startswith("expire.")}
 GIVING = {name for name in ALL if name.startswith("rings.")}
 FILES = {"store.going_on", "store.went_on", "database.removing"}  # daemon_files.py

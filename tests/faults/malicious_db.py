@@ -197,7 +197,7 @@ def damage(s, trace):
         "meta", "sqlite_master")) + "; PRAGMA integrity_check"
     path = s.dir / "damaged.db"
     drawn = [("timeline",), ("top", "--once"), ("html", "--output", s.dir / "page.html"),
-             *(("export", "--format", form, "--output", s.dir / "exported") for form in ("chrome", "perfetto", "jsonl", "csv", "nsys"))]
+             *(("export", "--format", form, "--output", s.dir / "exported") for form in ("chrome", "perfetto", "jsonl", "csv", "nsys", "sqlite"))]
     crashes = []
     for seed in range(VARIANTS):
         chance = random.Random(seed)

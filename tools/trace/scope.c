@@ -7,6 +7,11 @@ struct ct_scope ct_scope_all(void)
     return (struct ct_scope){ .only.selection = ct_selection_everything(), .to_ns = INT64_MAX };
 }
 
+bool ct_scope_is_all(const struct ct_scope *scope)
+{
+    return !scope->pid && !scope->from && !scope->to && !scope->only.layers && !scope->only.calls;
+}
+
 int ct_scope_settle(struct ct_scope *scope, const char *command, const struct ct_extent *extent)
 {
     scope->from_ns = 0;

@@ -14,6 +14,8 @@ struct ct_scope {
 };
 /* All of a trace. */
 struct ct_scope ct_scope_all(void);
+/* Returns whether no option chose a part of it. */
+bool ct_scope_is_all(const struct ct_scope *scope);
 
 #define CT_OPTIONS_OF_WINDOW(scope_, help_)                                                                  \
     { .name = "from", .value = "T", .help = help_, .to = &(scope_)->from },                                  \

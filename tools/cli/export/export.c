@@ -11,7 +11,7 @@
 
 /* A format is a file that defines one, and its name here; the first is the one that is taken where none is
  * named. */
-#define EACH(ROW) ROW(chrome) ROW(perfetto) ROW(jsonl) ROW(csv) ROW(nsys)
+#define EACH(ROW) ROW(chrome) ROW(perfetto) ROW(jsonl) ROW(csv) ROW(nsys) ROW(sqlite)
 
 #define ROW(name) extern const struct ct_export_format ct_export_##name;
 EACH(ROW)
@@ -53,14 +53,11 @@ static bool write_due(struct ct_export *to, const struct ct_export_format *forma
     return !events->failed;
 }
 
-static bool stream_all(struct ct_export *to, const struct ct_export_format *format, uint64_t *calls)
+static bool stream_calls(struct ct_export *to, const struct ct_export_format *format, uint64_t *calls)
 {
     struct ct_stream_call call;
     struct ct_events events = { 0 };
-    errno = 0;
-    to->state = calloc(1, format->state_bytes + 1);
-    bool good = to->state && (!format->begin || format->begin(to));
-    ct_output_is_open();
+    bool good = true;
     if (format->event)
         ct_events_begin(&events, to->stream);
     for (*calls = 0; good && ct_stream_next(to->stream, &call); ++*calls) {
@@ -72,9 +69,20 @@ static bool stream_all(struct ct_export *to, const struct ct_export_format *form
     good = good && ct_stream_error(to->stream) == SQLITE_OK;
     ct_events_end(&events);
     good = good && (!format->event || write_due(to, format, &events)) && (!format->end || format->end(to));
+    ct_events_finish(&events);
+    return good;
+}
+
+static bool stream_all(struct ct_export *to, const struct ct_export_format *format, uint64_t *calls)
+{
+    errno = 0;
+    to->state = calloc(1, format->state_bytes + 1);
+    bool good = to->state && (!format->begin || format->begin(to));
+    ct_output_is_open();
+    if (good && !format->is_whole)
+        good = stream_calls(to, format, calls);
     if (to->state && format->finish)
         format->finish(to);
-    ct_events_finish(&events);
     free(to->state);
     return good;
 }
@@ -112,7 +120,7 @@ static int write_all(struct ct_export *to, const struct export_options *options)
     to->path = ct_output_file(output);
     if (to->to)
         setvbuf(to->to, NULL, _IOFBF, BUFFER_BYTES);
-    uint64_t calls;
+    uint64_t calls = 0;
     const bool good = stream_all(to, options->format, &calls);
     const int asked = sqlite3_errcode(to->connection), error = ct_stream_error(to->stream);
     if (error != SQLITE_OK || (!good && asked != SQLITE_OK && asked != SQLITE_ROW && asked != SQLITE_DONE)) {
@@ -120,7 +128,8 @@ static int write_all(struct ct_export *to, const struct export_options *options)
         return fail_reading(options, to->connection, error != SQLITE_OK ? error : asked);
     }
     const int status = end_output(options, output, good);
-    if (status == EXIT_SUCCESS && calls == 0 && to->extent.end_ns > to->extent.begin_ns)
+    if (status == EXIT_SUCCESS && !options->format->is_whole && calls == 0 &&
+        to->extent.end_ns > to->extent.begin_ns)
         ct_scope_say_empty(0, options->command, &to->extent);
     return status;
 }
@@ -136,6 +145,12 @@ static int run_export(struct export_options *options)
     int status = ct_scope_settle(&options->scope, options->command, &to.extent);
     if (status == CT_GO_ON && !ct_scope_has_process(&options->scope, options->command, to.connection))
         status = EXIT_FAILURE;
+    if (status == CT_GO_ON && options->format->is_whole && ct_series_files(to.connection) > 1)
+        status =
+            ct_fail(EXIT_FAILURE,
+                    "%s: the trace has several files, and --format %s writes one: earlier files are plain "
+                    "already; name the newest with --db %s",
+                    options->command, options->format->name, series.path[0]);
     to.scope = options->scope;
     to.trace = series.path[0];
     if (status == CT_GO_ON && !(to.stream = ct_stream_open(to.connection, &to.scope)))
@@ -196,6 +211,9 @@ int ct_export_command(int argc, char **argv, const struct ct_export_format *form
     if (options.format->is_file && !options.output)
         return ct_fail(EXIT_USAGE,
                        "%s: --format %s: is a database, and wants --output FILE, or - for standard output",
+                       options.command, options.format->name);
+    if (options.format->is_whole && !ct_scope_is_all(&options.scope))
+        return ct_fail(EXIT_USAGE, "%s: --format %s: is all of the trace: no option chooses a part of it",
                        options.command, options.format->name);
     return run_export(&options);
 }

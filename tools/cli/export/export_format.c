@@ -6,6 +6,7 @@
 
 #include "schema_sql.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- rows ---- */
@@ -14,6 +15,13 @@ const char *ct_export_text(sqlite3_stmt *row, int column)
 {
     const char *text = (const char *)sqlite3_column_text(row, column);
     return text ? text : "";
+}
+
+void ct_export_note_error(sqlite3 *file)
+{
+    const int error = file ? sqlite3_errcode(file) : SQLITE_NOMEM;
+    if (error != SQLITE_OK && error != SQLITE_ROW && error != SQLITE_DONE)
+        errno = error == SQLITE_FULL ? ENOSPC : error == SQLITE_NOMEM ? ENOMEM : EIO;
 }
 
 sqlite3_stmt *ct_export_ask(struct ct_export *to, const char *sql)

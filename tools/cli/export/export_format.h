@@ -30,6 +30,7 @@ struct ct_export {
 struct ct_export_format {
     const char *name, *about; /* a paragraph of the help: lines */
     bool is_file;             /* it cannot be a stream: it opens what --output names itself */
+    bool is_whole;            /* `begin` writes all of the trace: neither `call` nor `event` is there */
     size_t state_bytes;
     bool (*begin)(struct ct_export *);
     /* One of these two: calls in the order of return, or events in that of time. */
@@ -52,6 +53,8 @@ typedef bool ct_export_write(struct ct_export *to, sqlite3_stmt *row);
 bool ct_export_each(struct ct_export *to, const char *sql, ct_export_write *write);
 /* The same of the calls that have not returned, as far as they are in the scope. */
 bool ct_export_each_open_call(struct ct_export *to, ct_export_write *write);
+/* Sets errno to what a file of the format's own has failed by, if it has. NULL is fine. */
+void ct_export_note_error(sqlite3 *file);
 /* A text of a row; "" for NULL. Valid as SQLite has it. */
 const char *ct_export_text(sqlite3_stmt *row, int column);
 

@@ -6,7 +6,6 @@
 
 #include "schema_sql.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { EVENT_MARK = 34, EVENT_PUSHED = 59, EVENT_STARTED = 60, EVENT_DOMAIN = 75 };
@@ -230,9 +229,7 @@ static bool end(struct ct_export *to)
 static void finish(struct ct_export *to)
 {
     struct state *state = to->state;
-    const int error = sqlite3_errcode(state->file);
-    if (error != SQLITE_OK && error != SQLITE_ROW && error != SQLITE_DONE)
-        errno = error == SQLITE_FULL ? ENOSPC : error == SQLITE_NOMEM ? ENOMEM : EIO;
+    ct_export_note_error(state->file);
     for (int i = 0; i < INSERTS; i++)
         sqlite3_finalize(state->insert[i]);
     sqlite3_close(state->file);

@@ -1,0 +1,39 @@
+/* cudatrace export --format sqlite: the trace itself as one plain file. Without a write-ahead log it opens on
+ * read-only media, and in clients that share no memory. */
+#include "export_format.h"
+
+/* Copies whole pages of one moment, whatever a daemon writes meanwhile. The head of the file is copied, too:
+ * it asks for a write-ahead log until that is turned off. */
+static bool begin(struct ct_export *to)
+{
+    sqlite3 **file = to->state;
+    if (sqlite3_open_v2(to->path, file, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_exec(*file, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", NULL, NULL, NULL) !=
+            SQLITE_OK)
+        return false;
+    sqlite3_backup *backup = sqlite3_backup_init(*file, "main", to->connection, "main");
+    if (!backup)
+        return false;
+    sqlite3_backup_step(backup, -1);
+    return sqlite3_backup_finish(backup) == SQLITE_OK &&
+           sqlite3_exec(*file, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE", NULL, NULL,
+                        NULL) == SQLITE_OK;
+}
+
+static void finish(struct ct_export *to)
+{
+    sqlite3 **file = to->state;
+    ct_export_note_error(*file);
+    sqlite3_close(*file);
+}
+
+const struct ct_export_format ct_export_sqlite = {
+    .name = "sqlite",
+    .about = "the trace itself as one plain file, for read-only media and clients of SQLite\n"
+             "            that share no memory; a trace that is being written, too",
+    .is_file = true,
+    .is_whole = true,
+    .state_bytes = sizeof(sqlite3 *),
+    .begin = begin,
+    .finish = finish,
+};
