@@ -34,6 +34,20 @@ static int check_database(const char *database, char *message)
     return -1;
 }
 
+/* Looks for an earlier file, whose sources are newest first. */
+static int refuse_twin(const struct ct_file_source *kind, char *const *paths, size_t count,
+                       const struct ct_source *source, char *message)
+{
+    const struct ct_source *earlier = source->next;
+    for (size_t i = count; earlier; earlier = earlier->next) {
+        i--;
+        if (kind->is_same(source, earlier))
+            return ct_message(message, "'%s' begins with the same calls as '%s': name one of them",
+                              paths[count], paths[i]);
+    }
+    return 0;
+}
+
 static int open_all(const struct ct_file_source *kind, char *const *paths, size_t count,
                     struct ct_source **sources, char *message)
 {
@@ -49,6 +63,8 @@ static int open_all(const struct ct_file_source *kind, char *const *paths, size_
                      paths[i - 1]);
             return -1;
         }
+        if (refuse_twin(kind, paths, i, source, message) != 0)
+            return -1;
     }
     return 0;
 }

@@ -65,6 +65,9 @@ struct ct_file_source {
     int (*open)(const char *path, struct ct_source **source, char message[CT_MESSAGE_BYTES]);
     /* Returns where the file was recorded. */
     const struct ct_origin *(*origin)(const struct ct_source *source);
+    /* Returns whether two files that were just opened begin with the same calls: they would be stored twice.
+     */
+    bool (*is_same)(const struct ct_source *a, const struct ct_source *b);
     /* Returns why the source ended before its end, a sentence; NULL when it did not. */
     const char *(*problem)(const struct ct_source *source);
     void (*close)(struct ct_source *source);

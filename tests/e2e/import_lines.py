@@ -1,5 +1,6 @@
 """What `export --format jsonl` writes is stored again as the same calls, and so are lines of other programs; lines that cannot be
-read are named, and what was before is stored."""
+read are named, and what was before is stored. Each form of a file is known by how it begins; a file that is refused leaves none."""
+import gzip
 import json
 import subprocess
 
@@ -151,8 +152,41 @@ def check_bad_lines(s):
     equal(odd.rows("SELECT bytes FROM calls WHERE call_id = 9900"), [(None,)], "bytes")
 
 
+def check_forms(s):
+    def refused(*files, sentence):
+        import_of = Imported(s, *files, sentence=sentence)
+        equal([path.name for path in s.dir.iterdir() if path.name.startswith(import_of.db.name)], [], "files that a refused import left")
+
+    lines = export(s.db)
+    wanted = s.rows(SAME[0])
+    recording = s.dir / "recording"
+    for content in (b"\xef\xbb\xbf" + lines, b"\n \n" + lines, gzip.compress(lines), gzip.compress(b"\xef\xbb\xbf" + lines)):
+        check(Imported(s, content).rows(SAME[0]) == wanted, "calls of a file that begins with", content[:4])
+    again = Imported(s, gzip.compress(recording.read_bytes()))
+    check(again.rows(SAME[0]) == wanted, "calls of a recording that gzip has packed")
+
+    chrome = subprocess.run([CUDATRACE, "export", "--db", s.db], capture_output=True, check=True, timeout=DEADLINE_S).stdout
+    for content in (chrome, b"[\n" + chrome.split(b"[\n")[1], json.dumps(json.loads(chrome), indent=1).encode()):
+        refused(content, sentence="is a trace of Chrome's form")
+    table = subprocess.run([CUDATRACE, "export", "--db", s.db, "--format", "csv"], capture_output=True, check=True, timeout=DEADLINE_S).stdout
+    refused(table, sentence="is a table of `cudatrace export --format csv`")
+    for content, sentence in (
+            (again.db.read_bytes(), "is a database"), ("{}".encode("utf-16"), "is text in UTF-16"), (b"\xfd7zXZ\0", "is packed by xz"),
+            (b"", "is empty"), (b"Dear reader", "has no form that is known"), (gzip.compress(b""), "is empty"),
+            (gzip.compress(lines)[:-9], "gzip cannot unpack it"), (recording.read_bytes()[:500], "is cut short: nothing of it is stored"),
+            (b"{}\n", "line 1: it has no ts, op_id, phase and name of a call: nothing of it is stored"),
+            (lines[:20], "line 1: it is no JSON, or cut short: nothing of it is stored")):
+        refused(content, sentence=sentence)
+
+    # Once is enough, whatever the form is.
+    refused(lines, lines, sentence="begins with the same calls as")
+    refused(lines, gzip.compress(lines), sentence="begins with the same calls as")
+    twice = Imported(s, lines + lines, sentence="its call returned in an earlier line already: the file has its lines twice")
+    check(twice.rows(SAME[0]) == wanted, "calls of lines that are there twice")
+
+
 with Session() as s:
-    s.start_daemon()
+    s.start_daemon("--record", str(s.dir / "recording"))
     nvtx = {"NVTX_INJECTION64_PATH": HOOK}
     for command in (["demo"], ["calls", "--calls", "3000", "--mix", "training"], ["threads"], ["ranges"], ["named"], ["graph"], ["forks"]):
         s.run(WORKLOADS / command[0], *command[1:], stdout=subprocess.DEVNULL, status=None, env=nvtx)
@@ -161,3 +195,5 @@ with Session() as s:
     check_sameness(s)
     check_other_programs(s)
     check_bad_lines(s)
+    s.stop_daemon()
+    check_forms(s)

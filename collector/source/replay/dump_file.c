@@ -1,6 +1,8 @@
 #include "dump_file.h"
 
+#include "file_form.h"
 #include "segment.h"
+#include "unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,9 +41,9 @@ static const char *check_header(const struct ct_dump_header *header, ssize_t got
     if (got == 0)
         return "is empty: there is nothing to store";
     if ((size_t)got < sizeof(header->magic) || header->magic != CT_DUMP_MAGIC)
-        return "is no recording, which cudatraced --record makes, and no trace in JSON lines, which "
-               "cudatrace "
-               "export --format jsonl makes";
+        return "has no form that is known: neither a recording, which cudatraced --record makes, nor JSON "
+               "lines, "
+               "which cudatrace export --format jsonl makes, nor one of these packed by gzip";
     if ((size_t)got < sizeof(*header))
         return "is cut short within its header: there is nothing to store";
     if (header->version != CT_DUMP_VERSION || header->record_version != CT_PROTO_VERSION)
@@ -54,12 +56,29 @@ static const char *check_header(const struct ct_dump_header *header, ssize_t got
                : "is damaged in its header";
 }
 
-/* Returns whether the file begins as an object of JSON. */
-static bool has_lines(int fd)
+static int open_unpacked(struct ct_dump_file *file)
 {
-    char begin[64] = "";
-    const ssize_t got = pread(fd, begin, sizeof(begin) - 1, 0);
-    return got > 0 && begin[strspn(begin, " \t\r\n")] == '{';
+    const char *why;
+    const int fd = ct_unpack(file->fd, &why);
+    if (fd < 0)
+        return fail(file, why);
+    close(file->fd);
+    file->fd = fd;
+    return 0;
+}
+
+static int open_lines(struct ct_dump_file *file, int64_t from)
+{
+    file->lines = ct_json_lines_open(file->fd, from);
+    file->fd = file->lines ? -1 : file->fd;
+    return file->lines ? 0 : fail(file, "cannot be read: out of memory");
+}
+
+static int open_recording(struct ct_dump_file *file)
+{
+    const char *reason = check_header(&file->header, read_at(file, &file->header, sizeof(file->header)));
+    file->at = sizeof(file->header);
+    return reason ? fail(file, reason) : 0;
 }
 
 int ct_dump_open(struct ct_dump_file *file, const char *path)
@@ -74,29 +93,45 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
         return ct_message(file->problem, "cannot read '%s': %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
         return fail(file, "is not a regular file");
-    if (has_lines(file->fd)) {
-        file->lines = ct_json_lines_open(file->fd);
-        file->fd = file->lines ? -1 : file->fd;
-        return file->lines ? 0 : fail(file, "cannot be read: out of memory");
+    if (ct_is_packed(file->fd) && open_unpacked(file) != 0)
+        return -1;
+    int64_t from = 0;
+    const char *name = "cannot be read: out of memory";
+    switch (ct_file_form(file->fd, &from, &name)) {
+    case CT_FORM_LINES:
+        return open_lines(file, from);
+    case CT_FORM_CHROME:
+        return fail(
+            file, "is a trace of Chrome's form: if cudatrace made it, export it with --format jsonl instead");
+    case CT_FORM_UNKNOWN:
+        return open_recording(file);
+    default:
+        return fail(file, name);
     }
-    const char *reason = check_header(&file->header, read_at(file, &file->header, sizeof(file->header)));
-    file->at = sizeof(file->header);
-    return reason ? fail(file, reason) : 0;
+}
+
+/* Notes why there is no further frame. */
+static void end(struct ct_dump_file *file, const char *reason)
+{
+    char text[192];
+    snprintf(text, sizeof(text), "%s: %s", reason,
+             file->frames > 0 ? "what was recorded before is stored" : "nothing of it is stored");
+    fail(file, text);
 }
 
 void ct_dump_doubt(struct ct_dump_file *file, const char *reason)
 {
-    char text[192];
-    snprintf(text, sizeof(text), "%s: what was recorded before is stored", reason);
-    fail(file, text);
+    file->frames--;
+    end(file, reason);
 }
 
 static bool next_lines(struct ct_dump_file *file)
 {
     char problem[128] = "";
     const struct ct_dump_frame *frame = ct_json_lines_next(file->lines, problem, sizeof(problem));
+    file->frames += frame != NULL;
     if (*problem)
-        ct_dump_doubt(file, problem);
+        end(file, problem);
     if (!frame)
         return false;
     file->head = *frame;
@@ -117,19 +152,19 @@ bool ct_dump_next(struct ct_dump_file *file)
     const bool whole = got == sizeof(*head);
     if (whole &&
         (head->magic != CT_DUMP_FRAME_MAGIC || head->bytes % 8 != 0 || head->bytes > CT_DUMP_FRAME_MAX)) {
-        ct_dump_doubt(file, "is damaged");
+        end(file, "is damaged");
         return false;
     }
     struct stat status;
     file->at += sizeof(*head);
     if (!whole || fstat(file->fd, &status) != 0 || (uint64_t)status.st_size < file->at + head->bytes) {
-        ct_dump_doubt(file, "is cut short");
+        end(file, "is cut short");
         return false;
     }
     if (head->bytes > file->capacity) {
         uint8_t *frame = realloc(file->frame, head->bytes);
         if (!frame) {
-            ct_dump_doubt(file, "has a batch for which there is no memory");
+            end(file, "has a batch for which there is no memory");
             return false;
         }
         file->frame = frame;
@@ -137,10 +172,11 @@ bool ct_dump_next(struct ct_dump_file *file)
     }
     if (read_at(file, file->frame, head->bytes) != (ssize_t)head->bytes ||
         ct_dump_hash(file->frame, head->bytes) != head->hash) {
-        ct_dump_doubt(file, "is damaged");
+        end(file, "is damaged");
         return false;
     }
     file->at += head->bytes;
+    file->frames++;
     file->events = file->frame;
     return true;
 }

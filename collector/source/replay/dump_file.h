@@ -17,6 +17,7 @@ struct ct_dump_file {
     const uint8_t *events; /* of the frame */
     uint8_t *frame;        /* room for them */
     size_t capacity;
+    uint64_t frames;                /* so many were given out */
     struct ct_json_lines *lines;    /* where the frames come from; NULL: from the file as it is */
     char problem[CT_MESSAGE_BYTES]; /* why there is no further frame; empty at the end of the file */
 };

@@ -36,9 +36,10 @@ struct ct_json_lines {
     size_t thread_count, thread_room;
     struct process *process; /* by number less 1 */
     size_t process_count, process_room;
-    int64_t offset_ns; /* to be added to ts */
-    int64_t last_ns;   /* the latest return */
-    bool ended;        /* what is behind the last line is told */
+    int64_t offset_ns;   /* to be added to ts */
+    int64_t last_ns;     /* the latest return */
+    int64_t first_op_id; /* of the first line of our own that tells of a return; 0: none yet */
+    bool ended;          /* what is behind the last line is told */
 };
 
 static bool fail(struct ct_json_lines *lines, const char *problem)
@@ -158,6 +159,9 @@ static bool set_times(struct ct_json_lines *lines, const struct ct_json_line *li
     if (duration_ns >= 0) {
         if (line->op_id <= 0 || line->op_id > (int64_t)CT_DUMP_MOMENT_MAX || duration_ns > line->op_id)
             return fail(lines, "its op_id is no moment at which it can have returned");
+        if (line->op_id == lines->first_op_id)
+            return fail(lines, "its call returned in an earlier line already: the file has its lines twice");
+        lines->first_op_id = lines->first_op_id ? lines->first_op_id : line->op_id;
         call->body.end_ns = (uint64_t)line->op_id;
         call->body.duration_ns = (uint64_t)duration_ns;
         return true;
@@ -276,7 +280,7 @@ static bool next_line(struct ct_json_lines *lines)
 }
 
 /* Finds what is to be added to ts: the first line of our own that tells of a return says it. */
-static void find_offset(struct ct_json_lines *lines)
+static void find_offset(struct ct_json_lines *lines, int64_t from)
 {
     int64_t duration_ns = -1;
     lines->offset_ns = FIRST_NS;
@@ -291,7 +295,7 @@ static void find_offset(struct ct_json_lines *lines)
             lines->offset_ns = op_id - (int64_t)(ns + 0.5);
         json_decref(object);
     }
-    rewind(lines->file);
+    fseeko(lines->file, from, SEEK_SET);
 }
 
 const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char *problem, size_t bytes)
@@ -309,7 +313,7 @@ const struct ct_dump_frame *ct_json_lines_next(struct ct_json_lines *lines, char
     return lines->frame.events.used ? ct_dump_seal(&lines->frame.events, (uint64_t)lines->last_ns) : NULL;
 }
 
-struct ct_json_lines *ct_json_lines_open(int fd)
+struct ct_json_lines *ct_json_lines_open(int fd, int64_t from)
 {
     struct ct_json_lines *lines = calloc(1, sizeof(*lines));
     if (!lines || !(lines->text = malloc(CT_JSON_LINE_BYTES)) || !(lines->file = fdopen(fd, "re"))) {
@@ -317,7 +321,8 @@ struct ct_json_lines *ct_json_lines_open(int fd)
         free(lines);
         return NULL;
     }
-    find_offset(lines);
+    fseeko(lines->file, from, SEEK_SET);
+    find_offset(lines, from);
     ct_intern_init(&lines->processes, sizeof(int64_t), SIZE_MAX, 1);
     ct_intern_init(&lines->threads, 2 * sizeof(int64_t), SIZE_MAX, 1);
     ct_json_frame_init(&lines->frame);

@@ -14,8 +14,9 @@ enum { CT_JSON_LINE_BYTES = 256 * 1024 }; /* the longest line */
 
 struct ct_json_lines;
 
-/* Reads `fd`, which becomes the reader's. Returns NULL without memory; `fd` is the caller's then. */
-struct ct_json_lines *ct_json_lines_open(int fd);
+/* Reads `fd`, which becomes the reader's, from byte `from` on. Returns NULL without memory; `fd` is the
+ * caller's then. */
+struct ct_json_lines *ct_json_lines_open(int fd, int64_t from);
 void ct_json_lines_close(struct ct_json_lines *lines);
 
 /* Reads some thousand lines. Returns their frame, valid until the next call, or NULL at the end of the file,

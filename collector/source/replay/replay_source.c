@@ -226,6 +226,13 @@ static int open_replay(const char *path, struct ct_source **result, char message
         close_replay(&replay->source);
         return -1;
     }
+    /* A file with nothing that can be stored is refused before anything is made. */
+    load(replay);
+    if (!replay->loaded && replay->file.problem[0]) {
+        ct_message(message, "%s", replay->file.problem);
+        close_replay(&replay->source);
+        return -1;
+    }
     *result = &replay->source;
     return 0;
 }
@@ -233,6 +240,14 @@ static int open_replay(const char *path, struct ct_source **result, char message
 static const struct ct_origin *origin_of(const struct ct_source *source)
 {
     return &((const struct ct_replay *)source)->file.header.origin;
+}
+
+/* Whatever their form is: the first frames say the same. */
+static bool is_same(const struct ct_source *a, const struct ct_source *b)
+{
+    const struct ct_replay *one = (const struct ct_replay *)a, *other = (const struct ct_replay *)b;
+    return one->loaded && other->loaded && one->file.head.bytes == other->file.head.bytes &&
+           memcmp(one->file.events, other->file.events, one->file.head.bytes) == 0;
 }
 
 static const char *problem_of(const struct ct_source *source)
@@ -247,6 +262,7 @@ const struct ct_file_source ct_replay_files = {
             "                    database, as if it happened, and end\n",
     .open = open_replay,
     .origin = origin_of,
+    .is_same = is_same,
     .problem = problem_of,
     .close = close_replay,
 };

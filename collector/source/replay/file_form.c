@@ -1,0 +1,70 @@
+#include "file_form.h"
+
+#include "json_lines.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A text of bytes, and how many it has. */
+#define BEGIN(text) text, sizeof(text) - 1
+static const struct {
+    const char *begin;
+    size_t bytes;
+    const char *name;
+} others[] = {
+    { BEGIN("SQLite format 3"), "is a database: read it with --db, and import what it was made from" },
+    { BEGIN("\n"), "is no text, perhaps a trace of Perfetto: export it with --format jsonl instead" },
+    { BEGIN("call_id,"), "is a table of `cudatrace export --format csv`: export it with --format jsonl instead" },
+    { BEGIN("\xff\xfe"), "is text in UTF-16: save it as UTF-8" },
+    { BEGIN("\xfe\xff"), "is text in UTF-16: save it as UTF-8" },
+    { BEGIN("\x28\xb5\x2f\xfd"), "is packed by zstd: unpack it first" },
+    { BEGIN("\xfd" "7zXZ"), "is packed by xz: unpack it first" },
+    { BEGIN("BZh"), "is packed by bzip2: unpack it first" },
+    { BEGIN("PK\x03\x04"), "is a zip archive: unpack it first" },
+};
+
+static const char events[] = "\"traceEvents\"";
+
+/* JSON lines are whole objects, each in its line. A document that has its events further on than the first
+ * line, or in it, names them. */
+static enum ct_file_form form_of_object(const char *text, size_t bytes)
+{
+    const char *end = memchr(text, '\n', bytes);
+    json_t *line = json_loadb(text, end ? (size_t)(end - text) : bytes, 0, NULL);
+    const bool is_document = line ? json_object_get(line, "traceEvents") != NULL
+                                  : memmem(text, bytes, events, sizeof(events) - 1) != NULL;
+    json_decref(line);
+    return is_document ? CT_FORM_CHROME : CT_FORM_LINES;
+}
+
+static enum ct_file_form form_of(const char *text, size_t bytes, int64_t *from, const char **name)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    const size_t marked = sizeof(mark) - 1;
+    *from = bytes >= marked && memcmp(text, mark, marked) == 0 ? (int64_t)marked : 0;
+    size_t at = (size_t)*from;
+    while (at < bytes && strchr(" \t\r\n", text[at]) && text[at])
+        at++;
+    if (at < bytes && text[at] == '[')
+        return CT_FORM_CHROME;
+    if (at < bytes && text[at] == '{')
+        return form_of_object(text + at, bytes - at);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        *name = others[i].name;
+        if (bytes >= others[i].bytes && memcmp(text, others[i].begin, others[i].bytes) == 0)
+            return CT_FORM_OTHERS;
+    }
+    return CT_FORM_UNKNOWN;
+}
+
+enum ct_file_form ct_file_form(int fd, int64_t *from, const char **name)
+{
+    char *text = malloc(CT_JSON_LINE_BYTES);
+    const ssize_t got = text ? pread(fd, text, CT_JSON_LINE_BYTES, 0) : 0;
+    const enum ct_file_form form = text ? form_of(text, got > 0 ? (size_t)got : 0, from, name) : CT_FORM_NO_MEMORY;
+    free(text);
+    return form;
+}

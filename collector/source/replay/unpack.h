@@ -1,0 +1,13 @@
+/* Files that gzip has packed, unpacked into a file without a name, so that readers can seek in it. */
+#ifndef CT_UNPACK_H
+#define CT_UNPACK_H
+
+#include <stdbool.h>
+
+/* Returns whether the file begins as gzip's do. */
+bool ct_is_packed(int fd);
+/* Returns a descriptor of the contents, in $TMPDIR or /var/tmp; or -1 with the rest of a sentence in *why. `fd` stays the
+ * caller's. */
+int ct_unpack(int fd, const char **why);
+
+#endif
