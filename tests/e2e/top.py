@@ -2,7 +2,10 @@
 that is held; without a daemon, with a stopped one and a killed one; and the screen, in a terminal that tmux plays."""
 import json
 import lzma
+import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 
@@ -209,3 +212,13 @@ with Session() as s:
     for name in "trace.db", "trace.2.db":
         moment, = moments(s, where=("--db", s.dir / name))
         equal(moment["live"], True, f"whether the daemon of {name} is found")
+
+# A terminal that cannot move its cursor gets nothing; the sentence names what prints.
+with Session() as s:
+    s.trace(WORKLOADS / "calls", "--calls", 10)
+    here, there = pty.openpty()
+    done = s.run(CUDATRACE, "top", "--db", s.db, preload=False, status=1, env={"TERM": "dumb"}, stdin=there, stdout=there)
+    check("$TERM: dumb) cannot move its cursor; --once and --count print without one" in done.stderr, done.stderr)
+    equal(select.select([here], [], [], 0)[0], [], "what the terminal got")
+    os.close(here)
+    os.close(there)

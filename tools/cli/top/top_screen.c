@@ -373,9 +373,11 @@ int ct_top_screen(struct ct_top *top)
     struct screen screen = { .top = top, .sort = -1 };
     setlocale(LC_CTYPE, "");
     set_escdelay(50);
-    if (!newterm(NULL, stdout, stdin))
-        return ct_fail(EXIT_FAILURE, "top: this terminal ($TERM: %s) is not known; --once prints without one",
-                       getenv("TERM") ? getenv("TERM") : "not set");
+    const char *terminal = getenv("TERM"), *problem = ct_top_terminal_problem();
+    if (problem || !newterm(NULL, stdout, stdin))
+        return ct_fail(EXIT_FAILURE,
+                       "top: this terminal ($TERM: %s) %s; --once and --count print without one",
+                       terminal ? terminal : "not set", problem ? problem : "is not known");
     cbreak();
     noecho();
     keypad(stdscr, TRUE);
