@@ -196,7 +196,13 @@ static enum verdict inspect(const char *path, const char *boot_id, char *message
     if (rc == SQLITE_READONLY)
         rc = count_objects(path, SQLITE_OPEN_READWRITE, &connection, objects, sizeof(objects));
     enum verdict verdict = OURS;
-    if (rc != SQLITE_OK) {
+    if (rc == SQLITE_BUSY) {
+        verdict =
+            (enum verdict)ct_message(message,
+                                     "database '%s' is locked by another program: end what writes it, or "
+                                     "name another file with --db",
+                                     path);
+    } else if (rc != SQLITE_OK) {
         verdict = (enum verdict)ct_message(message,
                                            "'%s' is no readable database (%s): name another file with --db",
                                            path, ct_database_problem(connection));

@@ -16,8 +16,9 @@ with Session() as s:
         equal(path.read_bytes(), before, f"the bytes of {path}")
         # A run does not start the command either.
         ran = s.dir / "ran"
-        s.run(CUDATRACE, "run", "--session", s.name, "--db", path, "--", "touch", ran, preload=False, status=1)
+        done = s.run(CUDATRACE, "run", "--session", s.name, "--db", path, "--", "touch", ran, preload=False, status=1)
         check(not ran.exists(), "the command ran")
+        check("run: nothing was started: '" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
         equal(path.read_bytes(), before, f"the bytes of {path}")
 
     text = s.dir / "letter.db"
@@ -43,6 +44,12 @@ with Session() as s:
     damaged = s.dir / "damaged.db"
     damaged.write_bytes(s.db.read_bytes()[:4096] + b"\xff" * 8192)
     refused(damaged, "damaged.db")
+
+    # Another program's lock, on a file that is whole.
+    with contextlib.closing(sqlite3.connect(s.db, isolation_level=None)) as locked:
+        locked.execute("BEGIN EXCLUSIVE")
+        done = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "true", preload=False, status=1)
+        check("is locked by another program" in done.stderr and "run: nothing was started: " in done.stderr, done.stderr)
 
     # Another boot: the next numbered file, and the old one stays as it was.
     with sqlite3.connect(s.db) as connection:

@@ -199,7 +199,12 @@ int ct_daemon_hold(const char *command, struct ct_where *where, const char *cons
         }
         nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
     }
-    if (*said)
+    /* The daemon reports one line, in which the command takes the place of its name. */
+    static const char name[] = "cudatraced: ";
+    const size_t named = sizeof(name) - 1;
+    if (strncmp(said, name, named) == 0)
+        fprintf(stderr, "cudatrace: %s: nothing was started: %s", command, said + named);
+    else if (*said)
         fputs(said, stderr);
     else
         ct_fail(0, "%s: the daemon of session '%s' neither serves nor leaves", command, where->session);
