@@ -233,14 +233,25 @@ static int run_in_background(const struct ct_daemon_options *options, struct rea
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
-/* An absolute path for a file that need not exist: the daemon leaves the directory it was started in. */
-static int absolute(const char *path, char *out, size_t bytes)
+/* An absolute path for a file that need not exist: the daemon leaves the directory it was started in. NULL,
+ * or why there is none. */
+static const char *absolute(const char *path, char *out, size_t bytes)
 {
     char cwd[4096] = "";
     if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-        return -1;
+        return errno == ENOENT
+                   ? "the current folder is deleted: change to another one, or name an absolute path"
+                   : strerror(errno);
     const int n = snprintf(out, bytes, "%s%s%s", cwd, path[0] == '/' ? "" : "/", path);
-    return n > 0 && (size_t)n < bytes ? 0 : -1;
+    return n > 0 && (size_t)n < bytes ? NULL : "the path is too long";
+}
+
+static int refuse(const char *option, const char *path, const char *why)
+{
+    char text[CT_MESSAGE_BYTES];
+    snprintf(text, sizeof(text), "%s %s: %s", option, path, why);
+    say(text);
+    return EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -378,8 +389,9 @@ int main(int argc, char **argv)
     ct_database_share(&readers);
     options.readers = readers.group;
     char path[4096], log_path[4200];
-    if (absolute(database, path, sizeof(path)) != 0)
-        return wrong("--db %s: the path is too long", database);
+    const char *why = absolute(database, path, sizeof(path));
+    if (why)
+        return refuse("--db", database, why);
     options.database = path;
     char message[CT_MESSAGE_BYTES] = "";
     signal(SIGXFSZ, SIG_IGN); /* at a bound on files a write fails, as on a full disk */
@@ -391,12 +403,14 @@ int main(int argc, char **argv)
         return status;
     }
     char record_path[4096];
-    if (record && (!*record || absolute(record, record_path, sizeof(record_path)) != 0))
+    if (record && !*record)
         return wrong("--record wants a file name%s", "");
+    if (record && (why = absolute(record, record_path, sizeof(record_path))) != NULL)
+        return refuse("--record", record, why);
     options.record = record ? record_path : NULL;
     char dir[CT_SHM_DIR_BYTES];
-    if (absolute(shm_dir && *shm_dir ? shm_dir : CT_SHM_DIR, dir, sizeof(dir)) != 0)
-        return wrong("--shm-dir %s: the path is too long", shm_dir);
+    if ((why = absolute(shm_dir && *shm_dir ? shm_dir : CT_SHM_DIR, dir, sizeof(dir))) != NULL)
+        return refuse("--shm-dir", shm_dir, why);
     options.shm_dir = dir;
     snprintf(log_path, sizeof(log_path), "%s.log", path);
     if (!options.foreground && ct_private_own(log_path, &CT_PRIVATE, message, sizeof(message)) != 0) {

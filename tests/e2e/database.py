@@ -60,6 +60,12 @@ with Session() as s:
     equal(s.db.read_bytes(), old, "the database of another boot")
     check(s.value("SELECT count(*) FROM calls", db=s.dir / "trace.2.db") >= 100, "the next file")
 
+    # A current folder that is gone.
+    gone = s.dir / "gone"
+    script = f"mkdir {gone} && cd {gone} && rmdir {gone} && exec {CUDATRACE} run --session {s.name} -- true"
+    done = s.run("sh", "-c", script, preload=False, status=2)
+    check("--db trace.db: the current folder is deleted: change to another one" in done.stderr, done.stderr)
+
     # A full disk at start: said, and nothing left behind.
     mount = s.dir / "full"
     mount.mkdir()

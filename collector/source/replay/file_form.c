@@ -17,11 +17,14 @@ static const struct {
 } others[] = {
     { BEGIN("SQLite format 3"), "is a database: read it with --db, and import what it was made from" },
     { BEGIN("\n"), "is no text, perhaps a trace of Perfetto: export it with --format jsonl instead" },
-    { BEGIN("call_id,"), "is a table of `cudatrace export --format csv`: export it with --format jsonl instead" },
+    { BEGIN("call_id,"),
+      "is a table of `cudatrace export --format csv`: export it with --format jsonl instead" },
     { BEGIN("\xff\xfe"), "is text in UTF-16: save it as UTF-8" },
     { BEGIN("\xfe\xff"), "is text in UTF-16: save it as UTF-8" },
     { BEGIN("\x28\xb5\x2f\xfd"), "is packed by zstd: unpack it first" },
-    { BEGIN("\xfd" "7zXZ"), "is packed by xz: unpack it first" },
+    { BEGIN("\xfd"
+            "7zXZ"),
+      "is packed by xz: unpack it first" },
     { BEGIN("BZh"), "is packed by bzip2: unpack it first" },
     { BEGIN("PK\x03\x04"), "is a zip archive: unpack it first" },
 };
@@ -64,7 +67,8 @@ enum ct_file_form ct_file_form(int fd, int64_t *from, const char **name)
 {
     char *text = malloc(CT_JSON_LINE_BYTES);
     const ssize_t got = text ? pread(fd, text, CT_JSON_LINE_BYTES, 0) : 0;
-    const enum ct_file_form form = text ? form_of(text, got > 0 ? (size_t)got : 0, from, name) : CT_FORM_NO_MEMORY;
+    const enum ct_file_form form =
+        text ? form_of(text, got > 0 ? (size_t)got : 0, from, name) : CT_FORM_NO_MEMORY;
     free(text);
     return form;
 }

@@ -6,8 +6,8 @@
 
 /* Returns whether the file begins as gzip's do. */
 bool ct_is_packed(int fd);
-/* Returns a descriptor of the contents, in $TMPDIR or /var/tmp; or -1 with the rest of a sentence in *why. `fd` stays the
- * caller's. */
+/* Returns a descriptor of the contents, in $TMPDIR or /var/tmp; or -1 with the rest of a sentence in *why.
+ * `fd` stays the caller's. */
 int ct_unpack(int fd, const char **why);
 
 #endif
