@@ -431,6 +431,16 @@ SELECT max(value) FROM meta WHERE key = 'earlier_files_until_ns';
 -- name: running
 SELECT process_id, pid, start_ticks,
        (SELECT segment.name FROM segment WHERE segment.process_id = process.process_id
-         ORDER BY segment.segment_id DESC LIMIT 1)
+         ORDER BY segment.segment_id DESC LIMIT 1),
+       state = 'left'
   FROM process
- WHERE state = 'running';
+ WHERE state IN ('running', 'left');
+
+-- The first daemon that left it counts, where a later one found no more than the segment of that time.
+-- name: leave_segment
+UPDATE segment
+   SET left_ns = ifnull(left_ns, max(begun_ns, ?2))
+ WHERE segment_id = (SELECT max(segment_id) FROM segment WHERE process_id = ?1);
+
+-- name: leave_process
+UPDATE process SET state = 'left' WHERE process_id = ?1;

@@ -27,7 +27,7 @@ CREATE TABLE process (
     cmdline     TEXT,
     started_ns  INTEGER NOT NULL,          -- the segment's creation: just before the first traced call
     ended_ns    INTEGER,                   -- NULL while it runs
-    state       TEXT NOT NULL,             -- running, exited, killed, detached
+    state       TEXT NOT NULL,             -- running, exited, killed, detached, left: it runs, and no daemon collects from it
     UNIQUE (pid, start_ticks, image_ns, uid) -- the kernel says the last, the process the others
 );
 
@@ -299,6 +299,7 @@ CREATE TABLE segment (
     process_id INTEGER NOT NULL REFERENCES process,
     begun_ns   INTEGER NOT NULL,
     absent_ns  INTEGER,                    -- since when there may be calls that nobody recorded, up to begun_ns; NULL: none
+    left_ns    INTEGER,                    -- when the daemon ended while the process ran; NULL: it did not
     name       TEXT NOT NULL UNIQUE
 );
 CREATE TABLE lane (

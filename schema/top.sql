@@ -41,8 +41,8 @@ SELECT processes.process_id, pid, state, cmdline, started_ns,
        iif(state = 'running', ifnull(held, 0), 0)                  AS held,
        ifnull(failed, 0)                                           AS failed,
        ifnull(lost, 0)                                             AS lost,
-       iif(state NOT IN ('exited', 'detached'), open_call.name, NULL)                AS open_call,
-       iif(state NOT IN ('exited', 'detached'), min(:now_ns, ifnull(ended_ns, :now_ns)) - open_call.start_ns, NULL) AS open_ns
+       iif(state NOT IN ('exited', 'detached', 'left'), open_call.name, NULL)                AS open_call,
+       iif(state NOT IN ('exited', 'detached', 'left'), min(:now_ns, ifnull(ended_ns, :now_ns)) - open_call.start_ns, NULL) AS open_ns
   FROM processes
   LEFT JOIN total_of ON total_of.process_id = processes.process_id
   LEFT JOIN held_by  ON held_by.process_id = processes.process_id
@@ -123,7 +123,7 @@ SELECT threads.tid, threads.name, max(threads.thread_id) AS thread_id, -- the na
        CAST(total(threads.calls) AS INTEGER) AS calls,
        CAST(total(driver_ns) AS INTEGER) + ifnull(open_in.calls * at_ns - begun_ns, 0) AS driver_ns,
        at_ns, started_ns,
-       iif(state NOT IN ('exited', 'detached'), open_call.name, NULL) AS open_call, iif(state NOT IN ('exited', 'detached'), at_ns - open_call.start_ns, NULL) AS open_ns
+       iif(state NOT IN ('exited', 'detached', 'left'), open_call.name, NULL) AS open_call, iif(state NOT IN ('exited', 'detached', 'left'), at_ns - open_call.start_ns, NULL) AS open_ns
   FROM threads
   JOIN moment
   LEFT JOIN open_in ON open_in.tid = threads.tid

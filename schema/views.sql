@@ -26,7 +26,7 @@ SELECT process_id,
        cmdline,
        started_ns,            -- just before the first traced call; whether there were others before it: `losses`
        ended_ns,              -- NULL while it runs
-       state                  -- running, exited, killed, detached
+       state                  -- running, exited, killed, detached, left (it ran when its daemon ended: see `losses`)
   FROM process;
 
 -- files: newest thread_id of thread
@@ -494,8 +494,9 @@ CREATE VIEW losses AS
 -- by a signal handler while its thread was writing a record), memory (shared memory was refused), pressure (the ring was
 -- nearly full, and the call said little: it was short and succeeded, and was no launch, copy, allocation or the like, for
 -- which the rest was kept). Those of cause pressure are among the skipped in `totals`, the others are the lost. One cause
--- has no thread: absent (the process had no daemon from first_ns to last_ns). How many calls it made then nobody knows, and
--- calls is NULL; where it had had one before, each of its threads may miss its next call besides.
+-- has no thread: absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from
+-- it). How many calls it made then nobody knows, and calls is NULL; where it had had one before, each of its threads may miss
+-- its next call besides.
 SELECT segment.process_id,
        loss.tid,
        loss.cause,
@@ -508,4 +509,10 @@ SELECT segment.process_id,
 UNION ALL
 SELECT process_id, NULL, 'absent', NULL, absent_ns, begun_ns
   FROM segment
- WHERE absent_ns IS NOT NULL;
+ WHERE absent_ns IS NOT NULL
+UNION ALL
+SELECT process_id, NULL, 'absent', NULL, left_ns, NULL
+  FROM segment
+ WHERE left_ns IS NOT NULL
+   AND NOT EXISTS (SELECT 1 FROM segment AS later
+                    WHERE later.process_id = segment.process_id AND later.segment_id > segment.segment_id);

@@ -21,7 +21,7 @@
 #define CT_DUMP_MAGIC      UINT64_C(0x3143455254445543) /* the bytes "CUDTREC1" */
 
 enum {
-    CT_DUMP_VERSION = 1,              /* any change here, in dump.def or of facts counts it up */
+    CT_DUMP_VERSION = 2,              /* any change here, in dump.def or of facts counts it up */
     CT_DUMP_FRAME_MAGIC = 0x4d415246, /* the bytes "FRAM" */
     CT_DUMP_FRAME_MAX = 1024 * 1024 * 1024,
     CT_DUMP_STRING_MAX = 65000, /* bytes of a kernel's name, with its NUL: it may be demangled */

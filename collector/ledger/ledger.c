@@ -408,34 +408,40 @@ int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint
 int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state)
 {
     ct_recorder_event(ledger->recorder, CT_DUMP_END, &(struct ct_dump_end){ process_id, ended_ns }, &state);
+    if (strcmp(state, CT_STATE_LEFT) == 0)
+        return ct_store_leave_process(ledger->store, process_id, ended_ns);
     return ct_store_ask(ledger->store, CT_SQL_end_process, CT_VALUES(process_id, (int64_t)ended_ns),
                         CT_TEXTS(state), NULL);
 }
 
-/* Asks the owner of the processes which of them go on; the others are ended. */
+/* Asks the owner of the processes what becomes of each. */
 struct asking {
     struct ct_ledger *ledger;
-    uint64_t now_ns, going_on;
-    bool (*goes_on)(const struct ct_running *running, const void *data);
+    uint64_t now_ns, left_ns, running;
+    enum ct_going (*going)(const struct ct_running *running, const void *data);
     const void *data;
 };
 
 static int ask(const struct ct_running *running, void *data)
 {
     struct asking *asking = data;
-    const bool goes_on = asking->goes_on(running, asking->data);
-    asking->going_on += goes_on;
-    return goes_on ? 0 : ct_ledger_end_process(asking->ledger, running->process_id, asking->now_ns, "exited");
+    const enum ct_going going = asking->going(running, asking->data);
+    asking->running += going != CT_GOING_ENDED;
+    if (going == CT_GOING_ENDED)
+        return ct_ledger_end_process(asking->ledger, running->process_id, asking->now_ns, "exited");
+    if (going == CT_GOING_ON || running->is_left)
+        return 0;
+    return ct_ledger_end_process(asking->ledger, running->process_id, asking->left_ns, CT_STATE_LEFT);
 }
 
-int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
-                          bool (*goes_on)(const struct ct_running *running, const void *data),
-                          const void *data, uint64_t *going_on)
+int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
+                          enum ct_going (*going)(const struct ct_running *running, const void *data),
+                          const void *data, uint64_t *running)
 {
-    struct asking asking = { ledger, now_ns, 0, goes_on, data };
+    struct asking asking = { ledger, now_ns, left_ns, 0, going, data };
     const int error = ct_store_each_running(ledger->store, ask, &asking);
-    if (going_on)
-        *going_on = asking.going_on;
+    if (running)
+        *running = asking.running;
     return error;
 }
 

@@ -69,13 +69,18 @@ int ct_ledger_save_unsent(struct ct_ledger *ledger, const struct ct_unsent_facts
 int ct_ledger_clear_open_calls(struct ct_ledger *ledger, const struct ct_account *account);
 int ct_ledger_open_call(struct ct_ledger *ledger, struct ct_caller *caller, uint32_t depth,
                         const struct ct_callee *callee, uint64_t start_ns);
-/* `state`: exited, killed or detached. */
+/* `state`: exited, killed or detached; or left, CT_STATE_LEFT, of a process that runs on and whose calls from
+ * `ended_ns` on are not collected. */
+#define CT_STATE_LEFT "left"
 int ct_ledger_end_process(struct ct_ledger *ledger, int64_t process_id, uint64_t ended_ns, const char *state);
-/* Ends those that the trace has as running and that do not go on: how they went is not known. *going_on says
- * how many do, where all were asked; NULL is fine. May be outside of a batch. */
-int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns,
-                          bool (*goes_on)(const struct ct_running *running, const void *data),
-                          const void *data, uint64_t *going_on);
+/* Tells what becomes of a process that the trace has as running. */
+enum ct_going { CT_GOING_ENDED, CT_GOING_ON, CT_GOING_UNCOLLECTED };
+/* Ends those that the trace has as running and that have ended: how they went is not known. Those that run
+ * and are not collected from are left, since `left_ns`. *running says how many run, where all were asked;
+ * NULL is fine. May be outside of a batch. */
+int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t left_ns,
+                          enum ct_going (*going)(const struct ct_running *running, const void *data),
+                          const void *data, uint64_t *running);
 int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value);
 
 /* Returns whether a status is a failure. "Not ready" (600), of driver and runtime, is an answer. */

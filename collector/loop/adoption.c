@@ -5,6 +5,7 @@
 #include "shm_drain.h"
 #include "shm_segment.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -98,12 +99,37 @@ bool ct_adoption_close_gone(struct ct_adoption *adoption)
     return gone != NULL;
 }
 
+static void note_left(struct ct_left *left, const struct ct_shm_process *process)
+{
+    if (process->broken || !ct_shm_runs_on(process))
+        return;
+    const uint32_t named = left->count < CT_LEFT_NAMED_MAX ? left->count : CT_LEFT_NAMED_MAX;
+    for (uint32_t i = 0; i < named; i++) {
+        if (left->pids[i] == process->who.seen_pid)
+            return; /* it has two segments: its hook let go of one */
+    }
+    if (named < CT_LEFT_NAMED_MAX)
+        left->pids[named] = process->who.seen_pid;
+    left->count++;
+}
+
+void ct_left_write(const struct ct_left *left, char text[CT_LEFT_TEXT_BYTES])
+{
+    int n = snprintf(text, CT_LEFT_TEXT_BYTES, "%u", left->count);
+    for (uint32_t i = 0; i < left->count && i < CT_LEFT_NAMED_MAX; i++)
+        n += snprintf(text + n, (size_t)(CT_LEFT_TEXT_BYTES - n), " %d", left->pids[i]);
+}
+
 void ct_adoption_end(struct ct_adoption *adoption, struct ct_ledger *ledger, bool cut_short)
 {
-    struct ct_shm_process *const left = ct_shm_finish(&adoption->shm);
+    struct ct_shm *shm = &adoption->shm;
+    shm->processes = ct_shm_finish(shm);
+    for (const struct ct_shm_process *p = shm->processes; p; p = p->next)
+        note_left(&adoption->left, p);
+    const uint64_t now_ns = ct_monotonic_ns();
     if (ledger)
-        ct_ledger_end_orphans(ledger, ct_monotonic_ns(), ct_shm_alive, left, NULL);
-    for (struct ct_shm_process *p = left, *next; p; p = next) {
+        ct_ledger_end_orphans(ledger, now_ns, now_ns, ct_shm_going_at_end, shm, NULL);
+    for (struct ct_shm_process *p = shm->processes, *next; p; p = next) {
         next = p->next;
         /* The hooks have let go by then, even where no batch came to tell them. */
         ct_shm_detach(p);

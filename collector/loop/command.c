@@ -415,13 +415,12 @@ uint64_t ct_commands_waiting(const struct ct_commands *commands)
     return oldest;
 }
 
-void ct_commands_destroy(struct ct_commands *commands, const char *error)
+void ct_commands_destroy(struct ct_commands *commands, const char *left, const char *error)
 {
     if (!commands)
         return;
-    char text[ANSWER_BYTES] = "ok\n";
-    if (error)
-        snprintf(text, sizeof(text), "error %s\n", error);
+    char text[ANSWER_BYTES];
+    snprintf(text, sizeof(text), error ? "error %s\n" : "ok %s\n", error ? error : left);
     if (ct_commands_are_named(commands))
         unlink(commands->path);
     CT_TEST_POINT("command.removed");

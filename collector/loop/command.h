@@ -5,12 +5,11 @@
  *   flush     ok | error …      all that was recorded before is in the database; `ok SENTENCE` tells root
  *                               what of others is not
  *   status    key value lines   and an empty one behind them
- *   stop      ok                once the daemon is about to leave
- *   hold      ok DATABASE       the connection counts as a user of the daemon until it ends
- *   release   ok                gives the hold back; where the daemon leaves for it, once it is about to
- *   database  DATABASE          the file being written
- *   set       ok | error …      [layers=L] [calls=P] [sample=N]: what processes of the session are to
- *                               record (proto/selection.h)
+ *   stop      ok COUNT PID …    once the daemon is about to leave: the processes that run on untraced, of
+ * which it names so many at most hold      ok DATABASE       the connection counts as a user of the daemon
+ * until it ends release   ok                gives the hold back; where the daemon leaves for it, the answer
+ * is that of `stop` database  DATABASE          the file being written set       ok | error …      [layers=L]
+ * [calls=P] [sample=N]: what processes of the session are to record (proto/selection.h)
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H
@@ -67,7 +66,8 @@ void ct_commands_flushed(struct ct_commands *commands, uint64_t flushed_ns,
                          const struct ct_flush_answers *answers, const char *error);
 /* The oldest flush that waits, 0 for none. */
 uint64_t ct_commands_waiting(const struct ct_commands *commands);
-/* Answers what waits, with `error` unless it is NULL, takes the socket away and closes. NULL is fine. */
-void ct_commands_destroy(struct ct_commands *commands, const char *error);
+/* Answers what waits, with `error` unless it is NULL, takes the socket away and closes. `left` answers those
+ * who stopped the daemon. NULL for the commands is fine. */
+void ct_commands_destroy(struct ct_commands *commands, const char *left, const char *error);
 
 #endif

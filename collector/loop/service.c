@@ -484,7 +484,9 @@ static void stop_loop(struct daemon *daemon)
     ledger->store = NULL;
     ct_session_close(&daemon->session);
     ct_adoption_finish(&daemon->adoption);
-    ct_commands_destroy(daemon->commands, daemon->failing ? daemon->last.error : NULL);
+    char left[CT_LEFT_TEXT_BYTES];
+    ct_left_write(&daemon->adoption.left, left);
+    ct_commands_destroy(daemon->commands, left, daemon->failing ? daemon->last.error : NULL);
     ct_notify_finish(&daemon->notify);
     ct_log_catch_up(UINT64_MAX);
 }

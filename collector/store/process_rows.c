@@ -49,6 +49,7 @@ int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_ru
             .pid = sqlite3_column_int(statement, 1),
             .start_ticks = (uint64_t)sqlite3_column_int64(statement, 2),
             .segment = (const char *)sqlite3_column_text(statement, 3),
+            .is_left = sqlite3_column_int(statement, 4) != 0,
         };
         error = each(&running, data);
     }
@@ -56,6 +57,14 @@ int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_ru
         error = ct_store_failed(store);
     sqlite3_reset(statement);
     return error;
+}
+
+int ct_store_leave_process(struct ct_store *store, int64_t process_id, uint64_t since_ns)
+{
+    const int64_t values[] = { process_id, (int64_t)since_ns };
+    return ct_store_do(store, CT_SQL_leave_segment, 2, values) != 0
+               ? -1
+               : ct_store_do(store, CT_SQL_leave_process, 1, values);
 }
 
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,

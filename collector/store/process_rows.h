@@ -26,16 +26,20 @@ struct ct_process_facts {
  * *segment_id is 0 then, and nothing is written. */
 int ct_store_process(struct ct_store *store, const struct ct_process_facts *facts, int64_t *process_id,
                      int64_t *segment_id);
-/* A process that the database has as running. */
+/* A process that the database has as running, or as left by a daemon. */
 struct ct_running {
     int64_t process_id;
     int32_t pid;
     uint64_t start_ticks;
     const char *segment; /* its newest one's name, NULL without any */
+    bool is_left;
 };
 /* Calls `each` for all of them, until one call does not return 0. */
 int ct_store_each_running(struct ct_store *store, int (*each)(const struct ct_running *running, void *data),
                           void *data);
+
+/* Notes that a process runs on, and that its calls from `since_ns` on are in no segment that is collected. */
+int ct_store_leave_process(struct ct_store *store, int64_t process_id, uint64_t since_ns);
 
 /* Finds how far a lane was read, and whose it was. Leaves all three alone when the lane is new. */
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,

@@ -15,6 +15,12 @@ enum { LATE_TRIES_MAX = 50000 };
  */
 enum { LATE_EFFORT = 16, TRY_EFFORT = 8 };
 
+uint64_t ct_store_newest_call(const struct ct_store *store)
+{
+    const uint64_t newest = store->calls.last_id;
+    return newest > store->earlier.until_ns ? newest : store->earlier.until_ns;
+}
+
 /* A free call_id at or before `wanted` for a late row: neither stored nor given to another of this batch. Not
  * after it, where rows that are still to come may want it, unless there are no more before it, and never
  * after the rows in order, whose next one would be refused. Goes further the more are taken, since a process

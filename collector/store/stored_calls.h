@@ -24,6 +24,8 @@ bool ct_store_is_late(const struct ct_store *store);
 /* Returns what all that was stored has cost, in rows of plain calls; these are not counted themselves. */
 uint64_t ct_store_effort(const struct ct_store *store);
 uint64_t ct_store_late_rows(const struct ct_store *store);
+/* Returns when the newest call of the trace returned, 0 without any. */
+uint64_t ct_store_newest_call(const struct ct_store *store);
 
 /* The store's own: begins and ends; forgets the late rows of a batch, committed or not. */
 void ct_stored_calls_init(struct ct_store *store);

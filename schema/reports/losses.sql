@@ -2,7 +2,7 @@
 -- They are counted in all sums. full: the ring had no room (--ring); signal: made by a signal handler while its thread
 -- wrote a record; memory: shared memory was refused; pressure: short calls that said little gave way in a ring that was
 -- nearly full, so that launches, copies, allocations, failures and long calls kept their place (in `totals` they are
--- skipped, not lost); absent: nobody knows how many, the process had no daemon.
+-- skipped, not lost); absent: nobody knows how many, the process had no daemon, up to last_s if another one came.
 SELECT pid,
        tid,
        cause,
@@ -12,7 +12,7 @@ SELECT pid,
        cmdline                                            AS command
   FROM losses
   JOIN processes USING (process_id)
- WHERE last_ns  >= ifnull(:from_ns, 0)
+ WHERE ifnull(last_ns, 9223372036854775807) >= ifnull(:from_ns, 0)
    AND first_ns <= ifnull(:to_ns, 9223372036854775807)
    AND (:pid IS NULL OR pid = :pid)
  ORDER BY calls DESC

@@ -22,7 +22,7 @@ with Session() as s:
         check(s.value("SELECT count(*) FROM calls") >= before + 10000, "the bystander's calls")
 
         # Its row ends when it ends.
-        equal(s.value("SELECT state FROM processes WHERE pid = ?", held.pid), "running", "its state")
+        s.flush_until("its state", lambda: s.value("SELECT state FROM processes WHERE pid = ?", held.pid) == "left")
         held.kill()
     s.flush()
-    check(s.value("SELECT state FROM processes WHERE pid = ?", held.pid) != "running", "its state after its end")
+    equal(s.value("SELECT state FROM processes WHERE pid = ?", held.pid), "exited", "its state after its end")

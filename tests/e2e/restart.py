@@ -1,5 +1,6 @@
 """The daemon is killed and comes back: nothing lost, nothing twice, and the programs do not notice."""
 import glob
+import os
 import signal
 import struct
 import subprocess
@@ -31,6 +32,40 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     s.daemon.send_signal(signal.SIGINT)
     equal(s.daemon.wait(), 0, "the status after SIGINT")
     s.daemon = None
+
+# A daemon that ends while a program runs says so in the trace, until another one collects from the program; one that was
+# killed cannot, and the next one does, where the program's shared memory is gone.
+LEFT = "SELECT state, cause, calls, first_ns >= started_ns, last_ns FROM processes LEFT JOIN losses USING (process_id) WHERE pid = ?"
+with Session() as s, fifo(s.dir, "hold") as hold:
+    s.start_daemon()
+    held = s.start(WORKLOADS / "calls", "--calls", 200, "--hold", hold)
+    s.flush_until("the program's calls", lambda: s.value("SELECT count(*) FROM calls") >= 200)
+    equal(s.rows(LEFT, held.pid), [("running", None, None, None, None)], "while it is recorded")
+    stopped = s.cudatrace("stop")
+    equal((s.daemon.wait(), stopped.stderr), (0, ""), "the daemon's end")
+    equal(s.rows(LEFT, held.pid), [("left", "absent", None, 1, None)], "after the daemon's end")
+    left_ns = s.value("SELECT first_ns FROM losses")
+    check(s.value("SELECT max(call_id) FROM calls") <= left_ns, "a call that is recorded is later than", left_ns)
+    s.check_identity()
+    with open(hold, "wb") as go:
+        go.write(b"\n")
+    equal(held.wait(), 0, "the held program's status")
+    s.start_daemon()
+    s.flush()
+    equal(s.rows(LEFT, held.pid), [("exited", "absent", None, 1, None)], "after its end")
+    equal(s.value("SELECT first_ns FROM losses"), left_ns, "since when")
+    with HungCall(s) as held:
+        s.flush()
+        s.daemon.kill()
+        s.daemon.wait()
+        os.unlink(*glob.glob(f"/dev/shm/cudatrace.*.{s.name}.{held.pid}.*"))
+        newest = s.value("SELECT max(call_id) FROM calls")
+        s.start_daemon()
+        s.run(WORKLOADS / "calls", "--calls", 10)
+        s.flush()
+        equal(s.rows(LEFT, held.pid), [("left", "absent", None, 1, None)], "that the killed one recorded")
+        equal(s.value("SELECT first_ns FROM losses JOIN processes USING (process_id) WHERE pid = ?", held.pid), newest + 1, "since")
+        s.check_identity()
 
 # A call that returns while no daemon is there is not open for the next one.
 with Session() as s:

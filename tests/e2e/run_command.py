@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, fifo
 
 with Session() as s:
     done = s.trace(WORKLOADS / "calls", "--threads", 2, "--calls", 1000)
@@ -56,6 +56,18 @@ with Session() as s:
     equal(s.value("SELECT count(*) FROM processes") - before, 8, "their processes")
     s.check_identity()
     s.check_truth()
+
+    # A process that the command leaves behind goes on untraced, and both the trace and `run` say so.
+    with fifo(s.dir, "hold") as hold, fifo(s.dir, "began") as began:
+        leaves = s.dir / "leaves.sh"
+        leaves.write_text(f"{WORKLOADS}/hang </dev/null >/dev/null 2>&1 & echo $!; head -c 1 {began} >/dev/null")
+        done = s.trace("sh", leaves, env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": began,
+                                          "SIMCUDA_BLOCK_RELEASE": hold})
+        pid = int(done.stdout)
+        check(f"run: 1 process goes on untraced ({pid})" in done.stderr, done.stderr)
+        equal(s.rows("SELECT state, cause FROM processes JOIN losses USING (process_id) WHERE pid = ?", pid), [("left", "absent")], "it")
+        with open(hold, "wb") as go:
+            go.write(b"\n")
 
 # Losses are told of all files of the trace, and where the shared memory is that they may be of.
 with Session() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:

@@ -311,11 +311,11 @@ def test_let_go(s):
                   s.log()[-1000:])
             check(not segment.there(), "the segment is still there")
             equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", child.pid), 5, ("rows after", what))
-            equal(s.value("SELECT state FROM processes WHERE pid = ?", child.pid), "running", "its state")
+            s.flush_until("its state", lambda: s.value("SELECT state FROM processes WHERE pid = ?", child.pid) == "left")
             child.kill()
             child.wait()
             s.flush()
-            check(s.value("SELECT state FROM processes WHERE pid = ?", child.pid) != "running", "its state after its end")
+            equal(s.value("SELECT state FROM processes WHERE pid = ?", child.pid), "exited", "its state after its end")
     with promise("file-replaced"):
         segment = Segment(s, pid=os.getpid(), calls=5)
         s.flush()

@@ -110,7 +110,7 @@ static const char *const wrong[] = {
     "typeof(bytes) <> 'integer'",
     "SELECT count(*) FROM losses WHERE min(calls, first_ns, last_ns) < 0",
     "SELECT count(*) FROM processes WHERE started_ns < 0 OR ended_ns < 0 OR state NOT IN ('running', "
-    "'exited', 'killed', 'detached')",
+    "'exited', 'killed', 'detached', 'left')",
     "SELECT count(*) FROM open_call WHERE start_ns < 0",
     "SELECT count(*) FROM launch LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",
     "SELECT count(*) FROM transfer LEFT JOIN call ON end_ns = call_id WHERE end_ns IS NULL",

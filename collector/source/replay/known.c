@@ -172,7 +172,8 @@ static bool learn_callee(struct ct_known *known, int64_t segment_id, int64_t fun
 
 static bool is_end(const char *state)
 {
-    return strcmp(state, "exited") == 0 || strcmp(state, "killed") == 0 || strcmp(state, "detached") == 0;
+    return strcmp(state, "exited") == 0 || strcmp(state, "killed") == 0 || strcmp(state, "detached") == 0 ||
+           strcmp(state, CT_STATE_LEFT) == 0;
 }
 
 static bool learn_call(struct ct_known *known, const struct ct_dump_view *view)
@@ -311,7 +312,7 @@ static int save_end(struct ct_known *known, struct ct_ledger *ledger, const stru
     struct process *process = find(&known->processes, &body->process_id);
     if (!process || process->process_id == 0)
         return 0; /* one that this recording has not seen */
-    process->ended = true;
+    process->ended = strcmp(view->text[0], CT_STATE_LEFT) != 0;
     return ct_ledger_end_process(ledger, process->process_id, body->ended_ns, view->text[0]);
 }
 

@@ -94,6 +94,10 @@ struct ct_shm {
     uint64_t all_known_ns;   /* when those were last all there were */
     uint64_t silent_ns; /* the watermark before any lane lowered it: who is found silent was so until then */
     uint64_t meta_written_ns;
+    /* In the first batch: what earlier daemons collected of processes that nobody collects from now returned
+     * up to then. 0 in later batches. */
+    uint64_t earlier_until_ns;
+    bool has_begun;
     uint32_t sleeps; /* counts what control->sleeping was set to, for the system's session */
     /* The last batch found nothing. `sleeping` then stays set: whoever publishes rings, or did so long enough
      * ago to be seen by the next batch. */

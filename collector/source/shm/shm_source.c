@@ -2,6 +2,7 @@
 
 #include "shm_drain.h"
 #include "shm_segment.h"
+#include "stored_calls.h"
 #include "test_point.h"
 
 #include <poll.h>
@@ -93,37 +94,58 @@ static void sort_out(struct ct_shm *shm)
     }
 }
 
-bool ct_shm_alive(const struct ct_running *running, const void *processes)
+bool ct_shm_runs_on(const struct ct_shm_process *process)
 {
-    for (const struct ct_shm_process *p = processes; p; p = p->next) {
-        struct pollfd ended = { .fd = p->who.pidfd, .events = POLLIN };
-        if (p->account.process_id == running->process_id)
-            return p->who.pidfd < 0 ? !atomic_load(&p->who.dead) : poll(&ended, 1, 0) == 0;
-    }
-    return ct_process_lives(running->pid, running->start_ticks);
+    struct pollfd ended = { .fd = process->who.pidfd, .events = POLLIN };
+    if (process->who.pidfd < 0 ? atomic_load(&process->who.dead) : poll(&ended, 1, 0) != 0)
+        return false;
+    return !ct_shm_is_left(process) && !ct_shm_is_over(process);
 }
 
-/* Returns whether a process goes on: one that is here, or has a segment that will be, until that is read. */
-static bool goes_on(const struct ct_running *running, const void *data)
+/* Tells of one that is not here. Its segment may be there, for this daemon or for another session's to read.
+ */
+static enum ct_going going_elsewhere(const struct ct_shm *shm, const struct ct_running *running)
 {
     char path[CT_NAME_BYTES];
+    if (running->segment &&
+        (size_t)snprintf(path, sizeof(path), "%s/%s", shm->dir, running->segment) < sizeof(path) &&
+        access(path, F_OK) == 0)
+        return CT_GOING_ON;
+    return ct_process_lives(running->pid, running->start_ticks) ? CT_GOING_UNCOLLECTED : CT_GOING_ENDED;
+}
+
+enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *data)
+{
+    const struct ct_shm *shm = data;
+    bool is_here = false; /* by a segment that its hook has left, perhaps */
+    EACH_PROCESS(p)
+    {
+        if (p->account.process_id != running->process_id)
+            continue;
+        if (ct_shm_runs_on(p))
+            return CT_GOING_UNCOLLECTED;
+        is_here = true;
+    }
+    return is_here ? CT_GOING_ENDED : going_elsewhere(shm, running);
+}
+
+/* Tells what becomes of a process in a batch: those that are here go on until they are read to their end. */
+static enum ct_going going(const struct ct_running *running, const void *data)
+{
     const struct ct_shm *shm = data;
     EACH_PROCESS(p)
     {
         if (p->account.process_id == running->process_id)
-            return true;
+            return CT_GOING_ON;
     }
-    if (running->segment &&
-        (size_t)snprintf(path, sizeof(path), "%s/%s", shm->dir, running->segment) < sizeof(path) &&
-        access(path, F_OK) == 0)
-        return true;
-    return ct_shm_alive(running, NULL);
+    return going_elsewhere(shm, running);
 }
 
 static int end_orphans(struct ct_shm *shm, const struct ct_batch *batch)
 {
     uint64_t running;
-    if (ct_ledger_end_orphans(batch->ledger, batch->now_ns, goes_on, shm, &running) != 0)
+    const uint64_t left_ns = shm->earlier_until_ns ? shm->earlier_until_ns : batch->now_ns;
+    if (ct_ledger_end_orphans(batch->ledger, batch->now_ns, left_ns, going, shm, &running) != 0)
         return -1;
     shm->orphans = running > 0;
     return 0;
@@ -259,6 +281,9 @@ static int begin(struct ct_source *source, struct ct_batch *batch)
 {
     struct ct_shm *shm = shm_of(source);
     shm->silent_ns = all_are_known_ns(shm, batch->now_ns);
+    if (!shm->has_begun)
+        shm->earlier_until_ns = ct_store_newest_call(batch->ledger->store) + 1;
+    shm->has_begun = true;
     begin_accounts(shm);
     EACH_PROCESS(p)
     {
@@ -329,7 +354,7 @@ static int save(struct ct_source *source, struct ct_batch *batch)
     }
     close_accounts(shm, batch->report);
     CT_TEST_POINT("batch.saved");
-    if (batch->snapshot_open && shm->orphans && end_orphans(shm, batch) != 0)
+    if ((batch->snapshot_open || shm->earlier_until_ns) && shm->orphans && end_orphans(shm, batch) != 0)
         return -1;
     return batch->report->rows > 0 ? write_meta(shm, batch) : 0;
 }
@@ -339,6 +364,7 @@ static void publish(struct ct_source *source, struct ct_batch *batch)
     struct ct_shm *shm = shm_of(source);
     const uint32_t selections = atomic_load_explicit(&shm->control->selections, memory_order_acquire);
     shm->quiet = batch->report->rows == 0;
+    shm->earlier_until_ns = 0;
     shm->give_back_bytes = GIVE_BACK_BYTES;
     EACH_PROCESS(p) ct_shm_publish(p, batch, selections);
     CT_TEST_POINT("batch.published");

@@ -17,8 +17,10 @@ void ct_shm_adopted(struct ct_shm *shm, uint32_t segments, uint64_t looked_ns);
 /* takes back those that are at their end, or broke a rule: a list to be closed. */
 struct ct_shm_process *ct_shm_take_gone(struct ct_shm *shm);
 
-/* Returns whether a process of the trace runs. One of the list `processes` is asked by its descriptor, since
- * its pid may be of another namespace; otherwise process `pid` must be the one that started then. */
-bool ct_shm_alive(const struct ct_running *running, const void *processes);
+/* Tells what becomes of a process of the trace when the source ends. `shm` has in `processes` what
+ * ct_shm_finish() returned. */
+enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *shm);
+/* Returns whether a process of that list runs on, as the same program. */
+bool ct_shm_runs_on(const struct ct_shm_process *process);
 
 #endif

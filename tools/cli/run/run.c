@@ -150,6 +150,19 @@ static void tell_losses(const struct ct_where *where, const char *database, int6
                 lost, where->shm_dir);
 }
 
+/* Names the processes that the daemon no longer collects from: `left` is its answer to `release`. */
+static void tell_left(const char *left)
+{
+    char *end, named[CT_ANSWER_BYTES] = "";
+    const unsigned long count = strtoul(left, &end, 10);
+    size_t n = 0;
+    for (char *at = end; count > 0 && *at == ' ' && n < sizeof(named); at += strcspn(at + 1, " ") + 1)
+        n += (size_t)snprintf(named + n, sizeof(named) - n, "%s%ld", n ? ", " : "", strtol(at, NULL, 10));
+    if (count > 0)
+        ct_fail(0, "run: %lu %s on untraced (%s): the view losses says since when", count,
+                count == 1 ? "process goes" : "processes go", named);
+}
+
 static int trace_command(struct run_options *options, char **command)
 {
     int status;
@@ -186,8 +199,8 @@ static int trace_command(struct run_options *options, char **command)
     }
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
-    if (flushed != CT_ANSWER_NONE)
-        ct_client_ask(daemon, "release", answer, 0);
+    if (flushed != CT_ANSWER_NONE && ct_client_ask(daemon, "release", answer, 0) == CT_ANSWER_OK)
+        tell_left(answer);
     close(daemon);
     if (WIFSIGNALED(wait_status) && WCOREDUMP(wait_status) && isatty(STDERR_FILENO))
         ct_fail(0, "run: %s: %s (core dumped)", command[0], strsignal(WTERMSIG(wait_status)));
