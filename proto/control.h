@@ -24,6 +24,10 @@
 
 #define CT_CONTROL_MAGIC UINT64_C(0x314c544354445543) /* the bytes "CUDTCTL1" */
 
+/* The values of `stays` in a daemon's status. */
+#define CT_STAYS_WHILE_USED    "while it is used"
+#define CT_STAYS_UNTIL_STOPPED "until it is stopped"
+
 enum { CT_ANCHORS = 512 };
 
 /* Every second anchor goes to the first sixteen places, every second of the others to the next, and so on:

@@ -99,7 +99,13 @@ bool ct_adoption_close_gone(struct ct_adoption *adoption)
     return gone != NULL;
 }
 
-static void note_left(struct ct_left *left, const struct ct_shm_process *process)
+/* The processes that run on when the daemon ends. */
+struct left {
+    uint32_t count;
+    int32_t pids[CT_LEFT_NAMED_MAX];
+};
+
+static void note_left(struct left *left, const struct ct_shm_process *process)
 {
     if (process->broken || !ct_shm_runs_on(process))
         return;
@@ -113,19 +119,21 @@ static void note_left(struct ct_left *left, const struct ct_shm_process *process
     left->count++;
 }
 
-void ct_left_write(const struct ct_left *left, char text[CT_LEFT_TEXT_BYTES])
+static void find_left(const struct ct_shm *shm, char text[CT_LEFT_BYTES])
 {
-    int n = snprintf(text, CT_LEFT_TEXT_BYTES, "%u", left->count);
-    for (uint32_t i = 0; i < left->count && i < CT_LEFT_NAMED_MAX; i++)
-        n += snprintf(text + n, (size_t)(CT_LEFT_TEXT_BYTES - n), " %d", left->pids[i]);
+    struct left left = { 0 };
+    for (const struct ct_shm_process *p = shm->processes; p; p = p->next)
+        note_left(&left, p);
+    int n = snprintf(text, CT_LEFT_BYTES, "%u", left.count);
+    for (uint32_t i = 0; i < left.count && i < CT_LEFT_NAMED_MAX; i++)
+        n += snprintf(text + n, (size_t)(CT_LEFT_BYTES - n), " %d", left.pids[i]);
 }
 
 void ct_adoption_end(struct ct_adoption *adoption, struct ct_ledger *ledger, bool cut_short)
 {
     struct ct_shm *shm = &adoption->shm;
     shm->processes = ct_shm_finish(shm);
-    for (const struct ct_shm_process *p = shm->processes; p; p = p->next)
-        note_left(&adoption->left, p);
+    find_left(shm, adoption->left);
     const uint64_t now_ns = ct_monotonic_ns();
     if (ledger)
         ct_ledger_end_orphans(ledger, now_ns, now_ns, ct_shm_going_at_end, shm, NULL);

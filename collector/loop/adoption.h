@@ -9,21 +9,16 @@
 
 struct ct_session;
 
-enum { CT_LEFT_NAMED_MAX = 64, CT_LEFT_TEXT_BYTES = 16 + 12 * CT_LEFT_NAMED_MAX };
-
-/* The processes that run on when the daemon ends: how many, and the pids of the first of them. */
-struct ct_left {
-    uint32_t count;
-    int32_t pids[CT_LEFT_NAMED_MAX];
-};
+enum { CT_LEFT_NAMED_MAX = 64, CT_LEFT_BYTES = 16 + 12 * CT_LEFT_NAMED_MAX };
 
 struct ct_adoption {
     struct ct_shm shm; /* a source for the worker */
     struct ct_watch *watch;
     struct ct_followed followed;
     uint32_t segments_seen;
-    uint64_t detached;   /* processes that broke a rule */
-    struct ct_left left; /* once it has ended */
+    uint64_t detached;        /* processes that broke a rule */
+    char left[CT_LEFT_BYTES]; /* "COUNT PID …", once it has ended: processes that run on, the first of them
+                                 named */
     void (*on_found)(void *data);
     void *data;
 };
@@ -47,7 +42,5 @@ bool ct_adoption_close_gone(struct ct_adoption *adoption);
  * be read yet, as where `cut_short`, stays in shared memory for the next daemon. */
 void ct_adoption_end(struct ct_adoption *adoption, struct ct_ledger *ledger, bool cut_short);
 void ct_adoption_finish(struct ct_adoption *adoption);
-/* Writes "COUNT PID …". */
-void ct_left_write(const struct ct_left *left, char text[CT_LEFT_TEXT_BYTES]);
 
 #endif

@@ -364,9 +364,8 @@ static void on_status(char *text, size_t bytes, void *data)
     snprintf(text, bytes,
              "session %s\ndatabase %s\nfile %s\nlog %llu bytes\ndaemon %d\nprocesses %u\nthreads %u\nstored "
              "%llu\nlate %llu\nexpired %llu\nrefused %llu\ndetached %llu\n"
-             "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstoring %s%s\ncheckpoints %s\nwaiting "
-             "%llu\nsince "
-             "%s\nstate %s\n",
+             "batches %llu\nclock %s\nlayers %s\ncalls %s\nsample %u\nstoring %s%s\ncheckpoints %s\n"
+             "waiting %llu\nstays %s\nsince %s\nstate %s\n",
              daemon->session.name, daemon->database, file, (unsigned long long)last->log_bytes, (int)getpid(),
              last->processes, last->lanes, (unsigned long long)last->rows_total,
              (unsigned long long)last->late_total, (unsigned long long)last->expired_total,
@@ -378,7 +377,8 @@ static void on_status(char *text, size_t bytes, void *data)
              layers, *selection.calls ? selection.calls : "*", selection.sample,
              *last->by_row ? "one by one: " : "a page at a time", last->by_row,
              *last->checkpoint_error ? last->checkpoint_error : "ok", (unsigned long long)last->waiting,
-             daemon->stamp, daemon->failing ? last->error : "ok");
+             daemon->options->leave_when_unused ? CT_STAYS_WHILE_USED : CT_STAYS_UNTIL_STOPPED, daemon->stamp,
+             daemon->failing ? last->error : "ok");
     const struct ct_shortage all = ct_shortage_of(last, daemon->adoption.watch, 0, true);
     add_shortage(text, bytes, &all);
     const size_t length = strlen(text);
@@ -484,9 +484,7 @@ static void stop_loop(struct daemon *daemon)
     ledger->store = NULL;
     ct_session_close(&daemon->session);
     ct_adoption_finish(&daemon->adoption);
-    char left[CT_LEFT_TEXT_BYTES];
-    ct_left_write(&daemon->adoption.left, left);
-    ct_commands_destroy(daemon->commands, left, daemon->failing ? daemon->last.error : NULL);
+    ct_commands_destroy(daemon->commands, daemon->adoption.left, daemon->failing ? daemon->last.error : NULL);
     ct_notify_finish(&daemon->notify);
     ct_log_catch_up(UINT64_MAX);
 }

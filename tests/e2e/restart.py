@@ -33,8 +33,8 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     equal(s.daemon.wait(), 0, "the status after SIGINT")
     s.daemon = None
 
-# A daemon that ends while a program runs says so in the trace, until another one collects from the program; one that was
-# killed cannot, and the next one does, where the program's shared memory is gone.
+# A daemon that ends marks the programs that run on. A killed daemon cannot; the next daemon marks those whose shared memory is
+# gone.
 LEFT = "SELECT state, cause, calls, first_ns >= started_ns, last_ns FROM processes LEFT JOIN losses USING (process_id) WHERE pid = ?"
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon()

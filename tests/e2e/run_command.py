@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, fifo
+from cudatrace_test import CUDATRACE, DEADLINE_S, Session, WORKLOADS, check, equal, fifo, wait_for
 
 with Session() as s:
     done = s.trace(WORKLOADS / "calls", "--threads", 2, "--calls", 1000)
@@ -57,17 +57,63 @@ with Session() as s:
     s.check_identity()
     s.check_truth()
 
-    # A process that the command leaves behind goes on untraced, and both the trace and `run` say so.
-    with fifo(s.dir, "hold") as hold, fifo(s.dir, "began") as began:
-        leaves = s.dir / "leaves.sh"
-        leaves.write_text(f"{WORKLOADS}/hang </dev/null >/dev/null 2>&1 & echo $!; head -c 1 {began} >/dev/null")
-        done = s.trace("sh", leaves, env={"SIMCUDA_BLOCK": "cuCtxSynchronize", "SIMCUDA_BLOCK_NOTIFY": began,
-                                          "SIMCUDA_BLOCK_RELEASE": hold})
-        pid = int(done.stdout)
-        check(f"run: 1 process goes on untraced ({pid})" in done.stderr, done.stderr)
-        equal(s.rows("SELECT state, cause FROM processes JOIN losses USING (process_id) WHERE pid = ?", pid), [("left", "absent")], "it")
-        with open(hold, "wb") as go:
-            go.write(b"\n")
+
+def leave_behind(s, hold, began, *options):
+    """The arguments and environment of a run whose command prints the pid of a program in its call, and ends."""
+    script = s.dir / "leaves.sh"
+    script.write_text(f"{WORKLOADS}/hang </dev/null >/dev/null 2>&1 & echo $!; head -c 1 {began} >/dev/null")
+    return ("run", "--session", s.name, "--db", s.db, *options, "--", "sh", script), s.env(
+        preload=False, SIMCUDA_BLOCK="cuCtxSynchronize", SIMCUDA_BLOCK_NOTIFY=began, SIMCUDA_BLOCK_RELEASE=hold)
+
+
+def let_go_on(hold):
+    with open(hold, "wb") as go:
+        go.write(b"\n")
+
+
+STATE = "SELECT state, cause FROM processes LEFT JOIN losses USING (process_id) WHERE pid = ?"
+
+# A process that outlives the command: `run` returns, with nothing of its caller's held open, and the process is traced on.
+with Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "began") as began:
+    arguments, env = leave_behind(s, hold, began)
+    done = subprocess.run([CUDATRACE, *arguments], env=env, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
+    pid = int(done.stdout)
+    check(f"run: 1 process goes on and is traced ({pid}): `cudatrace stop --session {s.name}` ends that" in done.stderr, done.stderr)
+    equal(s.status()["processes"], "1", "processes that the daemon follows")
+    let_go_on(hold)
+    wait_for("the daemon's end", lambda: not s.is_served())
+    equal(s.rows(STATE, pid), [("exited", None)], "it")
+    s.check_identity()
+    s.check_truth()
+
+    # --wait returns when it has ended; Ctrl-C ends the waiting alone.
+    for interrupted in (False, True):
+        arguments, env = leave_behind(s, hold, began, "--wait")
+        waiting = subprocess.Popen([CUDATRACE, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pid, said = int(waiting.stdout.readline()), waiting.stderr.readline()
+        check(f"({pid})" in said and "waiting" in said, said)
+        if interrupted:
+            waiting.send_signal(signal.SIGINT)
+            equal(waiting.wait(DEADLINE_S), -signal.SIGINT, "the status of a run that is told to end")
+            equal(s.status()["processes"], "1", "processes that the daemon follows")
+            s.cudatrace("stop")
+            equal(s.rows(STATE, pid), [("left", "absent")], "it")
+        let_go_on(hold)
+        equal(waiting.wait(DEADLINE_S), -signal.SIGINT if interrupted else 0, "the status of run --wait")
+        waiting.stdout.close()
+        waiting.stderr.close()
+        if not interrupted:
+            equal(s.rows(STATE, pid), [("exited", None)], "it")
+            check(not s.is_served(), "the daemon is still there")
+
+    # With --no-follow it runs on untraced. The trace and `run` report that.
+    arguments, env = leave_behind(s, hold, began, "--no-follow")
+    done = subprocess.run([CUDATRACE, *arguments], env=env, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
+    pid = int(done.stdout)
+    check(f"run: 1 process goes on untraced ({pid})" in done.stderr, done.stderr)
+    equal(s.rows(STATE, pid), [("left", "absent")], "it")
+    let_go_on(hold)
+    s.run(CUDATRACE, "run", "--wait", "--no-follow", "--", "true", preload=False, status=2)
 
 # Losses are told of all files of the trace, and where the shared memory is that they may be of.
 with Session() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:

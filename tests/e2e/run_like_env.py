@@ -36,7 +36,7 @@ while signal.sigwait({signal.SIGUSR1}):
 """
 SLEEPER = ("sh", "-c", "echo ready $$; exec sleep 1000")
 # The variables that `run` changes, as its documentation says.
-OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "NVTX_INJECTION64_PATH", "ASAN_OPTIONS", "_")
+OURS = ("LD_PRELOAD", "CUDATRACE_SESSION", "CUDATRACE_RUN", "NVTX_INJECTION64_PATH", "ASAN_OPTIONS", "_")
 libc = ctypes.CDLL(None, use_errno=True)
 # A sanitizer takes the right to dump core from the program that it is in, and from what that starts.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "disable_coredump=0"]))

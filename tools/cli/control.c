@@ -148,7 +148,8 @@ static int print_status(int argc, char **argv)
         "that are none (refused), processes let go because of what they wrote (detached),\n"
         "batches, clock, what processes are to record (layers, calls, sample: see set),\n"
         "checkpoints (ok, or why the log cannot be copied into the database, and grows), calls\n"
-        "waiting in shared memory for a database that cannot be written, since when the state\n"
+        "waiting in shared memory for a database that cannot be written, whether it stays until it\n"
+        "is stopped or while a `cudatrace run` or attach uses it, since when the state\n"
         "is what it is, and the state (ok, or what is wrong). Of the system's daemon, users but\n"
         "root are told session, daemon and state.\n";
     struct ct_where where = { 0 };

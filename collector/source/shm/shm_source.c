@@ -129,7 +129,7 @@ enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *
     return is_here ? CT_GOING_ENDED : going_elsewhere(shm, running);
 }
 
-/* Tells what becomes of a process in a batch: those that are here go on until they are read to their end. */
+/* Returns what becomes of a process in a batch. Those that are here run until they are read to their end. */
 static enum ct_going going(const struct ct_running *running, const void *data)
 {
     const struct ct_shm *shm = data;

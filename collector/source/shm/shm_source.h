@@ -17,7 +17,7 @@ void ct_shm_adopted(struct ct_shm *shm, uint32_t segments, uint64_t looked_ns);
 /* takes back those that are at their end, or broke a rule: a list to be closed. */
 struct ct_shm_process *ct_shm_take_gone(struct ct_shm *shm);
 
-/* Tells what becomes of a process of the trace when the source ends. `shm` has in `processes` what
+/* Returns what becomes of a process of the trace when the source ends. `shm` has in `processes` what
  * ct_shm_finish() returned. */
 enum ct_going ct_shm_going_at_end(const struct ct_running *running, const void *shm);
 /* Returns whether a process of that list runs on, as the same program. */

@@ -1,12 +1,14 @@
 /* cudatrace run: a daemon if there is none, the hook preloaded, the command's own exit status. */
 #include "client.h"
 #include "clock.h"
+#include "control.h"
 #include "held_daemon.h"
 #include "installed.h"
 #include "preloadable.h"
 #include "run_command.h"
 #include "selecting.h"
 #include "subcommand.h"
+#include "survivors.h"
 #include "trace_file.h"
 
 #include "series.h"
@@ -23,6 +25,7 @@ struct run_options {
     struct ct_where where;
     const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
     struct ct_selecting selecting;
+    bool waits, leaves; /* --wait, --no-follow */
 };
 
 /* ---- the command ---- */
@@ -35,13 +38,15 @@ static bool pass_on(const char *variable, const char *value)
 /* The data of the two callbacks: prepare() runs in the command's process, on_orphaned() in the keeper. */
 struct traced {
     const struct run_options *options;
+    struct ct_mark mark;
     int daemon;
 };
 
 /* Preloads the hook into the command; false after reporting. */
 static bool prepare(const void *data)
 {
-    const struct run_options *options = ((const struct traced *)data)->options;
+    const struct traced *traced = data;
+    const struct run_options *options = traced->options;
     const struct ct_selecting *selecting = &options->selecting;
     char hook[PATH_MAX];
     if (!ct_installed_hook(hook))
@@ -61,7 +66,8 @@ static bool prepare(const void *data)
             0 ||
         setenv("LD_PRELOAD", preload, 1) != 0 || setenv("ASAN_OPTIONS", asan_options, 1) != 0 ||
         setenv("NVTX_INJECTION64_PATH", hook, 0) != 0 ||
-        setenv(CT_SESSION_ENV, options->where.session, 1) != 0 || !pass_on(CT_SHM_DIR_ENV, shm_dir) ||
+        setenv(CT_SESSION_ENV, options->where.session, 1) != 0 ||
+        setenv(CT_RUN_ENV, strchr(traced->mark.text, '=') + 1, 1) != 0 || !pass_on(CT_SHM_DIR_ENV, shm_dir) ||
         !pass_on(CT_LAYERS_ENV, selecting->layers) || !pass_on(CT_CALLS_ENV, selecting->calls) ||
         !pass_on(CT_SAMPLE_ENV, selecting->sample))
         return ct_fail(false, "run: out of memory");
@@ -84,16 +90,22 @@ static void on_orphaned(const void *data)
 {
     const struct traced *traced = data;
     char answer[CT_ANSWER_BYTES];
-    if (ct_client_ask(traced->daemon, "flush", answer, 0) != CT_ANSWER_NONE)
-        ct_client_ask(traced->daemon, "release", answer, 0);
+    if (ct_client_ask(traced->daemon, "flush", answer, 0) == CT_ANSWER_NONE)
+        return;
+    if (!traced->options->leaves)
+        ct_survivors_await(&traced->mark, traced->daemon);
+    ct_client_ask(traced->daemon, "release", answer, 0);
 }
 
-/* Calls that the daemon has stored since it started, -1 when it does not say. Asked of the one that is held:
- * whom another connection would come to is not known. */
-static long long stored_calls(int daemon)
+/* Returns the calls that the daemon has stored since it started, -1 without an answer, and whether it leaves
+ * when it is not held. Uses the connection that holds it: another one may reach another daemon. */
+static long long stored_calls(int daemon, bool *leaves)
 {
+    char stays[32];
     char *text = ct_client_status(daemon, 0);
     const long long stored = ct_client_status_number(text, "stored");
+    *leaves =
+        ct_client_status_word(text, "stays", stays, sizeof(stays)) && strcmp(stays, CT_STAYS_WHILE_USED) == 0;
     free(text);
     return stored;
 }
@@ -150,6 +162,55 @@ static void tell_losses(const struct ct_where *where, const char *database, int6
                 lost, where->shm_dir);
 }
 
+/* ---- what outlives the command ---- */
+
+/* Keeps the daemon for them in a process of its own; -1 after reporting. */
+static pid_t follow(const struct traced *traced)
+{
+    const pid_t follower = fork();
+    if (follower == 0) {
+        ct_survivors_await(&traced->mark, traced->daemon);
+        _exit(EXIT_SUCCESS); /* and so the daemon is released, unless `run` waits */
+    }
+    if (follower < 0)
+        ct_fail(0, "run: cannot fork: %s", strerror(errno));
+    return follower;
+}
+
+/* Waits for the follower, which keeps the daemon even if this process ends before. Other children come to us
+ * where we are the first process of a container. */
+static void wait_for(pid_t follower)
+{
+    pid_t ended;
+    while (follower > 0 && (ended = waitpid(-1, NULL, 0)) != follower && (ended > 0 || errno == EINTR))
+        ;
+}
+
+/* Sees to the processes that outlive the command. True if the daemon is kept for them. */
+static bool keep_for_survivors(const struct traced *traced, bool daemon_leaves)
+{
+    const struct run_options *options = traced->options;
+    struct ct_survivors survivors;
+    char named[1024];
+    if (options->leaves || (!daemon_leaves && !options->waits))
+        return false;
+    ct_survivors_find(&survivors, &traced->mark);
+    const size_t count = survivors.count;
+    ct_survivors_name(&survivors, named, sizeof(named));
+    ct_survivors_free(&survivors);
+    if (count == 0)
+        return false;
+    ct_fail(0, "run: %zu %s on and %s traced (%s): `cudatrace stop --session %s` ends that%s", count,
+            count == 1 ? "process goes" : "processes go", count == 1 ? "is" : "are", named,
+            options->where.session, options->waits ? "; waiting" : ", and --wait waits for it");
+    const pid_t follower = follow(traced);
+    if (options->waits) {
+        ct_command_wait_as_usual();
+        wait_for(follower);
+    }
+    return follower > 0 && !options->waits;
+}
+
 /* Names the processes that the daemon no longer collects from: `left` is its answer to `release`. */
 static void tell_left(const char *left)
 {
@@ -171,15 +232,18 @@ static int trace_command(struct run_options *options, char **command)
     if (daemon < 0)
         return status;
     warn_about(command[0]);
-    const long long before_calls = stored_calls(daemon);
+    bool leaves;
+    const long long before_calls = stored_calls(daemon, &leaves);
     const int64_t began_ns = (int64_t)ct_monotonic_ns();
-    const struct traced traced = { .options = options, .daemon = daemon };
+    struct traced traced = { .options = options, .daemon = daemon };
+    ct_mark_make(&traced.mark);
     const struct ct_command_plan plan = {
         .argv = command, .prepare = prepare, .on_orphaned = on_orphaned, .keep = daemon, .data = &traced
     };
     int wait_status = 0;
     if (!ct_command_run(&plan, &wait_status))
         return EXIT_FAILURE;
+    const bool is_kept = keep_for_survivors(&traced, leaves);
     ct_command_release();
 
     char answer[CT_ANSWER_BYTES];
@@ -194,12 +258,13 @@ static int trace_command(struct run_options *options, char **command)
     else {
         /* 126 and 127: most likely it has not run at all, and that was said. */
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
-        tell(database, ran && before_calls >= 0 && stored_calls(daemon) == before_calls, began_ns);
+        tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
+             began_ns);
         tell_losses(&options->where, database, began_ns);
     }
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
-    if (flushed != CT_ANSWER_NONE && ct_client_ask(daemon, "release", answer, 0) == CT_ANSWER_OK)
+    if (flushed != CT_ANSWER_NONE && !is_kept && ct_client_ask(daemon, "release", answer, 0) == CT_ANSWER_OK)
         tell_left(answer);
     close(daemon);
     if (WIFSIGNALED(wait_status) && WCOREDUMP(wait_status) && isatty(STDERR_FILENO))
@@ -237,6 +302,8 @@ static int run(int argc, char **argv)
         { "max-db", "SIZE", "the same for what exceeds that on disk, as 500M or 20G: the oldest goes",
           &options.of_daemon[CT_DAEMON_MAX_DB] },
         CT_OPTIONS_OF_RECORDING(&options.selecting),
+        { "wait", NULL, "return when the processes that outlive COMMAND have ended, too", &options.waits },
+        { "no-follow", NULL, "do not trace processes any longer when COMMAND has ended", &options.leaves },
         { 0 }
     };
     const struct ct_usage usage = {
@@ -245,7 +312,10 @@ static int run(int argc, char **argv)
         .about = "Runs COMMAND with the hook preloaded, in it and in what it starts. When it returns,\n"
                  "every call that it made is in the database. A database has a session of its own: runs\n"
                  "into different ones go side by side, and runs into the same one add to it. A daemon is\n"
-                 "started when none writes it, and goes when no `cudatrace run` needs it any more.\n",
+                 "started when none writes it, and goes when no `cudatrace run` needs it any more.\n"
+                 "\n"
+                 "Processes that outlive COMMAND are traced until they end, or `cudatrace stop` ends it:\n"
+                 "the daemon stays for them in the background, and run names them.\n",
         .more = "What is left out is counted, as skipped in the view totals. `cudatrace set` changes the\n"
                 "choice while the command runs.\n"
                 "\n"
@@ -263,6 +333,9 @@ static int run(int argc, char **argv)
         return status;
     if (first >= argc)
         return ct_fail(EXIT_USAGE, "run: no command to run (see cudatrace run --help)");
+    if (options.waits && options.leaves)
+        return ct_fail(EXIT_USAGE,
+                       "run: --wait and --no-follow contradict each other (see cudatrace run --help)");
     if (!check_way())
         return EXIT_USAGE;
     return trace_command(&options, argv + first);

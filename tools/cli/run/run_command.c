@@ -450,6 +450,11 @@ static void on_patience_over(int number)
     die_of(wanted_end);
 }
 
+void ct_command_wait_as_usual(void)
+{
+    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+}
+
 void ct_command_release(void)
 {
     static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };

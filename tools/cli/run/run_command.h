@@ -25,6 +25,8 @@ struct ct_command_plan {
  * were open only standard error and `keep` are afterwards: what the command closes is closed. False after
  * reporting that it could not be started, or was lost sight of. */
 bool ct_command_run(const struct ct_command_plan *plan, int *wait_status);
+/* Lets signals do to this process what they did before the command ran, for a wait that may take hours. */
+void ct_command_wait_as_usual(void);
 /* Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT end this process again, two seconds after one comes: the rest of
  * the work may take long. */
 void ct_command_release(void);

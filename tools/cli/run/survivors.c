@@ -1,0 +1,177 @@
+#include "survivors.h"
+
+#include "clock.h"
+#include "proc.h"
+#include "processes.h"
+#include "room.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* MOMENT_MS: for processes that end just after the command, such as Python's resource tracker. LOOK_MS:
+ * between looks at a process without a descriptor. */
+enum { MOMENT_MS = 500, LOOK_MS = 1000 };
+
+void ct_mark_make(struct ct_mark *mark)
+{
+    struct ct_proc_stat self = { 0 };
+    ct_proc_stat(getpid(), &self);
+    mark->start_ticks = self.start_ticks;
+    snprintf(mark->text, sizeof(mark->text), CT_RUN_ENV "=%d.%llu", (int)getpid(),
+             (unsigned long long)ct_monotonic_ns());
+}
+
+/* ---- looking ---- */
+
+static bool has_mark(pid_t pid, const struct ct_mark *mark)
+{
+    size_t bytes = 0;
+    char *text = ct_proc_file(ct_proc_thread(pid), "environ", &bytes);
+    bool found = false;
+    for (const char *at = text; text && !found && at < text + bytes; at += strlen(at) + 1)
+        found = strcmp(at, mark->text) == 0;
+    free(text);
+    return found;
+}
+
+/* Returns whether it has the hook. A `cudatrace` or daemon that the command started has it, too, and makes no
+ * call. */
+static bool has_hook(pid_t pid)
+{
+    char name[32] = "";
+    char *maps = ct_proc_file(ct_proc_thread(pid), "maps", NULL);
+    const bool found = maps && strstr(maps, "libcudatrace.so");
+    free(maps);
+    return found && ct_proc_read(pid, "comm", name, sizeof(name)) == 0 &&
+           strncmp(name, "cudatrace", strlen("cudatrace")) != 0;
+}
+
+static void look(struct ct_survivors *survivors, const struct ct_mark *mark)
+{
+    struct ct_processes all = { 0 };
+    size_t room = 0;
+    *survivors = (struct ct_survivors){ 0 };
+    ct_processes_look(&all);
+    for (size_t i = 0; i < all.count; i++) {
+        const struct ct_process *process = &all.process[i];
+        if (process->start_ticks < mark->start_ticks || !has_mark(process->pid, mark) ||
+            !has_hook(process->pid) ||
+            !ct_make_room(&survivors->survivor, survivors->count, &room, sizeof(*survivors->survivor)))
+            continue;
+        survivors->survivor[survivors->count++] = (struct ct_survivor){
+            .pid = process->pid,
+            .start_ticks = process->start_ticks,
+            .pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0),
+        };
+    }
+    ct_processes_free(&all);
+}
+
+void ct_survivors_free(struct ct_survivors *survivors)
+{
+    for (size_t i = 0; i < survivors->count; i++) {
+        if (survivors->survivor[i].pidfd >= 0)
+            close(survivors->survivor[i].pidfd);
+    }
+    free(survivors->survivor);
+    *survivors = (struct ct_survivors){ 0 };
+}
+
+void ct_survivors_name(const struct ct_survivors *survivors, char *text, size_t bytes)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < survivors->count && n < bytes; i++)
+        n += (size_t)snprintf(text + n, bytes - n, "%s%d", n ? ", " : "", (int)survivors->survivor[i].pid);
+}
+
+/* ---- waiting ---- */
+
+static bool has_ended(const struct ct_survivor *survivor)
+{
+    struct ct_proc_stat stat;
+    struct pollfd end = { .fd = survivor->pidfd, .events = POLLIN };
+    if (survivor->pidfd >= 0)
+        return poll(&end, 1, 0) == 1;
+    return ct_proc_stat(survivor->pid, &stat) == 0 ? stat.ended || stat.start_ticks != survivor->start_ticks
+                                                   : true;
+}
+
+static void drop_ended(struct ct_survivors *survivors)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < survivors->count; i++) {
+        if (!has_ended(&survivors->survivor[i]))
+            survivors->survivor[kept++] = survivors->survivor[i];
+        else if (survivors->survivor[i].pidfd >= 0)
+            close(survivors->survivor[i].pidfd);
+    }
+    survivors->count = kept;
+}
+
+/* Waits until the first has ended, or for so many milliseconds, -1 being as long as it takes. Returns whether
+ * the daemon, -1 for none, is there. */
+static bool await_one(const struct ct_survivors *survivors, int daemon, int ms)
+{
+    const struct ct_survivor *first = &survivors->survivor[0];
+    struct pollfd files[] = { { .fd = daemon, .events = POLLRDHUP },
+                              { .fd = first->pidfd, .events = POLLIN } };
+    poll(files, 2, first->pidfd >= 0 ? ms : ms >= 0 && ms < LOOK_MS ? ms : LOOK_MS);
+    return files[0].revents == 0;
+}
+
+void ct_survivors_find(struct ct_survivors *survivors, const struct ct_mark *mark)
+{
+    const uint64_t until_ns = ct_monotonic_ns() + MOMENT_MS * UINT64_C(1000000);
+    look(survivors, mark);
+    for (uint64_t now_ns; survivors->count > 0 && (now_ns = ct_monotonic_ns()) < until_ns;) {
+        await_one(survivors, -1, (int)((until_ns - now_ns) / 1000000) + 1);
+        drop_ended(survivors);
+    }
+    /* What they have started meanwhile. */
+    ct_survivors_free(survivors);
+    look(survivors, mark);
+}
+
+/* Leaves the terminal, its session, and all files but standard ones, which become /dev/null, and `kept`. */
+static void leave_starter(int kept)
+{
+    sigset_t none;
+    setsid();
+    for (int number = 1; number < NSIG; number++)
+        signal(number, number == SIGHUP ? SIG_IGN : SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++) {
+        if (fd != kept)
+            dup2(null, fd);
+    }
+    if (null > STDERR_FILENO)
+        close(null);
+    if (chdir("/") != 0)
+        return; /* it stays where it is, and a file system may not be unmounted */
+}
+
+void ct_survivors_await(const struct ct_mark *mark, int daemon)
+{
+    enum { LOOKS = 2 }; /* one may have been passed by while another one started it and ended */
+    bool is_served = true;
+    leave_starter(daemon);
+    for (int idle = 0; is_served && idle < LOOKS;) {
+        struct ct_survivors survivors;
+        look(&survivors, mark);
+        idle = survivors.count > 0 ? 0 : idle + 1;
+        while (is_served && survivors.count > 0) {
+            is_served = await_one(&survivors, daemon, -1);
+            drop_ended(&survivors);
+        }
+        ct_survivors_free(&survivors);
+    }
+}
