@@ -1,12 +1,13 @@
 """`cudatrace run` passes the command through, and leaves every event in one closed file."""
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
-from cudatrace_test import CUDATRACE, DEADLINE_S, Session, WORKLOADS, check, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, Session, WORKLOADS, check, equal, fifo, wait_for
 
 with Session() as s:
     done = s.trace(WORKLOADS / "calls", "--threads", 2, "--calls", 1000)
@@ -56,6 +57,19 @@ with Session() as s:
     equal(s.value("SELECT count(*) FROM processes") - before, 8, "their processes")
     s.check_identity()
     s.check_truth()
+
+# A folder whose name LD_PRELOAD cannot hold: the command is not run, and doctor reports the same.
+with Session() as s:
+    for name in ("p$LIB", "${ORIGIN}x", "my tools", "a:b"):
+        folder = s.dir / name
+        folder.mkdir()
+        env = {"CUDATRACE_HOOK": shutil.copy(HOOK, folder), "CUDATRACE_DAEMON": DAEMON}
+        said = s.run(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--", "touch", s.dir / "ran", preload=False, status=1, env=env)
+        refusal = f"LD_PRELOAD cannot hold the path '{folder}/libcudatrace.so'"
+        check(said.stderr.startswith(f"cudatrace: run: {refusal}") and said.stderr.count("\n") == 1, said.stderr)
+        check(f"miss  hook        {refusal}" in s.run(CUDATRACE, "doctor", "--session", s.name, preload=False, status=1, env=env).stdout,
+              "what doctor reports of", name)
+    equal([path.name for path in s.dir.iterdir() if path.is_file()], [], "files that a refused run has made")
 
 
 def leave_behind(s, hold, began, *options):

@@ -35,6 +35,11 @@ bool ct_installed_hook(char *out)
     return find_file("CUDATRACE_HOOK", names, out);
 }
 
+bool ct_installed_is_nameable(const char *hook)
+{
+    return !strpbrk(hook, " :$");
+}
+
 bool ct_installed_daemon(char *out)
 {
     static const char *const names[] = { "../collector/cudatraced", "cudatraced", NULL };

@@ -9,6 +9,12 @@
 #include <stdbool.h>
 
 bool ct_installed_hook(char *out);
+/* Returns whether LD_PRELOAD can hold the path: the loader parts its value at spaces and colons, and expands
+ * $LIB, $ORIGIN and $PLATFORM in it. */
+bool ct_installed_is_nameable(const char *hook);
+#define CT_INSTALLED_UNNAMEABLE                                                                              \
+    "LD_PRELOAD cannot hold the path '%s': move cudatrace to a folder without spaces, colons and dollar "    \
+    "signs in its name"
 bool ct_installed_daemon(char *out);
 
 #endif

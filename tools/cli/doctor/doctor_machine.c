@@ -98,9 +98,8 @@ static void check_hook(struct ct_doctor *doctor)
              "%s is of another build than this cudatrace (shared memory of version %u, not %d; 0 is "
              "unknown): take all three files from one build",
              doctor->hook_path, doctor->hook.proto_version, CT_PROTO_VERSION);
-    else if (strpbrk(doctor->hook_path, " :"))
-        MISS("hook", "LD_PRELOAD cannot name '%s': move it to a path without spaces and colons",
-             doctor->hook_path);
+    else if (!ct_installed_is_nameable(doctor->hook_path))
+        MISS("hook", CT_INSTALLED_UNNAMEABLE, doctor->hook_path);
     else
         FINE("hook", "%s, version %s: %zu functions of the driver%s", doctor->hook_path, doctor->hook.version,
              doctor->driver_functions.count, runtime);

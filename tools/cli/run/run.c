@@ -38,6 +38,7 @@ static bool pass_on(const char *variable, const char *value)
 /* The data of the two callbacks: prepare() runs in the command's process, on_orphaned() in the keeper. */
 struct traced {
     const struct run_options *options;
+    char hook[PATH_MAX];
     struct ct_mark mark;
     int daemon;
 };
@@ -48,12 +49,7 @@ static bool prepare(const void *data)
     const struct traced *traced = data;
     const struct run_options *options = traced->options;
     const struct ct_selecting *selecting = &options->selecting;
-    char hook[PATH_MAX];
-    if (!ct_installed_hook(hook))
-        return ct_fail(false, "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
-    if (strpbrk(hook, " :"))
-        return ct_fail(false, "run: LD_PRELOAD cannot name '%s': move it to a path without spaces and colons",
-                       hook);
+    const char *hook = traced->hook;
     const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
     const bool usual = strcmp(options->where.shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
     const char *shm_dir = usual ? NULL : options->where.shm_dir;
@@ -224,9 +220,20 @@ static void tell_left(const char *left)
                 count == 1 ? "process goes" : "processes go", named);
 }
 
+/* Finds the hook; false after reporting. */
+static bool find_hook(char hook[PATH_MAX])
+{
+    if (!ct_installed_hook(hook))
+        return ct_fail(false, "run: libcudatrace.so is not beside cudatrace: set CUDATRACE_HOOK to its path");
+    return ct_installed_is_nameable(hook) || ct_fail(false, "run: " CT_INSTALLED_UNNAMEABLE, hook);
+}
+
 static int trace_command(struct run_options *options, char **command)
 {
     int status;
+    struct traced traced = { .options = options };
+    if (!find_hook(traced.hook))
+        return EXIT_FAILURE;
     char database[CT_ANSWER_BYTES];
     const int daemon = ct_daemon_hold("run", &options->where, options->of_daemon, database, &status);
     if (daemon < 0)
@@ -235,7 +242,7 @@ static int trace_command(struct run_options *options, char **command)
     bool leaves;
     const long long before_calls = stored_calls(daemon, &leaves);
     const int64_t began_ns = (int64_t)ct_monotonic_ns();
-    struct traced traced = { .options = options, .daemon = daemon };
+    traced.daemon = daemon;
     ct_mark_make(&traced.mark);
     const struct ct_command_plan plan = {
         .argv = command, .prepare = prepare, .on_orphaned = on_orphaned, .keep = daemon, .data = &traced
