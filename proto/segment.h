@@ -159,6 +159,9 @@ static inline bool ct_ring_bytes_valid(uint64_t bytes)
 /* First lane's place: behind the directory, page-aligned. */
 #define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
 static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
+/* The shortest segment: the header and the directory's first page. A limit on the size of files leaves no
+ * room for lanes there. Then the header counts all calls as lost. */
+#define CT_SEGMENT_BYTES_MIN (CT_DIRECTORY_OFFSET + UINT64_C(4096))
 
 /* True if geometry and clock are ones that hooks of this version write: places can be computed with them
  * then. */

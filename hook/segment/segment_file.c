@@ -55,14 +55,18 @@ static void forget_refusals(void)
         atomic_store_explicit(&own.next_ns[need], 0, memory_order_relaxed);
 }
 
-/* Makes a range touchable, of something that has `whole` bytes then; 0 or -errno. A limit on the size of
- * files is asked about first: passing it raises SIGXFSZ. */
-static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
+/* Returns whether a limit on the size of files allows so many bytes. A larger file raises SIGXFSZ. */
+static bool may_have(uint64_t bytes)
 {
     struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
+
+/* Makes a range touchable, of something that has `whole` bytes then; 0 or -errno. */
+static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
+{
     int error = 0;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        offset + bytes > limit.rlim_cur)
+    if (!may_have(offset + bytes))
         error = EFBIG;
     else if (!ct_bound_has_room(fd, bytes, whole, need) ||
              (need == CT_BOUND_MORE && !ct_bound_has_memory(bytes, whole)))
@@ -168,6 +172,14 @@ static struct ct_segment *put_in_place(void *map)
     return own.place;
 }
 
+/* Allocates the header and the directory's first page, and makes the file as long as both are. Where a limit
+ * on the size of files prevents that, the segment has no lanes, and counts the calls that are lost. */
+static bool allocate_first(int fd)
+{
+    return (!may_have(CT_LANE_OFFSET) || allocate(fd, CT_LANE_OFFSET - 4096, 4096, 0, CT_BOUND_FIRST) == 0) &&
+           allocate(fd, 0, CT_SEGMENT_BYTES_MIN, 0, CT_BOUND_FIRST) == 0;
+}
+
 /* NULL when memory is refused, or no file without a name is to be had. */
 static struct ct_segment *make(const struct ct_segment_plan *plan, const char *dir)
 {
@@ -177,11 +189,9 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
     CT_TEST_POINT("segment_file.file_made");
     struct stat status;
     void *map = NULL;
-    /* The header and the directory's first page; first, since it knows about limits. A umask may have taken
-     * the owner's own rights, and the daemon's with them. */
+    /* A umask may have taken the owner's own rights, and the daemon's with them. */
     if (ct_real_fstat(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
-        allocate(fd, CT_LANE_OFFSET - 4096, 4096, 0, CT_BOUND_FIRST) == 0 &&
-        allocate(fd, 0, CT_DIRECTORY_OFFSET + 4096, 0, CT_BOUND_FIRST) == 0) {
+        allocate_first(fd)) {
         CT_TEST_POINT("segment_file.allocated");
         map = ct_bound_map(NULL, CT_LANE_OFFSET, PROT_READ | PROT_WRITE, fd, 0);
     }

@@ -1,7 +1,7 @@
 """Tests the bounds on what the hook takes of the program (SECURITY.md, "What the hook takes of the program"). The program runs at
 each of them, and does not notice.
 
-    resources.py WAY…      shared, addresses, restarts, left_out, written, removed; all of them when none is named
+    resources.py WAY…      shared, addresses, files, restarts, left_out, written, removed; all of them when none is named
 """
 import contextlib
 import glob
@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 
-from trap_test import DEADLINE_S, LINKED, Session, check, compiled, equal, mount_namespace, needs, seed, wait_for
+from trap_test import DEADLINE_S, LINKED, WORKLOADS, Session, check, compiled, equal, mount_namespace, needs, seed, wait_for
 
 MIB = 1 << 20
 INSIDE = "CUDATRACE_TEST_RESOURCES"
@@ -71,6 +71,20 @@ def shared():
         check(s.value("SELECT sum(stored) FROM totals") > 10000, "hardly anything is stored")
         equal(s.rows("SELECT DISTINCT cause FROM losses WHERE cause <> 'memory'"), [], "causes")
         print(f"/dev/shm of {size}: {lost(s)} of {s.value('SELECT sum(calls) FROM totals')} lost, {half} MiB left")
+
+
+def files():
+    """Under a limit on the size of files that leaves no room for a lane, each call is counted as lost, under its function's name."""
+    for kib in (100, 200):
+        with Session() as s:
+            s.start_daemon()
+            s.run(WORKLOADS / "calls", "--threads", 2, "--calls", 500,
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kib << 10, kib << 10)))
+            s.flush()
+            s.check_identity(lost=None)
+            s.check_truth()
+            equal(s.value("SELECT sum(calls) FROM losses WHERE cause = 'memory'"), lost(s), f"{kib} KiB: calls lost by cause")
+            equal(s.value("SELECT sum(stored) FROM totals"), 0, f"{kib} KiB: calls stored")
 
 
 def addresses():
@@ -213,6 +227,6 @@ def removed():
         print(f"{stored} of 40040 stored without the file")
 
 
-WAYS = {"shared": shared, "addresses": addresses, "restarts": restarts, "left_out": left_out, "written": written, "removed": removed}
+WAYS = {"shared": shared, "addresses": addresses, "files": files, "restarts": restarts, "left_out": left_out, "written": written, "removed": removed}
 for way in sys.argv[1:] or WAYS:
     WAYS[way]()

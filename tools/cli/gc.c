@@ -124,7 +124,7 @@ static struct verdict judge_header(const struct gc *gc, const struct ct_session_
 {
     static struct ct_segment segment;
     char size[32];
-    if ((uint64_t)status->st_size < CT_LANE_OFFSET ||
+    if ((uint64_t)status->st_size < CT_SEGMENT_BYTES_MIN ||
         pread(fd, &segment, sizeof(segment), 0) != (ssize_t)sizeof(segment) || segment.magic == 0)
         return judge_incomplete(file, &segment, fd, status);
     if (segment.magic != CT_SEGMENT_MAGIC || segment.version != CT_PROTO_VERSION)

@@ -135,7 +135,7 @@ int ct_shm_open(const char *path, struct ct_user *user, struct ct_shm_process **
     if (statx(process->fd, "", AT_EMPTY_PATH, STATX_BTIME, &birth) == 0 && birth.stx_mask & STATX_BTIME)
         process->made_ns = since_ns(birth.stx_btime.tv_sec, birth.stx_btime.tv_nsec);
     error = -EAGAIN; /* not yet allocated, or not yet filled in */
-    if ((uint64_t)status.st_size < CT_LANE_OFFSET)
+    if ((uint64_t)status.st_size < CT_SEGMENT_BYTES_MIN)
         goto fail;
     /* The header by read, since a sparse file's pages may not be there to be touched. */
     const ssize_t got = pread(process->fd, &process->facts, sizeof(process->facts), 0);
