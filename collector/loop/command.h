@@ -8,9 +8,10 @@
  *   stop      ok COUNT PID …    once the daemon is about to leave. Processes that run on untraced: their
  *                               number, and the pids of the first CT_LEFT_NAMED_MAX
  *   hold      ok DATABASE       the connection counts as a user of the daemon until it ends
- *   release   ok                gives the hold back. If the daemon leaves for it, the answer is that of
- * `stop` database  DATABASE          the file being written set       ok | error …      [layers=L] [calls=P]
- * [sample=N]: what processes of the session are to record (proto/selection.h)
+ *   release   ok                gives the hold back. If the daemon leaves for it, it answers as to stop
+ *   database  DATABASE          the file being written
+ *   set       ok | error …      [layers=L] [calls=P] [sample=N]: what processes of the session are to
+ *                               record (proto/selection.h)
  */
 #ifndef CT_COMMAND_H
 #define CT_COMMAND_H

@@ -64,7 +64,7 @@ runtime_versions = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"]
 versioned = {f"{name}@{version}" for name in runtime_functions for version in runtime_versions}
 if machine == "AArch64":  # the runtime's layer is not there
     versioned = set()
-wanted = versioned | {"dlsym", "dlvsym", "_Fork", "_exit", "_Exit", "InitializeInjectionNvtx2", "cudatrace_visit", "ioctl", "prctl", "syscall", "vfork"}
+wanted = versioned | {"dladdr", "dladdr1", "dlsym", "dlvsym", "_Fork", "_exit", "_Exit", "InitializeInjectionNvtx2", "cudatrace_visit", "ioctl", "prctl", "syscall", "vfork"}
 versions = {name for name, kind in exported.items() if kind == "A"}
 check(set(exported) - versions == wanted, "exports that differ:", (set(exported) - versions) ^ wanted)
 check({name.partition("@")[0] for name in versions} == {"CUDATRACE", *runtime_versions}, "versions:", versions)

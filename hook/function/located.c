@@ -1,0 +1,65 @@
+/* dladdr() and dladdr1() of a function that programs got a stub for. Loaders of packages find libraries by the
+ * address of a function, so the answer is that for the real one. */
+#include "rows.h"
+#include "symbol.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+typedef int dladdr_function(const void *address, Dl_info *info);
+typedef int dladdr1_function(const void *address, Dl_info *info, void **extra, int flags);
+int ct_dladdr_entry(const void *address, Dl_info *info) __asm__("dladdr");
+int ct_dladdr1_entry(const void *address, Dl_info *info, void **extra, int flags) __asm__("dladdr1");
+
+/* Returns the row whose stub is at an address; CT_ROWS_ALL for none. An exported function of the runtime lies
+ * right before its stub. */
+static uint32_t row_at(uintptr_t address)
+{
+    enum { ALIGNMENT = 16, EXPORTED_BYTES = 32 };
+    for (uint32_t row = 0; row < CT_STUB_COUNT && address % ALIGNMENT == 0; row++) {
+        const uintptr_t stub = (uintptr_t)ct_row_stub(row);
+        const bool is_runtimes = row >= CT_ROW_COUNT && row < CT_NAMED_COUNT;
+        if (stub == address || (is_runtimes && stub > address && stub - address < EXPORTED_BYTES))
+            return row;
+    }
+    return CT_ROWS_ALL;
+}
+
+/* The real function behind an address; the address itself where the hook stands in front of none. */
+static const void *real_at(const void *address)
+{
+    extern const char __ehdr_start[], _end[]; /* of the hook; the linker defines them */
+    if ((const char *)address < __ehdr_start || (const char *)address >= _end)
+        return address;
+    const uint32_t row = row_at((uintptr_t)address);
+    const void *real = row < CT_ROWS_ALL ? ct_rows[row].real : NULL;
+    if (!real && row < CT_NAMED_COUNT) /* no call of it, and no look-up, has come by yet */
+        real = ct_symbol_next(ct_row_symbol(row), NULL);
+    return real ? real : address;
+}
+
+/* Any thread may come first; all would write the same. musl has no dladdr1(). */
+static void *find_once(void *_Atomic *place, const char *name)
+{
+    void *found = atomic_load_explicit(place, memory_order_relaxed);
+    if (CT_UNLIKELY(!found)) {
+        found = ct_symbol_of_library(name);
+        atomic_store_explicit(place, found, memory_order_relaxed);
+    }
+    return found;
+}
+
+__attribute__((visibility("default"))) int ct_dladdr_entry(const void *address, Dl_info *info)
+{
+    static void *_Atomic place;
+    dladdr_function *next = (dladdr_function *)(uintptr_t)find_once(&place, "dladdr");
+    return next ? next(real_at(address), info) : 0;
+}
+
+__attribute__((visibility("default"))) int ct_dladdr1_entry(const void *address, Dl_info *info, void **extra,
+                                                            int flags)
+{
+    static void *_Atomic place;
+    dladdr1_function *next = (dladdr1_function *)(uintptr_t)find_once(&place, "dladdr1");
+    return next ? next(real_at(address), info, extra, flags) : 0;
+}

@@ -1,0 +1,7 @@
+"""dladdr() and dladdr1() of the driver's and the runtime's functions answer as without the hook."""
+from trap_test import BUILD, LINKED, Session, check, compiled, same
+
+with Session() as s:
+    program = compiled(s, "located.c", *LINKED, "-ldl")
+    said = same(s, "where functions lie", program, BUILD / "tests/simcudart/12/libcudart.so.12").stdout
+    check(said.count("libcuda.so.1") >= 6 and said.count("libcudart.so.12") == 4, "untraced, too few are found:", said)
