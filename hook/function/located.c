@@ -1,5 +1,5 @@
-/* dladdr() and dladdr1() of a function that programs got a stub for. Loaders of packages find libraries by the
- * address of a function, so the answer is that for the real one. */
+/* dladdr() and dladdr1() of a function that programs got a stub for. Loaders of packages find libraries by
+ * the address of a function, so the answer is that for the real one. */
 #include "rows.h"
 #include "symbol.h"
 
@@ -28,7 +28,8 @@ static uint32_t row_at(uintptr_t address)
 /* The real function behind an address; the address itself where the hook stands in front of none. */
 static const void *real_at(const void *address)
 {
-    extern const char __ehdr_start[], _end[]; /* of the hook; the linker defines them */
+    /* The linker defines them. */
+    extern const char __ehdr_start[] CT_LOCAL, _end[] CT_LOCAL;
     if ((const char *)address < __ehdr_start || (const char *)address >= _end)
         return address;
     const uint32_t row = row_at((uintptr_t)address);

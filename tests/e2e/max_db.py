@@ -67,7 +67,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
 with Session() as s, fifo(s.dir, "hold") as hold:
     s.start_daemon("--max-db", "16M", "--ring", "32M")
     held = workload(s, 5000, "--hold", hold)
-    program = workload(s, by_tier(350000, 450000))
+    program = workload(s, 450000)
     most = 0
     while program.poll() is None:
         s.flush()
@@ -84,7 +84,7 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     check(most <= 16 << 20, "the trace took", most, "bytes")
     check_series(s)
     check_truth(s)  # sums go on, whatever goes
-    check(value(s, "SELECT sum(expired) FROM totals") > by_tier(20000, 100000), "hardly a call has gone")
+    check(value(s, "SELECT sum(expired) FROM totals") > 100000, "hardly a call has gone")
     log = (s.dir / "daemon.log").read_text()
     equal(log.count("is removed: the trace is bounded"), files(s)[0] - 1, log)
     s.stop_daemon()

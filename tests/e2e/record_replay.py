@@ -107,7 +107,7 @@ def check_bad_input(s, data):
     middle = starts[2] + FRAME_BYTES + 40
     version = bytearray(data[:HEADER_BYTES])
     version[8] ^= 0x40
-    for bad, sentence in ((b"", "is empty"), (b"SQLite format 3\0", "is no recording"), (data[:20], "cut short"),
+    for bad, sentence in ((b"", "is empty"), (b"SQLite format 3\0", "is a database"), (data[:20], "cut short"),
                           (bytes(version), "another version"), (data[:middle] + b"\xff" + data[middle + 1:], "is damaged"),
                           (data[:starts[2]] + bytes(4) + data[starts[2] + 4:], "is damaged")):
         part.write_bytes(bad)

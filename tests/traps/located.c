@@ -1,5 +1,5 @@
-/* Prints in which library, and under which name, functions of the driver and of the runtime lie, as loaders of
- * packages ask. argv[1] is a runtime library. */
+/* Prints in which library, and under which name, functions of the driver and of the runtime lie, as loaders
+ * of packages ask. argv[1] is a runtime library. */
 #include "cuda_min.h"
 
 #include <dlfcn.h>
@@ -12,12 +12,13 @@ static void print(const char *way, void *address)
 {
     Dl_info info, detailed;
     const ElfW(Sym) *symbol = NULL;
-    const int found = dladdr(address, &info), again = dladdr1(address, &detailed, (void **)&symbol, RTLD_DL_SYMENT);
+    const int found = dladdr(address, &info),
+              again = dladdr1(address, &detailed, (void **)&symbol, RTLD_DL_SYMENT);
     if (!found || !again)
         printf("%s: not found\n", way);
     else
-        printf("%s: %s %s, %s %s, %s\n", way, strrchr(info.dli_fname, '/'), info.dli_sname, strrchr(detailed.dli_fname, '/'),
-               detailed.dli_sname, symbol ? "a symbol" : "no symbol");
+        printf("%s: %s %s, %s %s, %s\n", way, strrchr(info.dli_fname, '/'), info.dli_sname,
+               strrchr(detailed.dli_fname, '/'), detailed.dli_sname, symbol ? "a symbol" : "no symbol");
 }
 
 int main(int argc, char **argv)
@@ -28,7 +29,8 @@ int main(int argc, char **argv)
     if (cuGetProcAddress_v2("cuInit", &function, 12000, 0, NULL) == 0)
         print("cuGetProcAddress", function);
     print("cuGetExportTable", dlsym(RTLD_DEFAULT, "cuGetExportTable"));
-    for (const char *const *name = (const char *const[]){ "cudaMalloc", "cudaRuntimeGetVersion", NULL }; *name; name++)
+    for (const char *const *name = (const char *const[]){ "cudaMalloc", "cudaRuntimeGetVersion", NULL };
+         *name; name++)
         print(*name, dlsym(runtime, *name));
     print("printf", dlsym(RTLD_DEFAULT, "printf"));
     print("a variable", &function);

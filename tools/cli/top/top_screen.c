@@ -1,6 +1,7 @@
 /* The screen of `cudatrace top`: a line that sums up, a line for keys and messages, the view's rows. What a
  * column means is said by its name alone: tables are drawn as they come from the query. */
 #include "top_screen.h"
+#include "top_terminal.h"
 
 #include "clock.h"
 #include "printable.h"

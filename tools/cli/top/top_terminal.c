@@ -1,5 +1,5 @@
-/* Apart from the screen, since term.h makes macros of such words as "columns". */
-#include "top_screen.h"
+/* A file of its own: The header of terminals defines macros for such words as "columns". */
+#include "top_terminal.h"
 
 #include <curses.h>
 #include <term.h>
