@@ -25,7 +25,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 8, /* any change to the bytes of this folder counts it up */
+    CT_PROTO_VERSION = 9, /* any change to the bytes of this folder counts it up */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -106,7 +106,9 @@ struct ct_segment {
     _Atomic uint32_t
         unsent; /* hook: 1, counters of functions have moved; collector: 0, before it looks at them */
     _Atomic uint16_t
-        ways[CT_WAY_COUNT]; /* hook: functions of the driver that come so; zeros: it is not known */
+        ways[CT_WAY_COUNT];   /* hook: functions of the driver that come so; zeros: it is not known */
+    _Atomic uint16_t drivers; /* hook: images of the driver whose functions are recorded */
+    uint16_t reserved0;
 };
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 

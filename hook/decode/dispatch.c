@@ -34,8 +34,10 @@ static const struct decoder *decoder_of(uint32_t row)
     static const struct decoder none;
     if (row < CT_ROW_COUNT)
         return &decoders[row];
-    return row < CT_NAMED_COUNT ? &decoders[CT_ROW_COUNT + (row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS]
-                                : &none;
+    if (row < CT_SECOND_FIRST)
+        return &decoders[CT_ROW_COUNT + (row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS];
+    const bool has_one = row < CT_NAMED_COUNT && ct_rows[row].flags & CT_ROW_DECODED;
+    return has_one ? &decoders[row - CT_SECOND_FIRST] : &none;
 }
 
 /* In a capture, every call may become a node. */

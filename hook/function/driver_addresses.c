@@ -3,11 +3,12 @@
 #include "loader.h"
 #include "rows.h"
 
-/* Open addressing, filled once and then only read; here, so that no stub is missed for want of memory. */
-enum { ADDRESS_SLOTS = 2048 };
-static_assert(ADDRESS_SLOTS > 2 * CT_ROW_COUNT, "half empty");
+/* Open addressing. Entries are added with the process lock, and never changed; here, so that no stub is
+ * missed for want of memory. */
+enum { ADDRESS_BITS = 12, ADDRESS_SLOTS = 1 << ADDRESS_BITS };
+static_assert(ADDRESS_SLOTS > 2 * CT_DRIVERS * CT_ROW_COUNT, "half empty");
 static struct {
-    const void *real;
+    _Atomic(const void *) real;
     uint32_t row;
 } addresses[ADDRESS_SLOTS];
 static _Atomic bool published;
@@ -28,32 +29,35 @@ bool ct_driver_is_known(void)
     return atomic_load_explicit(&published, memory_order_acquire);
 }
 
-/* The slot that the address has, or would have. */
-static size_t address_slot(const void *real)
+/* Returns the place that the address has, or would have, and the address there. */
+static size_t address_place(const void *real, const void **there)
 {
-    size_t slot = ((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> 53;
-    while (addresses[slot].real && addresses[slot].real != real)
-        slot = (slot + 1) % ADDRESS_SLOTS;
-    return slot;
+    size_t place = ((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - ADDRESS_BITS);
+    /* Pairs with the release below. */
+    while ((*there = atomic_load_explicit(&addresses[place].real, memory_order_acquire)) && *there != real)
+        place = (place + 1) % ADDRESS_SLOTS;
+    return place;
 }
 
 /* A function that is exported under two names keeps the first: the driver has none such. */
 void ct_driver_remember(const void *real, uint32_t row)
 {
-    const size_t slot = address_slot(real);
-    if (real && !addresses[slot].real) {
-        addresses[slot].row = row;
-        addresses[slot].real = real;
-    }
+    const void *there;
+    const size_t place = address_place(real, &there);
+    if (!real || there)
+        return;
+    addresses[place].row = row;
+    atomic_store_explicit(&addresses[place].real, real, memory_order_release);
 }
 
 /* The row of a real function; CT_ROWS_ALL for none that is known. */
 static uint32_t row_of(const void *real)
 {
+    const void *there;
     if (!real || !ct_driver_is_known())
         return CT_ROWS_ALL;
-    const size_t slot = address_slot(real);
-    return addresses[slot].real ? addresses[slot].row : CT_ROWS_ALL;
+    const size_t place = address_place(real, &there);
+    return there ? addresses[place].row : CT_ROWS_ALL;
 }
 
 bool ct_driver_has(const void *real)

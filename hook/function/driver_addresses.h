@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Remembers where the driver exports a row's function. The process lock is held, and nothing was published.
- */
+#define CT_DRIVER_FILE "libcuda.so.1"
+
+/* Remembers where the driver exports a row's function. The row is filled, and the process lock is held. */
 void ct_driver_remember(const void *real, uint32_t row);
 /* Lets all threads read what was remembered, and the rows' `real` and `way`. */
 void ct_driver_publish(void);

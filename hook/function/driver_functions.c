@@ -14,53 +14,76 @@
 #include <string.h>
 #include <time.h>
 
-/* libcuda and what it needs, from the moment on at which it was found; the claim is 1 while it is written. */
-static struct ct_scope libcuda;
-static _Atomic bool libcuda_claimed, libcuda_known;
+/* Images of libcuda, the first one found first. */
+static struct driver {
+    struct ct_scope scope;             /* the image and its dependencies */
+    _Atomic bool is_claimed, is_found; /* the scope is being written; is there */
+    _Atomic bool is_known;             /* its rows are filled, and published */
+    uint32_t exported, slots, refused; /* functions; those by slots; slots that may not be written */
+    bool is_due, was_exchanged;        /* its slots; written with the process lock */
+} drivers[CT_DRIVERS];
 
-#define DRIVER "libcuda.so.1"
+static struct driver *const first = &drivers[0], *const second = &drivers[1];
+
+struct search {
+    const struct driver *driver;
+    struct ct_object object;
+};
+
+static bool is_other(const struct driver *driver, const struct ct_object *object)
+{
+    return driver == first || object->dynamic != first->scope.objects[0].dynamic;
+}
 
 static bool is_driver(const struct ct_object *object, void *data)
 {
-    if (!ct_symbol_is(object, DRIVER))
+    struct search *search = data;
+    if (!ct_symbol_is(object, CT_DRIVER_FILE) || !is_other(search->driver, object))
         return false;
-    *(struct ct_object *)data = *object;
+    search->object = *object;
     return true;
+}
+
+static bool is_in_namespace(void *handle, struct search *search)
+{
+    return ct_loader_in_namespace(handle, CT_DRIVER_FILE, &search->object) &&
+           is_other(search->driver, &search->object);
 }
 
 /* One that the program was linked against may be found before the constructors. One that is loaded later may
  * not: the environment is not there yet, and pinning it by dlopen() runs those that have not run yet. Were
  * the C library's among them, it would take the environment from itself, where there is none, and the program
  * would never see its own (glibc 2.36). */
-static bool find_driver(void *handle, bool is_asked)
+static bool find_driver(struct driver *driver, void *handle, bool is_asked)
 {
-    static struct ct_seen seen;
+    static struct ct_seen seen[CT_DRIVERS];
+    struct ct_seen *const own_seen = &seen[driver - drivers];
     struct ct_arrivals arrivals;
-    struct ct_object object;
-    if (atomic_load_explicit(&libcuda_known, memory_order_acquire))
+    struct search search = { .driver = driver };
+    if (atomic_load_explicit(&driver->is_found, memory_order_acquire))
         return true;
-    const bool is_new = ct_symbol_arrivals(&seen, &arrivals);
-    const bool is_there = (is_new && ct_symbol_each_of(&arrivals, is_driver, &object)) ||
-                          ((is_new || is_asked) && ct_loader_in_namespace(handle, DRIVER, &object));
+    const bool is_new = ct_symbol_arrivals(own_seen, &arrivals);
+    const bool is_there = (is_new && ct_symbol_each_of(&arrivals, is_driver, &search)) ||
+                          ((is_new || is_asked) && is_in_namespace(handle, &search));
     if (!is_there) {
-        ct_symbol_see(&seen, &arrivals);
+        ct_symbol_see(own_seen, &arrivals);
         return false;
     }
-    if ((!object.at_start && !ct_loader_ready()) || !ct_loader_pin(&object))
+    if ((!search.object.at_start && !ct_loader_ready()) || !ct_loader_pin(&search.object))
         return false;
     struct ct_scope found;
-    ct_scope_collect(&object, &found);
-    if (!atomic_exchange(&libcuda_claimed, true)) {
-        libcuda = found;
-        atomic_store_explicit(&libcuda_known, true, memory_order_release);
+    ct_scope_collect(&search.object, &found);
+    if (!atomic_exchange(&driver->is_claimed, true)) {
+        driver->scope = found;
+        atomic_store_explicit(&driver->is_found, true, memory_order_release);
     }
-    return atomic_load_explicit(&libcuda_known, memory_order_acquire);
+    return atomic_load_explicit(&driver->is_found, memory_order_acquire);
 }
 
 void *ct_driver_symbol(const char *name)
 {
-    return atomic_load_explicit(&libcuda_known, memory_order_acquire)
-               ? ct_scope_find(&libcuda, name, NULL, NULL)
+    return atomic_load_explicit(&first->is_found, memory_order_acquire)
+               ? ct_scope_find(&first->scope, name, NULL, NULL)
                : NULL;
 }
 
@@ -71,11 +94,15 @@ void *ct_driver_symbol(const char *name)
 _Atomic uint32_t ct_dlsym_looks;
 
 /* The look-ups may wait for the loader's lock, whose holder may be waiting for ours: they come before ours is
- * taken. Threads that race here write the same. */
-static void look_all_up(void *_Atomic *exports)
+ * taken. Threads that race here write the same. A second image may depend on the first. */
+static void look_all_up(struct driver *driver, void *_Atomic *exports)
 {
-    for (uint32_t row = 0; row < CT_ROW_COUNT; row++)
-        atomic_store_explicit(&exports[row], ct_driver_symbol(ct_row_name(row)), memory_order_relaxed);
+    for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {
+        const char *name = ct_row_symbol(function);
+        void *found =
+            driver == first ? ct_driver_symbol(name) : ct_symbol_in(&driver->scope.objects[0], name, NULL);
+        atomic_store_explicit(&exports[function], found, memory_order_relaxed);
+    }
 }
 
 /* CUDATRACE_WAY asks for names alone. */
@@ -90,31 +117,59 @@ static void read_way(char **environment)
     }
 }
 
-static _Atomic uint16_t ways[CT_WAY_COUNT];
+static _Atomic uint16_t ways[CT_WAY_COUNT]; /* of the first image */
+static _Atomic uint16_t images;
 
 void ct_driver_tell(struct ct_segment *segment)
 {
     for (int way = 0; segment && way < CT_WAY_COUNT; way++)
         atomic_store_explicit(&segment->ways[way], atomic_load_explicit(&ways[way], memory_order_relaxed),
                               memory_order_relaxed);
+    if (segment)
+        atomic_store_explicit(&segment->drivers, atomic_load_explicit(&images, memory_order_relaxed),
+                              memory_order_relaxed);
 }
 
-/* How many functions the driver exports, and how many slots of its table may not be written. */
-static uint32_t exported, refused;
+/* Later-loaded libraries may want functions that come by their names. */
+static bool wants_looks(const struct driver *driver)
+{
+    return atomic_load(&driver->is_known) && (driver->slots == 0 || driver->refused > 0);
+}
+
+bool ct_driver_second_by_names(void)
+{
+    return atomic_load_explicit(&second->is_known, memory_order_acquire) && second->slots < second->exported;
+}
 
 /* The process lock is held. */
-static void fill_rows(void *_Atomic *exports)
+static void note_ways(void)
 {
-    exported = refused = 0;
-    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-        ct_rows[row].real = atomic_load_explicit(&exports[row], memory_order_relaxed);
-        ct_rows[row].flags |= ct_row_form(ct_row_name(row));
-        ct_rows[row].way = CT_WAY_NAMES;
-        ct_driver_remember(ct_rows[row].real, row);
-        exported += ct_rows[row].real != NULL;
+    atomic_store_explicit(&ct_dlsym_looks, wants_looks(first) || wants_looks(second), memory_order_relaxed);
+    atomic_store_explicit(&ways[CT_WAY_SLOTS], (uint16_t)first->slots, memory_order_relaxed);
+    atomic_store_explicit(&ways[CT_WAY_NAMES], (uint16_t)(first->exported - first->slots),
+                          memory_order_relaxed);
+    atomic_store_explicit(&images, atomic_load(&first->is_known) + atomic_load(&second->is_known),
+                          memory_order_relaxed);
+    ct_driver_tell(ct_process_current());
+}
+
+/* The process lock is held. */
+static void fill_rows(struct driver *driver, void *_Atomic *exports)
+{
+    const uint32_t number = (uint32_t)(driver - drivers);
+    driver->exported = driver->refused = 0;
+    for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {
+        struct ct_row *row = &ct_rows[CT_DRIVER_ROW(number, function)];
+        row->real = atomic_load_explicit(&exports[function], memory_order_relaxed);
+        row->flags |= ct_row_form(ct_row_symbol(function));
+        row->way = CT_WAY_NAMES;
+        driver->exported += row->real != NULL;
     }
     if (!wants_names)
-        refused = ct_slots_find(&libcuda.objects[0]);
+        driver->refused = ct_slots_find(number, &driver->scope.objects[0]);
+    for (uint32_t function = 0; function < CT_ROW_COUNT; function++)
+        ct_driver_remember(atomic_load_explicit(&exports[function], memory_order_relaxed),
+                           CT_DRIVER_ROW(number, function));
 }
 
 /* ---- forks ---- */
@@ -125,20 +180,18 @@ static void fill_rows(void *_Atomic *exports)
  * thread makes it up. */
 static _Atomic uint32_t forks;     /* in progress */
 static _Atomic bool is_exchanging; /* Sequentially consistent, like the count of forks: one sees the other. */
-static bool is_due, was_exchanged; /* written with the process lock */
 
 /* The process lock is held. Publishes the driver, too, so that a child sees both or neither. */
-static void take_slots(void)
+static void take_slots(struct driver *driver)
 {
     atomic_store(&is_exchanging, true);
-    is_due = atomic_load(&forks) > 0;
-    const uint32_t slots = is_due ? 0 : ct_slots_take();
-    was_exchanged |= !is_due;
-    atomic_store_explicit(&ct_dlsym_looks, slots == 0 || refused > 0, memory_order_relaxed);
-    atomic_store_explicit(&ways[CT_WAY_SLOTS], (uint16_t)slots, memory_order_relaxed);
-    atomic_store_explicit(&ways[CT_WAY_NAMES], (uint16_t)(exported - slots), memory_order_relaxed);
-    ct_driver_tell(ct_process_current());
-    ct_driver_publish();
+    driver->is_due = atomic_load(&forks) > 0;
+    driver->slots = driver->is_due ? 0 : ct_slots_take((uint32_t)(driver - drivers));
+    driver->was_exchanged |= !driver->is_due;
+    atomic_store_explicit(&driver->is_known, true, memory_order_release);
+    note_ways();
+    if (driver == first)
+        ct_driver_publish();
     atomic_store(&is_exchanging, false);
 }
 
@@ -156,9 +209,11 @@ void ct_driver_fork_ends(void)
     /* A fork that began before the handlers were there is not counted. */
     while (count > 0 && !atomic_compare_exchange_weak(&forks, &count, count - 1))
         ;
-    if (is_due && ct_process_lock()) {
-        if (is_due)
-            take_slots();
+    for (uint32_t i = 0; i < CT_DRIVERS; i++) {
+        if (!drivers[i].is_due || !ct_process_lock())
+            continue;
+        if (drivers[i].is_due)
+            take_slots(&drivers[i]);
         ct_process_unlock();
     }
 }
@@ -168,30 +223,36 @@ void ct_driver_fork_child(void)
     atomic_store(&forks, 0);
     atomic_store(&is_exchanging, false);
     ct_exchanged_fork_child();
-    is_due = false;
-    if (was_exchanged)
-        return;
-    /* What another thread of the parent was writing is not whole here. */
-    atomic_store(&libcuda_known, false);
-    atomic_store(&libcuda_claimed, false);
-    ct_driver_forget();
+    for (uint32_t i = 0; i < CT_DRIVERS; i++) {
+        struct driver *driver = &drivers[i];
+        driver->is_due = false;
+        if (driver->was_exchanged)
+            continue;
+        /* What another thread of the parent was writing is not whole here. */
+        atomic_store(&driver->is_found, false);
+        atomic_store(&driver->is_claimed, false);
+        atomic_store(&driver->is_known, false);
+        if (driver == first)
+            ct_driver_forget();
+    }
 }
 
 void ct_driver_put_back(bool checks)
 {
-    is_due = false;
+    first->is_due = second->is_due = false;
     ct_slots_put_back(checks);
 }
 
-static bool resolve(void)
+static bool resolve(struct driver *driver)
 {
-    static void *_Atomic exports[CT_ROW_COUNT];
-    look_all_up(exports);
+    static void *_Atomic exports[CT_DRIVERS][CT_ROW_COUNT];
+    void *_Atomic *own = exports[driver - drivers];
+    look_all_up(driver, own);
     if (!ct_process_lock())
         return false;
-    if (!ct_driver_is_known()) {
-        fill_rows(exports);
-        take_slots();
+    if (!atomic_load_explicit(&driver->is_known, memory_order_relaxed)) {
+        fill_rows(driver, own);
+        take_slots(driver);
     }
     ct_process_unlock();
     return true;
@@ -213,25 +274,35 @@ uint32_t ct_driver_take_late(void)
     await_forks();
     if (!ct_driver_look(RTLD_DEFAULT, true) || !ct_process_lock())
         return 0;
-    if (was_known)
-        take_slots();
+    for (uint32_t i = 0; was_known && i < CT_DRIVERS; i++) {
+        if (atomic_load(&drivers[i].is_known))
+            take_slots(&drivers[i]);
+    }
     ct_process_unlock();
-    ct_imports_take(&libcuda.objects[0]);
+    ct_imports_take();
     atomic_store_explicit(&ct_dlsym_looks, 1, memory_order_relaxed);
     return atomic_load_explicit(&ways[CT_WAY_SLOTS], memory_order_relaxed);
 }
 
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
+/* Returns whether a second image has just come. */
+static bool look_for_second(void *handle, bool is_asked)
+{
+    return !atomic_load_explicit(&second->is_known, memory_order_acquire) &&
+           find_driver(second, handle, is_asked) && resolve(second);
+}
+
 bool ct_driver_look(void *handle, bool is_asked)
 {
     const bool known = ct_driver_is_known();
     if (!gnu_get_libc_version) /* another C library's program */
         return false;
-    if (!known && !(find_driver(handle, is_asked) && resolve()))
+    if (!known && !(find_driver(first, handle, is_asked) && resolve(first)))
         return false;
-    if (!known || atomic_load_explicit(&ct_dlsym_looks, memory_order_relaxed))
-        ct_imports_take(&libcuda.objects[0]);
+    const bool has_come = look_for_second(handle, is_asked);
+    if (!known || has_come || atomic_load_explicit(&ct_dlsym_looks, memory_order_relaxed))
+        ct_imports_take();
     return true;
 }
 

@@ -14,6 +14,8 @@ bool ct_driver_look(void *handle, bool is_asked);
 /* Finds the driver and takes its functions in a process that the hook has come into late (proto/visit.h).
  * Returns how many come by its slots. May wait for a thread that is loading a library. */
 uint32_t ct_driver_take_late(void);
+/* True if some functions of a second image of the driver come by their names. */
+bool ct_driver_second_by_names(void);
 /* Puts the driver's slots back, see ct_slots_put_back(). */
 void ct_driver_put_back(bool checks);
 /* Handlers of fork(): before it; after it, in the parent; in the child, which has one thread. */
@@ -22,7 +24,7 @@ void ct_driver_fork_ends(void);
 void ct_driver_fork_child(void);
 /* The real driver's `name`, NULL when libcuda is not loaded or lacks it. Never loads libcuda. */
 void *ct_driver_symbol(const char *name);
-/* Writes into a segment how many of its functions come by which way. */
+/* Writes the numbers of functions by each way, and of known images, into a segment. */
 struct ct_segment;
 void ct_driver_tell(struct ct_segment *segment);
 

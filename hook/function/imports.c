@@ -27,7 +27,6 @@ enum { BY_CALL = R_AARCH64_JUMP_SLOT, BY_TABLE = R_AARCH64_GLOB_DAT, BY_DATA = R
 
 enum { WANTED_MOST = 16384 };
 struct importer {
-    const struct ct_object *driver;
     bool is_visitor;         /* a visit has loaded the hook */
     bool is_opened;          /* the hook has opened the pages that the loader had protected */
     struct ct_sealed sealed; /* those pages */
@@ -250,7 +249,7 @@ static bool wants_any(struct importer *importer, const struct ct_object *object)
 static bool take_object(const struct ct_object *object, void *data)
 {
     struct importer *importer = data;
-    const bool is_driver = object->dynamic == importer->driver->dynamic;
+    const bool is_driver = ct_symbol_is(object, CT_DRIVER_FILE);
     if (object->is_hook || (is_driver && !importer->is_visitor) || !wants_any(importer, object))
         return false;
     importer->is_opened = false;
@@ -269,10 +268,10 @@ static bool take_object(const struct ct_object *object, void *data)
  * here behind the counting, so that what was counted is filled. Who called dlsym would wait for the same. */
 static struct ct_seen seen;
 
-void ct_imports_take(const struct ct_object *driver)
+void ct_imports_take(void)
 {
     struct ct_arrivals arrivals;
-    struct importer importer = { .driver = driver, .is_visitor = ct_symbol_is_visitor() };
+    struct importer importer = { .is_visitor = ct_symbol_is_visitor() };
     static _Atomic uint32_t looks;
     if (!ct_symbol_arrivals(&seen, &arrivals))
         return;

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /* Puts stubs into the tables of all objects that were loaded since the last time, in place of addresses of
- * `driver` (driver_addresses.h). Entries that lead to another library's function of that name stay. */
-void ct_imports_take(const struct ct_object *driver);
+ * the driver (driver_addresses.h). Entries that lead to another library's function of that name stay. */
+void ct_imports_take(void);
 /* After a visit, puts back what was exchanged; the next ct_imports_take() reads all objects again. Returns
  * false and changes nothing while another thread exchanges entries. Takes no lock, so that a visit can have a
  * stopped thread call it anywhere. */

@@ -149,14 +149,16 @@ static struct ct_dlsym_result look_up(ct_dlsym_function *next, void *handle, con
     if (!is_driver || !known)
         return on;
     void *of_driver = ct_driver_symbol(name);
-    if (!of_driver || (ct_driver_has(of_driver) && !ct_driver_stub(of_driver)))
+    const bool stays = !of_driver || (ct_driver_has(of_driver) && !ct_driver_stub(of_driver));
+    if (stays && !ct_driver_second_by_names())
         return on;
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
         void *found = find_as(handle, name, caller);
         return found ? (struct ct_dlsym_result){ ct_driver_instead(found, NULL), 0 } : on;
     }
     void *found = next(handle, name);
-    return (struct ct_dlsym_result){ found == of_driver ? ct_driver_instead(found, name) : found, 0 };
+    const bool is_its = found && (found == of_driver || ct_driver_has(found));
+    return (struct ct_dlsym_result){ is_its ? ct_driver_instead(found, name) : found, 0 };
 }
 
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name, const void *caller)

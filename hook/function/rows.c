@@ -12,6 +12,11 @@
 #define SECOND(first, second, ...) second
 #define FLAGS_OF(...)              SECOND(__VA_ARGS__, CT_ROW_DECODED, )
 
+/* A second image of the driver has a single decoder. The others keep facts about the first image's objects,
+ * and call its functions. Handles of the two images may be equal. */
+#define OTHERS_proc_address , CT_ROW_DECODED
+#define OTHERS_OF(...)      SECOND(__VA_ARGS__, 0, )
+
 struct ct_row ct_rows[CT_ROWS_ALL] = {
 #define ROW(function, group, words, decoder)                                                                 \
     [CT_ROW_##function] = {                                                                                  \
@@ -37,6 +42,14 @@ struct ct_row ct_rows[CT_ROWS_ALL] = {
 #define ROW(...) RUNTIME_ROW(2, __VA_ARGS__)
 #include "runtime_api.def"
 #undef ROW
+#define ROW(function, group, words, decoder)                                                                 \
+    [CT_DRIVER_ROW(1, CT_ROW_##function)] = {                                                                \
+        .stack_words = CT_STACK_WORDS(words),                                                                \
+        .flags = OTHERS_OF(OTHERS_##decoder),                                                                \
+        .category = CT_CATEGORY_##group,                                                                     \
+    },
+#include "driver_api.def"
+#undef ROW
 };
 static_assert(CT_RUNTIME_VERSIONS == 3, "rows for each version");
 
@@ -59,14 +72,15 @@ const char *ct_row_symbol(uint32_t row)
 {
     if (row < CT_ROW_COUNT)
         return driver_names[row];
-    return row < CT_NAMED_COUNT ? runtime_names[(row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS]
-                                : made_names[row - CT_NAMED_COUNT];
+    if (row < CT_SECOND_FIRST)
+        return runtime_names[(row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS];
+    return row < CT_NAMED_COUNT ? driver_names[row - CT_SECOND_FIRST] : made_names[row - CT_NAMED_COUNT];
 }
 
 const char *ct_row_name(uint32_t row)
 {
     const char *symbol = ct_row_symbol(row);
-    return row >= CT_ROW_COUNT && row < CT_NAMED_COUNT ? symbol + strspn(symbol, "_") : symbol;
+    return row >= CT_ROW_COUNT && row < CT_SECOND_FIRST ? symbol + strspn(symbol, "_") : symbol;
 }
 
 uint8_t ct_row_form(const char *name)

@@ -23,14 +23,19 @@ enum {
     CT_RUNTIME_VERSIONS = 3
 };
 
-/* Numbers of rows: the driver's functions in order, the runtime's in order for each version, then the spare
- * stubs. */
+/* Images of the driver in one process whose calls are recorded. Calls of the second are recorded without
+ * details. */
+enum { CT_DRIVERS = 2 };
+
+/* Numbers of rows: the driver's functions in order, the runtime's in order for each version, the driver's
+ * again for a second image, then the spare stubs. */
 enum {
 #define ROW(name, category, stack_words, decoder) CT_ROW_##name,
 #include "driver_api.def"
 #undef ROW
     CT_ROW_COUNT, /* the driver's rows */
-    CT_NAMED_COUNT = CT_ROW_COUNT + CT_RUNTIME_VERSIONS * CT_RUNTIME_FUNCTIONS,
+    CT_SECOND_FIRST = CT_ROW_COUNT + CT_RUNTIME_VERSIONS * CT_RUNTIME_FUNCTIONS,
+    CT_NAMED_COUNT = CT_SECOND_FIRST + CT_ROW_COUNT,
     CT_SPARE_COUNT = 128,
     CT_STUB_COUNT = CT_NAMED_COUNT + CT_SPARE_COUNT,
     CT_LIBRARY_DLSYM = CT_STUB_COUNT, /* no row: an entry of ours for who asks for the C library's dlsym */
@@ -39,6 +44,7 @@ enum {
     CT_ROWS_ALL = CT_STUB_COUNT + CT_EXTRA_COUNT
 };
 
+#define CT_DRIVER_ROW(driver, function)   (((driver) ? CT_SECOND_FIRST : 0U) + (function))
 #define CT_RUNTIME_ROW(version, function) (CT_ROW_COUNT + (version)*CT_RUNTIME_FUNCTIONS + (function))
 
 /* Stack words that are passed on for a function whose signature nobody told us, where the caller has them. */

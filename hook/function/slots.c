@@ -15,14 +15,14 @@
 
 /* ---- finding ---- */
 
-/* The driver's table. All slots are within its length of the first one found. A slot of two rows stays as it
- * is. */
+/* An image's table. All slots are within its length of the first one found. A slot of two functions stays as
+ * it is. */
 enum { TABLE_SLOTS = 8192, SHARED = UINT16_MAX };
-static_assert((int)CT_ROW_COUNT < (int)SHARED, "rows of slots");
-static struct {
+static_assert((int)CT_ROW_COUNT < (int)SHARED, "functions of slots");
+static struct table {
     void **first;
-    uint16_t rows[TABLE_SLOTS]; /* of each slot, plus 1; 0: of none */
-} table;
+    uint16_t functions[TABLE_SLOTS]; /* of each slot, plus 1; 0: of none */
+} tables[CT_DRIVERS];
 
 /* Reads an export's code, and returns whether its shape is known. */
 static bool read_shape(const struct ct_object *image, const void *export, struct ct_slot_shape *shape)
@@ -50,30 +50,34 @@ static void **find_slot(const struct ct_object *image, const void *export)
     return is_sound ? slot : NULL;
 }
 
-static void note(void **slot, uint32_t row)
+static void note(struct table *table, void **slot, uint32_t function)
 {
-    if (!table.first)
-        table.first = slot - TABLE_SLOTS / 2;
-    const uint64_t place = (uint64_t)(slot - table.first);
+    if (!table->first)
+        table->first = slot - TABLE_SLOTS / 2;
+    const uint64_t place = (uint64_t)(slot - table->first);
     if (place < TABLE_SLOTS)
-        table.rows[place] = table.rows[place] ? SHARED : (uint16_t)(row + 1);
+        table->functions[place] = table->functions[place] ? SHARED : (uint16_t)(function + 1);
 }
 
 /* Returns the row of a place of the table; CT_ROWS_ALL for a place that stays. */
-static uint32_t row_at(uint32_t place)
+static uint32_t row_at(uint32_t driver, uint32_t place)
 {
-    const uint16_t row = table.rows[place];
-    return row != 0 && row != SHARED && ct_row_stub(row - 1U) ? row - 1U : CT_ROWS_ALL;
+    const uint16_t function = tables[driver].functions[place];
+    if (function == 0 || function == SHARED)
+        return CT_ROWS_ALL;
+    const uint32_t row = CT_DRIVER_ROW(driver, function - 1U);
+    return ct_row_stub(row) ? row : CT_ROWS_ALL;
 }
 
 /* Reads the slots in the order of addresses, and forgets those that do not lead into the image's own code. */
-static uint32_t read_slots(const struct ct_object *image)
+static uint32_t read_slots(uint32_t driver, const struct ct_object *image)
 {
+    struct table *const table = &tables[driver];
     struct ct_page page = { 0 };
     uint32_t refused = 0;
-    for (uint32_t place = 0; table.first && place < TABLE_SLOTS; place++) {
-        const uint32_t row = row_at(place);
-        void **slot = table.first + place;
+    for (uint32_t place = 0; table->first && place < TABLE_SLOTS; place++) {
+        const uint32_t row = row_at(driver, place);
+        void **slot = table->first + place;
         if (row == CT_ROWS_ALL)
             continue;
         const bool may_write = ct_page_writable(&page, slot);
@@ -82,34 +86,36 @@ static uint32_t read_slots(const struct ct_object *image)
             ct_rows[row].real = *slot;
             ct_rows[row].way = CT_WAY_SLOTS;
         } else {
-            table.rows[place] = 0;
+            table->functions[place] = 0;
         }
     }
     return refused;
 }
 
-uint32_t ct_slots_find(const struct ct_object *image)
+uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
 {
-    if (table.first) /* a fork's child, whose parent had begun */
-        memset(&table, 0, sizeof(table));
-    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
-        void **slot = find_slot(image, ct_rows[row].real);
+    struct table *const table = &tables[driver];
+    if (table->first) /* a fork's child, whose parent had begun */
+        memset(table, 0, sizeof(*table));
+    for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {
+        void **slot = find_slot(image, ct_rows[CT_DRIVER_ROW(driver, function)].real);
         if (slot)
-            note(slot, row);
+            note(table, slot, function);
     }
-    return read_slots(image);
+    return read_slots(driver, image);
 }
 
 /* ---- taking and putting back ---- */
 
 /* Returns how many slots are as wanted afterwards. */
-static uint32_t exchange(bool to_stubs, bool checks)
+static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
 {
+    const struct table *const table = &tables[driver];
     struct ct_page page = { 0 };
     uint32_t count = 0;
-    for (uint32_t place = 0; table.first && place < TABLE_SLOTS; place++) {
-        const uint32_t row = row_at(place);
-        void **slot = table.first + place;
+    for (uint32_t place = 0; table->first && place < TABLE_SLOTS; place++) {
+        const uint32_t row = row_at(driver, place);
+        void **slot = table->first + place;
         if (row == CT_ROWS_ALL || (checks && !ct_page_writable(&page, slot)))
             continue;
         void *stub = ct_row_stub(row), *real = ct_rows[row].real;
@@ -122,12 +128,13 @@ static uint32_t exchange(bool to_stubs, bool checks)
     return count;
 }
 
-uint32_t ct_slots_take(void)
+uint32_t ct_slots_take(uint32_t driver)
 {
-    return exchange(true, true);
+    return exchange(driver, true, true);
 }
 
 void ct_slots_put_back(bool checks)
 {
-    exchange(false, checks);
+    for (uint32_t driver = 0; driver < CT_DRIVERS; driver++)
+        exchange(driver, false, checks);
 }

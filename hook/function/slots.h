@@ -9,17 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Finds the slots of the rows whose `real` is exported by that image of the driver and has a known shape.
+/* Finds the slots of an image's rows (CT_DRIVER_ROW() of its number) whose `real` has a known shape.
  * Sets each such row's `real` to the slot's content, and its `way`. Returns how many more slots are on pages
  * that may not be written now. The process lock is held, and no stub was handed out. */
-uint32_t ct_slots_find(const struct ct_object *image);
+uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image);
 /* Exchanges the slots that were found, except those that another library has written since or whose pages may
  * not be written now. Returns how many lead to stubs. Also after ct_slots_put_back(). */
-uint32_t ct_slots_take(void);
+uint32_t ct_slots_take(uint32_t driver);
 
-/* Puts back what was in the slots, with the same exceptions. Calls that are open return through the stubs.
- * Takes no lock, so that a visit can have a stopped thread call it anywhere. Unless `checks`, it makes no
- * system call. Then a page that may not be written raises SIGSEGV, which the visitor's tracer catches. */
+/* Puts back what was in the slots of all images, with the same exceptions. Calls that are open return through
+ * the stubs. Takes no lock, so that a visit can have a stopped thread call it anywhere. Unless `checks`, it
+ * makes no system call. Then a page that may not be written raises SIGSEGV, which the visitor's tracer
+ * catches. */
 void ct_slots_put_back(bool checks);
 
 #endif

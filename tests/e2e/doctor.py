@@ -18,7 +18,7 @@ CALLS = WORKLOADS / "calls"
 COMPILER = os.environ.get("CC", "cc").split()
 
 
-TWO_DRIVERS = """import ctypes, sys
+DRIVERS = """import ctypes, sys
 for path in sys.argv[1:]:
     ctypes.CDLL(path).cuInit(0)
 print("called", flush=True)
@@ -243,15 +243,17 @@ with Session() as s, Session() as second:  # processes
                            ("names", "682 functions of the driver by their names")):
             with held(s, env={"CUDATRACE_WAY": way, "LD_LIBRARY_PATH": f"{SIMCUDA}/580"}) as program:
                 says(doctor(s, program.pid, status=0), "ok", "ways", words)
-    # Two drivers, each a file of its own.
-    copies = [shutil.copy(SIMCUDA / "libcuda.so.1", (s.dir / f"libcuda.so.{number}")) for number in (1, 2)]
-    program = s.start(sys.executable, "-c", TWO_DRIVERS, *copies, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    equal(program.stdout.readline(), "called\n", "the program with two drivers")
-    lines = doctor(s, program.pid, status=1)
-    for copy in copies:
-        says(lines, "miss", "drivers", str(copy))
-    program.communicate("\n")
-    equal(program.returncode, 0, "its status")
+    # Two and three drivers, each a file of its own: the hook takes two.
+    copies = [shutil.copy(SIMCUDA / "libcuda.so.1", s.dir / f"libcuda.so.{number}") for number in (1, 2, 3)]
+    for count, verdict, words in ((2, "note", "without their details"), (3, "miss", "only the first 2 to be loaded are traced")):
+        program = s.start(sys.executable, "-c", DRIVERS, *copies[:count], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        equal(program.stdout.readline(), "called\n", "the program with several drivers")
+        lines = doctor(s, program.pid, status=int(verdict == "miss"))
+        for copy in copies[:count]:
+            says(lines, verdict, "drivers", str(copy))
+        says(lines, verdict, "drivers", words)
+        program.communicate("\n")
+        equal(program.returncode, 0, "its status")
     # A process whose first thread has ended is one still.
     with held(s, "--first-ends", 1) as program:
         wait_for("the first thread's end", lambda: first_thread_has_ended(program.pid))

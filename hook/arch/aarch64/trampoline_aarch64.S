@@ -182,6 +182,14 @@
 #include "runtime_api.def"
 #undef ROW
 
+        .macro SECOND_STUB name
+        .p2align 4
+        STUB    .Lsecond_\name
+        .endm
+#define ROW(name, category, stack_words, decoder) SECOND_STUB name
+#include "driver_api.def"
+#undef ROW
+
         .altmacro
         .macro SPARE_STUB number
         .p2align 4

@@ -274,6 +274,15 @@ ct_runtime_\version\()_\name:
 #include "runtime_api.def"
 #undef ROW
 
+/* A second image of the driver: few functions have a decoder, and none has a wrapper. */
+        .macro SECOND_STUB name
+        .p2align 4
+        STUB    .Lsecond_\name, general
+        .endm
+#define ROW(name, category, stack_words, decoder) SECOND_STUB name
+#include "driver_api.def"
+#undef ROW
+
         .altmacro
         .macro SPARE_STUB number
         .p2align 4

@@ -346,12 +346,21 @@ static bool is_driver(const struct mapping *mapping)
 
 /* A file may be loaded twice, by dlmopen(). */
 static void check_other_drivers(struct ct_doctor *doctor, const struct ct_patient *patient,
-                                const struct mapping *driver)
+                                const struct mapping *driver, unsigned recorded)
 {
-    for (size_t i = 0; i < patient->mapping_count; i++) {
+    unsigned count = 1;
+    for (size_t i = 0; i < patient->mapping_count; i++)
+        count += &patient->mappings[i] != driver && is_driver(&patient->mappings[i]);
+    for (size_t i = 0; i < patient->mapping_count && recorded > 0; i++) {
         const struct mapping *other = &patient->mappings[i];
-        if (other != driver && is_driver(other))
-            MISS("drivers", "%s is loaded besides %s: only the one that was loaded first is traced",
+        if (other == driver || !is_driver(other))
+            continue;
+        if (count > recorded)
+            MISS("drivers", "%s is loaded besides %s: only the first %u to be loaded are traced", other->path,
+                 driver->path, recorded);
+        else
+            NOTE("drivers",
+                 "%s is loaded besides %s: calls of the later one are traced without their details",
                  other->path, driver->path);
     }
 }
@@ -463,7 +472,7 @@ void ct_doctor_process(struct ct_doctor *doctor)
     session = session && *session ? session : CT_SESSION_DEFAULT;
     const struct mapping *driver = find_mapping(patient, "libcuda.so.");
     const bool hooked = check_hook(doctor, patient);
-    const char *asks = NULL;
+    struct ct_recorded recorded = { 0 };
     if (hooked) {
         const struct ct_traced traced = { .pid = patient->own_pid,
                                           .uid = doctor->uid,
@@ -473,14 +482,14 @@ void ct_doctor_process(struct ct_doctor *doctor)
         check_preloaded(doctor, patient);
         check_namespaces(doctor, patient);
         if (check_session(doctor, patient, session))
-            ct_doctor_segment(doctor, &traced, &asks);
+            ct_doctor_segment(doctor, &traced, &recorded);
     }
     if (driver) {
         check_driver(doctor, patient, driver);
         check_runtimes(doctor, patient);
         if (hooked) {
-            check_other_drivers(doctor, patient, driver);
-            say_way_in(doctor, patient, asks);
+            check_other_drivers(doctor, patient, driver, recorded.drivers);
+            say_way_in(doctor, patient, recorded.way_in);
         }
     } else {
         FINE("driver", "libcuda.so.1 is not loaded: it has made no CUDA call yet");

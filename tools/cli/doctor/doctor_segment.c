@@ -193,7 +193,7 @@ static void say_dormant(struct ct_doctor *doctor, const struct ct_traced *traced
         FINE("recording", "nothing yet: it has not loaded the driver");
 }
 
-void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced, const char **way_in)
+void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced, struct ct_recorded *recorded)
 {
     static struct ct_segment segment;
     struct sums sums = { .lanes = 0 };
@@ -213,11 +213,12 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
         add_lanes(fd, &segment, &sums);
         say_recording(doctor, &segment, &sums);
         say_ways(doctor, &segment);
+        recorded->drivers = segment.drivers;
         say_losses(doctor, fd, &sums);
         say_pressure(doctor, &sums);
         say_selection(doctor, &segment, &sums);
     }
-    *way_in = sums.way_in;
+    recorded->way_in = sums.way_in;
     if (fd >= 0)
         close(fd);
 }

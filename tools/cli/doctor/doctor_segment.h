@@ -12,8 +12,12 @@ struct ct_traced {
     uint64_t start_ticks;
     bool driver_loaded;
 };
-/* Says what it has recorded, lost and left out. The name of a function by which it looks others up goes to
- * *way_in, when it has called one. */
-void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced, const char **way_in);
+struct ct_recorded {
+    const char *way_in; /* a called function that looks others up; NULL: none */
+    unsigned drivers;   /* images of the driver that are recorded; 0: nothing is recorded yet */
+};
+/* Says what it has recorded, lost and left out. */
+void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
+                       struct ct_recorded *recorded);
 
 #endif
