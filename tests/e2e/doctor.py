@@ -175,10 +175,10 @@ with Session() as s:  # a socket that says no end of things
         talker.join()
     os.rename(path + ".away", path)
 
-with Session() as s:  # commands, which are not run
+with Session() as s:  # files of commands, which are not run
     ran = s.dir / "ran"
     alone = compiled(s, "static", "int main(void) { return 0; }\n", "-static")
-    lines = doctor(s, "--", alone, status=1, cwd=s.dir)
+    lines = doctor(s, "--dry-run", "--", alone, status=1, cwd=s.dir)
     says(lines, "miss", "program", "is statically linked")
     check("is statically linked" in s.trace(alone).stderr, "run says so, too")
     foreign = s.dir / "foreign"
@@ -186,27 +186,65 @@ with Session() as s:  # commands, which are not run
     header[4], header[18:20] = 1, b"\x03\x00"  # ELFCLASS32, EM_386
     foreign.write_bytes(header)
     foreign.chmod(0o755)
-    says(doctor(s, "--", foreign, status=1, cwd=s.dir), "miss", "program", "is a 32-bit program")
+    says(doctor(s, "--dry-run", "--", foreign, status=1, cwd=s.dir), "miss", "program", "is a 32-bit program")
     script = s.dir / "script"
     script.write_text(f"#!/usr/bin/env -S X=1 reader -u\ntouch {ran}\n")
     script.chmod(0o755)
     os.symlink(alone, s.dir / "reader")
-    lines = doctor(s, "--", "script", status=1, cwd=s.dir, env={"PATH": f"{s.dir}:{os.environ['PATH']}"})
+    lines = doctor(s, "--dry-run", "--", "script", status=1, cwd=s.dir, env={"PATH": f"{s.dir}:{os.environ['PATH']}"})
     says(lines, "ok", "script", "is read by " + str(s.dir / "reader"))
     says(lines, "miss", "program", "reader is statically linked")
     script.write_text(f"touch {ran}\n")
-    says(doctor(s, "--", script, status=0, cwd=s.dir), "ok", "script", "is read by /bin/sh")
-    says(doctor(s, CALLS, "--calls", 5, status=0, cwd=s.dir), "ok", "way in", "linked with libcuda.so.1")
-    says(doctor(s, "--", "touch", ran, status=0, cwd=s.dir), "ok", "way in", "loads CUDA when it runs")
+    says(doctor(s, "--dry-run", "--", script, status=0, cwd=s.dir), "ok", "script", "is read by /bin/sh")
+    says(doctor(s, "--dry-run", CALLS, "--calls", 5, status=0, cwd=s.dir), "ok", "way in", "linked with libcuda.so.1")
+    says(doctor(s, "--dry-run", "--", "touch", ran, status=0, cwd=s.dir), "ok", "way in", "loads CUDA when it runs")
     check(not ran.exists(), "the command ran")
     if can("several users", "set-user-ID programs"):
         other = compiled(s, "other", "int main(void) { return 0; }\n")
         os.chown(other, NOBODY, NOBODY)
         other.chmod(0o4755)
-        says(doctor(s, "--", other, status=1, cwd=s.dir), "miss", "program", "is set-user-ID")
+        says(doctor(s, "--dry-run", "--", other, status=1, cwd=s.dir), "miss", "program", "is set-user-ID")
         os.chown(other, 0, 0)
         other.chmod(0o4755)  # gives root nothing that root has not
-        says(doctor(s, "--", other, status=0, cwd=s.dir), "ok", "program", "takes LD_PRELOAD")
+        says(doctor(s, "--dry-run", "--", other, status=0, cwd=s.dir), "ok", "program", "takes LD_PRELOAD")
+
+# Commands that are started: what happens in them.
+DENY = """#include <errno.h>
+long syscall(long number, ...)
+{
+    errno = (int)number > 0 ? ENOSYS : EPERM;
+    return -1;
+}
+"""
+with Session() as s:
+    def started(*command, status, options=()):
+        return doctor(s, *options, "--", *command, status=status, cwd=s.dir)
+
+    lines = started(CALLS, "--calls", 1000000, "--rate", 1, status=0)
+    says(lines, "ok", "started", "was started for this, and ended when its first call was recorded")
+    says(lines, "ok", "recording", f"{CALLS}: its calls reach the daemon")
+    lines = started("sh", "-c", f"touch {s.dir / 'ran'}; exit 3", status=0)
+    says(lines, "note", "started", "ended with status 3")
+    says(lines, "note", "driver", "none of its processes has loaded libcuda.so.1")
+    check((s.dir / "ran").exists(), "the command did not run")
+    says(started("sleep", "1000", status=0, options=("--wait", "1s")), "note", "started", "ended after 1 s without a call")
+    says(started("env", "-u", "LD_PRELOAD", CALLS, status=1), "miss", "hook", f"{CALLS} loads the driver and not the hook: it was started "
+         "without LD_PRELOAD")
+    deny = compiled(s, "deny.so", DENY, "-shared", "-fPIC")
+    says(started("env", f"LD_PRELOAD={HOOK}:{deny}", CALLS, status=1), "miss", "recording", "another library that is preloaded refuses")
+    if can("mount namespaces", "a command with a /dev/shm of its own"):
+        private = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$0" "$@"', CALLS, "--calls", 5)
+        says(started(*private, status=1), "miss", "container", f"{CALLS} loads driver and hook, and has a /dev/shm of its own")
+    # Ctrl-C ends the command, too, and leaves nothing.
+    with fifo(s.dir, "began") as began:
+        asked = subprocess.Popen([CUDATRACE, "doctor", "--", "sh", "-c", f"echo $$ >{began}; exec sleep 1000"], cwd=s.dir,
+                                 stdout=subprocess.DEVNULL, env=s.env(preload=False, TMPDIR=s.dir))
+        pid = int(began.read_text())
+        asked.send_signal(signal.SIGINT)
+        equal(asked.wait(), -signal.SIGINT, "doctor's status")
+        check(not os.path.exists(f"/proc/{pid}"), "the command runs on")
+        equal(list(s.dir.glob("cudatrace-doctor-*")), [], "folders that are left")
+    equal([path for path in os.listdir("/dev/shm") if ".doctor-" in path], [], "what it leaves in shared memory")
 
 with Session() as s, Session() as second:  # processes
     second.name += "-second"

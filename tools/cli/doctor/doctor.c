@@ -1,7 +1,9 @@
 /* cudatrace doctor: what would be missed on this machine, in a process, or of a command, and why. */
+#include "doctor_command.h"
 #include "doctor_machine.h"
 #include "doctor_process.h"
 #include "doctor_session.h"
+#include "duration.h"
 #include "number.h"
 #include "preloadable.h"
 #include "printable.h"
@@ -11,73 +13,22 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- a command ---- */
+struct doctor_options {
+    bool is_dry; /* COMMAND is not started */
+    uint64_t patience_ns;
+};
 
-/* Says which libraries of CUDA the program is linked with: the driver, the runtime. */
-static void say_needed(struct ct_doctor *doctor, const char *file)
-{
-    struct ct_elf elf;
-    bool driver = false, runtime = false;
-    if (ct_elf_open(&elf, file) != 0 || !elf.native) {
-        ct_elf_close(&elf);
-        return;
-    }
-    for (const char **needed = elf.needed; needed && *needed; needed++) {
-        if (strcmp(*needed, "libcuda.so.1") == 0)
-            driver = true;
-        if (strncmp(*needed, "libcudart.so.", strlen("libcudart.so.")) == 0) {
-            runtime = true;
-            ct_doctor_runtime(doctor, basename(file), *needed);
-        }
-    }
-    if (driver)
-        ct_doctor_say(doctor, doctor->driver_path[0] ? CT_VERDICT_OK : CT_VERDICT_NOTE, "way in",
-                      "linked with libcuda.so.1%s",
-                      doctor->driver_path[0] ? "" : ", which the loader does not find: it will not start");
-    else
-        FINE("way in", "%s",
-             runtime ? "the runtime loads the driver and asks it for its functions"
-                     : "loads CUDA when it runs, if at all: dlsym and cuGetProcAddress are seen");
-    ct_elf_close(&elf);
-}
-
-/* `file` is what ct_program_find() found. */
-static void say_command(struct ct_doctor *doctor, char **argv, char *file)
-{
-    ct_doctor_head("Command %s", argv[0]);
-    char named[PATH_MAX];
-    memcpy(named, file, sizeof(named));
-    const bool script = ct_program_follow(file);
-    const enum ct_program program = ct_program_judge(file);
-    if (script)
-        FINE("script", "%s is read by %s", named, file);
-    struct ct_elf elf;
-    const int error = ct_elf_open(&elf, file);
-    ct_elf_close(&elf);
-    if (program != CT_PROGRAM_UNKNOWN)
-        MISS("program", "%s %s", file, ct_program_why(program));
-    else if (error)
-        NOTE("program", "%s cannot be read (%s): nothing more is known of it", file,
-             error == -ENOEXEC ? "no ELF file" : strerror(-error));
-    else
-        FINE("program", "%s takes LD_PRELOAD, and passes it to what it starts", file);
-    if (program == CT_PROGRAM_UNKNOWN && !error)
-        say_needed(doctor, file);
-    const char *preload = getenv("LD_PRELOAD");
-    if (preload && *preload && !strstr(preload, "libcudatrace.so"))
-        FINE("LD_PRELOAD", "%s: run puts the hook before it", preload);
-}
-
-/* ---- the command ---- */
-
-static int examine(struct ct_doctor *doctor, char **argv, char *file)
+static int examine(struct ct_doctor *doctor, const struct doctor_options *options, char **argv, char *file)
 {
     ct_doctor_machine(doctor);
     ct_doctor_session(doctor);
     if (doctor->patient)
         ct_doctor_process(doctor);
     else if (argv[0])
-        say_command(doctor, argv, file);
+        ct_doctor_command(doctor, argv, file);
+    fflush(stdout);
+    if (!doctor->patient && argv[0] && !options->is_dry)
+        ct_doctor_probe(doctor, argv, options->patience_ns);
     if (doctor->patient || argv[0])
         NOTE("not seen",
              "never traced, and not to be told from outside: what the constructor of a library that "
@@ -114,6 +65,7 @@ static int doctor(int argc, char **argv)
 {
     enum { COLUMNS_MIN = 60 };
     struct ct_doctor doctor = { .uid = ct_session_uid() };
+    struct doctor_options own = { .patience_ns = UINT64_C(30000000000) };
     const struct ct_option options[] = {
         CT_OPTION_DB(
             &doctor.where,
@@ -121,13 +73,22 @@ static int doctor(int argc, char **argv)
         CT_OPTION_SESSION(&doctor.where,
                           "which daemon (default: the process's own, $CUDATRACE_SESSION, or\ndefault)"),
         CT_OPTION_SHM_DIR(&doctor.where),
+        { .name = "wait",
+          .value = "DURATION",
+          .help = "how long COMMAND may take to its first CUDA call (default: 30s)",
+          .to = &own.patience_ns,
+          .take = ct_take_duration,
+          .wrong = CT_DURATION_WRONG },
+        { "dry-run", NULL, "look at COMMAND's file, and do not start it", &own.is_dry },
         { 0 }
     };
     const struct ct_usage usage = {
         .options = options,
         .arguments = "[PID | [--] COMMAND [ARGUMENT…]]",
         .about = "Says what would keep calls out of a trace: on this machine, in a process that runs, or\n"
-                 "in a command, which is not run. Nothing is changed. Each line begins with\n"
+                 "in a command. COMMAND is started, with its input and output on /dev/null, and is ended\n"
+                 "by SIGTERM, with all that it has started, once a call of it is recorded. Nothing else is\n"
+                 "changed. Each line begins with\n"
                  "\n"
                  "  ok    it is as it should be\n"
                  "  note  it is worth knowing\n"
@@ -151,7 +112,7 @@ static int doctor(int argc, char **argv)
     status = take_arguments(&doctor, argv + first, is_command, file);
     if (status != CT_GO_ON)
         return status;
-    status = examine(&doctor, argv + first, file);
+    status = examine(&doctor, &own, argv + first, file);
     ct_patient_destroy(doctor.patient);
     ct_elf_names_free(&doctor.driver_functions);
     ct_elf_names_free(&doctor.runtime_functions);

@@ -1,6 +1,6 @@
 /* Holds what `cudatrace doctor` has found out, and prints it. Called by all files of this folder. Doctor
- * changes nothing: it makes no file, takes no lock and runs no command. It checks what it reads of others
- * (files, shared memory, /proc) before it believes it. */
+ * changes nothing: it makes no file, takes no lock and runs no command, except in doctor_command.c. It checks
+ * what it reads of others (files, shared memory, /proc) before it believes it. */
 #ifndef CT_DOCTOR_SAY_H
 #define CT_DOCTOR_SAY_H
 

@@ -10,6 +10,7 @@
 #include "subcommand.h"
 #include "survivors.h"
 #include "trace_file.h"
+#include "traced_environment.h"
 
 #include "series.h"
 
@@ -49,26 +50,11 @@ static bool prepare(const void *data)
     const struct traced *traced = data;
     const struct run_options *options = traced->options;
     const struct ct_selecting *selecting = &options->selecting;
-    const char *hook = traced->hook;
-    const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
-    const bool usual = strcmp(options->where.shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
-    const char *shm_dir = usual ? NULL : options->where.shm_dir;
-    char *preload, *asan_options;
-    /* NVTX loads the hook into the command by the variable, unless the user has named another tool.
-     * AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go
-     * on. */
-    if (asprintf(&preload, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") < 0 ||
-        asprintf(&asan_options, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") <
-            0 ||
-        setenv("LD_PRELOAD", preload, 1) != 0 || setenv("ASAN_OPTIONS", asan_options, 1) != 0 ||
-        setenv("NVTX_INJECTION64_PATH", hook, 0) != 0 ||
-        setenv(CT_SESSION_ENV, options->where.session, 1) != 0 ||
-        setenv(CT_RUN_ENV, strchr(traced->mark.text, '=') + 1, 1) != 0 || !pass_on(CT_SHM_DIR_ENV, shm_dir) ||
+    if (!ct_traced_environment_set(traced->hook, &options->where) ||
+        setenv(CT_RUN_ENV, strchr(traced->mark.text, '=') + 1, 1) != 0 ||
         !pass_on(CT_LAYERS_ENV, selecting->layers) || !pass_on(CT_CALLS_ENV, selecting->calls) ||
         !pass_on(CT_SAMPLE_ENV, selecting->sample))
         return ct_fail(false, "run: out of memory");
-    free(preload);
-    free(asan_options);
     return true;
 }
 
@@ -131,9 +117,9 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                 "`cudatrace set` ask for; the view totals counts them as skipped",
                 skipped);
     else if (nothing)
-        ct_fail(0,
-                "run: no CUDA driver call was traced: the command made none, or is linked statically or "
-                "with musl, is set-user-ID, or clears LD_PRELOAD; `cudatrace doctor -- COMMAND` says more");
+        ct_fail(0, "run: no CUDA driver call was traced: `cudatrace doctor -- COMMAND` starts the command "
+                   "once more and "
+                   "reports why");
     else if (isatty(STDERR_FILENO))
         ct_fail(
             0, "traced into %s",

@@ -1,6 +1,6 @@
 /* An option's value that is a duration, in the format of the daemon's --keep: 90s, 10m, 24h, 7d. */
-#ifndef CT_ATTACH_DURATION_H
-#define CT_ATTACH_DURATION_H
+#ifndef CT_DURATION_H
+#define CT_DURATION_H
 
 #include "number.h"
 #include "options.h"
