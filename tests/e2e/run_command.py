@@ -100,6 +100,22 @@ with Session() as s, fifo(s.dir, "hold") as hold, fifo(s.dir, "began") as began:
     s.check_identity()
     s.check_truth()
 
+    # A title that is written over the environment does not hide it.
+    titled = s.dir / "titled.py"
+    titled.write_text(f"""import ctypes
+assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+with open("/proc/self/environ", "rb") as environ:
+    size = len(environ.read())
+ctypes.memset(ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")[0], 0, size)
+with open({str(began)!r}, "wb") as told:
+    told.write(b"1")
+open({str(hold)!r}, "rb").read(1)
+""")
+    done = s.trace("sh", "-c", f"{sys.executable} {titled} </dev/null >/dev/null 2>&1 & echo $!; head -c 1 {began} >/dev/null")
+    check(f"is traced ({int(done.stdout)})" in done.stderr, done.stderr)
+    let_go_on(hold)
+    wait_for("the daemon's end", lambda: not s.is_served())
+
     # --wait returns when it has ended; Ctrl-C ends the waiting alone.
     for interrupted in (False, True):
         arguments, env = leave_behind(s, hold, began, "--wait")

@@ -229,7 +229,7 @@ static int trace_command(struct run_options *options, char **command)
     const long long before_calls = stored_calls(daemon, &leaves);
     const int64_t began_ns = (int64_t)ct_monotonic_ns();
     traced.daemon = daemon;
-    ct_mark_make(&traced.mark);
+    ct_mark_make(&traced.mark, &options->where);
     const struct ct_command_plan plan = {
         .argv = command, .prepare = prepare, .on_orphaned = on_orphaned, .keep = daemon, .data = &traced
     };

@@ -4,6 +4,7 @@
 #include "proc.h"
 #include "processes.h"
 #include "room.h"
+#include "session_files.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,8 +19,9 @@
  * between looks at a process without a descriptor. */
 enum { MOMENT_MS = 500, LOOK_MS = 1000 };
 
-void ct_mark_make(struct ct_mark *mark)
+void ct_mark_make(struct ct_mark *mark, const struct ct_where *where)
 {
+    mark->where = where;
     struct ct_proc_stat self = { 0 };
     ct_proc_stat(getpid(), &self);
     mark->start_ticks = self.start_ticks;
@@ -29,6 +31,21 @@ void ct_mark_make(struct ct_mark *mark)
 
 /* ---- looking ---- */
 
+/* Returns whether the session has shared memory of that process. */
+static bool is_traced(pid_t pid, const struct ct_where *where)
+{
+    struct ct_session_file file;
+    struct ct_proc_status status = { 0 };
+    bool found = false;
+    ct_proc_status(pid, &status);
+    for (DIR *files = opendir(where->shm_dir); ct_session_files_next(files, &file);)
+        found |= file.kind == CT_FILE_SEGMENT && file.pid == (status.inner_pid ? status.inner_pid : pid) &&
+                 strcmp(file.session, where->session) == 0;
+    return found;
+}
+
+/* A program that writes its title over its environment, as setproctitle() does, has no mark any more: then it
+ * is one if it is traced. */
 static bool has_mark(pid_t pid, const struct ct_mark *mark)
 {
     size_t bytes = 0;
@@ -36,6 +53,8 @@ static bool has_mark(pid_t pid, const struct ct_mark *mark)
     bool found = false;
     for (const char *at = text; text && !found && at < text + bytes; at += strlen(at) + 1)
         found = strcmp(at, mark->text) == 0;
+    if (text && !found && !memchr(text, '=', bytes))
+        found = is_traced(pid, mark->where);
     free(text);
     return found;
 }

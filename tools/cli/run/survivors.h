@@ -4,6 +4,8 @@
 #ifndef CT_SURVIVORS_H
 #define CT_SURVIVORS_H
 
+#include "where.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +14,7 @@
 #define CT_RUN_ENV "CUDATRACE_RUN" /* the mark: another one for each run */
 
 struct ct_mark {
+    const struct ct_where *where; /* the session */
     char text[48];
     uint64_t start_ticks; /* of this process, and so before all that have the mark */
 };
@@ -26,7 +29,8 @@ struct ct_survivors {
     size_t count;
 };
 
-void ct_mark_make(struct ct_mark *mark);
+/* `where` stays the caller's. */
+void ct_mark_make(struct ct_mark *mark, const struct ct_where *where);
 /* Finds those that live. Some end just after the command, and are not counted if they do so within a moment.
  */
 void ct_survivors_find(struct ct_survivors *survivors, const struct ct_mark *mark);
