@@ -75,6 +75,7 @@ void ct_checkpointer_tend(struct ct_checkpointer *checkpointer)
     if (!checkpointer->is_copying && is_due(checkpointer, pages)) {
         checkpointer->copied_ns = ct_monotonic_ns();
         checkpointer->is_copying = true;
+        ct_store_check_written(checkpointer->store);
         ct_errand_start(checkpointer->errand);
     } else if (checkpointer->is_copying && ct_errand_is_done(checkpointer->errand)) {
         /* Copies the rest: then the next commit begins the log anew. Where a reader holds it, it grows: as
@@ -92,6 +93,8 @@ void ct_checkpointer_destroy(struct ct_checkpointer *checkpointer)
     if (!checkpointer)
         return;
     ct_errand_destroy(checkpointer->errand);
+    if (!checkpointer->is_copying)
+        ct_store_check_written(checkpointer->store);
     sqlite3_close(checkpointer->connection);
     free(checkpointer);
 }

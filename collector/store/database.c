@@ -347,6 +347,7 @@ static int connect_to(struct ct_database *database, char *message)
             "PRAGMA synchronous = NORMAL;"
             "PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 134217728;"
             "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
+            "PRAGMA cell_size_check = ON;"
             "PRAGMA secure_delete = OFF", /* Debian's default writes zeros over what is deleted */
             NULL, NULL, NULL);
     if (*connection)

@@ -9,6 +9,7 @@
 #include "trace_files.h"
 
 #include <sqlite3.h>
+#include <time.h>
 
 struct ct_database {
     sqlite3 *connection;
@@ -18,6 +19,7 @@ struct ct_database {
     uint32_t number;  /* number of the file in use, as trace_files.h counts them */
     char path[4096];  /* its name */
     struct ct_origin origin;
+    struct timespec written;      /* the file's time of change when this process wrote it last */
     char series[CT_SERIES_BYTES]; /* meta.series: all files of the trace have it */
 };
 

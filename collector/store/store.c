@@ -9,6 +9,7 @@
 #include "store_state.h"
 #include "stored_calls.h"
 #include "test_point.h"
+#include "written.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -146,6 +147,7 @@ static int note_log(void *data, sqlite3 *connection, const char *name, int pages
 
 void ct_store_leave_checkpoints(struct ct_store *store)
 {
+    ct_written_note(&store->database);
     sqlite3_wal_hook(store->database.connection, note_log, store);
 }
 uint32_t ct_store_log_pages(const struct ct_store *store)
@@ -159,12 +161,18 @@ bool ct_store_checkpoint(struct ct_store *store)
     errno = 0;
     const int rc = sqlite3_wal_checkpoint_v2(store->database.connection, NULL, SQLITE_CHECKPOINT_PASSIVE,
                                              &pages, &copied);
+    ct_written_note(&store->database);
     store->log_is_held = rc == SQLITE_OK && pages != copied;
     store->checkpoint_failed = rc != SQLITE_OK && rc != SQLITE_BUSY;
     if (store->checkpoint_failed)
         snprintf(store->checkpoint_error, sizeof(store->checkpoint_error), "%s",
                  ct_database_problem(store->database.connection));
     return rc == SQLITE_OK && pages == copied;
+}
+
+void ct_store_check_written(struct ct_store *store)
+{
+    ct_written_check(&store->database);
 }
 
 bool ct_store_log_is_held(const struct ct_store *store)

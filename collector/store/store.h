@@ -31,6 +31,9 @@ uint32_t ct_store_log_pages(const struct ct_store *store);
 bool ct_store_log_is_held(const struct ct_store *store);
 /* Copies the log into the database as far as readers let it; true when that was all of it. */
 bool ct_store_checkpoint(struct ct_store *store);
+/* Before anything of the log is copied, while no other thread copies: logs, if another program has written
+ * the file. */
+void ct_store_check_written(struct ct_store *store);
 /* Returns why the last checkpoint failed, valid until the next; NULL when it did not. */
 const char *ct_store_checkpoint_error(const struct ct_store *store);
 /* The file in use; valid until close or ct_store_go_on(). */

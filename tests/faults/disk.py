@@ -416,6 +416,33 @@ def replaced():
             equal(dict(stored), wanted, "calls in both files")
 
 
+PAGE = 4096
+
+
+def overwritten():
+    """Another program writes into the file, below a daemon that does not read those pages again: the log names it."""
+    with Session() as s, promise("disk-overwritten"):
+        s.start_daemon(env=env(Disk(s.dir)))
+
+        def grown():
+            run_program(s)
+            s.flush()
+            return s.db.stat().st_size > 40 * PAGE
+
+        wait_for("a file of some pages", grown)
+        with open(s.db, "r+b") as file:
+            file.seek(20 * PAGE)
+            file.write(bytes(PAGE))
+
+        def noticed():
+            run_program(s)
+            return f'another program has written the database "{s.db}"' in s.log()
+
+        wait_for("the daemon's notice", noticed)
+        s.cudatrace("stop", status=None)
+        s.daemon.wait(DEADLINE_S)
+
+
 # SQLite meets these as it meets "full". The short tier leaves them out.
 ALIKE = ("short", "quota", "write")
 for name in [name for name in WANTED if name not in by_tier(ALIKE, ())]:
@@ -424,7 +451,7 @@ for name in [name for name in WANTED if name not in by_tier(ALIKE, ())]:
     print(f"{name}: {time.monotonic() - began:.1f} s")
     for seed in range(1, 11 if LONG else 1):
         life(name, seed)
-for test in losses, hung_call, checkpoint, expire, under_run, grown_log, next_file, replaced:
+for test in losses, hung_call, checkpoint, expire, under_run, grown_log, next_file, replaced, overwritten:
     began = time.monotonic()
     for _ in range(3 if LONG else 1):
         test()
