@@ -1,9 +1,14 @@
 #include "cut_guard.h"
 
+#include "log.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +23,61 @@ static bool put_zeros(uintptr_t from, size_t bytes)
     return mmap((void *)from, bytes, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
+
+/* ---- last words: what a signal's handler may do ---- */
+
+enum { WORDS_BYTES = PATH_MAX + 256 };
+
+static const char *hexadecimal(const char *at, uintptr_t *value)
+{
+    for (*value = 0; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
+        *value = *value << 4 | (uintptr_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return at;
+}
+
+/* Returns the path in a line of /proc/self/maps, "BEGIN-END MODE OFFSET DEVICE INODE PATH", whose range has
+ * the address; NULL for another line. */
+static const char *path_of(const char *line, uintptr_t address)
+{
+    uintptr_t begin, end;
+    const char *at = hexadecimal(line, &begin);
+    hexadecimal(at + (*at == '-'), &end);
+    return address >= begin && address < end ? strchr(line, '/') : NULL;
+}
+
+/* Reads a line, without its end; false at the end of the file. What does not fit is left out. */
+static bool next_line(int fd, char line[PATH_MAX])
+{
+    size_t used = 0;
+    char letter;
+    while (read(fd, &letter, 1) == 1 && letter != '\n') {
+        if (used + 1 < PATH_MAX)
+            line[used++] = letter;
+    }
+    line[used] = '\0';
+    return used > 0;
+}
+
+static void add(char words[WORDS_BYTES], const char *text)
+{
+    strncat(words, text, WORDS_BYTES - 1 - strlen(words));
+}
+
+static void say_last_words(uintptr_t address)
+{
+    char line[PATH_MAX], words[WORDS_BYTES] = "";
+    const char *path = NULL;
+    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && !path && next_line(fd, line))
+        path = path_of(line, address);
+    add(words, "killed by SIGBUS: ");
+    add(words, path ? path : "a page of memory");
+    add(words, path ? " was cut short, or cannot be read; start the daemon again: it goes on with the trace"
+                    : " cannot be read");
+    ct_log_last_words(words);
+}
+
+/* ---- guards ---- */
 
 /* Puts zeros in place of the page that is gone and of all behind it, which is gone too. One mapping covers
  * all: a process may have only so many, and page by page a few truncated files would take them all. Where
@@ -41,13 +101,17 @@ static void handle(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    /* Not ours: the default action, as if there were no handler. */
+    /* Not ours: the default action, as if there were no handler. Of a signal that another process sent there
+     * is nothing to say. */
+    if (info->si_code > 0)
+        say_last_words(fault);
     signal(number, SIG_DFL);
     raise(number);
 }
 
 void ct_guard_install(void)
 {
+    ct_log_catch_up(0); /* from here on last words have a stamp */
     struct sigaction action = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO };
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);

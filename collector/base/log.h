@@ -25,6 +25,9 @@ void ct_log(enum ct_log_kind kind, const char *format, ...) __attribute__((forma
 
 /* Lines go to the file at `path` from here on; the string stays the caller's and must live on. */
 void ct_log_to(const char *path);
+/* Writes a line of level error, stamped with the last second that ct_log_catch_up() saw. In a signal's
+ * handler. */
+void ct_log_last_words(const char *text);
 /* Lines of `level` and graver ones are written; CT_LOG_NOTICE at first. */
 void ct_log_set_level(enum ct_log_level level);
 /* "error", "warning", "notice", "info", "debug"; false for another word. */

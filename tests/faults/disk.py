@@ -443,6 +443,21 @@ def overwritten():
         s.daemon.wait(DEADLINE_S)
 
 
+def shm_cut():
+    """The memory that SQLite shares is cut short: the daemon's last line names the file, and the next daemon goes on."""
+    with Session() as s, promise("disk-shm-cut"):
+        s.start_daemon(env=env(Disk(s.dir)))
+        run_program(s)
+        s.flush()
+        os.truncate(f"{s.db}-shm", 0)
+        run_program(s)
+        equal(s.daemon.wait(DEADLINE_S), -signal.SIGBUS, "how the daemon ended")
+        check(f"error: killed by SIGBUS: {s.db}-shm was cut short" in s.log(), s.log())
+        s.start_daemon(env=env(Disk(s.dir)))
+        s.flush()
+        check_whole(s)
+
+
 # SQLite meets these as it meets "full". The short tier leaves them out.
 ALIKE = ("short", "quota", "write")
 for name in [name for name in WANTED if name not in by_tier(ALIKE, ())]:
@@ -451,7 +466,7 @@ for name in [name for name in WANTED if name not in by_tier(ALIKE, ())]:
     print(f"{name}: {time.monotonic() - began:.1f} s")
     for seed in range(1, 11 if LONG else 1):
         life(name, seed)
-for test in losses, hung_call, checkpoint, expire, under_run, grown_log, next_file, replaced, overwritten:
+for test in losses, hung_call, checkpoint, expire, under_run, grown_log, next_file, replaced, overwritten, shm_cut:
     began = time.monotonic()
     for _ in range(3 if LONG else 1):
         test()
