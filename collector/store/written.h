@@ -1,5 +1,5 @@
-/* Whether another program writes the file of a database. This process writes it only as it copies the log into
- * it. */
+/* Whether another program writes the file of a database. This process writes it only as it copies the log
+ * into it. */
 #ifndef CT_WRITTEN_H
 #define CT_WRITTEN_H
 

@@ -18,7 +18,7 @@ static uint32_t row_at(uintptr_t address)
     enum { ALIGNMENT = 16, EXPORTED_BYTES = 32 };
     for (uint32_t row = 0; row < CT_STUB_COUNT && address % ALIGNMENT == 0; row++) {
         const uintptr_t stub = (uintptr_t)ct_row_stub(row);
-        const bool is_runtimes = row >= CT_ROW_COUNT && row < CT_NAMED_COUNT;
+        const bool is_runtimes = row >= CT_ROW_COUNT && row < CT_SECOND_FIRST;
         if (stub == address || (is_runtimes && stub > address && stub - address < EXPORTED_BYTES))
             return row;
     }
@@ -34,7 +34,7 @@ static const void *real_at(const void *address)
         return address;
     const uint32_t row = row_at((uintptr_t)address);
     const void *real = row < CT_ROWS_ALL ? ct_rows[row].real : NULL;
-    if (!real && row < CT_NAMED_COUNT) /* no call of it, and no look-up, has come by yet */
+    if (!real && row < CT_SECOND_FIRST) /* no call of it, and no look-up, has come by yet */
         real = ct_symbol_next(ct_row_symbol(row), NULL);
     return real ? real : address;
 }
