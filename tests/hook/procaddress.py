@@ -53,7 +53,7 @@ def name_of(libc, pointer):
 
 def ask():
     """Prints one line for each question: name, version, flags, both functions' results and the symbol."""
-    libcuda, libc = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
+    libcuda, libc = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libc.so.6")  # whose dladdr() tells stubs
     libc.dlsym.restype = ctypes.c_void_p
     libc.dlsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     libcuda.cuInit(0)

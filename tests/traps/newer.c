@@ -1,5 +1,7 @@
 /* A program for newer_driver.c: calls what the table does not know, looks at the export table and at data.
  * With "where" it says whose code its pointers are in. */
+#include "file_of.h"
+
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,13 +15,6 @@ typedef long new_function(long, long, double, long, long, long, long, long, long
 static long call(new_function *function)
 {
     return function(1, 2, 3.0, 4, 5, 6, 7, 8, 9, 10, 11, 12.0, 13, 14, 15, 16, 17, 18);
-}
-
-static const char *file_of(const void *pointer)
-{
-    Dl_info info;
-    const char *slash = dladdr(pointer, &info) ? strrchr(info.dli_fname, '/') : NULL;
-    return slash ? slash + 1 : "?";
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
  *
  *   proc_address QUERIES.tsv [where] */
 #include "cuda_min.h"
+#include "file_of.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,15 +14,6 @@
 
 typedef CUresult get_v1(const char *, void **, int, uint64_t);
 typedef CUresult get_v2(const char *, void **, int, uint64_t, CUdriverProcAddressQueryResult *);
-
-static const char *file_of(const void *pointer)
-{
-    Dl_info info;
-    if (!pointer || !dladdr(pointer, &info) || !info.dli_fname)
-        return "none";
-    const char *slash = strrchr(info.dli_fname, '/');
-    return slash ? slash + 1 : info.dli_fname;
-}
 
 int main(int argc, char **argv)
 {

@@ -135,11 +135,11 @@ static void say_finding(struct ct_doctor *doctor, const struct ct_probed *proces
              program);
         break;
     case FINDING_SILENT:
-        MISS("recording",
-             "%s loads driver and hook and records nothing: it makes no call, or another library that is "
-             "preloaded "
-             "refuses the hook its system calls (LD_PRELOAD)",
-             program);
+        MISS(
+            "recording",
+            "%s loads driver and hook, and records nothing: it makes no call, or reaches the driver in a way "
+            "that the hook does not see",
+            program);
         break;
     }
 }
