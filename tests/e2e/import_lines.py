@@ -152,6 +152,35 @@ def check_bad_lines(s):
     equal(odd.rows("SELECT bytes FROM calls WHERE call_id = 9900"), [(None,)], "bytes")
 
 
+PYTORCH = {
+    "schemaVersion": 1, "deviceProperties": [{"id": 0, "name": 'H100 "x" ]}'}],
+    "traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 100.5, "dur": 50.25, "args": {"External id": 1}},
+        {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 130, "dur": 5,
+         "args": {"correlation": 9, "grid": [4, 2, 1], "block": [128, 1, 1], "shared memory": 64, "stream": 7}},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": 110.125, "dur": 3.5,
+         "args": {"cbid": 211, "correlation": 9}},
+        {"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernelEx", "pid": 7, "tid": 7, "ts": 111, "dur": 1, "args": {}},
+        {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 1, "dur": 500},
+        {"ph": "B", "name": "step", "cat": "user_annotation", "pid": 7, "tid": 8, "ts": 10}, {"ph": "E", "pid": 7, "tid": 8, "ts": 20},
+        {"ph": "i", "s": "t", "name": "mark", "cat": "m", "pid": 7, "tid": 8, "ts": 15},
+        {"ph": "B", "name": "never ended", "cat": "user_annotation", "pid": 7, "tid": 8, "ts": 30}],
+    "traceName": "x.json", "baseTimeNanoseconds": 1726000000000000000}
+
+
+def check_pytorch(s):
+    """Calls and ranges of PyTorch's profiler, in any order; a launch has the kernel of its event on the GPU; times are those of the day."""
+    trace = Imported(s, json.dumps(PYTORCH).encode())
+    base = PYTORCH["baseTimeNanoseconds"]
+    equal(trace.rows("SELECT layer, name, pid, tid, depth, start_ns - ?, duration_ns FROM calls WHERE layer <> 'nvtx' ORDER BY start_ns", base),
+          [("runtime", "cudaLaunchKernel", 7, 7, 0, 110125, 3500), ("driver", "cuLaunchKernelEx", 7, 7, 1, 111000, 1000)], "calls")
+    equal(trace.rows("SELECT kernel, grid_x, grid_y, block_x, shared_bytes, stream FROM launches"), [("gemm", 4, 2, 128, 64, 7)], "launches")
+    equal(trace.rows("SELECT kind, domain, message, start_ns - ?, duration_ns FROM ranges ORDER BY start_ns", base),
+          [("push", "user_annotation", "step", 10000, 10000), ("mark", "m", "mark", 15000, 0), ("push", "cpu_op", "aten::mm", 100500, 50250)],
+          "ranges")
+    equal(trace.rows("SELECT tid, start_ns - ? FROM open_calls", base), [(8, 30000)], "open ranges")
+
+
 def check_forms(s):
     def refused(*files, sentence):
         import_of = Imported(s, *files, sentence=sentence)
@@ -166,8 +195,19 @@ def check_forms(s):
     check(again.rows(SAME[0]) == wanted, "calls of a recording that gzip has packed")
 
     chrome = subprocess.run([CUDATRACE, "export", "--db", s.db], capture_output=True, check=True, timeout=DEADLINE_S).stdout
-    for content in (chrome, b"[\n" + chrome.split(b"[\n")[1], json.dumps(json.loads(chrome), indent=1).encode()):
-        refused(content, sentence="is a trace of Chrome's form")
+    plain = "SELECT layer, name, pid, tid, status, start_ns, call_id, bytes FROM calls WHERE layer <> 'nvtx' ORDER BY call_id"
+    for content in (chrome, b"\xef\xbb\xbf" + json.dumps(json.loads(chrome), indent=1).encode(), gzip.compress(chrome)):
+        again_by_chrome = Imported(s, content)
+        for query in (plain, *SAME[3:6]):
+            equal(again_by_chrome.rows(query), s.rows(query), f"of Chrome's form, {query}")
+        ranges = "SELECT kind, domain, message, start_ns FROM ranges ORDER BY start_ns, message"
+        equal(again_by_chrome.rows(ranges), s.rows(ranges), "ranges of Chrome's form")
+    equal(len(Imported(s, b"[" + chrome.split(b"[", 1)[1].rpartition(b"]")[0]).rows(plain)), len(s.rows(plain)),
+          "calls of an array without an end")
+    cut = Imported(s, chrome[:len(chrome) // 2], sentence="is cut short, or no JSON from there on: what was recorded before is stored")
+    check(0 < len(cut.rows(plain)) < len(s.rows(plain)), "calls of a document that is cut short")
+    for content in (b"[]", b'{"traceEvents":[]}', b'[{"ph":"M","name":"process_name","pid":1,"args":{"name":"x"}}]'):
+        refused(content, sentence="has no event of a thread that can be stored")
     table = subprocess.run([CUDATRACE, "export", "--db", s.db, "--format", "csv"], capture_output=True, check=True, timeout=DEADLINE_S).stdout
     refused(table, sentence="is a table of `cudatrace export --format csv`")
     for content, sentence in (
@@ -197,3 +237,4 @@ with Session() as s:
     check_bad_lines(s)
     s.stop_daemon()
     check_forms(s)
+    check_pytorch(s)

@@ -21,14 +21,17 @@ static int import(int argc, char **argv)
         .about =
             "Stores what the daemon has recorded (cudatraced(1)) in a new trace, as if it happened: rows,\n"
             "reports and exports are those of the session. Of traces in JSON lines, which 'cudatrace\n"
-            "export' and others write, it stores the calls. Calls of several files are merged by time. A\n"
-            "file that is damaged or cut short is stored up to there, and the exit status is 1.\n",
+            "export' and others write, it stores the calls; of Chrome's Trace Event Format, as PyTorch's\n"
+            "profiler writes it, calls and ranges. Files may be packed by gzip. Calls of several files are\n"
+            "merged by time. A file that is damaged or cut short is stored up to there, and the exit\n"
+            "status is 1. A file of which nothing can be stored is refused.\n",
     };
     const int status = ct_options_parse(argc, argv, &usage, &first);
     if (status != CT_GO_ON)
         return status;
     if (first == argc)
-        return ct_fail(EXIT_USAGE, "import: wants a recording, or JSON lines (see cudatrace import --help)");
+        return ct_fail(EXIT_USAGE, "import: wants a recording, JSON lines, or a trace of Chrome's form (see "
+                                   "cudatrace import --help)");
     enum { COMMON = 5 };
     char path[PATH_MAX];
     const char **command = calloc((size_t)(argc - first) + COMMON + 1, sizeof(*command));
@@ -48,5 +51,6 @@ static int import(int argc, char **argv)
     return ct_fail(EXIT_FAILURE, "import: cannot start %s: %s", path, strerror(errno));
 }
 
-const struct ct_subcommand ct_subcommand_import = { "import", "store recordings and JSON lines in a trace",
+const struct ct_subcommand ct_subcommand_import = { "import",
+                                                    "store recordings and traces of others in a trace",
                                                     import };

@@ -1,5 +1,6 @@
 #include "dump_file.h"
 
+#include "chrome_trace.h"
 #include "file_form.h"
 #include "segment.h"
 #include "unpack.h"
@@ -43,7 +44,8 @@ static const char *check_header(const struct ct_dump_header *header, ssize_t got
     if ((size_t)got < sizeof(header->magic) || header->magic != CT_DUMP_MAGIC)
         return "has no form that is known: neither a recording, which cudatraced --record makes, nor JSON "
                "lines, "
-               "which cudatrace export --format jsonl makes, nor one of these packed by gzip";
+               "which cudatrace export --format jsonl makes, nor a trace of Chrome's form, nor one of these "
+               "packed by gzip";
     if ((size_t)got < sizeof(*header))
         return "is cut short within its header: there is nothing to store";
     if (header->version != CT_DUMP_VERSION || header->record_version != CT_PROTO_VERSION)
@@ -74,6 +76,16 @@ static int open_lines(struct ct_dump_file *file, int64_t from)
     return file->lines ? 0 : fail(file, "cannot be read: out of memory");
 }
 
+static int open_chrome(struct ct_dump_file *file, int64_t from)
+{
+    const int fd = ct_chrome_lines(file->fd, from, &file->cut);
+    if (fd < 0)
+        return fail(file, file->cut);
+    close(file->fd);
+    file->fd = fd;
+    return open_lines(file, 0);
+}
+
 static int open_recording(struct ct_dump_file *file)
 {
     const char *reason = check_header(&file->header, read_at(file, &file->header, sizeof(file->header)));
@@ -101,8 +113,7 @@ int ct_dump_open(struct ct_dump_file *file, const char *path)
     case CT_FORM_LINES:
         return open_lines(file, from);
     case CT_FORM_CHROME:
-        return fail(
-            file, "is a trace of Chrome's form: if cudatrace made it, export it with --format jsonl instead");
+        return open_chrome(file, from);
     case CT_FORM_UNKNOWN:
         return open_recording(file);
     default:
@@ -130,8 +141,8 @@ static bool next_lines(struct ct_dump_file *file)
     char problem[128] = "";
     const struct ct_dump_frame *frame = ct_json_lines_next(file->lines, problem, sizeof(problem));
     file->frames += frame != NULL;
-    if (*problem)
-        end(file, problem);
+    if (*problem || (!frame && file->cut))
+        end(file, *problem ? problem : file->cut);
     if (!frame)
         return false;
     file->head = *frame;

@@ -18,6 +18,7 @@ struct ct_dump_file {
     uint8_t *frame;        /* room for them */
     size_t capacity;
     uint64_t frames;                /* so many were given out */
+    const char *cut;                /* why the lines end too early, or NULL */
     struct ct_json_lines *lines;    /* where the frames come from; NULL: from the file as it is */
     char problem[CT_MESSAGE_BYTES]; /* why there is no further frame; empty at the end of the file */
 };

@@ -47,10 +47,15 @@ static const char *copy(gzFile from, int to)
     return why;
 }
 
-int ct_unpack(int fd, const char **why)
+int ct_nameless_file(void)
 {
     const char *folder = getenv("TMPDIR");
-    const int to = open(folder && *folder ? folder : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    return open(folder && *folder ? folder : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
+int ct_unpack(int fd, const char **why)
+{
+    const int to = ct_nameless_file();
     const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     gzFile from = to >= 0 && own >= 0 && lseek(own, 0, SEEK_SET) == 0 ? gzdopen(own, "rb") : NULL;
     *why = from ? copy(from, to) : "cannot be unpacked: no file can be made in $TMPDIR, or /var/tmp";

@@ -6,6 +6,8 @@
 
 /* Returns whether the file begins as gzip's do. */
 bool ct_is_packed(int fd);
+/* Makes an empty file without a name, in $TMPDIR or /var/tmp; -1 where none can be made. */
+int ct_nameless_file(void);
 /* Returns a descriptor of the contents, in $TMPDIR or /var/tmp; or -1 with the rest of a sentence in *why.
  * `fd` stays the caller's. */
 int ct_unpack(int fd, const char **why);
