@@ -88,6 +88,7 @@ long sysconf(int name)
     return TAKEN(sysconf)(name);
 }
 
+#undef snprintf /* a macro in a fortified build */
 int snprintf(char *text, size_t bytes, const char *format, ...)
 {
     va_list list;

@@ -11,6 +11,15 @@
 #if !defined(CT_HOOK_LIBC_H) && !defined(__ASSEMBLER__)
 #define CT_HOOK_LIBC_H
 
+#include <sys/types.h>
+
+/* Declared before their headers. Those may define the first two inline (_FORTIFY_SOURCE). The others' headers
+ * declare functions of floating-point numbers, which the hot path is compiled without. */
+extern ssize_t read(int fd, void *bytes, size_t count) __asm__("ct_own_read");
+extern ssize_t readlink(const char *path, char *text, size_t bytes) __asm__("ct_own_readlink");
+extern char *getenv(const char *name) __asm__("ct_own_getenv");
+extern int snprintf(char *text, size_t bytes, const char *format, ...) __asm__("ct_own_snprintf");
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -40,8 +49,6 @@ CT_OWN(mprotect);
 CT_OWN(mremap);
 CT_OWN(munmap);
 CT_OWN(open);
-CT_OWN(read);
-CT_OWN(readlink);
 CT_OWN(sendto);
 CT_OWN(sigaltstack);
 CT_OWN(socket);
@@ -61,9 +68,5 @@ CT_OWN(pthread_mutex_unlock);
 CT_OWN(pthread_setcancelstate);
 CT_OWN(pthread_setspecific);
 CT_OWN(sysconf);
-
-/* Of headers that declare functions of floating-point numbers, which the hot path is compiled without. */
-extern char *getenv(const char *name) __asm__("ct_own_getenv");
-extern int snprintf(char *text, size_t bytes, const char *format, ...) __asm__("ct_own_snprintf");
 
 #endif
