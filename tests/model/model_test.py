@@ -15,6 +15,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from needs import needs  # noqa: E402
 
+CACHE = ["ccache"] if shutil.which("ccache") else []
 WHOLE = os.environ.get("CUDATRACE_TIER", "short") != "short"
 
 
@@ -33,7 +34,9 @@ def explore(model, *defines):
             return done.stdout
 
         run("spin", "-a", *(f"-D{name}" for name in defines), model.name)
-        run("gcc", effort, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-o", "pan", "pan.c")
+        # A model that has not changed is not compiled again.
+        run(*CACHE, "gcc", effort, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-c", "pan.c")
+        run("gcc", "-o", "pan", "pan.o")
         said = run("./pan", *bounds)
     # It ends at the first error, and says so; a search of all that found none says nothing.
     errors = int(re.search(r"errors: (\d+)", said)[1])
