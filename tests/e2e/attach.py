@@ -1,6 +1,7 @@
 """`cudatrace attach` and `detach`: every call of a running process between the two is recorded. Its results, errno, signals, sleeping
 system calls, exit status and output stay the same. Processes that cannot be attached to are refused in a sentence. Names of tests
 are the arguments; by default, all tests of the tier run."""
+import fcntl
 import os
 import pathlib
 import re
@@ -9,7 +10,7 @@ import subprocess
 import sys
 
 from attach_test import PROGRAM, VERSION, Attach, Program, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
-from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, SANITIZED, Session, by_tier, can, check, equal, needs, refuse_system_call, wait_for
+from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, needs, refuse_system_call, wait_for
 
 # ---- what is recorded ----
 
@@ -219,8 +220,7 @@ def cut_short(s):
 
 def left_at_once(s):
     """Several commands detach one process at once: one does, and the others report that."""
-    # A sanitized daemon takes longer to store a flood of calls than a command waits for another one.
-    p = Program(s, "paced" if SANITIZED else by_tier("paced", "calls"), 8)
+    p = Program(s, by_tier("paced", "calls"), 8)
     for _ in range(by_tier(1, 3)):
         Attach(s, p.pid, "--stay").end(number=None)
         children = [s.start(CUDATRACE, "detach", p.pid, preload=False, stderr=subprocess.PIPE, text=True) for _ in range(4)]
@@ -229,6 +229,22 @@ def left_at_once(s):
         check(all(any(what in lines for what in known) and "is still recorded" not in lines for lines in said), said)
         check(any("calls of it are in" in lines for lines in said), said)
         check("is not attached to" in detach(s, p.pid, status=1), "it was left")
+    p.end(signal.SIGTERM)
+
+
+def left_after_another(s):
+    """A command waits as long as another one holds the process."""
+    p = Program(s, "paced")
+    Attach(s, p.pid, "--stay").end(number=None)
+    folder = os.open(f"/proc/{p.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    child = s.start(CUDATRACE, "detach", p.pid, preload=False, stderr=subprocess.PIPE, text=True)
+    check("waiting for another command that is at work on it" in child.stderr.readline(), "the command did not wait")
+    equal(child.poll(), None, "its status meanwhile")
+    os.close(folder)
+    said = child.communicate(timeout=DEADLINE_S)[1]
+    equal(child.returncode, 0, said)
+    check("calls of it are in" in said, said)
     p.end(signal.SIGTERM)
 
 
@@ -425,7 +441,7 @@ LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, 
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
 TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
 TESTS |= {test.__name__: test for test in (chosen, to_the_end, kept_by_the_dead, stopped, killed, executing, all_and_new, contained, refused, builds,
-                                           daemon_gone, cut_short, left_at_once, vforked, crowded, sleep_in_calls, sleep_for_a_time)}
+                                           daemon_gone, cut_short, left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time)}
 TESTS |= {f"load-{mode}-{threads}": lambda s, mode=mode, threads=threads, rounds=rounds: under_load(s, mode, threads, rounds)
           for mode, threads, rounds in LOADS}
 

@@ -115,22 +115,19 @@ static void end(struct ct_attachment *attachment)
 
 /* ---- before ---- */
 
-/* One command at a time stops a process's threads: they have one area, with one stack. -1 where another one
- * does, after that time, or where it has ended. */
-static int lock_process(pid_t pid, uint64_t patience_ns)
+/* One command at a time stops a process's threads: they have one area, with one stack. Returns a descriptor,
+ * or a negated errno: EWOULDBLOCK while another command does. */
+static int lock_process(pid_t pid)
 {
-    const uint64_t until_ns = ct_monotonic_ns() + patience_ns;
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d", (int)pid);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (ct_monotonic_ns() >= until_ns) {
-            close(fd);
-            return -1;
-        }
-        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
-    }
-    return fd;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    const int error = -errno;
+    if (fd >= 0)
+        close(fd);
+    return error;
 }
 
 static void unlock_process(struct ct_attachment *attachment)
@@ -171,7 +168,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
         return false;
     ct_visitor_begin(&attachment->visitor, &target->memory, library);
     if (target->kind == CT_TARGET_FINE && !ct_attachment_records(attachment)) {
-        attachment->lock = lock_process(pid, 0);
+        attachment->lock = lock_process(pid);
         if (attachment->lock < 0)
             return refuse(attachment, "is being attached to by another `cudatrace attach`, or detached");
         /* The one before may have made an area since. */
@@ -381,16 +378,37 @@ static bool leave(struct ct_attachment *attachment)
     return attachment->state == CT_ATTACHMENT_OVER;
 }
 
+/* Locks a process that is recorded. Waits as long as another command is at work on it: the lock ends with
+ * that command. Returns false, with the state set, when nothing is left to do. */
+static bool await_lock(struct ct_attachment *attachment)
+{
+    const uint64_t since_ns = ct_monotonic_ns();
+    bool is_said = false;
+    for (;;) {
+        attachment->lock = lock_process(attachment->target.pid);
+        if (!ct_visitor_look(&attachment->visitor)) {
+            end(attachment);
+            return false;
+        }
+        if (is_left(attachment))
+            return false;
+        if (attachment->lock >= 0)
+            return true;
+        if (attachment->lock != -EWOULDBLOCK)
+            return fail_with(attachment, attachment->lock);
+        if (!is_said && ct_monotonic_ns() - since_ns > UINT64_C(1000) * MS_NS) {
+            is_said = true;
+            print(attachment, ": waiting for another command that is at work on it");
+        }
+        nanosleep(&(struct timespec){ .tv_nsec = MS_NS }, NULL);
+    }
+}
+
 bool ct_attachment_leave(struct ct_attachment *attachment)
 {
-    if (attachment->lock < 0)
-        attachment->lock = lock_process(attachment->target.pid, LEAVE_NS);
-    if (attachment->lock < 0 && ct_memory_is_there(&attachment->target.memory))
-        return fail(attachment, "is still recorded: another command is at work on it; detach it again");
-    if (attachment->state == CT_ATTACHMENT_RECORDING && ct_visitor_look(&attachment->visitor) &&
-        is_left(attachment))
-        return true;
-    const bool is_over = leave(attachment);
+    const bool is_over = (attachment->lock < 0 && !await_lock(attachment))
+                             ? attachment->state == CT_ATTACHMENT_OVER
+                             : leave(attachment);
     unlock_process(attachment); /* other commands need not wait until the calls are stored */
     return is_over;
 }
