@@ -162,8 +162,9 @@ class Deadly(fault_test.cudatrace_test.Session):
               "rows that name others that are not there")
         # Calls of one thread follow each other, so a row that is there twice overlaps another one. Each daemon fits a line of its
         # own through the clock's anchors, and two such lines differ by a microsecond at most.
-        equal(self.rows("SELECT * FROM (SELECT process_id, tid, name, start_ns, end_ns, lag(end_ns) OVER (PARTITION BY process_id, tid "
-                        "ORDER BY call_id) AS before FROM calls WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],
+        equal(self.rows("SELECT * FROM (SELECT process_id, tid, function.name, end_ns - duration_ns AS start_ns, end_ns, lag(end_ns) OVER "
+                        "(PARTITION BY process_id, tid ORDER BY end_ns) AS before FROM call JOIN site USING (site_id) JOIN thread USING (thread_id) "
+                        "JOIN function USING (function_id) WHERE depth = 0 AND layer = 'driver') WHERE start_ns < before - 2000"), [],
               "calls that began before their thread's last one returned")
 
     def check_parts(self):
