@@ -32,7 +32,7 @@ def decode(path):
                               stdin=trace, capture_output=True, text=True)
     equal((done.returncode, done.stderr), (0, ""), "how the decoder ended")
     root = message = collections.defaultdict(list)
-    around = []
+    around, known = [], set()
     for line in done.stdout.splitlines():
         field, brace, value = line.strip().partition(" ")
         if value == "{":
@@ -43,7 +43,9 @@ def decode(path):
         elif field == "}":
             message = around.pop()
         else:
-            check(not re.fullmatch(r"\d+:?", field), "a field that the schema does not have", line)
+            if field not in known:
+                check(not re.fullmatch(r"\d+:?", field), "a field that the schema does not have", line)
+                known.add(field)
             message[field[:-1]].append(json.loads(value) if value[0] == '"' and "\\" not in value else value)
     return root["packet"]
 
@@ -158,14 +160,14 @@ RANGES = """
 
 def outermost(s):
     """Calls of the runtime and the driver that no other such call made."""
-    ends, found = collections.defaultdict(list), []
+    end, found = collections.Counter(), []  # the last one of each thread
     for row in s.rows("SELECT start_ns, call_id, calls.name, status, pid, tid, layer, threads.name, process_id FROM calls "
                       "LEFT JOIN (SELECT process_id, tid, max(name) AS name FROM threads GROUP BY process_id, tid) AS threads "
                       "USING (process_id, tid) WHERE layer IN ('driver', 'runtime') ORDER BY start_ns, depth"):
         thread = row[8], row[5]
-        if row[1] > max(ends[thread], default=0):
+        if row[1] > end[thread]:
             found.append(row[:8])
-            ends[thread].append(row[1])
+            end[thread] = row[1]
     return found
 
 

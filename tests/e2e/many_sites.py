@@ -14,7 +14,7 @@ import zlib
 
 from cudatrace_test import CUDATRACE, LONG, SANITIZED, Session, WORKLOADS, by_tier, check, equal
 
-THREADS = by_tier(30_000, 30_000, 300_000)
+THREADS = by_tier(18_000, 30_000, 300_000)
 FUNCTIONS = 15 if LONG else 5  # each thread calls them, once
 FAR = 1 << 33  # distance between site_ids, which may be far apart
 MEGABYTES = 160  # the memory that a command may take; the sites of the long run alone would take 300
