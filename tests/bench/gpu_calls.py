@@ -71,6 +71,8 @@ def show(results, place):
             if "two_counter_reads" in results and name not in ("wrapper", "two_counter_reads"):
                 say(f"{name}_{function}_added_over_two_counter_reads",
                     over(added(results, name, function), added(results, "two_counter_reads", function)), "ratio")
+            if name == "attached" and "cudatrace" in results:
+                say(f"{name}_{function}_over_cudatrace", over(values(results, name, function), values(results, "cudatrace", function)), "ratio")
         say(f"{name}_{LAUNCH}_p50_over_untraced", over(values(results, name, LAUNCH), values(results, "untraced", LAUNCH)), "ratio")
         say(f"{name}_{LAUNCH}_through_over_past",
             [measured.figures["turns"]["through"] / measured.figures["turns"]["past"] for measured in results[name]], "ratio")
@@ -84,7 +86,7 @@ def check_recorded(results, place):
         if recorded and (lost or min(recorded) < place.calls()):
             why = f"{lost} lost, {min(recorded)} recorded of {place.calls()} or more: these are not the figures of recording each call"
             emit_missing(NAME, name, why)
-            if name == "cudatrace":
+            if name in ("cudatrace", "attached"):
                 sys.exit(f"{NAME}: cudatrace: {why}")
 
 

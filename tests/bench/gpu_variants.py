@@ -129,7 +129,7 @@ def place(build, options):
 
 
 def converse(command, env, on_pause, limit_s):
-    """(exit status, standard output, standard error); on_pause() is called whenever the program says `pause`.
+    """(exit status, standard output, standard error); on_pause(pid) is called whenever the program says `pause`.
 
     The limit kills the group; what a command put into a session of its own is for the caller to stop.
     """
@@ -147,7 +147,7 @@ def converse(command, env, on_pause, limit_s):
         try:
             for line in process.stdout:
                 if line == "pause\n":
-                    on_pause()
+                    on_pause(process.pid)
                     process.stdin.write("\n")
                     process.stdin.flush()
                 else:
@@ -204,7 +204,7 @@ class Variant:
         return status == 0
 
     def run(self, _number):
-        return converse(self.place.program(), self.env, lambda: None, self.LIMIT_S)
+        return converse(self.place.program(), self.env, lambda _pid: None, self.LIMIT_S)
 
     def recorded(self, _number):
         return None, None
@@ -216,25 +216,59 @@ class Variant:
 class Cudatrace(Variant):
     """As a person would: `cudatrace run`, which starts a daemon, with default settings and default layers."""
 
+    session = f"gpubench{os.getpid()}"
+
     def database(self, number):
         return f"{self.place.scratch}/{self.name}.{number}.db"
 
     def run(self, number):
-        session = f"gpubench{os.getpid()}"
-        place = [self.place.cudatrace, "flush", "--session", session]
-        command = [self.place.cudatrace, "run", "--session", session, "--db", self.database(number), "--"]
+        command = [self.place.cudatrace, "run", *self.where(number), "--"]
         try:
-            return converse(command + self.place.program("pause=ask"), self.env,
-                            lambda: subprocess.run(place, env=self.env, check=True, timeout=30), self.LIMIT_S)
+            return converse(command + self.place.program("pause=ask"), self.env, lambda _pid: self.flush(), self.LIMIT_S)
         finally:
-            stop_left_over(self.place, session)
+            stop_left_over(self.place, self.session)
+
+    def where(self, number):
+        return ["--session", self.session, "--db", self.database(number)]
+
+    def flush(self):
+        subprocess.run([self.place.cudatrace, "flush", "--session", self.session], env=self.env, check=True, timeout=30)
 
     def recorded(self, number):
         return totals(self.database(number), f"name IN ({', '.join(repr(name) for name in FUNCTIONS)})")
 
 
+class Attached(Cudatrace):
+    """`cudatrace attach`, once the program has set up and before it times its first call."""
+
+    def run(self, number):
+        command = [self.place.cudatrace, "attach", *self.where(number)]
+        attach = None
+
+        def on_pause(pid):
+            nonlocal attach
+            if attach:
+                self.flush()
+                return
+            attach = subprocess.Popen([*command, str(pid)], env=self.env, stderr=subprocess.PIPE, text=True)
+            line = attach.stderr.readline()
+            if "waiting for its next CUDA call" not in line:
+                raise Failed(line.strip())
+
+        try:
+            ended = converse(self.place.program("pause=ask"), self.env, on_pause, self.LIMIT_S)
+            said = attach.communicate(timeout=30)[1] if attach else "it was never asked"
+            if not attach or attach.returncode:
+                raise Failed(last_line(said))
+            return ended
+        finally:
+            if attach and attach.poll() is None:
+                attach.kill()
+            stop_left_over(self.place, self.session)
+
+
 def stop_left_over(place, session):
-    """A daemon that `run` started goes with it, unless `run` was killed."""
+    """A daemon that a command started goes with it, unless the command was killed."""
     if glob.glob(f"/dev/shm/cudatrace.{os.geteuid()}.{session}*"):
         gpu_run.run_process([place.cudatrace, "stop", "--session", session], place.env, 30)
 
@@ -315,7 +349,7 @@ class Nsys(Variant):
         report = f"{self.place.scratch}/nsys.{number}"
         command = [self.path, "profile", "-t", "cuda", "-s", "none", "--cpuctxsw", "none", "-o", report]
         try:
-            return converse(command + self.place.program(), dict(self.env, TMPDIR=self.place.scratch), lambda: None, self.LIMIT_S)
+            return converse(command + self.place.program(), dict(self.env, TMPDIR=self.place.scratch), lambda _pid: None, self.LIMIT_S)
         finally:
             self.report_bytes = sum(os.path.getsize(path) for path in glob.glob(f"{report}*"))
             for path in glob.glob(f"{report}*"):
@@ -338,6 +372,7 @@ def cupti(mode):
 TABLE = {
     "untraced": Variant,
     "cudatrace": Cudatrace,  # by `cudatrace run`, default layers
+    "attached": Attached,
     "wrapper": peer("WRAPPER"),  # preloaded, does nothing
     "two_counter_reads": peer("COUNTERS"),
     "clock_ring": peer("CLOCK_RING"),  # two clock_gettime and a record
