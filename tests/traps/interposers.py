@@ -17,8 +17,11 @@ with Session() as s:
             limiters[kind, name] = library(s, "interposers.c", f"{kind}_{name}.so", "-Wl,-Bsymbolic", f"-DLIMITER={kind}",
                                            f"-DLIMIT_KIB={kib}")
     s.start_daemon()
+    # The matrix: calls in the trace, which are those of the driver; and whether the limiter refused memory there.
+    print(f"{'kind':7} {'preloaded':17}", *(f"{way:>24}" for way in programs))
     for kind in KINDS:
         for order in ORDERS:
+            cells = []
             loaded = [one if one == "HOOK" else limiters[kind, one] for one in order]
             for way, command in programs.items():
                 without = s.run(*command, preload=False, env=preloads(*(one for one in loaded if one != "HOOK"), ""))
@@ -31,6 +34,8 @@ with Session() as s:
                 truth = {key: calls for key, calls in s.truth().items() if key[0] not in untraced}
                 totals = {key: calls for key, calls in s.totals().items() if key[0] not in untraced}
                 equal(totals, truth, f"{kind}, {order}, {way}: calls in the trace and in the driver")
+                cells.append(f"{sum(totals.values())}, {'limited' if '512 KiB: 2' in seen.stdout else 'not limited'}")
+            print(f"{kind:7} {' '.join(order):17}", *(f"{cell:>24}" for cell in cells))
     s.check_identity()
 
     # Without a driver: who asks for the next gets none, and nobody calls in circles.
