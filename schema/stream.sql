@@ -3,7 +3,8 @@
 
 -- name: site
 SELECT thread.process_id, process.pid, thread.tid, function.layer, function.name, function.category, site.depth, site.status,
-       status.name, site.status NOT IN (0, 600) AS has_failed
+       status.name, site.status NOT IN (0, 600) AS has_failed,
+       (SELECT max(begun_ns) FROM %s.segment WHERE segment.process_id = thread.process_id) AS recorded_ns
   FROM %s.site
  CROSS JOIN %s.thread   ON thread.thread_id = site.thread_id
  CROSS JOIN %s.process  ON process.process_id = thread.process_id

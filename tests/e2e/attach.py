@@ -81,6 +81,34 @@ def to_the_end(s):
     equal(recorded(s, p.pid), 42, "calls to the end")
 
 
+def printed(s):
+    """--print prints the calls of its processes, also the second time, and of no other process of the session."""
+    p = Program(s, "steps")
+    listed = s.dir / "calls.txt"
+    other = Program(s, "steps")
+    o = Attach(s, other.pid)
+    o.await_line("waiting for its next CUDA call")
+    other.step(1)
+    o.await_line("is recorded")
+    for options in ["--print"], ["--output", listed]:
+        a = Attach(s, p.pid, *options)
+        a.await_line("waiting for its next CUDA call")
+        p.step(1)
+        a.await_line("is recorded")
+        p.step(50)
+        other.step(20)
+        s.flush()
+        while "--print" in options and a.said.count(f"{VERSION}()") < 51:
+            a.await_line(VERSION)
+        a.end()
+        lines = listed.read_text() if listed in options else a.said
+        equal(len(re.findall(rf" {p.pid}(?:/\d+)? +{VERSION}\(.*\) = CUDA_SUCCESS <", lines)), 51, f"lines of {options}")
+        equal(lines.count(f"{VERSION}("), 51, f"all lines of {options}")
+    o.end()
+    for program in p, other:
+        program.end()
+
+
 def kept_by_the_dead(s):
     """A killed attach leaves the process recorded until it is detached. If it still waited for a call, it leaves thunks, which the
     next attach or detach takes out."""
@@ -390,7 +418,7 @@ def refused(s):
         equal((done.returncode, "is user 0's: ask as that user, or as root" in done.stderr), (1, True), done.stderr)
     p.end(signal.SIGTERM)
     check(not (s.dir / "none.db").exists(), "a trace was made for nothing")
-    for command in (["attach"], ["attach", "--all", "1"], ["attach", "--stay", "--new"], ["attach", "--for", "1"], ["detach"], ["detach", "x"]):
+    for command in (["attach"], ["attach", "--all", "1"], ["attach", "--stay", "--new"], ["attach", "--stay", "--print", "1"], ["attach", "--for", "1"], ["detach"], ["detach", "x"]):
         s.run(CUDATRACE, *command, preload=False, status=2)
 
 
@@ -440,7 +468,7 @@ ROUNDS = by_tier(1, 3)
 LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS),
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
 TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
-TESTS |= {test.__name__: test for test in (chosen, to_the_end, kept_by_the_dead, stopped, killed, executing, all_and_new, contained, refused, builds,
+TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, kept_by_the_dead, stopped, killed, executing, all_and_new, contained, refused, builds,
                                            daemon_gone, cut_short, left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time)}
 TESTS |= {f"load-{mode}-{threads}": lambda s, mode=mode, threads=threads, rounds=rounds: under_load(s, mode, threads, rounds)
           for mode, threads, rounds in LOADS}

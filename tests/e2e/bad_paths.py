@@ -92,11 +92,11 @@ def try_databases(f, tool, daemon, commands):
         for option, value in options:
             for path in f.kinds:
                 arguments = ARGUMENTS.get(command, [])
-                if command == "attach" and (option, path) == ("--shm-dir", "folder"):
+                if command == "attach" and (option, path) in (("--shm-dir", "folder"), ("--output", "device")):
                     continue  # it works, and would attach to other tests' programs
                 if option == "--output" and path in ("fifo", "to-fifo", "text"):
                     continue  # outputs.py has them, with a reader and without one
-                if option == "--output" or (option == "--shm-dir" and command in ("html", "export")):
+                if (option == "--output" and command not in ("run", "attach")) or (option == "--shm-dir" and command in ("html", "export")):
                     arguments = ["--db", "plain.db", *arguments]
                 done = f.check(path, tool, command, option, path, *arguments,
                                made={"html": ["trace.html"], "run": ["trace.db"]}.get(command, []))

@@ -1,8 +1,10 @@
 """`cudatrace tail` prints each call of the trace once, while the program still runs. Filters, the trace's next files, skipped calls,
-colours; and each way in which it ends: a signal, a closed pipe, a full disk, the end of the daemon."""
+colours; and each way in which it ends: a signal, a closed pipe, a full disk, the end of the daemon. `cudatrace run --print` prints the
+calls of its command."""
 import calendar
 import collections
 import fcntl
+import functools
 import json
 import os
 import pty
@@ -17,18 +19,11 @@ from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, by_tier, can
 LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*?)\)(?: = (-?\w+))?(?: <([\d.]+)(us|ms|s)>)?")
 
 
-class Tail:
-    """`cudatrace tail` of the session, with a pipe as its output."""
+class Lines:
+    """The lines that come out of a pipe."""
 
-    def __init__(self, s, *options, where=None, pipe_bytes=None, **popen):
-        here, there = os.pipe()
-        if pipe_bytes:
-            fcntl.fcntl(there, fcntl.F_SETPIPE_SZ, pipe_bytes)
-        self.child = subprocess.Popen([str(x) for x in (CUDATRACE, "tail", *(where or ("--session", s.name)), *options)], stdout=there,
-                                      stderr=subprocess.PIPE, env=s.env(preload=False), **popen)
-        s.children.append(self.child)
-        os.close(there)
-        self.file, self.rest = here, b""
+    def __init__(self, file):
+        self.file, self.rest = file, b""
 
     def line(self):
         """The next line; None at the end."""
@@ -41,6 +36,28 @@ class Tail:
         line, _, self.rest = self.rest.partition(b"\n")
         return line.decode()
 
+    def left(self):
+        """The lines that are left."""
+        lines = []
+        while (line := self.line()) is not None:
+            lines.append(line)
+        os.close(self.file)
+        return lines
+
+
+class Tail(Lines):
+    """`cudatrace tail` of the session, with a pipe as its output."""
+
+    def __init__(self, s, *options, where=None, pipe_bytes=None, **popen):
+        here, there = os.pipe()
+        if pipe_bytes:
+            fcntl.fcntl(there, fcntl.F_SETPIPE_SZ, pipe_bytes)
+        self.child = subprocess.Popen([str(x) for x in (CUDATRACE, "tail", *(where or ("--session", s.name)), *options)], stdout=there,
+                                      stderr=subprocess.PIPE, env=s.env(preload=False), **popen)
+        s.children.append(self.child)
+        os.close(there)
+        super().__init__(here)
+
     def until(self, wanted):
         """The lines up to a wanted one, read as JSON."""
         lines = []
@@ -52,10 +69,7 @@ class Tail:
 
     def end(self, status=0):
         """The lines that are left, and its standard error."""
-        lines = []
-        while (line := self.line()) is not None:
-            lines.append(line)
-        os.close(self.file)
+        lines = self.left()
         said = self.child.stderr.read().decode()
         equal(self.child.wait(), status, f"its status, with the message {said}")
         return lines, said
@@ -294,3 +308,68 @@ with Session() as s, fifo(s.dir, "hold") as hold:
     with open(hold, "w") as end:
         end.write("\n")
     equal(held.wait(), 0, "the status of the program")
+
+# `run --print`: the command's calls and no others, while it runs, and its exit status.
+with Session() as s, HungCall(s, "--calls", 10) as other:
+    s.start_daemon()
+    s.flush()
+    run = [CUDATRACE, "run", "--session", s.name, "--db", s.db]
+    mine = f"pid <> {other.pid}"
+    start = functools.partial(s.start, preload=False)
+    here, there = os.pipe()
+    with HungCall(s, "--calls", 100, within=[*run, "--print", "--"], start=start, stderr=there) as hung:
+        os.close(there)
+        s.flush()
+        lines = Lines(here)
+        before = [lines.line() for _ in ids(s, mine)]
+        other.release()
+        hung.release()
+    before += lines.left()
+    wanted = s.rows(f"SELECT pid, name FROM calls WHERE {mine} ORDER BY call_id")
+    equal([(int(m[2]), m[5]) for m in map(LINE.fullmatch, before)], wanted, "the lines of run --print")
+
+    # Into a file: all calls. A signal for `run` ends the command, and both end by it.
+    listed = s.dir / "calls.txt"
+    listed.write_text("what was there\n" * 1000)
+    s.run(*run, "--output", listed, "--", "sh", "-c", '"$@"; exit 3', "sh", WORKLOADS / "calls", "--calls", by_tier(5000, 100000), preload=False,
+          status=3)
+    stored = s.value("SELECT count(*) FROM calls WHERE process_id = (SELECT max(process_id) FROM processes)")
+    lines = listed.read_text().splitlines()
+    equal((len(lines), sum(1 for line in lines if LINE.fullmatch(line))), (stored, stored), "the lines in a file")
+    with HungCall(s, "--calls", 10, within=[*run, "--output", listed, "--"], start=start) as hung:
+        hung.program.send_signal(signal.SIGINT)
+        equal(hung.program.wait(), -signal.SIGINT, "how run ends")
+    stored = s.value("SELECT count(*) FROM calls WHERE process_id = (SELECT max(process_id) FROM processes)")
+    equal(len(listed.read_text().splitlines()), stored, "the lines of a killed command")
+
+    # Where lines cannot be written, the command runs all the same.
+    for path, says in ("/dev/full", "run: cannot write: No space left on device"), (s.db, "run: cannot print calls: the file is the trace itself"):
+        done = s.run(*run, "--output", path, "--", "sh", "-c", '"$@"; exit 3', "sh", WORKLOADS / "calls", "--calls", 10, preload=False, status=3)
+        check(says in done.stderr, path, done.stderr)
+    done = s.run(*run, "--output", s.dir / "none/file", "--", "touch", s.dir / "touched", preload=False, status=1)
+    check("none/file': No such file" in done.stderr and not (s.dir / "touched").exists(), done.stderr)
+
+# The reader of `run --print` is too slow: the command is not, and the calls that are not shown are counted.
+with Session() as s:
+    here, there = os.pipe()
+    fcntl.fcntl(there, fcntl.F_SETPIPE_SZ, 4096)
+    run = s.start(CUDATRACE, "run", "--session", s.name, "--db", s.db, "--print", "--", "sh", "-c", 'while read line; do "$@"; echo done; done', "sh",
+                  WORKLOADS / "calls", "--calls", 5000, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=there)
+    os.close(there)
+    lines, reader = [], Lines(here)
+    while not "not shown" in (lines or [""])[-1]:
+        run.stdin.write(b"\n")
+        run.stdin.flush()
+        while run.stdout.readline() != b"done\n":
+            pass
+        s.flush()
+        for _ in range(400):
+            if "not shown" not in (lines or [""])[-1]:  # it may be the last line
+                lines.append(reader.line())
+    run.stdin.close()
+    lines += reader.left()
+    equal(run.wait(), 0, "the status of run")
+    left_out = sum(int(m[1]) for line in lines if (m := re.fullmatch(r"… (\d+) calls? not shown …", line)))
+    shown, stored = sum(1 for line in lines if LINE.fullmatch(line)), len(ids(s))
+    equal(shown + left_out, stored, "shown and not shown by run --print")
+    check(any(f"run: {left_out} of {stored} calls were not shown" in line for line in lines), lines[-3:])

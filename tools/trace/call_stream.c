@@ -115,6 +115,7 @@ static bool read_site(struct ct_stream *stream, uint32_t number, int64_t site_id
             .category = keep(stream, sqlite3_column_text(file->site, 5)),
             .status_name = keep(stream, sqlite3_column_text(file->site, 8)),
             .has_failed = sqlite3_column_int(file->site, 9) != 0,
+            .recorded_ns = sqlite3_column_int64(file->site, 10),
             .file = number,
         };
     } else if (rc != SQLITE_DONE) {
@@ -132,6 +133,7 @@ static const struct ct_site *find_site(struct ct_stream *stream, uint32_t number
         kept->epoch = stream->epoch;
         kept->site_id = site_id;
         kept->is_wanted = read_site(stream, number, site_id, &kept->site) &&
+                          kept->site.recorded_ns >= stream->scope.recorded_ns &&
                           ct_stream_wants(&stream->scope, kept->site.pid, kept->site.layer, kept->site.name);
         kept->site.file = number;
         if (kept->is_wanted)

@@ -18,7 +18,8 @@ struct ct_site {
     enum ct_site_kind kind;
     int32_t depth, status;
     bool has_failed;
-    uint32_t file; /* in which it is, 0 being the newest */
+    int64_t recorded_ns; /* when the last recording of its process began; 0: unknown */
+    uint32_t file;       /* in which it is, 0 being the newest */
 };
 
 struct ct_stream_call {

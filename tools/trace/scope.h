@@ -7,6 +7,7 @@
 
 struct ct_scope {
     int64_t pid;              /* 0: all */
+    int64_t recorded_ns;      /* only processes whose recording began then or later; 0: all */
     struct ct_selecting only; /* layers and functions */
     const char *from, *to;    /* as given; NULL: not */
     int64_t from_ns,

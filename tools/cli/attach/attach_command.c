@@ -4,6 +4,7 @@
 #include "duration.h"
 #include "held_daemon.h"
 #include "number.h"
+#include "printing.h"
 #include "selecting.h"
 #include "subcommand.h"
 
@@ -23,6 +24,7 @@ struct attach {
     uint64_t for_ns, wait_ns; /* 0: not given */
     bool stay, all, new, verbose;
     struct ct_attach_set set;
+    struct ct_printing printing;
     int daemon, signals;
 };
 
@@ -83,6 +85,8 @@ static int record(struct attach *attach)
     attach->daemon = ct_daemon_hold("attach", &attach->where, attach->of_daemon, database, &status);
     if (attach->daemon < 0)
         return status;
+    if (!ct_printing_start(&attach->printing, database, (int64_t)ct_monotonic_ns()))
+        attach->set.has_failed = true;
     ct_attach_set_wish(&attach->set, &attach->where, &attach->selecting);
     ct_attach_set_arm(&attach->set);
     follow(attach);
@@ -93,6 +97,7 @@ static int record(struct attach *attach)
     }
     ct_attach_set_leave(&attach->set);
     attach->set.has_failed |= !ct_attach_flush("attach", attach->daemon);
+    attach->set.has_failed |= !ct_printing_finish(&attach->printing);
     ct_attach_set_tell(&attach->set, database);
     ct_client_ask(attach->daemon, "release", answer, 0);
     close(attach->daemon);
@@ -130,7 +135,8 @@ static int attach_to(struct attach *attach, char **pids)
     attach->set.patience_ns = attach->wait_ns              ? attach->wait_ns
                               : attach->all || attach->new ? UINT64_MAX
                                                            : UINT64_C(10000000000);
-    const int status = find(attach, pids) ? record(attach) : EXIT_FAILURE;
+    const int status =
+        ct_printing_open(&attach->printing) && find(attach, pids) ? record(attach) : EXIT_FAILURE;
     ct_attach_set_finish(&attach->set);
     close(attach->signals);
     return status;
@@ -150,12 +156,14 @@ static int check(const struct attach *attach, char **pids)
         return ct_fail(EXIT_USAGE, "attach: --all and --new choose the processes: name none");
     if (attach->stay && (attach->new || attach->for_ns))
         return ct_fail(EXIT_USAGE, "attach: --stay returns at once, and so excludes --new and --for");
+    if (attach->stay && (attach->printing.is_wanted || attach->printing.path))
+        return ct_fail(EXIT_USAGE, "attach: --stay returns at once, and so excludes --print and --output");
     return CT_GO_ON;
 }
 
 static int attach(int argc, char **argv)
 {
-    struct attach attach = { .daemon = -1, .set.command = "attach" };
+    struct attach attach = { .daemon = -1, .set.command = "attach", .printing.command = "attach" };
     const struct ct_option table[] = {
         { "all", NULL, "every process that has loaded the driver and may be attached to", &attach.all },
         { "new", NULL,
@@ -185,6 +193,7 @@ static int attach(int argc, char **argv)
         { "max-db", "SIZE", "the same for what exceeds that on disk: the oldest goes",
           &attach.of_daemon[CT_DAEMON_MAX_DB] },
         CT_OPTIONS_OF_RECORDING(&attach.selecting),
+        CT_OPTIONS_OF_PRINTING(&attach.printing),
         { "verbose", NULL, "print the findings in each process, and the time of each step", &attach.verbose },
         { 0 }
     };

@@ -5,6 +5,7 @@
 #include "held_daemon.h"
 #include "installed.h"
 #include "preloadable.h"
+#include "printing.h"
 #include "run_command.h"
 #include "selecting.h"
 #include "subcommand.h"
@@ -27,6 +28,7 @@ struct run_options {
     const char *of_daemon[CT_DAEMON_OPTIONS]; /* values, NULL for those not given */
     struct ct_selecting selecting;
     bool waits, leaves; /* --wait, --no-follow */
+    struct ct_printing printing;
 };
 
 /* ---- the command ---- */
@@ -36,12 +38,15 @@ static bool pass_on(const char *variable, const char *value)
     return !value || setenv(variable, value, 1) == 0;
 }
 
-/* The data of the two callbacks: prepare() runs in the command's process, on_orphaned() in the keeper. */
+/* The data of the callbacks: prepare() runs in the command's process, on_orphaned() in the keeper, and
+ * on_started() in this process. */
 struct traced {
-    const struct run_options *options;
+    struct run_options *options;
     char hook[PATH_MAX];
     struct ct_mark mark;
     int daemon;
+    const char *database;
+    int64_t began_ns;
 };
 
 /* Preloads the hook into the command; false after reporting. */
@@ -77,6 +82,12 @@ static void on_orphaned(const void *data)
     if (!traced->options->leaves)
         ct_survivors_await(&traced->mark, traced->daemon);
     ct_client_ask(traced->daemon, "release", answer, 0);
+}
+
+static void on_started(void *data)
+{
+    const struct traced *traced = data;
+    ct_printing_start(&traced->options->printing, traced->database, traced->began_ns);
 }
 
 /* Returns the calls that the daemon has stored since it started, -1 without an answer, and whether it leaves
@@ -151,6 +162,8 @@ static pid_t follow(const struct traced *traced)
 {
     const pid_t follower = fork();
     if (follower == 0) {
+        if (traced->options->printing.path)
+            close(traced->options->printing.fd);
         ct_survivors_await(&traced->mark, traced->daemon);
         _exit(EXIT_SUCCESS); /* and so the daemon is released, unless `run` waits */
     }
@@ -218,7 +231,7 @@ static int trace_command(struct run_options *options, char **command)
 {
     int status;
     struct traced traced = { .options = options };
-    if (!find_hook(traced.hook))
+    if (!find_hook(traced.hook) || !ct_printing_open(&options->printing))
         return EXIT_FAILURE;
     char database[CT_ANSWER_BYTES];
     const int daemon = ct_daemon_hold("run", &options->where, options->of_daemon, database, &status);
@@ -227,12 +240,17 @@ static int trace_command(struct run_options *options, char **command)
     warn_about(command[0]);
     bool leaves;
     const long long before_calls = stored_calls(daemon, &leaves);
-    const int64_t began_ns = (int64_t)ct_monotonic_ns();
+    traced.began_ns = (int64_t)ct_monotonic_ns();
+    traced.database = database;
     traced.daemon = daemon;
     ct_mark_make(&traced.mark, &options->where);
-    const struct ct_command_plan plan = {
-        .argv = command, .prepare = prepare, .on_orphaned = on_orphaned, .keep = daemon, .data = &traced
-    };
+    const struct ct_command_plan plan = { .argv = command,
+                                          .prepare = prepare,
+                                          .on_orphaned = on_orphaned,
+                                          .on_started = on_started,
+                                          .data = &traced,
+                                          .keep = daemon,
+                                          .front = options->printing.fd };
     int wait_status = 0;
     if (!ct_command_run(&plan, &wait_status))
         return EXIT_FAILURE;
@@ -241,6 +259,7 @@ static int trace_command(struct run_options *options, char **command)
 
     char answer[CT_ANSWER_BYTES];
     const enum ct_answer flushed = ct_client_ask(daemon, "flush", answer, 0);
+    ct_printing_finish(&options->printing);
     if (flushed == CT_ANSWER_NONE)
         ct_fail(0, "run: the daemon %s; the last calls may be missing", ct_client_why(daemon));
     else if (flushed != CT_ANSWER_OK)
@@ -252,8 +271,8 @@ static int trace_command(struct run_options *options, char **command)
         /* 126 and 127: most likely it has not run at all, and that was said. */
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
         tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
-             began_ns);
-        tell_losses(&options->where, database, began_ns);
+             traced.began_ns);
+        tell_losses(&options->where, database, traced.began_ns);
     }
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
@@ -277,7 +296,7 @@ static bool check_way(void)
 
 static int run(int argc, char **argv)
 {
-    struct run_options options = { 0 };
+    struct run_options options = { .printing.command = "run" };
     const struct ct_option table[] = {
         CT_OPTION_DB(&options.where, "the database (default: what a daemon of session default writes, the\n"
                                      "system's, too; else ./trace.db)"),
@@ -297,6 +316,7 @@ static int run(int argc, char **argv)
         CT_OPTIONS_OF_RECORDING(&options.selecting),
         { "wait", NULL, "return when the processes that outlive COMMAND have ended, too", &options.waits },
         { "no-follow", NULL, "do not trace processes any longer when COMMAND has ended", &options.leaves },
+        CT_OPTIONS_OF_PRINTING(&options.printing),
         { 0 }
     };
     const struct ct_usage usage = {

@@ -67,11 +67,11 @@ static int compare(const void *a, const void *b)
 }
 
 /* Closes what this process has inherited together with the command: a reader that waits for the end of a pipe
- * must not wait for us. Keeps standard error and the three descriptors given. The standard ones up to `last`
+ * must not wait for us. Keeps standard error and the descriptors given. The standard ones up to `last`
  * become /dev/null. */
-static void let_go_of_files(int last, int first_kept, int second_kept, int third_kept)
+static void let_go_of_files(int last, int first_kept, int second_kept, int third_kept, int fourth_kept)
 {
-    int kept[] = { STDERR_FILENO, first_kept, second_kept, third_kept };
+    int kept[] = { STDERR_FILENO, first_kept, second_kept, third_kept, fourth_kept };
     enum { KEPT = sizeof(kept) / sizeof(kept[0]) };
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; null > STDERR_FILENO && fd <= last; fd++)
@@ -248,7 +248,7 @@ static void become_keeper(const struct ct_command_plan *plan, int channel, pid_t
         tell(channel, NOT_STARTED, errno);
         _exit(EXIT_FAILURE);
     }
-    let_go_of_files(STDERR_FILENO, channel, keeper.children, plan->keep);
+    let_go_of_files(STDERR_FILENO, channel, keeper.children, plan->keep, plan->keep);
     keep(&keeper);
     _exit(EXIT_SUCCESS);
 }
@@ -411,7 +411,9 @@ bool ct_command_run(const struct ct_command_plan *plan, int *wait_status)
         become_keeper(plan, ends[1], self);
     }
     front.channel = ends[0];
-    let_go_of_files(STDOUT_FILENO, front.channel, front.signals, plan->keep);
+    let_go_of_files(STDOUT_FILENO, front.channel, front.signals, plan->keep, plan->front);
+    if (plan->on_started)
+        plan->on_started(plan->data);
     const bool known = stand_for(&front, wait_status);
     /* Signals that came together with the command's end were meant for the command. */
     struct signalfd_siginfo seen;

@@ -17,13 +17,16 @@ struct ct_command_plan {
     bool (*prepare)(const void *data);
     /* Called in the keeper, when this process was killed and the command then with it. */
     void (*on_orphaned)(const void *data);
-    const void *data;
-    int keep; /* a descriptor that both need afterwards */
+    /* Called in this process when its descriptors are closed. May be NULL. */
+    void (*on_started)(void *data);
+    void *data;
+    int keep;  /* a descriptor that both need afterwards */
+    int front; /* a descriptor that this process needs afterwards */
 };
 
 /* Runs it to its end; its status is as waitpid() has it. Signals stay blocked, and of the descriptors that
- * were open only standard error and `keep` are afterwards: what the command closes is closed. False after
- * reporting that it could not be started, or was lost sight of. */
+ * were open only standard error, `keep` and `front` are afterwards: what the command closes is closed. False
+ * after reporting that it could not be started, or was lost sight of. */
 bool ct_command_run(const struct ct_command_plan *plan, int *wait_status);
 /* Lets signals do to this process what they did before the command ran, for a wait that may take hours. */
 void ct_command_wait_as_usual(void);

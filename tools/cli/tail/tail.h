@@ -1,4 +1,4 @@
-/* Prints the calls of a trace as they happen, step by step. Called by tail_command.c. */
+/* Prints the calls of a trace as they happen, step by step. Called by tail_command.c and printing.c. */
 #ifndef CT_TAIL_H
 #define CT_TAIL_H
 
@@ -9,7 +9,11 @@
 /* AUTO: on a terminal, unless $NO_COLOR is set. */
 enum ct_tail_colour { CT_TAIL_COLOUR_AUTO, CT_TAIL_COLOUR_ALWAYS, CT_TAIL_COLOUR_NEVER };
 
+/* Beyond this lag, calls are skipped unless all are wanted. */
+#define CT_TAIL_LAG_MAX_NS UINT64_C(1000000000)
+
 struct ct_tail_plan {
+    const char *command; /* in whose name messages are printed */
     struct ct_follow_plan follow;
     bool is_json;
     bool has_threads; /* each line names its thread; otherwise only lines of other threads than the first */

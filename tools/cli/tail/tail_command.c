@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LAG_MAX_NS UINT64_C(1000000000)
-
 struct tail_options {
     struct ct_where where;
     struct ct_tail_plan plan;
@@ -133,7 +131,7 @@ static int tail(int argc, char **argv)
 {
     struct tail_options options = {
         .last = -1,
-        .plan = { .fd = STDOUT_FILENO, .follow = { .scope = ct_scope_all() } },
+        .plan = { .command = "tail", .fd = STDOUT_FILENO, .follow = { .scope = ct_scope_all() } },
     };
     struct ct_tail_plan *plan = &options.plan;
     struct ct_follow_plan *follow = &plan->follow;
@@ -170,7 +168,7 @@ static int tail(int argc, char **argv)
     if (options.last >= 0 && follow->scope.from)
         return ct_fail(EXIT_USAGE, "tail: --last and --from both set where to begin: give one of them");
     plan->is_json = options.format == 1;
-    plan->lag_max_ns = options.all ? 0 : LAG_MAX_NS;
+    plan->lag_max_ns = options.all ? 0 : CT_TAIL_LAG_MAX_NS;
     return follow_trace(&options);
 }
 

@@ -192,11 +192,14 @@ bool ct_tail_wait(struct ct_tail *tail, int fd)
 static void report_not_shown(const struct ct_tail *tail)
 {
     if (tail->not_shown > 0)
-        ct_fail(0, "tail: %llu of %llu calls were not shown: the lines were not taken as fast as calls came",
-                (unsigned long long)tail->not_shown, (unsigned long long)(tail->shown + tail->not_shown));
+        ct_fail(0, "%s: %llu of %llu calls were not shown: the lines were not taken as fast as calls came",
+                tail->plan.command, (unsigned long long)tail->not_shown,
+                (unsigned long long)(tail->shown + tail->not_shown));
     if (tail->has_removed)
-        ct_fail(0, "tail: more calls were removed before they were read, as --keep or --max-db of the daemon "
-                   "ask for");
+        ct_fail(0,
+                "%s: more calls were removed before they were read, as --keep or --max-db of the daemon "
+                "ask for",
+                tail->plan.command);
 }
 
 int ct_tail_finish(struct ct_tail *tail)
@@ -206,9 +209,9 @@ int ct_tail_finish(struct ct_tail *tail)
         ;
     const char *problem = ct_follow_problem(tail->follow);
     if (problem)
-        ct_fail(0, "tail: cannot read the trace: %s", problem);
+        ct_fail(0, "%s: cannot read the trace: %s", tail->plan.command, problem);
     if (tail->output.error)
-        ct_fail(0, "tail: cannot write: %s", strerror(tail->output.error));
+        ct_fail(0, "%s: cannot write: %s", tail->plan.command, strerror(tail->output.error));
     if (!tail->output.is_gone)
         report_not_shown(tail);
     const int status = problem || tail->output.is_gone ? EXIT_FAILURE : EXIT_SUCCESS;
