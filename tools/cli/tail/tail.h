@@ -9,8 +9,9 @@
 /* AUTO: on a terminal, unless $NO_COLOR is set. */
 enum ct_tail_colour { CT_TAIL_COLOUR_AUTO, CT_TAIL_COLOUR_ALWAYS, CT_TAIL_COLOUR_NEVER };
 
-/* Beyond this lag, calls are skipped unless all are wanted. */
-#define CT_TAIL_LAG_MAX_NS UINT64_C(1000000000)
+/* Beyond this lag, calls are skipped unless all are wanted. With the daemon's delay and a pause between two
+ * looks, a line appears within a quarter of a second of the call's return. */
+#define CT_TAIL_LAG_MAX_NS UINT64_C(100000000)
 
 struct ct_tail_plan {
     const char *command; /* in whose name messages are printed */

@@ -120,8 +120,8 @@ static const char about[] =
 
 static const char more[] =
     "It ends on Ctrl-C, when the reader closes the pipe, or when the daemon stops. Programs and\n"
-    "daemon never wait for it. When its output lags by more than a second, it skips to the newest\n"
-    "calls, and prints how many it skipped: '… 12345 calls not shown …'.\n"
+    "daemon never wait for it. When its output lags by more than a tenth of a second, it skips to\n"
+    "the newest calls, and prints how many it skipped: '… 12345 calls not shown …'.\n"
     "\n"
     "  cudatrace tail --calls 'cuMem*' --min 1ms\n"
     "  cudatrace tail -n 20 --failed\n"

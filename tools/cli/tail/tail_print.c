@@ -192,7 +192,8 @@ bool ct_tail_wait(struct ct_tail *tail, int fd)
 static void report_not_shown(const struct ct_tail *tail)
 {
     if (tail->not_shown > 0)
-        ct_fail(0, "%s: %llu of %llu calls were not shown: the lines were not taken as fast as calls came",
+        ct_fail(0,
+                "%s: %llu of %llu calls were not shown: the lines could not be printed as fast as calls came",
                 tail->plan.command, (unsigned long long)tail->not_shown,
                 (unsigned long long)(tail->shown + tail->not_shown));
     if (tail->has_removed)
