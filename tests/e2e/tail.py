@@ -16,7 +16,7 @@ import time
 
 from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, by_tier, can, check, equal, fifo, on_terminal, wait_for
 
-LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*?)\)(?: = (-?\w+))?(?: <([\d.]+)(us|ms|s)>)?")
+LINE = re.compile(r"(\d\d:\d\d:\d\d\.\d{6}) (\d+)(?:/(\d+))? ( *)(\w[\w ]*)\((.*?)\)(?: = (-?\w+))?(?: <([\d.]+)(ns|us|ms|s)>)?")
 
 
 class Lines:
@@ -117,8 +117,9 @@ def check_text(s, lines):
         _, said_pid, said_tid, indent, said_name, arguments, said_status, took, unit = found.groups()
         equal((int(said_pid), int(said_tid or said_pid), said_name), (pid, tid, name), line)
         equal(said_status, None if layer == "nvtx" else status_name or str(status), line)
-        unit_ns, error = {"us": (1e3, 0.051), "ms": (1e6, 0.051), "s": (1e9, 0.00051)}.get(unit, (0, 0))
-        check(name == "nvtxMark" or abs(float(took) * unit_ns - duration_ns) <= error * unit_ns, "how long", line, duration_ns)
+        unit_ns, error = {"ns": (1, 0), "us": (1e3, 0.051), "ms": (1e6, 0.051), "s": (1e9, 0.00051)}.get(unit, (0, 0))
+        check(name == "nvtxMark" or abs(float(took) * unit_ns - duration_ns) <= error * unit_ns and (duration_ns >= 1000) == (unit != "ns"), "how long",
+              line, duration_ns)
         check(size is None or f"bytes={size}" in arguments, "bytes of", line, size)
         check(len(indent) >= 2 * depth, "indentation", line, depth)
         widths.add(line.index(name) - 2 * depth)  # which column that is depends on the widest process before

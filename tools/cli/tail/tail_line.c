@@ -237,13 +237,19 @@ static void put_duration(FILE *to, const struct ct_line_style *style, int64_t ns
         int64_t below_ns;
         double unit_ns;
         const char *unit;
-    } units[] = { { 1000000, 1e3, "us" }, { 1000000000, 1e6, "ms" }, { INT64_MAX, 1e9, "s" } };
+        int decimals;
+        const char *colour;
+    } units[] = { { 1000, 1, "ns", 0, DIM },
+                  { 1000000, 1e3, "us", 1, DIM },
+                  { 1000000000, 1e6, "ms", 1, YELLOW },
+                  { INT64_MAX, 1e9, "s", 3, YELLOW } };
     char text[40];
     size_t i = 0;
     while (ns >= units[i].below_ns && i + 1 < sizeof(units) / sizeof(units[0]))
         i++;
-    snprintf(text, sizeof(text), " <%.*f%s>", i == 2 ? 3 : 1, (double)ns / units[i].unit_ns, units[i].unit);
-    put_coloured(to, style, i == 0 ? DIM : YELLOW, text);
+    snprintf(text, sizeof(text), " <%.*f%s>", units[i].decimals, (double)ns / units[i].unit_ns,
+             units[i].unit);
+    put_coloured(to, style, units[i].colour, text);
 }
 
 /* Prints the time of return, which orders the lines. */
