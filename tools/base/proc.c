@@ -69,6 +69,14 @@ pid_t ct_proc_thread(pid_t pid)
     return found;
 }
 
+bool ct_proc_has_mapped(pid_t pid, const char *part)
+{
+    char *text = ct_proc_file(ct_proc_thread(pid), "maps", NULL);
+    const bool found = text && strstr(text, part);
+    free(text);
+    return found;
+}
+
 uint64_t ct_proc_namespace(void)
 {
     struct stat status;

@@ -1,6 +1,6 @@
 /* Reads what /proc says of processes, besides the state and user that proc_file.h reads. A process can choose
- * part of that itself, above all its name and its command line. Called by doctor, gc, run and the session
- * client. */
+ * part of that itself, above all its name and its command line. Called by attach, doctor, gc, run, top and
+ * the session client. */
 #ifndef CT_PROC_H
 #define CT_PROC_H
 
@@ -15,6 +15,9 @@ pid_t ct_proc_thread(pid_t pid);
 
 /* A file of /proc/PID with a NUL behind it, to be freed; NULL with errno. `bytes` may be NULL. */
 char *ct_proc_file(pid_t pid, const char *name, size_t *bytes);
+
+/* Returns whether it has mapped a file whose path contains that; false where that cannot be read. */
+bool ct_proc_has_mapped(pid_t pid, const char *part);
 
 /* The inode of our own pid namespace; 0 when it is not known. */
 uint64_t ct_proc_namespace(void);

@@ -88,16 +88,6 @@ static bool is_held(const struct ct_attach_set *set, pid_t pid)
     return false;
 }
 
-/* Returns whether a mapped file has the driver's name. Its memory may not be readable. */
-static bool has_driver(const struct ct_target *target)
-{
-    for (size_t i = 0; i < target->memory.count; i++) {
-        if (strstr(target->memory.mappings[i].path, "/libcuda.so."))
-            return true;
-    }
-    return false;
-}
-
 /* A child of vfork() is in its parent's memory until it executes a program, and must not be attached to.
  * Returns 1, 0, or -1 if the kernel does not allow the question. */
 static int shares_memory(const struct ct_attach_set *set, pid_t pid)
@@ -119,8 +109,8 @@ static bool is_in_doubt(struct ct_process *seen)
 /* Reports why it is not taken in, unless the loader may not have been done yet. */
 static void refuse(struct ct_process *seen, const struct ct_attachment *attachment, bool may_load)
 {
-    if (!has_driver(&attachment->target) || seen->note & REFUSED || (may_load && is_in_doubt(seen)) ||
-        attachment->target.kind == CT_TARGET_NO_DRIVER)
+    if (attachment->target.kind == CT_TARGET_NO_DRIVER || seen->note & REFUSED ||
+        !ct_proc_has_mapped(seen->pid, CT_DRIVER_IN_PATH) || (may_load && is_in_doubt(seen)))
         return;
     ct_attachment_say_why(attachment);
     seen->note |= REFUSED;

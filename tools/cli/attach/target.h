@@ -7,6 +7,9 @@
 
 #include "session_names.h"
 
+/* Part of the path of each driver. */
+#define CT_DRIVER_IN_PATH "/libcuda.so."
+
 enum ct_target_kind {
     CT_TARGET_FINE,
     CT_TARGET_GONE,      /* no process has the pid, or it has ended */

@@ -31,14 +31,6 @@ static long status_number(pid_t pid, const char *word)
     return line ? strtol(line + strlen(word), NULL, 10) : -1;
 }
 
-static bool has_mapped(pid_t pid, const char *library)
-{
-    char *text = ct_proc_file(ct_proc_thread(pid), "maps", NULL);
-    const bool found = text && strstr(text, library);
-    free(text);
-    return found;
-}
-
 static bool is_asked(pid_t pid)
 {
     static const char name[] = "LD_PRELOAD=";
@@ -59,8 +51,8 @@ static void examine(struct ct_probed *process, const char *shm_dir)
     const pid_t pid = process->pid;
     if (process->has_ended)
         return;
-    process->has_hook = has_mapped(pid, "libcudatrace.so");
-    process->has_driver = has_mapped(pid, "/libcuda.so.");
+    process->has_hook = ct_proc_has_mapped(pid, "libcudatrace.so");
+    process->has_driver = ct_proc_has_mapped(pid, "/libcuda.so.");
     process->is_asked = is_asked(pid);
     process->is_filtered = status_number(pid, "\nSeccomp:") == SECCOMP_MODE_FILTER;
     if (ct_proc_status(pid, &status) == 0 && status.inner_pid > 0)

@@ -64,10 +64,7 @@ static bool has_mark(pid_t pid, const struct ct_mark *mark)
 static bool has_hook(pid_t pid)
 {
     char name[32] = "";
-    char *maps = ct_proc_file(ct_proc_thread(pid), "maps", NULL);
-    const bool found = maps && strstr(maps, "libcudatrace.so");
-    free(maps);
-    return found && ct_proc_read(pid, "comm", name, sizeof(name)) == 0 &&
+    return ct_proc_has_mapped(pid, "libcudatrace.so") && ct_proc_read(pid, "comm", name, sizeof(name)) == 0 &&
            strncmp(name, "cudatrace", strlen("cudatrace")) != 0;
 }
 
