@@ -75,6 +75,24 @@ SELECT pid,
   FROM moment
  WHERE (:all OR state = 'running')
    AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(cmdline), lower(:text)) > 0)
+ UNION ALL
+SELECT pid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, command, 'not traced', NULL, NULL, NULL
+  FROM untraced
+ WHERE :untraced
+   AND (:text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0)
+
+-- Processes of this machine that have loaded the driver. The pid is valid on this machine, outside of containers.
+-- name: untraced_table
+CREATE TABLE untraced (pid INTEGER PRIMARY KEY, command TEXT);
+
+-- name: untraced_insert
+INSERT INTO untraced VALUES (?1, ?2);
+
+-- name: untraced
+SELECT pid, command
+  FROM untraced
+ WHERE :text IS NULL OR pid = CAST(:text AS INTEGER) OR instr(lower(command), lower(:text)) > 0
+ ORDER BY pid
 
 -- name: functions_side
 SELECT name, layer, category, CAST(total(calls) AS INTEGER) AS calls, CAST(total(total_ns) AS INTEGER) AS total_ns, max(max_ns) AS max_ns, CAST(total(failed) AS INTEGER) AS failed,

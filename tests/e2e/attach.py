@@ -11,6 +11,7 @@ import sys
 
 from attach_test import PROGRAM, VERSION, Attach, Program, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, needs, refuse_system_call, wait_for
+from screen_test import Screen
 
 # ---- what is recorded ----
 
@@ -107,6 +108,30 @@ def printed(s):
     o.end()
     for program in p, other:
         program.end()
+
+
+def from_top(s):
+    """`t` on the screen of `cudatrace top` attaches to a process, which is recorded after top has ended."""
+    if not can("tmux", "attach by a key") or not can("terminals", "attach by a key"):
+        return
+    s.start_daemon()
+    p = Program(s, "steps")
+    with Screen(s, 120, 24, "--find", str(p.pid)) as screen:
+        screen.wait_for_text(f"{p.pid}  not traced", "0 processes, 1 not traced", "t attach")
+        screen.press("t")
+        screen.wait_for_text(f"attach: process {p.pid} (attached): waiting for its next CUDA call")
+        p.step(1)
+        screen.wait_for_text(f"attach: process {p.pid} (attached) is recorded", "1 process ", "Enter functions")
+        p.step(50)
+        screen.press("q")
+        wait_for("the end of top", screen.has_ended)
+    p.step(9)
+    detach(s, p.pid)
+    equal(recorded(s, p.pid), 60, "calls from the key to the detach")
+    text = s.run(CUDATRACE, "top", "--db", s.db, "--once", "--interval", "0.1", "--find", p.pid, preload=False).stdout
+    check(str(p.pid) in text.partition("not traced:")[2], "a detached process", text)
+    p.end()
+    s.stop_daemon()
 
 
 def kept_by_the_dead(s):
@@ -468,7 +493,7 @@ ROUNDS = by_tier(1, 3)
 LOADS = [("calls", 1, by_tier(3, 20, 100)), ("calls", 4, ROUNDS), ("malloc", 2, ROUNDS), ("dlopen", 2, ROUNDS), ("fork", 1, ROUNDS),
          ("vfork", 1, ROUNDS), ("paced", by_tier(50, 500), by_tier(1, 2))]
 TESTS = {"exact": lambda s: exact(s, 1), "exact-8": lambda s: exact(s, 8)}
-TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, kept_by_the_dead, stopped, killed, executing, all_and_new, contained, refused, builds,
+TESTS |= {test.__name__: test for test in (chosen, to_the_end, printed, from_top, kept_by_the_dead, stopped, killed, executing, all_and_new, contained, refused, builds,
                                            daemon_gone, cut_short, left_at_once, left_after_another, vforked, crowded, sleep_in_calls, sleep_for_a_time)}
 TESTS |= {f"load-{mode}-{threads}": lambda s, mode=mode, threads=threads, rounds=rounds: under_load(s, mode, threads, rounds)
           for mode, threads, rounds in LOADS}

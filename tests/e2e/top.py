@@ -5,11 +5,13 @@ import lzma
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import subprocess
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, fifo, wait_for
+from screen_test import Screen
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 MB = 1e6
@@ -32,39 +34,9 @@ def by_pid(moment):
     return {row["pid"]: row for row in moment["processes"]}
 
 
-class Screen:
-    """`cudatrace top` in a terminal of tmux's."""
-
-    def __init__(self, s, width, height, *options):
-        self.tmux = ["tmux", "-L", s.name, "-f", "/dev/null"]
-        self.s = s
-        subprocess.run([*self.tmux, "new-session", "-d", "-x", str(width), "-y", str(height), CUDATRACE, "top", "--session", s.name,
-                        "--interval", "0.1", *options], check=True, env=s.env(preload=False, TERM="screen"))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run([*self.tmux, "kill-server"], check=False, stderr=subprocess.DEVNULL)
-
-    def lines(self):
-        return subprocess.run([*self.tmux, "capture-pane", "-p"], capture_output=True, text=True).stdout.splitlines()
-
-    def press(self, *keys):
-        subprocess.run([*self.tmux, "send-keys", *keys], check=True)
-
-    def resize(self, width, height):
-        subprocess.run([*self.tmux, "resize-window", "-x", str(width), "-y", str(height)], check=True)
-
-    def wait(self, what, condition):
-        """Until the lines of the screen are as they should be; these."""
-        return wait_for(what, lambda: (lines := self.lines()) and condition(lines) and lines)
-
-    def wait_for_text(self, *texts):
-        return self.wait(f"{texts} on the screen", lambda lines: all(any(text in line for line in lines) for text in texts))
-
-    def has_ended(self):
-        return subprocess.run([*self.tmux, "has-session"], capture_output=True).returncode != 0
+def shown(lines, *pids):
+    """Which of the processes the screen shows, in its order. Untraced programs of other tests are among the rows."""
+    return [int(words[0]) for words in map(str.split, lines[3:]) if words and words[0] in map(str, pids)]
 
 
 # Programs that run: one hangs in a call, one holds memory and makes calls as long as it is let.
@@ -131,17 +103,16 @@ with Session() as s, fifo(s.dir, "inside") as inside, fifo(s.dir, "release") as 
                 check(all(len(line) <= width for line in lines), "lines that are too long", lines)
             # Sorts by the next column, and round again by pid.
             screen.press(">")
-            screen.wait("sorted by pid", lambda lines: [str(pid) in line for pid, line in zip(sorted((hung.pid, busy.pid)), lines[3:])] == [True, True])
+            screen.wait("sorted by pid", lambda lines: shown(lines, hung.pid, busy.pid) == sorted((hung.pid, busy.pid)))
             screen.press("r")
-            screen.wait("turned round", lambda lines: [str(pid) in line for pid, line in zip(sorted((hung.pid, busy.pid), reverse=True), lines[3:])]
-                        == [True, True])
+            screen.wait("turned round", lambda lines: shown(lines, hung.pid, busy.pid) == sorted((hung.pid, busy.pid), reverse=True))
             screen.press("Space")
             screen.wait_for_text("paused")
             screen.press("Space")
             # One that ends goes, and comes back with `a`.
             busy.kill()
             busy.wait()
-            screen.wait("the busy one to go", lambda lines: "1 process " in lines[0])
+            screen.wait("the busy one to go", lambda lines: re.search(r" 1 process[, ]", lines[0]))
             screen.press("a")
             screen.wait_for_text("2 processes", "killed")
             # A daemon that is stopped, one that goes on, one that is gone.
@@ -212,6 +183,44 @@ with Session() as s:
     for name in "trace.db", "trace.2.db":
         moment, = moments(s, where=("--db", s.dir / name))
         equal(moment["live"], True, f"whether the daemon of {name} is found")
+
+# Processes that have loaded the driver and are not traced: listed while the trace is live, and `t` attaches. This driver has no table
+# of entry points: the screen shows the reason.
+with Session() as s:
+    s.start_daemon()
+    plain = s.start(WORKLOADS / "attached", "--do", "steps", 1, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    equal(plain.stdout.readline(), b"ready\n", "an untraced program")
+    hooked = s.start(WORKLOADS / "attached", "--do", "steps", 1, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    equal(hooked.stdout.readline(), b"ready\n", "a program with the hook")
+    command = f"{WORKLOADS / 'attached'} --do steps 1"
+    row, = [row for row in moments(s)[0]["untraced"] if row["pid"] in (plain.pid, hooked.pid)]
+    equal(row, {"pid": plain.pid, "command": command}, "in JSON")
+    equal([row["pid"] for row in moments(s, "--find", plain.pid)[0]["untraced"]], [plain.pid], "what --find leaves")
+    for options, has in (("--once",), True), (("--count", 1, "--format", "markdown"), True), (("--once", "--format", "csv"), False):
+        text = s.cudatrace("top", *options, "--interval", "0.1").stdout
+        found = re.findall(rf"\b({plain.pid}|{hooked.pid})\b", text.partition("not traced:\n")[2])
+        equal(found, [str(plain.pid)] if has else [], f"the second table with {options}")
+    if can("tmux", "attach by a key") and can("terminals", "attach by a key"):
+        with Screen(s, 80, 24, "--find", str(plain.pid)) as screen:
+            screen.wait_for_text(f"{plain.pid}  not traced  {command}"[:80], "0 processes, 1 not traced", "t attach")
+            screen.press("Enter")  # there are no functions to show
+            screen.press("t")
+            screen.wait_for_sentence("none of its")
+            lines = screen.wait_for_sentence(f"attach: process {plain.pid} (attached) has a driver")
+            check(lines[0].startswith("cudatrace top") and "calls/s" in lines[2] and "not traced" in lines[3], "the rest of the screen", lines)
+            screen.resize(40, 4)
+            screen.wait("a small screen", lambda lines: len(lines) == 4 and lines[3].startswith("attach: process"))
+            screen.resize(80, 24)
+            screen.press("x")
+            screen.wait("the message to go", lambda lines: "not traced" in lines[3] and not any("attach: process" in line for line in lines))
+            plain.kill()
+            plain.wait()
+            screen.wait_for_text("nothing has that text")
+    hooked.kill()
+    plain.kill()
+    plain.wait()
+    s.stop_daemon()
+    equal(moments(s, where=("--db", s.db))[0]["untraced"], [], "of a trace that nobody writes")
 
 # A terminal that cannot move its cursor gets nothing; the sentence names what prints.
 with Session() as s:

@@ -30,7 +30,7 @@ FLOORS = {
     "collector": (["proto", "schema"], ["collector/base", "collector/call", "collector/process", "collector/store", "collector/ledger",
                                         "collector/source", "collector/source/shm", "collector/source/replay", "collector/loop"]),
     "tools": (["proto", "schema"], ["tools/base", "tools/trace", "tools/session", "tools/cli/report", "tools/cli/export", "tools/cli/html",
-                                    "tools/cli/top", "tools/cli/tail", "tools/cli/attach", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
+                                    "tools/cli/tail", "tools/cli/attach", "tools/cli/top", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
 }
 # The C library's names, which the hook has, too: whoever wants one of them does not mean the hook's file.
 INTERPOSED = {"_Exit", "_Fork", "_exit", "dlsym", "ioctl", "prctl", "syscall", "vfork"}

@@ -1,5 +1,5 @@
 /* The processes of the machine as they were at the last look, so that only those that have changed since need
- * to be read. Called by attach. */
+ * to be read. Called by attach, top and run. */
 #ifndef CT_PROCESSES_H
 #define CT_PROCESSES_H
 

@@ -1,6 +1,7 @@
-/* `cudatrace attach` and `detach` on processors without visits. */
+/* `cudatrace attach` and `detach` on processors without visits. `top` lists no process to attach to. */
 #include "say.h"
 #include "subcommand.h"
+#include "untraced.h"
 
 static int refuse(int argc, char **argv)
 {
@@ -8,6 +9,17 @@ static int refuse(int argc, char **argv)
     return ct_fail(EXIT_FAILURE,
                    "%s: only processes on x86-64 can be attached to: start them with `cudatrace run`",
                    argv[0]);
+}
+
+bool ct_untraced_look(struct ct_untraced *untraced)
+{
+    untraced->count = 0;
+    return true;
+}
+
+void ct_untraced_free(struct ct_untraced *untraced)
+{
+    (void)untraced;
 }
 
 const struct ct_subcommand ct_subcommand_attach = { "attach", "trace processes that run already", refuse };

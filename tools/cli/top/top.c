@@ -37,6 +37,22 @@ static bool take_interval(const struct ct_option *option, const char *value)
 
 /* ---- without a screen ---- */
 
+/* After the processes: a member of the JSON object, or a table if it has a row. CSV is one table. */
+static void print_untraced(struct ct_top *top, enum ct_format format)
+{
+    sqlite3_stmt *rows = top->view == CT_TOP_PROCESSES ? ct_top_untraced(top) : NULL;
+    const bool has_row = rows && sqlite3_step(rows) == SQLITE_ROW;
+    sqlite3_reset(rows);
+    if (rows && format == CT_FORMAT_JSON) {
+        fputs(",\"untraced\":", stdout);
+        ct_print_rows(rows, format, 0, stdout, NULL);
+    } else if (has_row && format != CT_FORMAT_CSV) {
+        puts("\nnot traced:");
+        ct_print_rows(rows, format, ct_terminal_width(), stdout, NULL);
+    }
+    sqlite3_finalize(rows);
+}
+
 static int print_moment(struct ct_top *top, enum ct_format format)
 {
     static const char *const names[CT_TOP_VIEWS] = { "processes", "functions", "threads" };
@@ -48,6 +64,7 @@ static int print_moment(struct ct_top *top, enum ct_format format)
         printf("{\"at_ns\":%lld,\"since_ns\":%lld,\"live\":%s,\"%s\":", (long long)top->at_ns,
                (long long)top->last_ns, top->is_live ? "true" : "false", names[top->view]);
     const int rc = ct_print_rows(rows, format, ct_terminal_width(), stdout, &count);
+    print_untraced(top, format);
     if (format == CT_FORMAT_JSON)
         puts("}");
     sqlite3_finalize(rows);
@@ -146,11 +163,13 @@ static int top(int argc, char **argv)
                  "part of the time that their threads spend in the driver (in a call that has not\n"
                  "returned, too), copies, device memory that they hold, calls that were lost, and the\n"
                  "outermost call that is open, with for how long. Of a trace that nobody writes: the\n"
-                 "same of whole processes.\n"
+                 "same of whole processes. While it is written, processes that have loaded the driver and\n"
+                 "are not traced are listed, too.\n"
                  "\n"
                  "On a terminal: arrows and Enter look into a process (its functions; Tab: its\n"
                  "threads), Escape goes back, < and > choose the column that sorts, r turns it round,\n"
-                 "/ finds, a shows ended processes, space pauses, q leaves. Elsewhere it prints.\n",
+                 "/ finds, a shows ended processes, t attaches to a process that is not traced, space\n"
+                 "pauses, q leaves. Elsewhere it prints.\n",
     };
     int first, status = ct_where_parse(argc, argv, &usage, &top->where, &first);
     if (status != CT_GO_ON)

@@ -3,11 +3,13 @@
 #include "client.h"
 #include "clock.h"
 #include "copy_table.h"
+#include "proc.h"
 #include "sessions.h"
 #include "trace_file.h"
 
 #include "schema_sql.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,7 +71,9 @@ bool ct_top_open(struct ct_top *top)
     top->trace = ct_meant_trace_open(&top->where, &top->series);
     if (!top->trace)
         return false;
-    if (!top->moments && sqlite3_open(":memory:", &top->moments) != SQLITE_OK) {
+    if (!top->moments &&
+        (sqlite3_open(":memory:", &top->moments) != SQLITE_OK ||
+         sqlite3_exec(top->moments, ct_sql_top_untraced_table, NULL, NULL, NULL) != SQLITE_OK)) {
         ct_fail(0, "top: %s", ct_sqlite_why(top->moments, SQLITE_NOMEM));
         return false;
     }
@@ -80,6 +84,7 @@ void ct_top_close(struct ct_top *top)
 {
     sqlite3_close(top->trace);
     sqlite3_close(top->moments);
+    ct_untraced_free(&top->untraced);
     if (top->daemon >= 0)
         close(top->daemon);
     top->trace = top->moments = NULL;
@@ -111,6 +116,47 @@ void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_i
     top->sort = NULL;
     top->is_reversed = false;
     top->samples = 0;
+}
+
+/* The arguments with spaces between them, or the name of a process that has wiped them; to be freed. */
+static char *command_of(pid_t pid)
+{
+    size_t bytes = 0;
+    char *text = ct_proc_file(ct_proc_thread(pid), "cmdline", &bytes);
+    if (!text || bytes == 0) {
+        free(text);
+        text = ct_proc_file(pid, "comm", &bytes);
+    }
+    while (text && bytes > 0 && (text[bytes - 1] == '\0' || text[bytes - 1] == '\n'))
+        text[--bytes] = '\0';
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '\0')
+            text[i] = ' ';
+    }
+    return text;
+}
+
+/* Brings the table of processes that are not traced up to date. It is empty next to a trace
+ * without a daemon, which is an old one. */
+static bool look_for_untraced(struct ct_top *top)
+{
+    sqlite3_stmt *insert = NULL;
+    if (sqlite3_exec(top->moments, "DELETE FROM untraced", NULL, NULL, NULL) != SQLITE_OK)
+        return false;
+    if (!top->is_live || top->view != CT_TOP_PROCESSES || !ct_untraced_look(&top->untraced))
+        return true;
+    bool is_good =
+        sqlite3_prepare_v2(top->moments, ct_sql_top_untraced_insert, -1, &insert, NULL) == SQLITE_OK;
+    for (size_t i = 0; is_good && i < top->untraced.count; i++) {
+        char *command = command_of(top->untraced.pid[i]);
+        sqlite3_bind_int64(insert, 1, top->untraced.pid[i]);
+        sqlite3_bind_text(insert, 2, command, -1, SQLITE_TRANSIENT);
+        is_good = sqlite3_step(insert) == SQLITE_DONE;
+        sqlite3_reset(insert);
+        free(command);
+    }
+    sqlite3_finalize(insert);
+    return is_good;
 }
 
 bool ct_top_sample(struct ct_top *top)
@@ -145,7 +191,7 @@ bool ct_top_sample(struct ct_top *top)
     top->last_ns = is_first ? 0 : top->at_ns;
     top->at_ns = now_ns;
     top->samples++;
-    return true;
+    return look_for_untraced(top) || fail(top, top->moments);
 }
 
 /* Texts from the first, numbers from the most. */
@@ -176,6 +222,23 @@ static int find_column(struct ct_top *top, sqlite3_stmt *rows, const char *name)
     return 0;
 }
 
+static void bind_text(const struct ct_top *top, sqlite3_stmt *rows)
+{
+    const int text = sqlite3_bind_parameter_index(rows, ":text");
+    if (text > 0 && *top->text)
+        sqlite3_bind_text(rows, text, top->text, -1, SQLITE_TRANSIENT);
+}
+
+sqlite3_stmt *ct_top_untraced(struct ct_top *top)
+{
+    sqlite3_stmt *rows = NULL;
+    if (sqlite3_prepare_v2(top->moments, ct_sql_top_untraced, -1, &rows, NULL) != SQLITE_OK)
+        fail(top, top->moments);
+    else
+        bind_text(top, rows);
+    return rows;
+}
+
 sqlite3_stmt *ct_top_rows(struct ct_top *top)
 {
     const char *sql = views[top->view].compare, *sort = top->sort ? top->sort : views[top->view].sort;
@@ -196,10 +259,9 @@ sqlite3_stmt *ct_top_rows(struct ct_top *top)
         fail(top, top->moments);
     sqlite3_free(sorted);
     if (rows) {
-        const int text = sqlite3_bind_parameter_index(rows, ":text");
-        if (text > 0 && *top->text)
-            sqlite3_bind_text(rows, text, top->text, -1, SQLITE_TRANSIENT);
+        bind_text(top, rows);
         ct_bind_number(rows, ":all", top->all || !top->is_live);
+        ct_bind_number(rows, ":untraced", top->lists_untraced);
     }
     return rows;
 }

@@ -6,6 +6,7 @@
 #include "where.h"
 
 #include "series.h"
+#include "untraced.h"
 
 enum ct_top_view { CT_TOP_PROCESSES, CT_TOP_FUNCTIONS, CT_TOP_THREADS, CT_TOP_VIEWS };
 
@@ -20,7 +21,10 @@ struct ct_top {
     bool all;           /* processes that have ended, too, which all are in a trace that nobody writes */
     char text[64];      /* a text that rows must contain; empty: any */
 
+    bool lists_untraced; /* among the processes: rows of state "not traced", without numbers */
+
     sqlite3 *trace, *moments;
+    struct ct_untraced untraced;
     struct ct_series series;
     int daemon;             /* its socket, -1 when none writes the trace */
     bool is_live, was_live; /* a daemon said that all is in the trace: now, ever */
@@ -41,5 +45,8 @@ bool ct_top_sample(struct ct_top *top);
 void ct_top_look_at(struct ct_top *top, enum ct_top_view view, int64_t process_id, int64_t pid);
 /* The rows of the view, sorted; the caller finalizes it. NULL, and top->problem says why. */
 sqlite3_stmt *ct_top_rows(struct ct_top *top);
+/* The processes of this machine that are not traced, with pid and command, while the trace is live; the
+ * caller finalizes it. NULL, and top->problem says why. */
+sqlite3_stmt *ct_top_untraced(struct ct_top *top);
 
 #endif

@@ -1,6 +1,8 @@
 /* The screen of `cudatrace top`: a line that sums up, a line for keys and messages, the view's rows. What a
  * column means is said by its name alone: tables are drawn as they come from the query. */
 #include "top_screen.h"
+
+#include "top_attach.h"
 #include "top_terminal.h"
 
 #include "clock.h"
@@ -16,7 +18,9 @@
 
 enum { COLUMNS_MAX = 24, ESCAPE = 27, HEAD_LINES = 3, WIDTH_MAX = 60, GAP = 2 };
 enum { COLOUR_LOST = 1, COLOUR_OPEN, COLOUR_HEAD };
-enum { OPEN_LONG_S = 5 };
+enum { OPEN_LONG_S = 5, MESSAGE_LINES_MAX = 4 };
+/* Between two looks at the messages of an attach. */
+#define ATTACH_LOOK_S 0.1
 
 struct column {
     char *name;
@@ -39,6 +43,7 @@ struct screen {
     int sort;               /* its column; -1: the view's own */
     bool is_paused, is_finding;
     bool is_wrong; /* top->problem is to be shown */
+    struct ct_top_attach attach;
 };
 
 /* ---- rows ---- */
@@ -71,13 +76,47 @@ static bool add_row(struct grid *grid, sqlite3_stmt *rows)
     return true;
 }
 
+static const char *cell_of(const struct grid *grid, size_t row, const char *name)
+{
+    for (int c = 0; c < grid->columns && row < grid->rows; c++) {
+        if (grid->column[c].name && strcmp(grid->column[c].name, name) == 0) {
+            const char *cell = grid->cell[row * (size_t)grid->columns + (size_t)c];
+            return cell ? cell : "";
+        }
+    }
+    return "";
+}
+
+static bool is_untraced(const struct grid *grid, size_t row)
+{
+    return strcmp(cell_of(grid, row, "state"), "not traced") == 0;
+}
+
+/* Rows change places, and a key must reach the process that was chosen. The first row is whichever is first.
+ */
+static void select_pid(struct screen *screen, const char *pid)
+{
+    const struct grid *grid = &screen->grid;
+    for (size_t row = 0; *pid && row < grid->rows; row++) {
+        if (strcmp(cell_of(grid, row, "pid"), pid) == 0) {
+            screen->selected = row;
+            return;
+        }
+    }
+    if (screen->selected >= grid->rows)
+        screen->selected = grid->rows ? grid->rows - 1 : 0;
+}
+
 static void read_grid(struct screen *screen)
 {
     struct grid *grid = &screen->grid;
+    char pid[16] = "";
     sqlite3_stmt *rows = ct_top_rows(screen->top);
     screen->is_wrong = !rows;
     if (!rows)
         return;
+    if (screen->selected > 0)
+        snprintf(pid, sizeof(pid), "%s", cell_of(grid, screen->selected, "pid"));
     clear_grid(grid);
     grid->columns = sqlite3_column_count(rows) < COLUMNS_MAX ? sqlite3_column_count(rows) : COLUMNS_MAX;
     for (int c = 0; c < grid->columns; c++) {
@@ -89,19 +128,7 @@ static void read_grid(struct screen *screen)
     while (sqlite3_step(rows) == SQLITE_ROW && add_row(grid, rows))
         ;
     sqlite3_finalize(rows);
-    if (screen->selected >= grid->rows)
-        screen->selected = grid->rows ? grid->rows - 1 : 0;
-}
-
-static const char *cell_of(const struct grid *grid, size_t row, const char *name)
-{
-    for (int c = 0; c < grid->columns && row < grid->rows; c++) {
-        if (grid->column[c].name && strcmp(grid->column[c].name, name) == 0) {
-            const char *cell = grid->cell[row * (size_t)grid->columns + (size_t)c];
-            return cell ? cell : "";
-        }
-    }
-    return "";
+    select_pid(screen, pid);
 }
 
 static double sum_of(const struct grid *grid, const char *name)
@@ -126,7 +153,8 @@ static void take_sample(struct screen *screen)
 static void draw_head(const struct screen *screen)
 {
     const struct ct_top *top = screen->top;
-    char line[8192], day[16];
+    char line[8192], day[16], others[48] = "";
+    size_t untraced = 0;
     const time_t now = time(NULL);
     struct tm local;
     localtime_r(&now, &local);
@@ -136,9 +164,14 @@ static void draw_head(const struct screen *screen)
                         : top->why        ? top->why
                         : top->is_live    ? "live"
                                           : "no daemon writes it";
+    for (size_t row = 0; row < grid->rows; row++)
+        untraced += is_untraced(grid, row);
+    const size_t traced = grid->rows - untraced;
+    if (untraced)
+        snprintf(others, sizeof(others), ", %zu not traced", untraced);
     if (top->view == CT_TOP_PROCESSES)
-        snprintf(line, sizeof(line), "cudatrace top  %s  %zu process%s  %.0f calls/s  %.0f lost  %s  %s", day,
-                 grid->rows, grid->rows == 1 ? "" : "es", sum_of(grid, "calls/s"), sum_of(grid, "lost"),
+        snprintf(line, sizeof(line), "cudatrace top  %s  %zu process%s%s  %.0f calls/s  %.0f lost  %s  %s",
+                 day, traced, traced == 1 ? "" : "es", others, sum_of(grid, "calls/s"), sum_of(grid, "lost"),
                  state, top->series.path[0]);
     else
         snprintf(line, sizeof(line), "cudatrace top  %s  process %lld  %zu %s%s  %.0f calls/s  %s", day,
@@ -152,8 +185,8 @@ static void draw_head(const struct screen *screen)
     else if (screen->is_wrong)
         snprintf(line, sizeof(line), "%s", top->problem);
     else if (top->view == CT_TOP_PROCESSES)
-        snprintf(line, sizeof(line),
-                 "Enter functions  </> sort  r reverse  / find  a ended  space pause  q quit%s%s",
+        snprintf(line, sizeof(line), "%s  </> sort  r reverse  / find  a ended  space pause  q quit%s%s",
+                 is_untraced(grid, screen->selected) ? "t attach" : "Enter functions",
                  *top->text ? "  only: " : "", top->text);
     else
         snprintf(line, sizeof(line), "Esc back  Tab %s  </> sort  r reverse  / find  space pause  q quit%s%s",
@@ -191,15 +224,57 @@ static void draw_row(const struct screen *screen, int y, size_t row)
     }
 }
 
+/* It has no numbers: its command is next to the pid, so that every terminal shows it. */
+static void draw_untraced(const struct screen *screen, int y, size_t row)
+{
+    const struct grid *grid = &screen->grid;
+    char line[1024];
+    snprintf(line, sizeof(line), "%*s  not traced  %s", grid->column[0].width, cell_of(grid, row, "pid"),
+             cell_of(grid, row, "command"));
+    attron(A_DIM);
+    mvaddnstr(y, 0, line, ct_text_bytes(line, COLS));
+    attroff(A_DIM);
+}
+
+/* The bytes of a line of it, up to a space if there is one. */
+static int line_bytes(const char *text)
+{
+    const int bytes = ct_text_bytes(text, COLS);
+    for (int at = bytes; text[bytes] && at > 0; at--) {
+        if (text[at] == ' ')
+            return at;
+    }
+    return bytes;
+}
+
+/* Draws the message of attach in the last lines. Returns their number. */
+static int draw_message(const struct screen *screen)
+{
+    const char *line[MESSAGE_LINES_MAX], *text = screen->attach.text;
+    const int room = LINES > HEAD_LINES ? LINES - HEAD_LINES : 0;
+    int lines = 0;
+    for (; *text && lines < MESSAGE_LINES_MAX && lines < room; lines++) {
+        line[lines] = text;
+        text += line_bytes(text);
+        text += strspn(text, " ");
+    }
+    attron(A_BOLD);
+    for (int i = 0; i < lines; i++)
+        mvaddnstr(LINES - lines + i, 0, line[i], line_bytes(line[i]));
+    attroff(A_BOLD);
+    return lines;
+}
+
 static void draw(struct screen *screen)
 {
     const struct grid *grid = &screen->grid;
-    const size_t lines = LINES > HEAD_LINES ? (size_t)(LINES - HEAD_LINES) : 0;
+    erase();
+    const int below = draw_message(screen);
+    const size_t lines = LINES > HEAD_LINES + below ? (size_t)(LINES - HEAD_LINES - below) : 0;
     if (screen->selected < screen->first)
         screen->first = screen->selected;
     if (lines && screen->selected >= screen->first + lines)
         screen->first = screen->selected - lines + 1;
-    erase();
     draw_head(screen);
     attron(A_REVERSE);
     mvhline(2, 0, ' ', COLS);
@@ -218,7 +293,10 @@ static void draw(struct screen *screen)
             attron(A_STANDOUT);
             mvhline(HEAD_LINES + (int)i, 0, ' ', COLS);
         }
-        draw_row(screen, HEAD_LINES + (int)i, row);
+        if (is_untraced(grid, row))
+            draw_untraced(screen, HEAD_LINES + (int)i, row);
+        else
+            draw_row(screen, HEAD_LINES + (int)i, row);
         attroff(A_STANDOUT);
     }
     refresh();
@@ -300,6 +378,23 @@ static bool on_move_key(struct screen *screen, int key)
     }
 }
 
+static void look_into(struct screen *screen)
+{
+    const struct grid *grid = &screen->grid;
+    const size_t row = screen->selected;
+    if (screen->top->view == CT_TOP_PROCESSES && row < grid->rows && !is_untraced(grid, row))
+        look_at(screen, CT_TOP_FUNCTIONS, strtoll(cell_of(grid, row, "process_id"), NULL, 10),
+                strtoll(cell_of(grid, row, "pid"), NULL, 10));
+}
+
+static void attach_to(struct screen *screen)
+{
+    const struct grid *grid = &screen->grid;
+    if (is_untraced(grid, screen->selected))
+        ct_top_attach_start(&screen->attach, screen->top,
+                            (pid_t)strtol(cell_of(grid, screen->selected, "pid"), NULL, 10));
+}
+
 /* False to leave. */
 static bool on_key(struct screen *screen, int key)
 {
@@ -343,10 +438,10 @@ static bool on_key(struct screen *screen, int key)
         break;
     case '\n':
     case KEY_ENTER:
-        if (top->view == CT_TOP_PROCESSES && screen->grid.rows > 0)
-            look_at(screen, CT_TOP_FUNCTIONS,
-                    strtoll(cell_of(&screen->grid, screen->selected, "process_id"), NULL, 10),
-                    strtoll(cell_of(&screen->grid, screen->selected, "pid"), NULL, 10));
+        look_into(screen);
+        break;
+    case 't':
+        attach_to(screen);
         break;
     case ESCAPE:
     case KEY_BACKSPACE:
@@ -369,6 +464,33 @@ static double now_s(void)
     return (double)ct_monotonic_ns() / 1e9;
 }
 
+/* Returns when the user leaves, or without a terminal. */
+static void follow(struct screen *screen)
+{
+    const struct ct_top *top = screen->top;
+    double due_s = now_s() + top->interval_s;
+    for (bool goes_on = true; goes_on;) {
+        draw(screen);
+        const double rest_s = due_s - now_s();
+        const double wait_s = screen->attach.child && rest_s > ATTACH_LOOK_S ? ATTACH_LOOK_S : rest_s;
+        timeout(wait_s > 0 ? (int)(wait_s * 1000) + 1 : 0);
+        const int key = getch();
+        if (key != ERR && key != KEY_RESIZE && !screen->attach.child)
+            screen->attach.text[0] = '\0'; /* the user has read it */
+        if (key == ERR && now_s() < due_s && tcgetpgrp(STDIN_FILENO) < 0)
+            break;
+        if (key != ERR)
+            goes_on = on_key(screen, key);
+        if (ct_top_attach_look(&screen->attach))
+            due_s = 0; /* shows at once what became of the process */
+        if (now_s() < due_s)
+            continue;
+        if (!screen->is_paused)
+            take_sample(screen);
+        due_s = now_s() + top->interval_s;
+    }
+}
+
 int ct_top_screen(struct ct_top *top)
 {
     struct screen screen = { .top = top, .sort = -1 };
@@ -389,23 +511,9 @@ int ct_top_screen(struct ct_top *top)
         init_pair(COLOUR_LOST, COLOR_RED, -1);
         init_pair(COLOUR_OPEN, COLOR_YELLOW, -1);
     }
+    top->lists_untraced = true;
     take_sample(&screen);
-    double due_s = now_s() + top->interval_s;
-    for (bool goes_on = true; goes_on;) {
-        draw(&screen);
-        const double rest_s = due_s - now_s();
-        timeout(rest_s > 0 ? (int)(rest_s * 1000) + 1 : 0);
-        const int key = getch();
-        if (key == ERR && now_s() < due_s && tcgetpgrp(STDIN_FILENO) < 0)
-            break; /* the terminal is gone */
-        if (key != ERR)
-            goes_on = on_key(&screen, key);
-        if (now_s() < due_s)
-            continue;
-        if (!screen.is_paused)
-            take_sample(&screen);
-        due_s = now_s() + top->interval_s;
-    }
+    follow(&screen);
     endwin();
     clear_grid(&screen.grid);
     return EXIT_SUCCESS;

@@ -1,0 +1,21 @@
+/* The processes that have loaded the driver and are not traced: `attach` can be tried on them. Called by
+ * top_sample.c. */
+#ifndef CT_UNTRACED_H
+#define CT_UNTRACED_H
+
+#include "processes.h"
+
+#include <stdbool.h>
+
+struct ct_untraced {
+    pid_t *pid; /* sorted */
+    size_t count, room;
+    struct ct_processes processes; /* of the machine */
+};
+
+/* Finds them. Reads only processes that are new or have changed, and those with the driver. False without
+ * memory. */
+bool ct_untraced_look(struct ct_untraced *untraced);
+void ct_untraced_free(struct ct_untraced *untraced);
+
+#endif
