@@ -38,6 +38,13 @@ enum ct_visit_answer {
     CT_VISIT_THERE = 7,     /* the process records for a session already */
 };
 
+/* A slot that the command has made for a function of the driver without one. */
+struct ct_visit_slot {
+    uint64_t export; /* address of the function, as the driver exports it */
+    uint64_t slot;   /* address of the pointer that its calls use */
+};
+static_assert(sizeof(struct ct_visit_slot) == 16, "ct_visit_slot");
+
 struct ct_visit {
     uint32_t version; /* CT_VISIT_VERSION */
     uint32_t bytes;   /* sizeof(struct ct_visit) */

@@ -4,7 +4,7 @@
 # The packages that a build of everything needs.
 # shellcheck disable=SC2034
 build_packages=(gcc libc6-dev binutils pkg-config meson ninja-build python3 libuv1-dev libsqlite3-dev libiberty-dev
-    libjansson-dev libprotobuf-c-dev protobuf-c-compiler libncurses-dev zlib1g-dev libjs-dygraphs)
+    libjansson-dev libprotobuf-c-dev protobuf-c-compiler libncurses-dev zlib1g-dev libjs-dygraphs libzydis-dev)
 
 say() { printf '\n== %s\n' "$*"; }
 

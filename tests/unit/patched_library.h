@@ -1,0 +1,39 @@
+/* A library of this process whose functions get slots, and lose them again. A failure ends the test. */
+#ifndef PATCHED_LIBRARY_H
+#define PATCHED_LIBRARY_H
+
+#include "inline_plan.h"
+
+enum { FUNCTIONS_MOST = 2048 };
+
+struct patched {
+    void *handle;
+    struct ct_inline_image image;
+    struct ct_inline_function functions[FUNCTIONS_MOST];
+    const char *names[FUNCTIONS_MOST];
+    size_t count;
+    struct ct_inline_plan plan;
+    uint64_t *counters; /* of calls, for each slot */
+};
+
+struct patched *patched_open(const char *path);
+/* Adds the exported functions whose names `wanted` accepts. */
+void patched_add(struct patched *library, bool (*wanted)(const char *name));
+void *patched_function(const struct patched *library, const char *name);
+
+/* Maps an area near the library, and plans. */
+void patched_plan(struct patched *library);
+enum ct_inline_verdict patched_verdict(const struct patched *library, const char *name);
+void patched_say(const struct patched *library, const char *path);
+
+void patched_write_area(const struct patched *library);
+/* Carries the plan out. Each slot then points to code that counts the call and continues it. */
+void patched_enter(struct patched *library);
+uint64_t *patched_counter(const struct patched *library, const char *name);
+
+/* Returns a copy of its code. The caller frees it. */
+uint8_t *patched_code(const struct patched *library);
+/* Undoes all patches, from the area and the code alone, and compares the code with that copy. */
+void patched_undo(struct patched *library, const uint8_t *code);
+
+#endif
