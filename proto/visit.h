@@ -16,7 +16,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-enum { CT_VISIT_VERSION = 1 };
+enum { CT_VISIT_VERSION = 2 };
 
 /* A visit loads the hook by a path that begins so, which nothing else does. The hook's constructors leave the
  * driver alone then. */
@@ -49,7 +49,8 @@ struct ct_visit {
     uint32_t version; /* CT_VISIT_VERSION */
     uint32_t bytes;   /* sizeof(struct ct_visit) */
     uint32_t wish;    /* enum ct_visit_wish */
-    uint32_t reserved0;
+    uint32_t slot_count;
+    uint64_t slots; /* address of struct ct_visit_slot[slot_count] */
     /* For this process, the values of the environment's variables of these names; "" for an unset one. */
     char session[64];
     char shm_dir[CT_NAME_BYTES];
@@ -57,7 +58,7 @@ struct ct_visit {
     char calls[1024];
     char sample[32];
 };
-static_assert(sizeof(struct ct_visit) == 16 + 64 + CT_NAME_BYTES + 128 + 1024 + 32, "ct_visit");
+static_assert(sizeof(struct ct_visit) == 24 + 64 + CT_NAME_BYTES + 128 + 1024 + 32, "ct_visit");
 static_assert(CT_SESSION_MAX < 64, "a session's name");
 
 /* Exported by the hook. Returns enum ct_visit_answer. */

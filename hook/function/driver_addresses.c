@@ -50,8 +50,7 @@ void ct_driver_remember(const void *real, uint32_t row)
     atomic_store_explicit(&addresses[place].real, real, memory_order_release);
 }
 
-/* The row of a real function; CT_ROWS_ALL for none that is known. */
-static uint32_t row_of(const void *real)
+uint32_t ct_driver_row(const void *real)
 {
     const void *there;
     if (!real || !ct_driver_is_known())
@@ -62,12 +61,12 @@ static uint32_t row_of(const void *real)
 
 bool ct_driver_has(const void *real)
 {
-    return row_of(real) != CT_ROWS_ALL;
+    return ct_driver_row(real) != CT_ROWS_ALL;
 }
 
 void *ct_driver_stub(const void *real)
 {
-    const uint32_t row = row_of(real);
+    const uint32_t row = ct_driver_row(real);
     return row != CT_ROWS_ALL && ct_rows[row].way == CT_WAY_NAMES ? ct_row_stub(row) : NULL;
 }
 

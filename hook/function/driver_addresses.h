@@ -15,6 +15,8 @@ void ct_driver_publish(void);
 void ct_driver_forget(void);
 bool ct_driver_is_known(void);
 
+/* The row of the function that the driver exports at that address; CT_ROWS_ALL for none. */
+uint32_t ct_driver_row(const void *real);
 /* True if the driver exports a function at that address. */
 bool ct_driver_has(const void *real);
 /* Finds the stub of a function of the driver; NULL when `real` is none that is known, or its calls come by

@@ -9,6 +9,7 @@
 #include "slots.h"
 #include "system.h"
 #include "test_point.h"
+#include "visit.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static struct driver {
     _Atomic bool is_known;             /* its rows are filled, and published */
     uint32_t exported, slots, refused; /* functions; those by slots; slots that may not be written */
     bool is_due, was_exchanged;        /* its slots; written with the process lock */
+    bool has_made;                     /* a visit has made slots for some functions, perhaps not for all */
 } drivers[CT_DRIVERS];
 
 static struct driver *const first = &drivers[0], *const second = &drivers[1];
@@ -133,7 +135,7 @@ void ct_driver_tell(struct ct_segment *segment)
 /* Later-loaded libraries may want functions that come by their names. */
 static bool wants_looks(const struct driver *driver)
 {
-    return atomic_load(&driver->is_known) && (driver->slots == 0 || driver->refused > 0);
+    return atomic_load(&driver->is_known) && (driver->slots == 0 || driver->refused > 0 || driver->has_made);
 }
 
 bool ct_driver_second_by_names(void)
@@ -239,7 +241,7 @@ void ct_driver_fork_child(void)
 
 void ct_driver_put_back(bool checks)
 {
-    first->is_due = second->is_due = false;
+    first->is_due = second->is_due = first->has_made = false;
     ct_slots_put_back(checks);
 }
 
@@ -268,13 +270,23 @@ static void await_forks(void)
     }
 }
 
-uint32_t ct_driver_take_late(void)
+/* The process lock is held. Slots of functions that the hook does not know stay as they are. */
+static void add_made(const struct ct_visit *visit)
 {
-    const bool was_known = ct_driver_is_known();
+    const struct ct_visit_slot *slots = (const struct ct_visit_slot *)(uintptr_t)visit->slots;
+    first->has_made = visit->slot_count > 0;
+    for (uint32_t i = 0; i < visit->slot_count; i++)
+        ct_slots_add_made(ct_driver_row((const void *)(uintptr_t)slots[i].export),
+                          (void **)(uintptr_t)slots[i].slot);
+}
+
+uint32_t ct_driver_take_late(const struct ct_visit *visit)
+{
     await_forks();
     if (!ct_driver_look(RTLD_DEFAULT, true) || !ct_process_lock())
         return 0;
-    for (uint32_t i = 0; was_known && i < CT_DRIVERS; i++) {
+    add_made(visit);
+    for (uint32_t i = 0; i < CT_DRIVERS; i++) {
         if (atomic_load(&drivers[i].is_known))
             take_slots(&drivers[i]);
     }

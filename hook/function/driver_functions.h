@@ -11,9 +11,10 @@
  * found when something is looked up by a handle of it: each time where `is_asked`, for a name of the
  * driver's. */
 bool ct_driver_look(void *handle, bool is_asked);
-/* Finds the driver and takes its functions in a process that the hook has come into late (proto/visit.h).
- * Returns how many come by its slots. May wait for a thread that is loading a library. */
-uint32_t ct_driver_take_late(void);
+/* Finds the driver and takes its functions in a process that the hook has come into late (proto/visit.h), by
+ * the visit's slots, too. Returns how many come by slots. May wait for a thread that is loading a library. */
+struct ct_visit;
+uint32_t ct_driver_take_late(const struct ct_visit *visit);
 /* True if some functions of a second image of the driver come by their names. */
 bool ct_driver_second_by_names(void);
 /* Puts the driver's slots back, see ct_slots_put_back(). */

@@ -24,6 +24,9 @@ static struct table {
     uint16_t functions[TABLE_SLOTS]; /* of each slot, plus 1; 0: of none */
 } tables[CT_DRIVERS];
 
+/* Slots that a visit has made for functions of the first image; NULL: none. */
+static void **made[CT_ROW_COUNT];
+
 /* Reads an export's code, and returns whether its shape is known. */
 static bool read_shape(const struct ct_object *image, const void *export, struct ct_slot_shape *shape)
 {
@@ -97,6 +100,8 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
     struct table *const table = &tables[driver];
     if (table->first) /* a fork's child, whose parent had begun */
         memset(table, 0, sizeof(*table));
+    if (driver == 0)
+        memset(made, 0, sizeof(made));
     for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {
         void **slot = find_slot(image, ct_rows[CT_DRIVER_ROW(driver, function)].real);
         if (slot)
@@ -105,7 +110,31 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
     return read_slots(driver, image);
 }
 
+/* Until a jump to it is written, nothing uses the slot. `real` is set before the slot is exchanged, or the
+ * stub would call the function, and so itself. */
+void ct_slots_add_made(uint32_t row, void **slot)
+{
+    if (row >= CT_ROW_COUNT || !ct_row_stub(row) || ct_rows[row].way == CT_WAY_SLOTS)
+        return;
+    made[row] = slot;
+    if (*slot != ct_row_stub(row)) /* a fork's child, whose parent was putting it back */
+        ct_rows[row].real = *slot;
+    ct_rows[row].way = CT_WAY_SLOTS;
+}
+
 /* ---- taking and putting back ---- */
+
+/* Returns whether the slot is as wanted afterwards. */
+static bool exchange_one(uint32_t row, void **slot, bool to_stub)
+{
+    void *stub = ct_row_stub(row), *real = ct_rows[row].real;
+    void *before = to_stub ? real : stub, *const after = to_stub ? stub : real;
+    const bool is_done =
+        __atomic_compare_exchange_n(slot, &before, after, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) ||
+        before == after;
+    CT_TEST_POINT("slots.exchanged");
+    return is_done;
+}
 
 /* Returns how many slots are as wanted afterwards. */
 static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
@@ -116,16 +145,24 @@ static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
     for (uint32_t place = 0; table->first && place < TABLE_SLOTS; place++) {
         const uint32_t row = row_at(driver, place);
         void **slot = table->first + place;
-        if (row == CT_ROWS_ALL || (checks && !ct_page_writable(&page, slot)))
-            continue;
-        void *stub = ct_row_stub(row), *real = ct_rows[row].real;
-        void *before = to_stubs ? real : stub, *const after = to_stubs ? stub : real;
-        if (__atomic_compare_exchange_n(slot, &before, after, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) ||
-            before == after)
-            count++;
-        CT_TEST_POINT("slots.exchanged");
+        if (row != CT_ROWS_ALL && (!checks || ct_page_writable(&page, slot)))
+            count += exchange_one(row, slot, to_stubs);
+    }
+    for (uint32_t row = 0; driver == 0 && row < CT_ROW_COUNT; row++) {
+        if (made[row] && (!checks || ct_page_writable(&page, made[row])))
+            count += exchange_one(row, made[row], to_stubs);
     }
     return count;
+}
+
+/* The next visit may not want them. `real` stays: moved instructions do the same without a jump to them. */
+static void forget_made(void)
+{
+    for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
+        if (made[row])
+            ct_rows[row].way = CT_WAY_NAMES;
+        made[row] = NULL;
+    }
 }
 
 uint32_t ct_slots_take(uint32_t driver)
@@ -137,4 +174,5 @@ void ct_slots_put_back(bool checks)
 {
     for (uint32_t driver = 0; driver < CT_DRIVERS; driver++)
         exchange(driver, false, checks);
+    forget_made();
 }

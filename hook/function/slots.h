@@ -17,6 +17,10 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image);
  * not be written now. Returns how many lead to stubs. Also after ct_slots_put_back(). */
 uint32_t ct_slots_take(uint32_t driver);
 
+/* Adds a slot that a visit has made for a row of the first image (proto/visit.h), unless the row has one. It
+ * is exchanged with the others, until they are put back. The process lock is held. */
+void ct_slots_add_made(uint32_t row, void **slot);
+
 /* Puts back what was in the slots of all images, with the same exceptions. Calls that are open return through
  * the stubs. Takes no lock, so that a visit can have a stopped thread call it anywhere. Unless `checks`, it
  * makes no system call. Then a page that may not be written raises SIGSEGV, which the visitor's tracer

@@ -63,7 +63,7 @@ static uint32_t record(const struct ct_visit *visit)
         return CT_VISIT_THERE;
     ct_attach_sleep();
     ct_setting_take(visit);
-    if (ct_driver_take_late() == 0)
+    if (ct_driver_take_late(visit) == 0)
         return give_up(CT_VISIT_NO_SLOTS);
     ct_attach_wake(ct_program_start_ns(ct_program_start_ticks(ct_fork_pid())));
     return ct_process_segment() ? CT_VISIT_DONE : give_up(CT_VISIT_NO_DAEMON);
