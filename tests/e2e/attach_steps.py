@@ -1,5 +1,6 @@
 """Attaches to a program and detaches it at instructions within the allocator: single steps lead to each, and a signal stops it there.
-Its results stay right, and its calls are recorded from attach to detach. The long tier tries every instruction."""
+Its results stay right, and its calls are recorded from attach to detach. The long tier tries every instruction. With --inline, also at
+each of the first instructions of the driver's function, and in a signal's handler between two of them."""
 import ctypes
 import os
 import pathlib
@@ -7,8 +8,8 @@ import signal
 import struct
 import subprocess
 
-from attach_test import Attach, await_leave, detach, recorded, state_of
-from cudatrace_test import DEADLINE_S, WORKLOADS, Session, by_tier, check, equal, needs, wait_for
+from attach_test import INLINE, Attach, attach, await_leave, detach, recorded, state_of
+from cudatrace_test import DEADLINE_S, SHAPE, WORKLOADS, Session, by_tier, check, equal, needs, wait_for
 
 SINGLESTEP, GETREGS, ATTACH, DETACH = 9, 12, 16, 17
 WALL = 0x40000000
@@ -62,7 +63,7 @@ class Program:
         wait_for("the program to be stopped", lambda: state_of(self.pid) == "T")
 
     def count(self):
-        """The instructions until it calls the driver, and which of them are the C library's."""
+        """Returns the numbers of its instructions in the C library until it calls the driver, and of the first one in the driver."""
         driver, libc = ranges(self.pid, "libcuda.so"), ranges(self.pid, "libc.so")
         within = []
         for number, at in enumerate(self.steps(), 1):
@@ -72,7 +73,7 @@ class Program:
             if any(at in code for code in libc):
                 within.append(number)
         self.leave()
-        return within
+        return within, number
 
     def stop_at(self, number):
         for _, _ in zip(range(number), self.steps()):
@@ -89,11 +90,41 @@ class Program:
             return struct.unpack("I", memory.read(4))[0] == ARMED
 
 
+def within_entry(s, p, first):
+    """The thread is moved out of the bytes that a jump replaces: instructions 2 and 3 of 580's shape, after the landing (0). Returns how
+    many calls were recorded. A call that was there before the jump is not."""
+    calls = 0
+    for number in range(6):
+        p.stop_at(first + number)
+        a = Attach(s, p.pid, "--stay")
+        wait_for("attach to be done", p.is_armed)
+        for _ in range(3):
+            p.go_on()
+            p.await_stop()
+        a.end(number=None)
+        detach(s, p.pid)
+        calls += 3 if number < 2 else 2
+    return calls
+
+
+def within_handler(s, p, first):
+    """While a handler is to return into bytes that a jump would replace, no jump is written."""
+    p.stop_at(first + 2)
+    p.child.send_signal(signal.SIGUSR1)
+    p.go_on()
+    equal(p.child.stdout.readline(), "handled\n", "the handler's line")
+    wait_for("the handler to stop the program", lambda: state_of(p.pid) == "T")
+    said = attach(s, p.pid, status=1)
+    check("had a thread in the first instructions of a function" in said, said)
+    p.go_on()
+    p.await_stop()
+
+
 needs("ptrace")
 with Session() as s:
     p = Program(s)
     for _ in range(3):  # the first rounds warm the allocator up: they take other ways
-        instructions = p.count()
+        instructions, _ = p.count()
         p.go_on()
         p.await_stop()
     check(len(instructions) > 200, "hardly an instruction of the allocator is met:", len(instructions))
@@ -109,10 +140,18 @@ with Session() as s:
         detach(s, p.pid)
         p.go_on()
         p.await_stop()
+    calls = len(tried)
+    if INLINE:
+        _, first = p.count()  # once more: loading the hook has changed the allocator's way
+        p.go_on()
+        p.await_stop()
+        calls += within_entry(s, p, first)
+    if INLINE and SHAPE == "580-unknown":
+        within_handler(s, p, first)
     p.child.send_signal(signal.SIGTERM)
     p.go_on()
     equal(p.child.communicate(timeout=DEADLINE_S)[0], f"rounds {p.round}\n", "its end")
     equal(p.child.returncode, 0, "its exit status")
-    equal(recorded(s, p.pid), len(tried), "calls from attach to detach")
+    equal(recorded(s, p.pid), calls, "calls from attach to detach")
     await_leave(s)
     print(f"{len(tried)} of {len(instructions)} instructions in the C library")

@@ -2,7 +2,11 @@
  * (docs/decisions.md, "Slots"): in front of each function stands a look at a word that says that the driver is
  * gone, and a jump (SIMCUDA_FRONT 535) or a call (580) through the function's slot. The latter copies what the
  * function has on the stack. */
+#ifdef SIMCUDA_UNKNOWN /* a table that the hook does not know: another word, and a landing */
+#define GONE        0x321cba01
+#else
 #define GONE        0x321cba00
+#endif
 #define WAS_ENDED   4 /* CUDA_ERROR_DEINITIALIZED */
 
         .data
@@ -24,6 +28,9 @@ front_gone:
         .p2align 4
 \name:
         .cfi_startproc
+#ifdef SIMCUDA_UNKNOWN
+        endbr64
+#endif
 #if SIMCUDA_FRONT == 535
         cmpl    $GONE, front_gone(%rip)
         je      1f

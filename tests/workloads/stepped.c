@@ -1,6 +1,7 @@
 /* stepped.c: a program that is stopped in the middle of the allocator, and attached to there. In each round
  * it prints its number, stops itself by SIGSTOP, allocates and frees, small and large, and makes one call.
- * Single steps bring it to each instruction of all that. It ends after the round of a SIGTERM.
+ * Single steps bring it to each instruction of all that. Its handler of SIGUSR1 prints a line and stops the
+ * program. It ends after the round of a SIGTERM.
  */
 #include "workload.h"
 
@@ -8,6 +9,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { ERRNO_BEFORE = 77, SMALL = 100, LARGE = 1 << 20 };
 
@@ -17,6 +19,14 @@ static void on_term(int number)
 {
     (void)number;
     ended = 1;
+}
+
+static void on_user(int number)
+{
+    static const char line[] = "handled\n";
+    (void)number;
+    ENSURE(write(STDOUT_FILENO, line, sizeof(line) - 1) == sizeof(line) - 1);
+    ENSURE(raise(SIGSTOP) == 0);
 }
 
 /* The same in each round, to the instruction. */
@@ -43,6 +53,7 @@ int main(int argc, char **argv)
     /* The large one is mapped by itself each time; none is filled, which takes a step a byte. */
     ENSURE(mallopt(M_MMAP_THRESHOLD, LARGE) == 1 && mallopt(M_PERTURB, 0) == 1);
     signal(SIGTERM, on_term);
+    signal(SIGUSR1, on_user);
     while (!ended) {
         printf("round %d\n", rounds);
         fflush(stdout);

@@ -34,8 +34,10 @@ struct ct_area_data {
     char path[96];
     char why[CT_DATA_WHY_BYTES];
     struct ct_visit visit;
+    uint64_t made_list; /* slots that a visit has made (made_slots.h), kept for later visits; 0: none */
+    uint32_t made_count, made_in; /* slots; 1: jumps to them may be in the driver */
 };
-#define CT_AREA_MAGIC UINT64_C(0x3130746973697643)
+#define CT_AREA_MAGIC UINT64_C(0x3230746973697643)
 
 struct ct_area {
     const struct ct_memory *memory;

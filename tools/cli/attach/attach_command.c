@@ -158,6 +158,9 @@ static int check(const struct attach *attach, char **pids)
         return ct_fail(EXIT_USAGE, "attach: --stay returns at once, and so excludes --new and --for");
     if (attach->stay && (attach->printing.is_wanted || attach->printing.path))
         return ct_fail(EXIT_USAGE, "attach: --stay returns at once, and so excludes --print and --output");
+    if (attach->set.is_inline && !ct_made_slots_possible())
+        return ct_fail(EXIT_FAILURE,
+                       "attach: --inline: this build has no decoder of instructions (libzydis-dev)");
     return CT_GO_ON;
 }
 
@@ -194,6 +197,10 @@ static int attach(int argc, char **argv)
           &attach.of_daemon[CT_DAEMON_MAX_DB] },
         CT_OPTIONS_OF_RECORDING(&attach.selecting),
         CT_OPTIONS_OF_PRINTING(&attach.printing),
+        { "inline", NULL,
+          "a driver whose table is unknown gets jumps at the beginnings of its\n"
+          "functions, while all threads are stopped for a moment",
+          &attach.set.is_inline },
         { "verbose", NULL, "print the findings in each process, and the time of each step", &attach.verbose },
         { 0 }
     };

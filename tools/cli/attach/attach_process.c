@@ -71,6 +71,10 @@ static bool fail_with(struct ct_attachment *attachment, int error)
         { -E2BIG, "has a driver with more functions than are known of: a newer cudatrace is needed" },
         { -EFAULT, "has a driver whose table of functions cannot be written" },
         { -ENOSPC, "cannot be given the library: no memory is left" },
+        { -ENOENT, "has a driver of no known shape, and none of its functions can get a jump" },
+        { -EBUSY, "had a thread in the first instructions of a function at each try: try again" },
+        { -EEXIST, "maps memory near the driver all the time: try again" },
+        { -EIO, "has a driver whose code cannot be written" },
         { -ENAMETOOLONG, "has loaded dozens of other builds of the library: start it again to attach to it" },
     };
     char text[160];
@@ -191,20 +195,88 @@ void ct_attachment_close(struct ct_attachment *attachment)
     unlock_process(attachment);
 }
 
+/* ---- made slots ---- */
+
+/* The slots of an earlier visit stay in the list of pairs, whether or not this visit uses them. */
+static int prepare_made(struct ct_attachment *attachment)
+{
+    struct ct_target *target = &attachment->target;
+    struct ct_made_slots *made = &attachment->made;
+    const struct ct_area *area = &attachment->visitor.area;
+    if (area->address && made->count == 0) {
+        made->list = area->data.made_list;
+        made->count = area->data.made_count;
+    }
+    if (!attachment->is_inline && made->count == 0)
+        return 0;
+    const int error = ct_made_slots_prepare(made, &target->memory, &target->slots);
+    return error || target->slots.count > 0 ? error : -ENOENT;
+}
+
+/* Takes the jumps out that an attach has written, by this command or another. False after reporting. */
+static bool leave_made(struct ct_attachment *attachment)
+{
+    struct ct_area *area = &attachment->visitor.area;
+    char text[192];
+    if (!area->address || !area->data.made_in)
+        return true;
+    attachment->made.list = area->data.made_list;
+    attachment->made.count = area->data.made_count;
+    const int error = ct_made_slots_leave(&attachment->made, &attachment->target.memory);
+    if (!error)
+        ct_area_set(area, offsetof(struct ct_area_data, made_in), 0);
+    if (!error || !ct_memory_is_there(&attachment->target.memory))
+        return true;
+    snprintf(
+        text, sizeof(text),
+        "keeps the jumps at the beginnings of functions, which do no harm; attach and detach it again: %s",
+        error == -EBUSY ? "a thread was in one at each try" : strerror(-error));
+    return fail(attachment, text);
+}
+
+/* Reports how many functions are recorded by jumps, and why others are not. */
+static void print_made(const struct ct_attachment *attachment)
+{
+    const struct ct_made_slots *made = &attachment->made;
+    char text[1024];
+    size_t length = (size_t)snprintf(text, sizeof(text), ": %" PRIu32 " functions get jumps", made->count);
+    for (int reason = CT_INLINE_FINE + 1; reason < CT_INLINE_VERDICTS && length < sizeof(text); reason++) {
+        if (made->refused[reason] > 0)
+            length +=
+                (size_t)snprintf(text + length, sizeof(text) - length, "; %" PRIu32 " do not: they %s",
+                                 made->refused[reason], ct_inline_reason((enum ct_inline_verdict)reason));
+    }
+    print(attachment, text);
+}
+
 /* ---- the visit ---- */
 
 static int visit(struct ct_attachment *attachment, const struct ct_visit *wish)
 {
-    const struct ct_target *target = &attachment->target;
+    struct ct_target *target = &attachment->target;
+    struct ct_made_slots *made = &attachment->made;
+    struct ct_visit own = *wish;
+    int error = prepare_made(attachment);
+    if (attachment->is_inline) {
+        own.slots = made->list;
+        own.slot_count = made->count;
+    }
     const struct ct_visitor_plan plan = { .slots = &target->slots,
-                                          .visit = wish,
+                                          .visit = &own,
+                                          .made_list = made->list,
+                                          .made_count = made->count,
                                           .find_dlopen = target->find_dlopen,
                                           .find_dlerror = target->find_dlerror,
                                           .find_cancel = target->find_cancel,
                                           .find_errno = target->find_errno,
                                           .inner_pid = target->inner_pid };
-    const int error = ct_visitor_prepare(&attachment->visitor, &plan);
-    return error ? error : ct_visitor_arm(&attachment->visitor);
+    if (!error)
+        error = ct_visitor_prepare(&attachment->visitor, &plan);
+    if (!error && attachment->is_inline)
+        error = ct_made_slots_enter(made, &target->memory);
+    if (!error)
+        error = ct_visitor_arm(&attachment->visitor);
+    return error;
 }
 
 bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *wish)
@@ -215,6 +287,9 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
     /* Another command was killed while it waited, or the process is a child of such a one. */
     if (target->kind == CT_TARGET_FINE && left == CT_AREA_ARMED)
         ct_visitor_disarm(&attachment->visitor);
+    if (target->kind == CT_TARGET_FINE && !leave_made(attachment))
+        return false;
+    target->may_have_no_slots = attachment->is_inline;
     if (target->kind == CT_TARGET_FINE)
         ct_target_find_slots(target);
     if (target->kind == CT_TARGET_GONE) {
@@ -233,8 +308,12 @@ bool ct_attachment_arm(struct ct_attachment *attachment, const struct ct_visit *
         end(attachment);
         return false;
     }
-    if (error)
+    if (error) {
+        leave_made(attachment);
         return fail_with(attachment, error);
+    }
+    if (attachment->is_inline)
+        print_made(attachment);
     attachment->armed_ns = ct_monotonic_ns();
     attachment->state = CT_ATTACHMENT_ARMED;
     return true;
@@ -313,10 +392,13 @@ void ct_attachment_step(struct ct_attachment *attachment, uint64_t patience_ns)
     }
     const uint64_t waited_ns = ct_monotonic_ns() - attachment->armed_ns;
     const uint32_t state = attachment->visitor.area.data.state;
-    if (state == CT_AREA_DONE) {
-        take_answer(attachment);
-    } else if (waited_ns > patience_ns && state == CT_AREA_ARMED) {
-        give_up(attachment);
+    if (state == CT_AREA_DONE || (waited_ns > patience_ns && state == CT_AREA_ARMED)) {
+        if (state == CT_AREA_DONE)
+            take_answer(attachment);
+        else
+            give_up(attachment);
+        if (attachment->state == CT_ATTACHMENT_FAILED)
+            leave_made(attachment);
     } else if (waited_ns > UINT64_C(1000) * MS_NS && !attachment->is_waiting_said) {
         attachment->is_waiting_said = true;
         print(attachment, ": waiting for its next CUDA call");
@@ -408,7 +490,7 @@ bool ct_attachment_leave(struct ct_attachment *attachment)
 {
     const bool is_over = (attachment->lock < 0 && !await_lock(attachment))
                              ? attachment->state == CT_ATTACHMENT_OVER
-                             : leave(attachment);
+                             : leave(attachment) && leave_made(attachment);
     unlock_process(attachment); /* other commands need not wait until the calls are stored */
     return is_over;
 }
@@ -456,9 +538,16 @@ void ct_attachment_say(const struct ct_attachment *attachment)
     ct_fail(0,
             "%s: process %d (%s): driver %s, %zu of %zu functions by its table; area at %#" PRIx64
             "; %" PRIu64 " stops of a thread, %.3f ms in all, the longest %.3f ms",
-            attachment->command, (int)target->pid, target->name, target->driver, target->slots.count,
-            target->slots.functions, visitor->area.address, visitor->stops,
-            (double)visitor->stopped_ns / MS_NS, (double)visitor->longest_ns / MS_NS);
+            attachment->command, (int)target->pid, target->name, target->driver,
+            target->slots.count - attachment->made.count, target->slots.functions, visitor->area.address,
+            visitor->stops, (double)visitor->stopped_ns / MS_NS, (double)visitor->longest_ns / MS_NS);
+    if (attachment->made.stops)
+        ct_fail(0,
+                "%s: process %d (%s): for %" PRIu32 " more by jumps, %" PRIu64
+                " stops of a thread or of all, %.3f ms in all, the longest %.3f ms",
+                attachment->command, (int)target->pid, target->name, attachment->made.count,
+                attachment->made.stops, (double)attachment->made.stopped_ns / MS_NS,
+                (double)attachment->made.longest_ns / MS_NS);
     if (attachment->recording_ns)
         ct_fail(0, "%s: process %d (%s): recorded %.1f ms after it was looked for, its call came after %.1f",
                 attachment->command, (int)target->pid, target->name,

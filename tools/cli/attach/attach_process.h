@@ -3,6 +3,7 @@
 #ifndef CT_ATTACH_PROCESS_H
 #define CT_ATTACH_PROCESS_H
 
+#include "made_slots.h"
 #include "target.h"
 #include "visitor.h"
 
@@ -18,6 +19,8 @@ struct ct_attachment {
     const char *command; /* in whose name messages are printed */
     struct ct_target target;
     struct ct_visitor visitor;
+    struct ct_made_slots made;
+    bool is_inline; /* slots are made for functions without one */
     enum ct_attachment_state state;
     int lock;                                   /* on the process: one attach at a time */
     uint64_t looked_ns, armed_ns, recording_ns; /* CLOCK_MONOTONIC; 0: not yet */

@@ -37,6 +37,7 @@ static struct ct_attachment *open_one(struct ct_attach_set *set, pid_t pid)
         return NULL;
     }
     ct_attachment_open(attachment, set->command, pid, &set->hook);
+    attachment->is_inline = set->is_inline;
     return attachment;
 }
 

@@ -12,8 +12,8 @@ struct ct_attach_set {
     const char *command; /* in whose name messages are printed */
     struct ct_library hook;
     struct ct_visit visit;
-    uint64_t patience_ns; /* how long a process's next call is waited for */
-    bool verbose;
+    uint64_t patience_ns;    /* how long a process's next call is waited for */
+    bool verbose, is_inline; /* slots are made for functions without one */
     struct ct_attachment **attachments;
     size_t count, room;
     struct ct_target *recorded; /* who they were: closed */

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A command was killed while it waited for the process's next call: there are only its thunks. */
+/* A command was killed while it waited for the process's next call: there are only its thunks, and
+ * jumps to them. */
 static bool take_out(struct ct_attachment *attachment)
 {
     attachment->state = CT_ATTACHMENT_ARMED;
@@ -51,7 +52,7 @@ static bool detach_one(struct ct_attachment *attachment, pid_t pid, const struct
     struct ct_area_data *data = &attachment->visitor.area.data;
     data->visit.session[sizeof(data->visit.session) - 1] = '\0';
     data->visit.shm_dir[sizeof(data->visit.shm_dir) - 1] = '\0';
-    const bool is_armed = attachment->visitor.area.address && data->state == CT_AREA_ARMED;
+    const bool is_armed = attachment->visitor.area.address && (data->state == CT_AREA_ARMED || data->made_in);
     if (!ct_attachment_records(attachment))
         return is_armed && attachment->lock >= 0 ? take_out(attachment) : refuse(attachment);
     char database[CT_ANSWER_BYTES], answer[CT_ANSWER_BYTES];

@@ -310,8 +310,7 @@ static void let_go(struct ct_stop *stop)
     stop->vectors = NULL;
 }
 
-/* Interrupts a thread. 0, -EAGAIN if it has ended, or -EPERM. */
-static int interrupt(struct ct_stop *stop, pid_t thread)
+int ct_stop_interrupt(struct ct_stop *stop, pid_t thread)
 {
     stop->thread = thread;
     stop->is_gone = false;
@@ -322,11 +321,11 @@ static int interrupt(struct ct_stop *stop, pid_t thread)
     return 0;
 }
 
-static int wait_for_one(struct ct_stop *stop, uint64_t until_ns)
+static int wait_for(struct ct_stop *stop, pid_t which, uint64_t until_ns)
 {
     int status;
     for (;;) {
-        if (await_of(stop, ANY_THREAD, until_ns, &status) != 0)
+        if (await_of(stop, which, until_ns, &status) != 0)
             return -EAGAIN;
         if (is_event_stop(status))
             break;
@@ -343,13 +342,18 @@ static int wait_for_one(struct ct_stop *stop, uint64_t until_ns)
     return -EAGAIN;
 }
 
+int ct_stop_await(struct ct_stop *stop, uint64_t until_ns)
+{
+    return wait_for(stop, stop->thread, until_ns);
+}
+
 /* Waits for the first usable thread that stops. 0, -EAGAIN after that time, or -ESRCH if the process has
  * other memory now: it executes another program, or the pid was reused. */
 static int wait_for_any(struct ct_stop *stop, uint64_t until_ns, enum ct_stop_for what_for)
 {
     do {
         stop->is_gone = false;
-        if (wait_for_one(stop, until_ns) == 0) {
+        if (wait_for(stop, ANY_THREAD, until_ns) == 0) {
             const bool is_there = ct_memory_is_there(stop->memory);
             if (is_there && is_usable(stop, what_for))
                 return 0;
@@ -370,7 +374,7 @@ static int interrupt_each(struct ct_stop *stop, uint64_t patience_ns, enum ct_st
     size_t refusals = 0;
     int error = -EAGAIN;
     for (size_t i = 0; error == -EAGAIN && i < count; i++) {
-        error = interrupt(stop, candidates[i].thread);
+        error = ct_stop_interrupt(stop, candidates[i].thread);
         refusals += error == -EPERM;
         error = error ? -EAGAIN : wait_for_any(stop, ct_monotonic_ns() + patience_ns, what_for);
     }

@@ -35,6 +35,10 @@ enum ct_stop_for {
 /* Stops the most suitable thread. 0 or -errno: -ESRCH for no process, -EPERM without the rights, -ETIMEDOUT
  * if no thread stops, -ENOSYS without a system call instruction in its memory. */
 int ct_stop_begin(struct ct_stop *stop, const struct ct_memory *memory, enum ct_stop_for what_for);
+/* For one given thread, in two steps: interrupts it, and waits until it has stopped. 0; -EAGAIN if it has
+ * ended, or has not stopped by then; -EPERM. */
+int ct_stop_interrupt(struct ct_stop *stop, pid_t thread);
+int ct_stop_await(struct ct_stop *stop, uint64_t until_ns);
 /* Makes a system call in the process. Returns its result or -errno; -ESRCH if the process has ended. */
 int64_t ct_stop_call(struct ct_stop *stop, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                      uint64_t e, uint64_t f);

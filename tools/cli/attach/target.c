@@ -289,9 +289,10 @@ void ct_target_open(struct ct_target *target, pid_t pid)
 
 void ct_target_find_slots(struct ct_target *target)
 {
-    enum { TRIES = 50, PAUSE_NS = 10000000 };
+    enum { TRIES = 50, TRIES_IF_NONE_WILL_DO = 3, PAUSE_NS = 10000000 };
+    const int tries = target->may_have_no_slots ? TRIES_IF_NONE_WILL_DO : TRIES;
     struct ct_image driver;
-    for (int i = 0; i < TRIES && target->slots.count == 0; i++) {
+    for (int i = 0; i < tries && target->slots.count == 0; i++) {
         if (i > 0)
             nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
         ct_driver_slots_free(&target->slots);
@@ -303,11 +304,11 @@ void ct_target_find_slots(struct ct_target *target)
     }
     if (!ct_memory_is_there(&target->memory))
         refuse(target, CT_TARGET_GONE, "has ended, or executes another program now");
-    else if (target->slots.count == 0)
+    else if (target->slots.count == 0 && !target->may_have_no_slots)
         refuse(
             target, CT_TARGET_REFUSED,
             "has a driver (%s) of no known shape: none of its %zu functions goes by a table. Start it with "
-            "`cudatrace run`",
+            "`cudatrace run`, or attach with --inline",
             target->driver, target->slots.functions);
 }
 

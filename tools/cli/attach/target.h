@@ -27,7 +27,8 @@ struct ct_target {
     struct ct_memory memory;
     uint64_t find_dlopen, find_dlerror, find_cancel, find_errno; /* addresses of functions in its C library */
     struct ct_driver_slots slots;
-    char driver[256]; /* path of the driver's file there */
+    bool may_have_no_slots; /* they are made for it then (made_slots.h) */
+    char driver[256];       /* path of the driver's file there */
     enum ct_target_kind kind;
     char why[640]; /* unless it is CT_TARGET_FINE: a clause with the process as its subject */
 };

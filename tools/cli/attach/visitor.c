@@ -125,6 +125,9 @@ static void fill(struct ct_visitor *visitor, const struct ct_visitor_plan *plan,
     snprintf(data->path, sizeof(data->path), "%s", "");
     memset(data->why, 0, sizeof(data->why));
     data->visit = *plan->visit;
+    data->made_list = plan->made_list;
+    data->made_count = plan->made_count;
+    data->made_in = plan->visit->slot_count > 0;
 }
 
 /* The loader takes a name that it knows for the library that it has by it. Another build that was brought in

@@ -19,6 +19,8 @@ struct ct_visitor_plan {
     const struct ct_driver_slots *slots;
     const struct ct_visit *visit;
     uint64_t find_dlopen, find_dlerror, find_cancel, find_errno;
+    uint64_t made_list; /* slots that were made; 0: none */
+    uint32_t made_count;
     int32_t inner_pid;
 };
 
