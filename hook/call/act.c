@@ -5,6 +5,7 @@
 #include "loss.h"
 #include "process.h"
 #include "quiet.h"
+#include "reserve.h"
 #include "ring.h"
 #include "row_selection.h"
 #include "rows.h"
@@ -77,7 +78,7 @@ void ct_act_record(struct ct_producer *self, const struct ct_act *act)
     else
         ct_record_lose_held(self, self->full_cause, function, end - ticks, end, 0);
     if (!room)
-        ct_record_note_lost_more(self);
+        ct_reserve_note_lost(self, record.slots);
     CT_TEST_POINT("act.written");
     ct_record_release(self);
     if (!room || ct_wants_doorbell(self->lane, self->position))

@@ -6,6 +6,7 @@
 
 #include "hot_record.h"
 #include "loss.h"
+#include "reserve.h"
 #include "ring.h"
 #include "row_selection.h"
 
@@ -63,7 +64,7 @@ count_full(struct ct_producer *self, uint16_t id, struct open_call call, uint32_
         return false;
     }
     if (more)
-        ct_record_note_lost_more(self);
+        ct_reserve_note_lost(self, slots);
     ct_record_lose_held(self, full ? self->full_cause : CT_LOSS_PRESSURE, id, call.start, end, 0);
     finish_counted(self, call.depth);
     return true;

@@ -6,6 +6,7 @@
 #include "loss.h"
 #include "process.h"
 #include "quiet.h"
+#include "reserve.h"
 #include "ring.h"
 #include "row_selection.h"
 #include "runtime_functions.h"
@@ -233,7 +234,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     else
         lose_full(frame, reserve ? CT_LOSS_PRESSURE : self->full_cause, id, end, &decoded);
     if (more && !room)
-        ct_record_note_lost_more(self);
+        ct_reserve_note_lost(self, record.slots);
     CT_TEST_POINT("slow.leaving");
     ct_lane_leave(lane, frame->depth);
     CT_TEST_POINT("slow.left");

@@ -58,8 +58,12 @@ struct ct_producer {
     bool held;                /* the collector held a gate that was wanted */
     bool impatient;           /* the last gate that was wanted was held longer than is waited for */
     bool stuck;               /* the last longer ring that was asked for could not be had */
-    uint8_t pressure;         /* how often what calls that say little may have of a full ring was halved */
-    bool lost_more; /* a call that says more found not even the reserve since the ring was read last */
+
+    /* reserve.c's own. */
+    uint64_t step;       /* the position from which on the ring has been written without asking */
+    uint64_t lost_slots; /* of important calls that were lost since the ring was last read */
+    uint8_t pressure;    /* number of times that the share of low-priority calls was halved */
+    bool is_sampled;     /* the first records in the ring in use have been examined */
 
     /* slot.c's and thread.c's own. */
     _Atomic uint32_t owner;        /* enum slot_owner */

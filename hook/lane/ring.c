@@ -1,6 +1,7 @@
 #include "ring.h"
 
 #include "loss.h"
+#include "reserve.h"
 #include "stack.h"
 #include "test_point.h"
 #include "turn.h"
@@ -11,8 +12,7 @@ void ct_record_begin_lane(struct ct_producer *producer)
 {
     producer->limit = producer->reserve = 0; /* the first record asks */
     producer->full_tail = UINT64_MAX;
-    producer->pressure = 0;
-    producer->lost_more = false;
+    ct_reserve_begin(producer);
 }
 
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots)

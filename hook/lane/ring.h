@@ -8,16 +8,10 @@
 /* True if there is room for a record of so many slots, in another ring of the lane if need be. Else
  * `full_tail` and `full_cause` say why not. */
 bool ct_record_room(struct ct_producer *producer, uint32_t slots);
-/* The same before the reserve of a ring that cannot be left for a longer one, its last quarter or more: where
- * a call that says little has its place. */
+/* The same for a low-priority call, which leaves the reserve free (reserve.h). */
 bool ct_record_room_for_all(struct ct_producer *producer, uint32_t slots);
 /* Behind a refusal of that: whether there is room in the reserve. */
 bool ct_record_reserve(struct ct_producer *producer, uint32_t slots);
-/* A call that says more found no room in the reserve either, for want of room: the reserve grows. */
-static inline void ct_record_note_lost_more(struct ct_producer *producer)
-{
-    producer->lost_more = true;
-}
 /* True if a ring that had no room for a record that ends at `wanted` is as it was: nothing was read of it
  * since, and the collector is awake. False once in a while: whether it may grow, or the collector sleeps, is
  * looked at then. */

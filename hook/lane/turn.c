@@ -10,6 +10,7 @@
 #include "current.h"
 #include "long_call.h"
 #include "quiet.h"
+#include "reserve.h"
 #include "segment_file.h"
 #include "slot.h"
 #include "system.h"
@@ -24,9 +25,7 @@ enum {
     /* A ring of up to so many slots is taken as a whole, a longer one in pieces of as many: who finds no
      * memory for the next one goes on in a whole ring. */
     PIECE_SLOTS = 2 * 1024 * 1024 / CT_SLOT_BYTES,
-    STEPS = 8,        /* of a ring, at which the collector's wish is looked at */
-    RESERVE_PART = 4, /* of a ring, at least */
-    PRESSURE_MAX = 6,
+    STEPS = 8, /* of a ring, at which the collector's wish is looked at */
     GATE_LOOKS = 4000,
     GATE_PAUSE_NS = 50000,
     GATE_WAIT_LONGS = 50, /* of ct_long_ticks(), 5 ms: longer than a time slice of another thread */
@@ -187,25 +186,22 @@ static bool may_grow(const struct ct_producer *self, uint64_t tail)
     return false;
 }
 
-/* Returns where the reserve begins of what ends there. */
-static uint64_t reserve_of(const struct ct_producer *self, uint64_t tail, uint64_t end)
+/* Samples the slots since `step`, unless the collector has read some of them: it may have taken away their
+ * memory. It takes away no unread slots while the gate is held. */
+static void sample(struct ct_producer *self)
 {
-    const uint64_t slots = self->mask + 1;
-    return may_grow(self, tail) ? end : end - slots + ((slots - slots / RESERVE_PART) >> self->pressure);
+    if (self->is_sampled || (self->level > 0 && !take_gate(self, self->level)))
+        return;
+    if (ct_lane_tail(self->lane) <= self->step)
+        ct_reserve_sample(self);
+    if (self->level > 0)
+        ct_gate_give(&self->lane->gate[self->level]);
 }
 
-/* A ring that was full has been read. Where the reserve did not suffice for what says more, it gets half of
- * what the others may have, and gives it back once most of it stays empty: the ring then holds what says more
- * of up to a ring's length divided by their share. */
-static void adapt(struct ct_producer *self, uint64_t tail)
+/* Returns where the reserve begins of a ring that ends there. */
+static uint64_t reserve_of(const struct ct_producer *self, uint64_t end)
 {
-    if (self->full_tail == UINT64_MAX || tail == self->full_tail)
-        return;
-    if (self->lost_more && self->pressure < PRESSURE_MAX)
-        self->pressure++;
-    else if (!self->lost_more && self->pressure > 0 && self->full_end > self->position + (self->mask + 1) / 2)
-        self->pressure--;
-    self->lost_more = false;
+    return end - (self->mask + 1) + ct_reserve_share(self);
 }
 
 /* Returns the position up to which the ring in use may be written now, `most` at most; 0 without memory for
@@ -235,11 +231,18 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
 static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 {
     const uint64_t begun = self->begun[self->level], end = (tail > begun ? tail : begun) + self->mask + 1;
-    const uint64_t reserve = reserve_of(self, tail, end);
+    const bool may_leave = may_grow(self, tail);
+    if (!may_leave)
+        sample(self);
+    const uint64_t reserve = may_leave ? end : reserve_of(self, end);
     self->full_end = end;
     if (wanted > reserve)
         return false;
-    self->limit = self->reserve = reach(self, reserve);
+    /* The next step may be the first that can be sampled. */
+    const uint64_t step = self->position + (self->mask + 1) / STEPS, most = step > wanted ? step : wanted;
+    self->limit = self->reserve =
+        reach(self, may_leave || self->is_sampled ? reserve : at_most(reserve, most));
+    self->step = self->position;
     if (self->limit == 0)
         self->full_end = self->position;
     return wanted <= self->limit;
@@ -252,7 +255,8 @@ static void turn(struct ct_producer *self, uint32_t level)
 {
     self->limit = self->reserve = 0;
     self->ended[self->level] = self->position;
-    self->begun[level] = self->position;
+    self->begun[level] = self->step = self->position;
+    self->is_sampled = false;
     atomic_signal_fence(memory_order_seq_cst);
     self->level = level;
     atomic_signal_fence(memory_order_seq_cst);
@@ -302,7 +306,8 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
     if (level == 0) {
         turn(self, 0);
         ct_lane_show(self->lane, 0, self->position);
-        self->limit = self->reserve = reserve_of(self, tail, self->position + self->mask + 1);
+        const uint64_t end = self->position + self->mask + 1;
+        self->limit = self->reserve = may_grow(self, tail) ? end : reserve_of(self, end);
         return true;
     }
     if (!take_gate(self, level))
@@ -363,7 +368,8 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
     if (!ct_slot_map(self)->ring)
         return false;
     self->refused = self->held = false;
-    adapt(self, tail);
+    if (self->full_tail != UINT64_MAX && tail != self->full_tail)
+        ct_reserve_adapt(self);
     settle(self);
     shrink(self, tail);
     self->full_tail = UINT64_MAX;

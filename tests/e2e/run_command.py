@@ -152,7 +152,7 @@ with Session() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
     script = s.dir / "loses.py"
     script.write_text(f"""import os, signal, subprocess
 os.kill({s.daemon.pid}, signal.SIGSTOP)
-subprocess.run([{str(WORKLOADS / "calls")!r}, "--calls", "10000"], check=True, stdout=subprocess.DEVNULL)
+subprocess.run([{str(WORKLOADS / "calls")!r}, "--calls", "40000"], check=True, stdout=subprocess.DEVNULL)
 os.kill({s.daemon.pid}, signal.SIGCONT)
 def flush():
     subprocess.run([{str(CUDATRACE)!r}, "flush"], check=True)

@@ -35,7 +35,7 @@ for name in STOPPING:
         for number in (0, 2, 3):
             s.exact.add(s.start_program(number, by_tier(8000, 30000)).pid)
         s.is_stopped()
-        later = [s.start_program(number, by_tier(8000, 30000)).pid for number in (0, 2, 3)]
+        later = [s.start_program(number, by_tier(14000, 30000)).pid for number in (0, 2, 3)]
         s.exact.update(later)
         s.end_programs()
         s.daemon.send_signal(signal.SIGCONT)

@@ -1,0 +1,97 @@
+/* reserve.c of the hook: the size of the reserve follows from the first records in a ring, and from the calls
+ * that were lost. */
+#include "../ensure.h"
+#include "record.h"
+#include "reserve.h"
+
+enum { SLOTS = 1024, STEP = 240 };
+
+static uint8_t ring[SLOTS * CT_SLOT_BYTES];
+
+/* Returns a lane that has written STEP slots: so many launches of four slots, then plain calls. The ring ends
+ * among them. */
+static struct ct_producer begun(int launches)
+{
+    struct ct_producer self = { .ring = ring, .mask = SLOTS - 1, .position = SLOTS - STEP / 2 };
+    ct_reserve_begin(&self);
+    for (uint32_t i = 0; i < STEP;) {
+        const bool is_launch = i / 4 < (uint32_t)launches;
+        const uint32_t slots = is_launch ? 4 : 1;
+        const uint32_t head = ct_head(1, is_launch ? CT_KIND_LAUNCH : CT_KIND_CALL, slots);
+        memcpy(ring + (self.position & self.mask) * CT_SLOT_BYTES, &head, sizeof(head));
+        self.position += slots;
+        i += slots;
+    }
+    return self;
+}
+
+static uint64_t sampled(int launches)
+{
+    struct ct_producer self = begun(launches);
+    ct_reserve_sample(&self);
+    ENSURE(self.is_sampled);
+    return ct_reserve_share(&self);
+}
+
+static void check_sample(void)
+{
+    EXPECT(SLOTS * 3 / 4, sampled(0)); /* no important calls: the least reserve */
+    EXPECT(SLOTS * 3 / 4, sampled(3));
+    EXPECT(SLOTS * 3 / 8, sampled(8));
+    EXPECT(SLOTS * 3 / 16, sampled(20));
+    EXPECT(SLOTS * 3 / 16, sampled(50));
+}
+
+/* Any bytes may be in the ring. */
+static void check_broken(void)
+{
+    struct ct_producer self = begun(20);
+    memset(ring, 0, sizeof(ring));
+    ct_reserve_sample(&self);
+    EXPECT(SLOTS * 3 / 4, ct_reserve_share(&self));
+    self = begun(20);
+    memset(ring, 0xff, sizeof(ring));
+    ct_reserve_sample(&self);
+    self = begun(20);
+    self.position = self.step + 100;
+    ct_reserve_sample(&self);
+    ENSURE(!self.is_sampled); /* too few */
+    self.step = self.position + 1;
+    ct_reserve_sample(&self);
+    self.position += SLOTS + 2;
+    ct_reserve_sample(&self);
+    ENSURE(!self.is_sampled);
+}
+
+/* Adapts after so many slots were lost, with so many empty ones before the ring's end. */
+static uint64_t adapted(struct ct_producer *self, uint32_t lost, uint64_t empty)
+{
+    if (lost > 0)
+        ct_reserve_note_lost(self, lost);
+    self->full_end = self->position + empty;
+    ct_reserve_adapt(self);
+    EXPECT(0, self->lost_slots);
+    return ct_reserve_share(self);
+}
+
+static void check_adapt(void)
+{
+    struct ct_producer self = begun(0);
+    EXPECT(SLOTS * 3 / 4, adapted(&self, 0, 0));
+    EXPECT(SLOTS * 3 / 8, adapted(&self, 4, 0)); /* by a step at least */
+    EXPECT(SLOTS * 3 / 4 >> 3, adapted(&self, 190, 0));
+    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 100 * SLOTS, 0)); /* the bound */
+    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, SLOTS, 0));
+    EXPECT(SLOTS * 3 / 4 >> 6, adapted(&self, 0, SLOTS / 2)); /* half of the ring was used */
+    for (int pressure = 5; pressure >= 0; pressure--)
+        EXPECT(SLOTS * 3 / 4 >> pressure, adapted(&self, 0, SLOTS / 2 + 1));
+    EXPECT(SLOTS * 3 / 4, adapted(&self, 0, SLOTS));
+}
+
+int main(void)
+{
+    check_sample();
+    check_broken();
+    check_adapt();
+    return EXIT_SUCCESS;
+}
