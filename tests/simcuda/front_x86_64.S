@@ -73,4 +73,17 @@ front_gone:
 #define FRONT(name, words) FRONT_OF name, words
 #include "front.h"
 
+#ifdef SIMCUDA_UNKNOWN /* a function whose first instructions cannot be moved */
+        .text
+        .globl  cuSimcudaCalls
+        .type   cuSimcudaCalls, @function
+        .p2align 4
+cuSimcudaCalls:
+        endbr64
+        call    1f
+1:      popq    %rax
+        ret
+        .size   cuSimcudaCalls, .-cuSimcudaCalls
+#endif
+
         .section .note.GNU-stack, "", @progbits
