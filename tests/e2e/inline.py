@@ -46,6 +46,22 @@ print("wrong", len(wrong), "made", sum(made) + 1, flush=True)
 """
 
 
+# Has a child in its own memory, which sleeps until it is killed.
+SHARER = """
+import ctypes, os, signal, sys
+driver, c = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(None)
+number, stack = ctypes.c_int(), ctypes.create_string_buffer(1 << 20)
+CLONE_VM = 0x100
+child = c.clone(c.pause, ctypes.c_void_p(ctypes.addressof(stack) + (1 << 20)), CLONE_VM | signal.SIGCHLD, None)
+print("ready", flush=True)
+for line in sys.stdin:
+    if line == "kill\\n":
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    print(driver.cuDriverGetVersion(ctypes.byref(number)), flush=True)
+"""
+
+
 def exports():
     """Names of the driver's functions, its code, and the code's offset in the file."""
     listed = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", DRIVER], capture_output=True, text=True, check=True).stdout
@@ -83,14 +99,14 @@ def places(code):
 
 
 class Client:
-    def __init__(self, s, threads):
-        self.child = s.start(sys.executable, "-c", CLIENT, threads, *NAMES, preload=False, env={"SIMCUDA_VERIFY": "checksum"},
+    def __init__(self, s, threads, program=CLIENT):
+        self.child = s.start(sys.executable, "-c", program, threads, *NAMES, preload=False, env={"SIMCUDA_VERIFY": "checksum"},
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self.child.pid
         equal(self.child.stdout.readline(), "ready\n", "the client")
 
-    def round(self):
-        self.child.stdin.write("\n")
+    def round(self, line=""):
+        self.child.stdin.write(f"{line}\n")
         self.child.stdin.flush()
         return self.child.stdout.readline().split()
 
@@ -184,10 +200,26 @@ def restored(s):
     client.end()
 
 
+def shared(s):
+    """A process that shares its memory is refused, since the other process runs on."""
+    client = Client(s, 0, SHARER)
+    check("shares its memory with another process" in attach(s, client.pid, status=1), "with a child in its memory")
+    check(code_of(client.pid) == CODE, "the code has other bytes than the file")
+    client.round("kill")
+    a = Attach(s, client.pid)
+    a.await_line("waiting for its next CUDA call")
+    client.round()
+    a.await_line("is recorded")
+    a.end()
+    check(code_of(client.pid) == CODE, "the code has other bytes than the file")
+    client.child.communicate(timeout=DEADLINE_S)
+    equal(client.child.returncode, 0, "its exit status")
+
+
 if not INLINE:
     skip("this test is about a driver whose table is unknown")
 needs("ptrace")
-for test in every_function, while_others_call, restored:
+for test in every_function, while_others_call, restored, shared:
     with Session() as session:
         test(session)
         await_leave(session)

@@ -73,6 +73,7 @@ static bool fail_with(struct ct_attachment *attachment, int error)
         { -ENOSPC, "cannot be given the library: no memory is left" },
         { -ENOENT, "has a driver of no known shape, and none of its functions can get a jump" },
         { -EBUSY, "had a thread in the first instructions of a function at each try: try again" },
+        { -EMLINK, "shares its memory with another process, which cannot be stopped with it" },
         { -EEXIST, "maps memory near the driver all the time: try again" },
         { -EIO, "has a driver whose code cannot be written" },
         { -ENAMETOOLONG, "has loaded dozens of other builds of the library: start it again to attach to it" },
@@ -230,7 +231,9 @@ static bool leave_made(struct ct_attachment *attachment)
     snprintf(
         text, sizeof(text),
         "keeps the jumps at the beginnings of functions, which do no harm; attach and detach it again: %s",
-        error == -EBUSY ? "a thread was in one at each try" : strerror(-error));
+        error == -EBUSY    ? "a thread was in one at each try"
+        : error == -EMLINK ? "another process has the same memory"
+                           : strerror(-error));
     return fail(attachment, text);
 }
 

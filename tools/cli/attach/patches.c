@@ -3,10 +3,15 @@
 #include "freeze.h"
 #include "tracer.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <linux/kcmp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* The longest time that the program is stopped because a thread does not stop. */
 #define PATIENCE_NS UINT64_C(50000000)
@@ -81,6 +86,21 @@ static bool is_clear(const struct ct_patches *patches, const struct ct_freeze *f
     return true;
 }
 
+/* Returns whether another process runs in the same memory, by clone() with CLONE_VM: it is not stopped. No
+ * vfork() is in progress, whose caller would not have stopped. */
+static bool has_sharer(const struct ct_memory *memory)
+{
+    bool is_found = false;
+    DIR *processes = opendir("/proc");
+    for (struct dirent *entry; processes && !is_found && (entry = readdir(processes)) != NULL;) {
+        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        is_found = pid > 0 && pid != memory->pid && syscall(SYS_kcmp, memory->pid, pid, KCMP_VM, 0, 0) == 0;
+    }
+    if (processes)
+        closedir(processes);
+    return is_found;
+}
+
 /* ---- writing ---- */
 
 /* Writes as a debugger does, since a kernel may refuse to write code through /proc. A whole word is written.
@@ -140,7 +160,9 @@ static int try_within(void *data)
     struct ct_freeze freeze;
     int error = ct_freeze_begin(&freeze, patches->memory, PATIENCE_NS);
     if (!error) {
-        error = is_clear(patches, &freeze) ? write_all(patches, thread_of(&freeze)) : -EBUSY;
+        error = has_sharer(patches->memory)   ? -EMLINK
+                : !is_clear(patches, &freeze) ? -EBUSY
+                                              : write_all(patches, thread_of(&freeze));
         ct_freeze_end(&freeze);
     }
     patches->took_ns = freeze.took_ns;

@@ -15,7 +15,8 @@ struct ct_patches {
 };
 
 /* Writes all or none. 0 or -errno: -EBUSY if at each try a thread was inside replaced bytes, -ETIMEDOUT if
- * one did not stop, -EPERM, -ESRCH, -EIO if the code cannot be written. */
+ * one did not stop, -EMLINK if another process has the same memory, -EPERM, -ESRCH, -EIO if the code cannot
+ * be written. */
 int ct_patches_write(struct ct_patches *patches);
 
 #endif
