@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from attach_test import INLINE, Attach, attach, await_leave, detach, mapped
-from cudatrace_test import CUDATRACE, DEADLINE_S, SIMCUDA, Session, by_tier, check, equal, needs, skip
+from cudatrace_test import CUDATRACE, DEADLINE_S, SIMCUDA, Session, by_tier, check, equal, needs
 
 DRIVER = (SIMCUDA / "libcuda.so.1").resolve()
 JUMP_BYTES = 5
@@ -216,8 +216,7 @@ def shared(s):
     equal(client.child.returncode, 0, "its exit status")
 
 
-if not INLINE:
-    skip("this test is about a driver whose table is unknown")
+check(INLINE, "this test is about a driver whose table is unknown")
 needs("ptrace")
 for test in every_function, while_others_call, restored, shared:
     with Session() as session:
