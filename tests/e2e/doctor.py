@@ -210,8 +210,9 @@ with Session() as s:  # files of commands, which are not run
 
 # Commands that are started: what happens in them.
 with Session() as s:
-    def started(*command, status, options=()):
-        return doctor(s, *options, "--", *command, status=status, cwd=s.dir)
+    # What is looked for ends the command. Where nothing does, the test's own deadline comes first.
+    def started(*command, status, wait="1h"):
+        return doctor(s, "--wait", wait, "--", *command, status=status, cwd=s.dir)
 
     lines = started(CALLS, "--calls", 1000000, "--rate", 1, status=0)
     says(lines, "ok", "started", "was started for this, and ended when its first call was recorded")
@@ -220,11 +221,11 @@ with Session() as s:
     says(lines, "note", "started", "ended with status 3")
     says(lines, "note", "driver", "none of its processes has loaded libcuda.so.1")
     check((s.dir / "ran").exists(), "the command did not run")
-    says(started("sleep", "1000", status=0, options=("--wait", "1s")), "note", "started", "ended after 1 s without a call")
+    says(started("sleep", "1000", status=0, wait="1s"), "note", "started", "ended after 1 s without a call")
     says(started("env", "-u", "LD_PRELOAD", CALLS, status=1), "miss", "hook", f"{CALLS} loads the driver and not the hook: it was started "
          "without LD_PRELOAD")
-    silent = (sys.executable, "-c", "import ctypes, time; ctypes.CDLL('libcuda.so.1'); time.sleep(1000)")
-    says(started(*silent, status=1, options=("--wait", "1s")), "miss", "recording", "loads driver and hook, and records nothing")
+    silent = (sys.executable, "-c", "import ctypes; ctypes.CDLL('libcuda.so.1')")  # doctor looks at it when it ends
+    says(started(*silent, status=1), "miss", "recording", "loads driver and hook, and records nothing")
     if can("mount namespaces", "a command with a /dev/shm of its own"):
         private = (*mount_namespace(), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$0" "$@"', CALLS, "--calls", 5)
         says(started(*private, status=1), "miss", "container", f"{CALLS} loads driver and hook, and has a /dev/shm of its own")
