@@ -39,7 +39,9 @@ class Browser:
                 break
         else:
             raise AssertionError(f"chromedriver ended with {self.driver.wait()}")
-        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+        # By a pipe: over a port, chromedriver asks for "localhost", which a machine without /etc/hosts cannot resolve.
+        arguments = ["--remote-debugging-pipe",
+                     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                      "--disable-background-networking", "--proxy-server=127.0.0.1:1",  # whatever asks a network fails
                      f"--user-data-dir={self.profile.name}", f"--window-size={self.width},{self.height}"]
         made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
