@@ -2,10 +2,12 @@
 """Files of the tree that documents and comments name are there: what was moved or renamed is followed."""
 import pathlib
 import re
-import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tools"))
+from treefiles import tree_files  # noqa: E402
+
 PARTS = "hook|collector|proto|probe|schema|tools|tests|docs|dist"
 # Made by the build, or others' headers and sources that a fact is from.
 ELSEWHERE = set("""arguments_calls.h arguments_calls_runtime.h arguments.c cuda.h cudadebugger.h cupti.h driver_types.h entries.c front.h fatbinary_section.h
@@ -13,17 +15,12 @@ g_allclasses.h html_page.h nvos.h schema.h osapi.c re.S schema_sql.h uvm_ioctl.h
 question.sql query.sql export_toy.c decode_toy.c toy.c""".split())
 
 
-def tree():
-    git = subprocess.run(["git", "ls-files"], cwd=SOURCE, capture_output=True, text=True, check=False).stdout.split()
-    return git or [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*") if path.is_file() and not path.relative_to(SOURCE).parts[0].startswith("build")]
-
-
 def main():
-    files = tree()
+    files = tree_files()
     names, wrong, seen = {pathlib.Path(file).name for file in files}, [], 0
     for file in files:
         path = SOURCE / file
-        if file.startswith(("tests/fixtures/", "tests/fuzz/corpus/")) or path.suffix in (".png", ".svg", ".xz", ".tsv") or not path.exists():
+        if file.startswith(("tests/fixtures/", "tests/fuzz/corpus/")) or path.suffix in (".png", ".svg", ".xz", ".tsv"):
             continue
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             for meant in re.findall(rf"`((?:{PARTS})/[\w./<>*-]+)`", line):

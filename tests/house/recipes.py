@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(SOURCE / "tests/e2e"))
+sys.path[:0] = [str(SOURCE / "tests/e2e"), str(SOURCE / "tools")]
+from treefiles import tree_files  # noqa: E402
 
 # {recipe: (its words, {new file: content}, {file: (a pattern, what takes the place of the first that it matches)})}
 RECIPES = {
@@ -92,16 +93,10 @@ int main(void)
 
 
 def copy_of_tree(folder):
-    """Copies the files that git knows, as they stand in the working tree."""
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=SOURCE, capture_output=True, text=True,
-                            check=False).stdout.splitlines()
-    if not listed:
-        shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("build*"))
-        return
-    for name in listed:
-        if (SOURCE / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(SOURCE / name, folder / name)
+    """Copies the files as they stand in the working tree."""
+    for name in tree_files(new=True):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(SOURCE / name, folder / name)
 
 
 def recipe_of(words):

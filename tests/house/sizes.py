@@ -2,10 +2,12 @@
 """Measures how long files, functions and headers are. `sizes.py` prints the longest, and fails beyond the bounds below."""
 import pathlib
 import statistics
-import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tools"))
+from treefiles import tree_files  # noqa: E402
+
 FILE, HEADER, FUNCTION, MEDIAN = 600, 250, 60, 200  # lines
 LONG_FUNCTIONS = 10  # so many may be longer: each a table's loop or one protocol from its first step to its last
 PARTS = ("hook", "collector", "proto", "tools", "tests")
@@ -13,9 +15,7 @@ PARTS = ("hook", "collector", "proto", "tools", "tests")
 
 def code():
     """C files and headers of the tree; tables (.def) have a row for each thing there is."""
-    git = subprocess.run(["git", "ls-files", *PARTS], cwd=SOURCE, capture_output=True, text=True, check=False).stdout.split("\n")
-    names = [name for name in git if name] or [str(path.relative_to(SOURCE)) for part in PARTS for path in (SOURCE / part).rglob("*")]
-    return sorted(name for name in names if name.endswith((".c", ".h", ".py")))
+    return [name for name in tree_files() if name.partition("/")[0] in PARTS and name.endswith((".c", ".h", ".py"))]
 
 
 def functions(lines):

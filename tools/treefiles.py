@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Lists the tree's files: what git knows or, without git or in an unpacked archive, what .gitignore does not name.
+
+    tools/treefiles.py        prints their names, relative to the tree
+
+Only the working tree's own list counts: an archive that was unpacked in another clone is not part of that one.
+"""
+import fnmatch
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def by_git(*options):
+    """The names, or an empty list where git cannot list them."""
+    if not (ROOT / ".git").exists():
+        return []
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z", *options], cwd=ROOT, capture_output=True, check=False).stdout
+    except FileNotFoundError:
+        return []
+    return [name for name in os.fsdecode(listed).split("\0") if name]
+
+
+def is_ignored(path, patterns):
+    """Whether .gitignore names it. Of git's patterns this knows *, a slash at the beginning, and one at the end."""
+    name = f"/{path.relative_to(ROOT)}"
+    return path.name == ".git" or any(
+        fnmatch.fnmatchcase(name if "/" in pattern[:-1] else path.name, pattern.rstrip("/"))
+        for pattern in patterns if path.is_dir() or not pattern.endswith("/"))
+
+
+def walked():
+    patterns = (ROOT / ".gitignore").read_text().split()
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if not is_ignored(pathlib.Path(folder, name), patterns)]
+        for name in names:
+            path = pathlib.Path(folder, name)
+            if not is_ignored(path, patterns):
+                yield str(path.relative_to(ROOT))
+
+
+def tree_files(new=False):
+    """Sorted names. With `new`, also those that git does not know yet and does not ignore."""
+    names = by_git(*(["--cached", "--others", "--exclude-standard"] if new else [])) or walked()
+    return sorted(name for name in names if (ROOT / name).is_file())
+
+
+if __name__ == "__main__":
+    print("\n".join(tree_files()))
