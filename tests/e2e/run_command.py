@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tempfile
 
-from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, Session, WORKLOADS, check, equal, fifo, wait_for
+from cudatrace_test import CUDATRACE, DAEMON, DEADLINE_S, HOOK, Session, WORKLOADS, can, check, equal, fifo, wait_for
+
+COMPILER = os.environ.get("CC", "cc").split()
 
 with Session() as s:
     done = s.trace(WORKLOADS / "calls", "--threads", 2, "--calls", 1000)
@@ -144,6 +146,28 @@ open({str(hold)!r}, "rb").read(1)
     equal(s.rows(STATE, pid), [("left", "absent")], "it")
     let_go_on(hold)
     s.run(CUDATRACE, "run", "--wait", "--no-follow", "--", "true", preload=False, status=2)
+
+# Each loader finds a library of its own class, so the loader of a 32-bit child prints nothing. Each value of $LIB in a 64-bit loader leads to
+# the hook, and so does an empty one, as a shell makes it.
+if can("/lib/ld-linux.so.2", "32-bit children"):
+    with Session() as s:
+        end = "__attribute__((noreturn)) void _start(void) { for (;;) __asm__ volatile(\"int $0x80\" : : \"a\"(1), \"b\"(3)); }"
+        subprocess.run([*COMPILER, "-m32", "-nostdlib", "-pie", "-Wl,--dynamic-linker=/lib/ld-linux.so.2", "-o", s.dir / "child", "-x", "c", "-"],
+                       input=end, text=True, check=True)
+        command = ("sh", "-c", f"./child; echo $?; {WORKLOADS / 'calls'} --calls 5")
+        plain = s.run(*command, preload=False, cwd=s.dir)
+        done = s.trace(*command, cwd=s.dir)
+        equal((done.stdout, done.stderr), (plain.stdout, plain.stderr), "the output with a 32-bit child")
+        check(plain.stdout.startswith("3\n") and not plain.stderr, plain.stdout, plain.stderr)
+        s.check_identity()
+        for lib in "", "lib", "lib64", "lib/x86_64-linux-gnu":
+            check(os.path.samefile(HOOK, HOOK.parent / "cudatrace" / lib / HOOK.name), lib)
+
+        # A hook that was copied without the others is named by its path.
+        copy = shutil.copy(HOOK, s.dir)
+        for hook, named in (HOOK, HOOK.parent / "cudatrace/$LIB" / HOOK.name), (copy, copy):
+            done = s.trace("sh", "-c", "echo $LD_PRELOAD", env={"CUDATRACE_HOOK": str(hook)})
+            equal(done.stdout.split(":")[0].strip(), str(named), "LD_PRELOAD")
 
 # Losses are told of all files of the trace, and where the shared memory is that they may be of.
 with Session() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:

@@ -1,5 +1,6 @@
 #include "installed.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,26 @@ bool ct_installed_hook(char *out)
 bool ct_installed_is_nameable(const char *hook)
 {
     return !strpbrk(hook, " :$");
+}
+
+/* Returns whether the loader finds a library of our class there; loads nothing. */
+static bool is_loadable(const char *file)
+{
+    dlerror();
+    void *loaded = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+    const bool is_wrong = dlerror() != NULL;
+    if (loaded)
+        dlclose(loaded);
+    return !is_wrong;
+}
+
+void ct_installed_preload(const char *hook, char *out)
+{
+    static const char loader_32[] = "/lib/ld-linux.so.2"; /* the ABI's path */
+    const char *name = strrchr(hook, '/');
+    const int n = name ? snprintf(out, PATH_MAX, "%.*s/cudatrace/$LIB%s", (int)(name - hook), hook, name) : 0;
+    if (n <= 0 || n >= PATH_MAX || access(loader_32, F_OK) != 0 || !is_loadable(out))
+        snprintf(out, PATH_MAX, "%s", hook);
 }
 
 bool ct_installed_daemon(char *out)

@@ -15,6 +15,10 @@ bool ct_installed_is_nameable(const char *hook);
 #define CT_INSTALLED_UNNAMEABLE                                                                              \
     "LD_PRELOAD cannot hold the path '%s': move cudatrace to a folder without spaces, colons and dollar "    \
     "signs in its name"
+/* Writes what LD_PRELOAD names for the hook. Without a 32-bit loader on this machine that is its path. With
+ * one, the path holds $LIB, so that a 32-bit child's loader finds a library of its own class, and prints no
+ * message. */
+void ct_installed_preload(const char *hook, char *out);
 bool ct_installed_daemon(char *out);
 
 #endif

@@ -1,5 +1,8 @@
 #include "traced_environment.h"
 
+#include "installed.h"
+
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +11,13 @@ bool ct_traced_environment_set(const char *hook, const struct ct_where *where)
 {
     const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
     const bool is_usual = strcmp(where->shm_dir, CT_SHM_DIR) == 0 && !getenv(CT_SHM_DIR_ENV);
-    char *preload = NULL, *asan_options = NULL;
+    char *preload = NULL, *asan_options = NULL, first[PATH_MAX];
+    ct_installed_preload(hook, first);
     /* NVTX loads the hook into the command by the variable, unless the user has named another tool.
      * AddressSanitizer refuses to start when anything is preloaded before it; this is how it is told to go
      * on. */
     const bool is_done =
-        asprintf(&preload, "%s%s%s", hook, before && *before ? ":" : "", before ? before : "") >= 0 &&
+        asprintf(&preload, "%s%s%s", first, before && *before ? ":" : "", before ? before : "") >= 0 &&
         asprintf(&asan_options, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") >=
             0 &&
         setenv("LD_PRELOAD", preload, 1) == 0 && setenv("ASAN_OPTIONS", asan_options, 1) == 0 &&
