@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The tree's files are the same ones with git, without git, and in an unpacked archive, and tools/lint checks them in each."""
+"""The tree's files are the same ones with git, without git, and in an unpacked archive, and tools/lint checks them in each.
+tools/dev, which needs git, reports what is missing."""
 import os
 import pathlib
 import shutil
@@ -25,6 +26,11 @@ def run(tree, env, *command):
     return subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=False)
 
 
+def says_why(tree, env, why):
+    done = run(tree, env, "tools/dev", "status")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1) and why in done.stderr, (done.stdout, done.stderr)
+
+
 def looked_at(tree, env, *wanted):
     listed = run(tree, env, "tools/treefiles.py")
     assert (listed.stdout.splitlines(), listed.stderr) == (sorted(wanted), ""), (listed.stdout, listed.stderr)
@@ -38,13 +44,15 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:
         (tree / file).parent.mkdir(parents=True, exist_ok=True)
         (tree / file).touch()
     (tree / "docs/trace.html").write_text("blanks at the end of the line \n")
-    scripts = "tools/lint", "tools/treefiles.py"
+    scripts = "tools/dev", "tools/lint", "tools/treefiles.py"
     for file in (*scripts, ".gitignore"):
         shutil.copy(SOURCE / file, tree / file)
     files = (*KNOWN, *scripts, ".gitignore")
     env = commands_without_git(pathlib.Path(name, "commands"))
     looked_at(tree, env, *files)
+    says_why(tree, env, "no git here")
     if shutil.which("git"):
+        says_why(tree, dict(os.environ, GIT_CEILING_DIRECTORIES=name), "git rev-parse: ")
         for command in ("init", "-q"), ("add", "."):
             assert run(tree, os.environ, "git", *command).returncode == 0, command
         (tree / "unknown").touch()
