@@ -5,6 +5,7 @@ import fcntl
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -437,9 +438,9 @@ def refused(s):
         says(f"is traced by process {debugger.pid} (gdb)", p.pid)
         debugger.communicate("detach\nquit\n")
     if can("several users", "another user's program"):
-        # User 65534 cannot read root's build. The refusal must be about the process.
-        done = subprocess.run([str(CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
-                              capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=str(readable(s))))
+        # User 65534 cannot read a build in root's home. The refusal must be about the process.
+        done = subprocess.run([readable(s, CUDATRACE), "attach", str(p.pid)], cwd="/", user=65534, group=65534, extra_groups=[],
+                              capture_output=True, text=True, env=dict(os.environ, CUDATRACE_HOOK=readable(s, s.hook)))
         equal((done.returncode, "is user 0's: ask as that user, or as root" in done.stderr), (1, True), done.stderr)
     p.end(signal.SIGTERM)
     check(not (s.dir / "none.db").exists(), "a trace was made for nothing")
@@ -447,12 +448,10 @@ def refused(s):
         s.run(CUDATRACE, *command, preload=False, status=2)
 
 
-def readable(s):
-    """A copy of the hook that every user may read; its folder, too."""
-    copy = s.dir / "everyone.so"
-    copy.write_bytes(pathlib.Path(s.hook).read_bytes())
+def readable(s, file):
+    """A copy of the file that every user may read and run; its folder, too."""
     s.dir.chmod(0o755)
-    return copy
+    return shutil.copy(file, s.dir)
 
 
 def builds(s):
