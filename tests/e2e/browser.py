@@ -33,6 +33,14 @@ class Browser:
     def __enter__(self):
         self.profile = tempfile.TemporaryDirectory(prefix="cudatrace-browser-", ignore_cleanup_errors=True)
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            self.begin()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def begin(self):
         for line in self.driver.stdout:
             if "started successfully on port" in line:
                 self.url = f"http://127.0.0.1:{line.rstrip().rstrip('.').rpartition(' ')[2]}"
@@ -49,16 +57,18 @@ class Browser:
             "goog:chromeOptions": {"args": arguments}}}})
         self.session = f"/session/{made['sessionId']}"
         self.resize(self.width, self.height)
-        return self
 
     def __exit__(self, *_):
         try:
             self.ask("DELETE", self.session)
         finally:
-            self.driver.terminate()
-            self.driver.wait()
-            self.driver.stdout.close()
-            self.profile.cleanup()
+            self.end()
+
+    def end(self):
+        self.driver.terminate()
+        self.driver.wait()
+        self.driver.stdout.close()
+        self.profile.cleanup()
 
     def ask(self, method, path, body=None):
         request = urllib.request.Request(self.url + path, method=method, headers={"Content-Type": "application/json"},
