@@ -13,11 +13,15 @@ STRIDE = 5000  # ranges between two lines of `ranges --do distinct`; they need a
 
 
 def start_gated(s, *env):
-    """A program whose longer ring the collector is about to shorten: the daemon is stopped, and holds its gate."""
+    """A program whose longer ring the collector is about to shorten: the daemon is stopped, and holds its gate. It reads nothing before
+    the program waits: it would give memory back that the program then asks for again."""
     s.start_armed("rings.giving", 1, "--ring", RING, action="stop")
+    s.daemon.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED)
     program = s.start(WORKLOADS / "ranges", "--do", "distinct", "--count", 3 * STRIDE, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                       text=True, env={"NVTX_INJECTION64_PATH": FAULT_HOOK, **dict(*env)})
     equal(program.stdout.readline(), "\n", "the program's first line")
+    s.daemon.send_signal(signal.SIGCONT)
     check(s.is_stopped(), "the daemon does not come to rings.giving")
     return program
 
