@@ -99,7 +99,7 @@ struct ct_lane {
     _Atomic uint32_t owner;   /* enum ct_lane_owner, taken by compare-and-swap */
     _Atomic uint32_t tenancy; /* counts owners */
     _Atomic uint64_t skipped; /* calls counted in `unsent` and in no `loss`, behind that */
-    struct ct_loss loss[CT_LOSS_COUNT];
+    struct ct_loss loss[CT_LANE_LOSS_COUNT];
 
     /* What the producer may write without asking; see above. */
     _Atomic uint8_t gate[CT_RINGS]; /* enum ct_lane_gate, of each ring but the shortest */

@@ -20,7 +20,8 @@ enum ct_loss_cause {
 #define LOSS(constant, name) CT_LOSS_##constant,
 #include "loss_cause.def"
 #undef LOSS
-    CT_LOSS_COUNT
+    CT_LOSS_COUNT,
+    CT_LANE_LOSS_COUNT = CT_LOSS_PROBE /* lanes count the causes before it */
 };
 
 enum ct_layer {

@@ -1,5 +1,6 @@
 /* A segment: all that one process shares with the collector. One file in /dev/shm, created by the hook at the
- * process's first CUDA call while a daemon serves its session, removed by the collector.
+ * process's first CUDA call while a daemon serves its session, removed by the collector. Another process may
+ * make one in its place: enum ct_maker.
  *
  *   0                    struct ct_segment
  *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
@@ -25,7 +26,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 9, /* any change to the bytes of this folder counts it up */
+    CT_PROTO_VERSION = 10, /* any change to the bytes of this folder counts it up */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -50,11 +51,21 @@ struct ct_function {
 };
 static_assert(sizeof(struct ct_function) == 128, "ct_function");
 
+/* Says who writes a segment. */
+enum ct_maker {
+    CT_MAKER_HOOK = 0, /* the process that it names */
+    /* Another process, which watches that one. It writes records after the calls have returned, also after
+     * the process has ended. */
+    CT_MAKER_PROBE = 1,
+    CT_MAKER_COUNT
+};
+
 /* Marks by which the hook and the collector end a segment's use. */
 enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
     CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook lets go of the segment */
-    CT_SEGMENT_LEFT = 4,     /* hook: it has left the process, which runs on; nothing more is written */
+    /* Hook: it has left the process, which runs on. Probe: all is written. Nothing more is written then. */
+    CT_SEGMENT_LEFT = 4,
 };
 
 /* Says how calls of a function of the driver come to its stub. CT_WAY_ENV asks for one. */
@@ -85,8 +96,8 @@ struct ct_segment {
     uint64_t process_start; /* field 22 of /proc/self/stat: with the pid, names the process */
     uint64_t image_ns;      /* CLOCK_MONOTONIC when this program image loaded the hook: tells execs apart */
     uint32_t clock;         /* enum ct_clock_kind of every tick in the segment */
-    uint32_t held;          /* 1: while the program image has its memory there is a write lock on the file (an
-                               open-file-description lock), which the kernel drops with it */
+    uint32_t held; /* 1: while the program image that writes it has its memory there is a write lock on
+                      the file (an open-file-description lock), which the kernel drops with it */
     uint64_t
         pid_namespace; /* inode of /proc/self/ns/pid, 0 when unknown: whether `pid` means anything here */
     /* CLOCK_MONOTONIC since when calls of the process may be in no segment, this one's or an earlier one's:
@@ -102,14 +113,22 @@ struct ct_segment {
     _Atomic uint32_t lanes;      /* lanes whose header is allocated and set up (release) */
     _Atomic uint32_t functions;  /* directory entries in use (release) */
     _Atomic uint32_t selections; /* hook: ct_control.selections that it goes by, 0 for its environment's */
-    struct ct_loss unlaned;      /* calls of threads for which there was no memory for a lane */
+    uint32_t maker;              /* enum ct_maker: constant */
+    /* Calls of threads without memory for a lane. In a probe's segment: calls of cause CT_LOSS_PROBE. */
+    struct ct_loss unlaned;
     _Atomic uint32_t
         unsent; /* hook: 1, counters of functions have moved; collector: 0, before it looks at them */
     _Atomic uint16_t
         ways[CT_WAY_COUNT];   /* hook: functions of the driver that come so; zeros: it is not known */
     _Atomic uint16_t drivers; /* hook: images of the driver whose functions are recorded */
     uint16_t reserved0;
+    uint32_t reserved1;
+    /* Probe: all calls that returned before these ticks are published. Stored (release) after publishing,
+     * also while no calls come. Pairs with the acquire in read_complete() of
+     * collector/source/shm/shm_drain.c. */
+    _Atomic uint64_t complete;
 };
+static_assert(sizeof(struct ct_segment) == 1472, "ct_segment");
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
 /* Says that a counter of a function has moved, behind that: the collector looks at no directory else. The
@@ -165,20 +184,21 @@ static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
  * room for lanes there. Then the header counts all calls as lost. */
 #define CT_SEGMENT_BYTES_MIN (CT_DIRECTORY_OFFSET + UINT64_C(4096))
 
-/* True if geometry and clock are ones that hooks of this version write: places can be computed with them
- * then. */
+/* True if geometry, clock and maker are ones of this version: places can be computed with the geometry then.
+ */
 static inline bool ct_segment_valid(const struct ct_segment *segment)
 {
     return segment->header_bytes == sizeof(*segment) && ct_ring_bytes_valid(segment->ring_bytes) &&
            segment->function_slots > 0 && segment->function_slots <= CT_FUNCTIONS_MAX &&
            segment->lane_slots > 0 && segment->lane_slots <= CT_LANES_MAX &&
            segment->lane_offset == CT_LANE_OFFSET &&
-           segment->lane_stride == CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES && segment->clock < CT_CLOCK_COUNT;
+           segment->lane_stride == CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES && segment->clock < CT_CLOCK_COUNT &&
+           segment->maker < CT_MAKER_COUNT;
 }
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
 
-/* True if the program image that made the segment has its memory still: its process runs and is no other
+/* True if the program image that writes the segment has its memory still: its process runs and is no other
  * program, in whatever pid namespace. `fd` is the segment's file, by another open file description than the
  * image's own. Unknown where the kernel did not give the image its lock. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)

@@ -333,7 +333,7 @@ CREATE TABLE loss (
     lane       INTEGER NOT NULL,
     tenancy    INTEGER NOT NULL,           -- counts the lane's owners
     tid        INTEGER NOT NULL,
-    cause      TEXT NOT NULL,              -- full, signal, memory, pressure
+    cause      TEXT NOT NULL,              -- full, signal, memory, pressure, probe
     calls      INTEGER NOT NULL,
     first_ns   INTEGER NOT NULL,
     last_ns    INTEGER NOT NULL,

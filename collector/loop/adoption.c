@@ -14,16 +14,18 @@ static const char *on_process(struct ct_shm_process *process, void *data)
     struct ct_adoption *adoption = data;
     if (process->who.seen_pid == getpid())
         return "it names the daemon";
-    /* No process holds a segment that the hook has left. Its process may have made the next one already.
-     */
-    if (!ct_shm_is_left(process) && ct_followed_disproves(&adoption->followed, &process->who))
+    /* No process holds a segment that the hook has left. Its process may have made the next one already. A
+     * probe's segment is never held by the process, and cannot claim an image that the hook records. */
+    if ((ct_shm_is_probed(process) || !ct_shm_is_left(process)) &&
+        ct_followed_disproves(&adoption->followed, &process->who))
         return "the process that it names has another one";
     if (ct_followed_has_many(&adoption->followed, &process->who))
         return "the process that it names has as many as one may have";
     char name[CT_LOG_NAME_BYTES];
     ct_log(CT_LOG_process_found, "process %d is traced: %s", process->who.pid,
            ct_log_quote(name, process->facts.exe));
-    ct_followed_end_earlier_images(&adoption->followed, &process->who);
+    if (!ct_shm_is_probed(process)) /* its image replaces none that the hook records */
+        ct_followed_end_earlier_images(&adoption->followed, &process->who);
     ct_followed_add(&adoption->followed, &process->who);
     ct_shm_adopt(&adoption->shm, process);
     adoption->on_found(adoption->data);

@@ -44,7 +44,7 @@ int ct_store_leave_process(struct ct_store *store, int64_t process_id, uint64_t 
 /* Finds how far a lane was read, and whose it was. Leaves all three alone when the lane is new. */
 int ct_store_find_lane(struct ct_store *store, int64_t segment_id, uint32_t lane, uint64_t *position,
                        int64_t *thread_id, uint32_t *tid);
-/* Adds the calls that earlier owners of the lane lost to lost[cause]. */
+/* Adds the calls that earlier owners of the lane lost to lost[cause], which has CT_LOSS_COUNT. */
 int ct_store_find_losses(struct ct_store *store, int64_t segment_id, uint32_t lane, uint32_t tenancy,
                          uint64_t *lost);
 

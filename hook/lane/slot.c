@@ -132,7 +132,7 @@ struct ct_producer *ct_slot_take_free(void)
         struct ct_lane *lane = producer->lane;
         CT_TEST_POINT("slot.found_free");
         uint64_t lost = 0;
-        for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+        for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
             lost += atomic_load_explicit(&lane->loss[cause].calls, memory_order_relaxed);
         const uint64_t used = producer->position - ct_lane_tail(lane);
         if (used + BEGIN_SLOTS > producer->mask + 1 ||

@@ -192,7 +192,7 @@ static bool introduce(struct ct_producer *self)
     atomic_store_explicit(&self->lane->tid, tid, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->lane->tenancy, 1, memory_order_relaxed);
     CT_TEST_POINT("thread.tenancy_counted");
-    for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+    for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
         atomic_store_explicit(&self->lane->loss[cause].first, 0, memory_order_relaxed);
 
     ct_record_hold(self, 0);

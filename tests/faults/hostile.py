@@ -22,18 +22,19 @@ from fault_test import BUILD, LONG, SLOT, Session, WORKLOADS, can, check, equal,
 
 MUTATOR = BUILD / "tests/faults/mutator"
 SEED = seed()
-MAGIC, VERSION = 0x3147455354445543, 9
+MAGIC, VERSION = 0x3147455354445543, 10
 RING, DIRECTORY, LANES_AT, LANE_HEADER = 65536, 4096, 4096 + 2048 * 128, 4096
 # Offsets in the header, as proto/segment.h has them, and in a lane.
 FIELDS = {"magic": (0, "Q"), "version": (8, "I"), "header_bytes": (12, "I"), "function_slots": (16, "I"), "lane_slots": (20, "I"),
           "lane_offset": (24, "Q"), "lane_stride": (32, "Q"), "ring_bytes": (40, "Q"), "pid": (48, "i"), "uid": (52, "I"),
           "process_start": (56, "Q"), "image_ns": (64, "Q"), "clock": (72, "I"), "anchor_ticks": (96, "Q"),
           "anchor_ns": (104, "Q"), "exe": (120, "256s"), "cmdline": (376, "1024s"), "ready": (1400, "I"), "flags": (1404, "I"),
-          "lanes": (1408, "I"), "functions": (1412, "I")}
-HEADER_BYTES = 1464
+          "lanes": (1408, "I"), "functions": (1412, "I"), "maker": (1420, "I"), "complete": (1464, "Q")}
+HEADER_BYTES = 1472
 STATE, TAIL = 0, 384  # offsets in a lane
 UNSENT, LOST_CALLS = 1448, DIRECTORY + 128 + 80
 LAUNCH, NAME = 2, 11
+PROBE, LEFT = 1, 4  # enum ct_maker, enum ct_segment_flags
 IOCTL, CALL = 2, 1  # made-up segments claim to make ioctls: the simulated driver would have counted calls of its functions
 NO_PID = 4000000  # more than the kernel gives
 
@@ -134,7 +135,7 @@ def lies():
         "no ring": {"ring_bytes": 0}, "endless ring": {"ring_bytes": 1 << 40},
         "no lanes": {"lane_slots": 0}, "four billion lanes": {"lane_slots": 2**32 - 1},
         "functions without number": {"function_slots": 2**32 - 1}, "an offset that wraps": {"lane_offset": 2**64 - 4096},
-        "a stride that wraps": {"lane_stride": 2**64 - 4096}, "a clock of its own": {"clock": 7},
+        "a stride that wraps": {"lane_stride": 2**64 - 4096}, "a clock of its own": {"clock": 7}, "a maker of its own": {"maker": 7},
         "pid 0": {"claimed_pid": 0}, "pid -1": {"claimed_pid": -1}, "another pid than its name": {"claimed_pid": os.getppid()},
         "a negative start": {"process_start": 2**63}, "a negative image": {"image_ns": 2**63},
     }
@@ -379,12 +380,16 @@ def test_names_of_the_living(s, honest):
         claims = {"process_start": facts["process_start"], "image_ns": facts["image_ns"]}
         with promise("another-process-name"):
             path = genuine.rpartition(".")[0] + ".1"
-            with refused(s, path, "a segment of the same process"):
-                twin = Segment(s, pid=child.pid, name=f"{child.pid}.1", calls=9, **claims)
-            twin.remove()
+            for what, fields in (("a segment", {}), ("a probe's segment", {"maker": PROBE}),
+                                 ("a probe's segment that is left", {"maker": PROBE, "flags": LEFT})):
+                with refused(s, path, f"{what} of the same process"):
+                    twin = Segment(s, pid=child.pid, name=f"{child.pid}.1", calls=9, **claims, **fields)
+                twin.remove()
+                s.flush()
         with promise("another-process-name"):
             # As if it had become another program since.
             Segment(s, pid=child.pid, calls=9, **dict(claims, image_ns=facts["image_ns"] + 1))
+            Segment(s, pid=child.pid, calls=9, maker=PROBE, flags=LEFT, **dict(claims, image_ns=facts["image_ns"] + 2))
             s.flush()
             equal(s.value("SELECT state FROM processes WHERE process_id = ?", honest_id), "running", "the honest one's state")
             check(os.path.exists(genuine), "the honest one's segment is gone")

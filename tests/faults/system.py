@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 from fault_test import DEADLINE_S, Session, by_tier, can, check, equal, promise
 from users import ALICE, BOB, DENIED, Users, attempt, become, intrusions
@@ -45,7 +46,8 @@ def ask(s, line, connections=1):
 
 def forge(s, source, path, **fields):
     """A copy of the attacker's own segment, with another identity in it."""
-    places = {"pid": ("<i", 48), "uid": ("<I", 52), "start": ("<Q", 56), "image": ("<Q", 64)}
+    places = {"pid": ("<i", 48), "uid": ("<I", 52), "start": ("<Q", 56), "image": ("<Q", 64), "clock": ("<I", 72), "held": ("<I", 76),
+              "maker": ("<I", 1420), "complete": ("<Q", 1464)}
     with open(source, "rb") as file:
         data = bytearray(file.read(LANE_OFFSET + 65536 + 4096))
     for name, value in fields.items():
@@ -109,7 +111,8 @@ def a_long_name_of_the_folder(u):
 def attacks(u, mine, hers, dead):
     """{name: what Bob does}; `mine` and `hers` are segments of live processes, `dead` is who a process of hers was."""
     s = u.s
-    victim = identity(hers)
+    victim, own = identity(hers), identity(mine)
+    probe = {"maker": 1, "clock": 0, "held": 0, "complete": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
     root_file = u.s.dir / "daemon.log"
 
     def flood_bell():
@@ -137,6 +140,9 @@ def attacks(u, mine, hers, dead):
     yield "pid of another user", lambda: forge(s, mine, shm(s, BOB, f".system.{victim['pid']}.2"), **victim)
     yield "pid of root", lambda: forge(s, mine, shm(s, BOB, ".system.1.3"), pid=1, start=0)
     yield "one who has died", lambda: forge(s, mine, shm(s, BOB, f".system.{dead['pid']}.4"), **dead)
+    yield "a probe of her process", lambda: forge(s, mine, shm(s, BOB, f".system.{victim['pid']}.9"), **dict(victim, **probe))
+    yield "a probe that stands still", lambda: forge(s, mine, shm(s, BOB, f".system.{own['pid']}.a"),
+                                                     **dict(own, **probe, image=own["image"] + 1))
     yield "link to her segment", lambda: link(hers, 5)
     yield "link to a file of root's", lambda: link(root_file, 6)
     yield "FIFO", lambda: os.mkfifo(shm(s, BOB, ".system.7.def"))

@@ -161,7 +161,7 @@ static void poke(struct producer *producer, const struct step *step)
     struct ct_segment *segment = segment_of(producer);
     struct ct_lane *lane = lane_of(producer, step->lane);
     struct ct_function *function = function_of(producer, step->lane);
-    struct ct_loss *loss = &lane->loss[step->kind % CT_LOSS_COUNT];
+    struct ct_loss *loss = &lane->loss[step->kind % CT_LANE_LOSS_COUNT];
     struct ct_open *open = &lane->open[step->kind % CT_OPEN_MAX];
     struct ct_unsent *unsent = &lane->unsent[step->kind % CT_LANE_UNSENT];
 #define WORD(of)                                                                                             \
@@ -207,6 +207,7 @@ static void poke(struct producer *producer, const struct step *step)
         WORD(lane->level),
         WORD(lane->upto),
         WORD(lane->gate[1]),
+        WORD(segment->complete),
     };
 #undef WORD
     const size_t word = step->number % (sizeof(words) / sizeof(words[0]));

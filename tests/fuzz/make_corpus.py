@@ -17,10 +17,10 @@ WORDS = ["state", "tail", "depth", "tid", "tenancy", "loss_calls", "loss_first",
          "wake", "loss_seen", "lost_calls", "lost_ticks", "lost_bytes", "skipped_calls", "skipped_ticks", "skipped_bytes",
          "functions", "lanes", "flags", "unlaned_calls", "unlaned_first", "selections", "segments",
          "since", "skipped", "unsent_key", "unsent_calls", "unsent_ticks", "unsent_bytes",
-         "since_longer", "level", "upto", "gate"]
+         "since_longer", "level", "upto", "gate", "complete"]
 KINDS = ["PAD", "CALL", "LAUNCH", "TRANSFER", "ALLOC", "GRAPH", "STRING", "THREAD", "OBJECTS", "RANGE", "NODES", "NAME"]
 SLOT, HEAD = 16, 2  # bytes; slots of a record before its payload
-START_AT, ANCHOR_AT, EXE_AT, READY_AT, RING_AT = 56, 96, 120, 1400, 0x42000  # in a segment; the last is the first lane's
+START_AT, ANCHOR_AT, EXE_AT, READY_AT, MAKER_AT, RING_AT = 56, 96, 120, 1400, 1420, 0x42000  # in a segment; the last is the first lane's
 MAX64, MIN64 = 2**64 - 1, 2**63
 
 
@@ -138,6 +138,9 @@ LIES = {  # name: script
     "header-without-end": header(EXE_AT, b"x" * 255) + header(EXE_AT + 255, b"y" * 255) + HONEST,
     "times-negative": header(START_AT, words(MIN64, MIN64)) + HONEST,
     "created-in-the-future": header(ANCHOR_AT, words(MAX64, MAX64, 0)) + HONEST,
+    "a-probe": header(MAKER_AT, struct.pack("<I", 1)) + HONEST + poke("complete", MAX64) + record("CALL") + PUBLISH + BATCH +
+    step("DIE") + record("CALL") + PUBLISH + poke("complete", 1) + poke("unlaned_calls", 3) + BATCH +
+    poke("flags", 4) + record("CALL") + PUBLISH + BATCH + record("CALL") + PUBLISH + BATCH,
     "cut-in-the-ring": CALL + record("CALL") * 50 + PUBLISH + step("CUT", time=RING_AT + SLOT) + BATCH,
     "cut-while-drained": CALL + record("CALL") * 50 + PUBLISH + arm(3, step("CUT", time=4096)) + BATCH,
     "replaced-and-broken": HONEST + step("REPLACE") + poke("state", MAX64) + BATCH,

@@ -128,7 +128,7 @@ static uint64_t calls_lost(const struct ct_segment *segment)
     for (uint32_t i = 0; i < lanes; i++) {
         const struct ct_lane *lane =
             (const struct ct_lane *)(const void *)(whole + ct_segment_lane_offset(segment, i));
-        for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+        for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
             lost += atomic_load(&lane->loss[cause].calls);
     }
     return lost;

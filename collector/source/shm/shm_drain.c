@@ -13,6 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* How long the watermark waits for a probe of the daemon's own user, and for one of another user. */
+#ifndef CT_PROBE_PATIENCE_NS
+#define CT_PROBE_PATIENCE_NS UINT64_C(1000000000)
+#endif
+#define PROBE_PATIENCE_OF_USERS_NS UINT64_C(200000000)
+
 /* ---- a batch ---- */
 
 static int sync_lanes(struct ct_shm_process *process, struct ct_ledger *ledger)
@@ -112,11 +118,36 @@ static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
     return 0;
 }
 
+/* Reads the moment up to which a probe has published everything. Lanes and positions are read afterwards: a
+ * record that they miss returned later. */
+static void read_complete(struct ct_shm_process *process)
+{
+    size_t hint = 0;
+    if (ct_shm_is_probed(process))
+        process->complete_ns =
+            ct_shm_ns(process, atomic_load_explicit(&process->shared->complete, memory_order_acquire), &hint);
+}
+
+/* Checks whether the segment's writer has ended. A probe writes after its process has ended, until it marks
+ * the segment as left or loses its lock. Checking the lock takes a system call: it is done once a second, and
+ * in each batch after the process's end. */
+static void note_end(struct ct_shm_process *process, const struct ct_batch *batch)
+{
+    const bool is_left = ct_shm_is_left(process);
+    const bool is_dead = atomic_load_explicit(&process->who.dead, memory_order_acquire);
+    if (ct_shm_is_probed(process)) {
+        process->final = is_left || ((is_dead || batch->snapshot_open) && ct_shm_is_over(process));
+        return;
+    }
+    process->final = is_dead || is_left || (batch->snapshot_open && ct_shm_is_over(process));
+    if (process->final)
+        atomic_store(&process->who.dead, true);
+}
+
 int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
 {
-    if (ct_shm_is_left(process) || (batch->snapshot_open && ct_shm_is_over(process)))
-        atomic_store(&process->who.dead, true);
-    process->final = atomic_load_explicit(&process->who.dead, memory_order_acquire);
+    note_end(process, batch);
+    read_complete(process);
     process->unfinished = false;
     if (process->account.generation == 0 && !ct_user_may_start(process->who.user)) {
         process->unfinished = true;
@@ -137,8 +168,22 @@ int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
     return error;
 }
 
+/* Ends the batch before calls that a probe has not published yet. A probe that is far behind is not waited
+ * for, and its rows come late. */
+static void wait_for_probe(const struct ct_shm_process *process, struct ct_batch *batch)
+{
+    const struct ct_user *user = process->who.user;
+    const uint64_t patience_ns = user ? PROBE_PATIENCE_OF_USERS_NS : CT_PROBE_PATIENCE_NS;
+    if (!ct_shm_is_probed(process) || process->final || process->complete_ns >= batch->until_ns ||
+        batch->now_ns - process->complete_ns >= patience_ns ||
+        (user && batch->now_ns < user->not_waited_until_ns))
+        return;
+    batch->until_ns = process->complete_ns;
+}
+
 void ct_shm_watermark(struct ct_shm_process *process, struct ct_batch *batch)
 {
+    wait_for_probe(process, batch);
     for (uint32_t i = 0; i < process->lane_count; i++)
         ct_lane_source_watermark(process->lanes[i], batch);
 }
@@ -189,7 +234,7 @@ static int save_unlaned(struct ct_shm_process *process, struct ct_ledger *ledger
     const struct ct_loss_facts facts = {
         .segment_id = process->account.segment_id,
         .lane = UINT32_MAX,
-        .cause = CT_LOSS_MEMORY,
+        .cause = ct_shm_is_probed(process) ? CT_LOSS_PROBE : CT_LOSS_MEMORY,
         .calls = calls,
         .first_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->first, memory_order_relaxed), &hint),
         .last_ns = ct_shm_past_ns(process, atomic_load_explicit(&loss->last, memory_order_relaxed), &hint),
@@ -366,9 +411,9 @@ uint64_t ct_shm_waiting(struct ct_shm_process *process)
 
 int ct_shm_end(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
-    const char *state = ct_shm_is_left(process)      ? "detached"
-                        : ct_shm_has_exited(process) ? "exited"
-                                                     : "killed";
+    /* A probe may end before its process. */
+    const bool goes_on = ct_shm_is_probed(process) ? ct_process_runs(&process->who) : ct_shm_is_left(process);
+    const char *state = goes_on ? "detached" : ct_shm_has_exited(process) ? "exited" : "killed";
     CT_TEST_POINT("process.ending");
     /* Waiting for them would leave all of his that have ended with a part of his share each. */
     if (!process->broken && has_unread_lanes(process))

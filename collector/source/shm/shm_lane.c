@@ -346,7 +346,7 @@ static int save_losses(struct ct_lane_source *source, struct ct_ledger *ledger)
             return -1;
         source->tenancy = tenancy;
     }
-    for (uint32_t cause = 0; cause < CT_LOSS_COUNT; cause++) {
+    for (uint32_t cause = 0; cause < CT_LANE_LOSS_COUNT; cause++) {
         const uint64_t calls = atomic_load_explicit(&lane->loss[cause].calls, memory_order_acquire);
         /* A new owner counts its tenancy before its first loss: what is counted may be its own, and is the
          * next batch's. */
@@ -426,7 +426,7 @@ void ct_lane_source_publish(struct ct_lane_source *source, const struct ct_batch
     ct_lane_consume(lane, position);
     CT_TEST_POINT("lane.tail");
     uint64_t seen = 0;
-    for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+    for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
         seen += source->loss_saved[cause];
     atomic_store_explicit(&lane->loss_seen, seen, memory_order_release);
     CT_TEST_POINT("lane.loss_seen");

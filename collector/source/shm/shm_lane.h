@@ -48,7 +48,7 @@ struct ct_lane_source {
 
     uint32_t tenancy;
     uint64_t loss_base[CT_LOSS_COUNT]; /* what earlier owners lost */
-    uint64_t loss_saved[CT_LOSS_COUNT];
+    uint64_t loss_saved[CT_LANE_LOSS_COUNT];
     uint64_t unsent; /* calls that the hook did not send, as shm_unsent.c found them last */
 };
 

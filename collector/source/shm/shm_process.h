@@ -37,8 +37,8 @@ struct ct_shm_process {
     char path[CT_NAME_BYTES];
     int fd;
     _Atomic bool unnamed; /* set by the loop thread: its file was removed, and it is to make another one */
-    bool final;           /* it was dead when this batch began: what is there now is all there will be */
-    bool detached;        /* its hook was told to let go */
+    bool final;     /* its writer had ended when this batch began: what is there now is all there will be */
+    bool detached;  /* its hook was told to let go */
     bool call_soon; /* its hook is to look up at its next record: it is detached, or has a wish to follow */
     const char *broken; /* the rule that it broke, NULL for none */
     int64_t changed_ns; /* when its file was changed last but by writing to it: nobody can set it back */
@@ -73,6 +73,7 @@ struct ct_shm_process {
     bool open_saved;     /* the database has the open calls of `open_signature`, and no others */
     uint64_t open_signature; /* 0 also where none is open */
     uint64_t unlaned_saved;  /* calls of segment->unlaned */
+    uint64_t complete_ns;    /* a probe's: the moment of segment->complete, read before its lanes */
 
     struct ct_shm_process *next;
 };
@@ -123,10 +124,24 @@ static inline uint64_t ct_shm_at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
-/* The moment of a tick of the process, by our clock. */
+static inline bool ct_shm_is_probed(const struct ct_shm_process *process)
+{
+    return process->facts.maker == CT_MAKER_PROBE;
+}
+
+/* The moment of a tick of the segment's clock, which need not be the session's, by our clock. */
 static inline uint64_t ct_shm_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)
 {
-    return ct_timeline_ns(&process->shm->timeline, ticks - process->ahead_ticks, hint);
+    if (process->facts.clock == CT_CLOCK_MONOTONIC)
+        return ticks - process->ahead_ticks;
+    return ct_timeline_ns(&process->shm->timeline, ticks, hint);
+}
+/* A number of its ticks as nanoseconds. */
+static inline uint64_t ct_shm_span_ns(const struct ct_shm_process *process, uint64_t ticks)
+{
+    if (process->facts.clock == CT_CLOCK_MONOTONIC)
+        return ticks;
+    return ct_timeline_span_ns(&process->shm->timeline, ticks);
 }
 /* Returns the time of a moment that the process says is past: now, if the process lies. */
 static inline uint64_t ct_shm_past_ns(const struct ct_shm_process *process, uint64_t ticks, size_t *hint)

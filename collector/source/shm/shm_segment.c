@@ -29,6 +29,8 @@ static const char *check_facts(const struct ct_segment *facts)
         return "its ring size is out of range";
     if (facts->clock >= CT_CLOCK_COUNT)
         return "its clock is unknown";
+    if (facts->maker >= CT_MAKER_COUNT)
+        return "its maker is unknown";
     if (!ct_segment_valid(facts))
         return "its geometry is not ours";
     if (facts->pid <= 0 || facts->process_start > INT64_MAX || facts->image_ns > INT64_MAX)
@@ -61,13 +63,16 @@ static int64_t since_ns(int64_t seconds, int64_t nanoseconds)
     return (int64_t)ct_monotonic_ns() - age_ns;
 }
 
-/* Its times become ours. Field 22 of its /proc/PID/stat is cut to ticks on both sides: what we see counts. */
+/* Its times become ours. Field 22 of its /proc/PID/stat is cut to ticks on both sides: what we see counts. A
+ * probe's times are of its own clocks, and stay as they are. */
 static void learn_ahead(struct ct_shm_process *process)
 {
     enum { TICK_NS = 10000000 };
     struct ct_time_ahead ahead;
     struct ct_proc_stat stat;
     struct ct_segment *facts = &process->facts;
+    if (ct_shm_is_probed(process))
+        return;
     const bool is_told = process->who.seen_pid > 0 && ct_time_ahead_of(process->who.seen_pid, &ahead) == 0;
     if (!is_told && !guess_ahead(process, &ahead))
         return;
@@ -230,14 +235,19 @@ static bool has_let_go(const struct ct_shm_process *process)
     return ct_segment_hold(&process->facts, process->fd) == CT_SEGMENT_LET_GO;
 }
 
-/* Finds ends that no descriptor tells. A process that is known here and has no memory at all is about to end,
- * and its descriptor tells how; one that has other memory is another program. */
+/* Finds ends that no descriptor tells. A probe's segment ends with the probe's lock; one that was never
+ * locked ends with the process. A process that is known here and has no memory at all is about to
+ * end, and its descriptor tells how; one that has other memory is another program. */
 bool ct_shm_is_over(const struct ct_shm_process *process)
 {
     char path[64], exe[8];
+    const enum ct_segment_hold hold = ct_segment_hold(&process->facts, process->fd);
+    if (ct_shm_is_probed(process))
+        return hold == CT_SEGMENT_LET_GO ||
+               (hold == CT_SEGMENT_HOLD_UNKNOWN && !ct_process_runs(&process->who));
     if (process->who.looked_up && !ct_process_lives(process->who.looked_up, process->who.start_ticks))
         return true;
-    if (!has_let_go(process))
+    if (hold != CT_SEGMENT_LET_GO)
         return false;
     snprintf(path, sizeof(path), "/proc/%d/exe", process->who.seen_pid);
     return process->who.seen_pid == 0 || readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;

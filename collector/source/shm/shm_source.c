@@ -325,14 +325,15 @@ static int write_meta(struct ct_shm *shm, const struct ct_batch *batch)
                               (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - now);
 }
 
-/* Returns whether the hook has left the process and is in it again, with another segment. */
-static bool is_back(const struct ct_shm *shm, const struct ct_shm_process *left)
+/* Returns whether the process has another live segment: the hook has left it and is in it again, or the ended
+ * segment is a probe's. Then the process has not ended. */
+static bool goes_on(const struct ct_shm *shm, const struct ct_shm_process *ended)
 {
-    if (!ct_shm_is_left(left) || left->account.process_id == 0)
+    if (!(ct_shm_is_left(ended) || ct_shm_is_probed(ended)) || ended->account.process_id == 0)
         return false;
     EACH_PROCESS(p)
     {
-        if (!p->final && p->account.process_id == left->account.process_id)
+        if (!p->final && p->account.process_id == ended->account.process_id)
             return true;
     }
     return false;
@@ -349,7 +350,7 @@ static int save(struct ct_source *source, struct ct_batch *batch)
     {
         if (ct_shm_save(p, batch) != 0)
             return -1;
-        if (p->final && !ct_shm_has_backlog(p) && !is_back(shm, p) && ct_shm_end(p, batch->ledger) != 0)
+        if (p->final && !ct_shm_has_backlog(p) && !goes_on(shm, p) && ct_shm_end(p, batch->ledger) != 0)
             return -1;
     }
     close_accounts(shm, batch->report);

@@ -35,7 +35,7 @@ static uint64_t read_word(_Atomic uint64_t *word)
 static uint64_t read_unsent(struct ct_lane *lane)
 {
     uint64_t calls = read_word(&lane->skipped);
-    for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+    for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
         calls += read_word(&lane->loss[cause].calls);
     return calls;
 }
@@ -120,16 +120,15 @@ static int save(struct ct_shm_process *process, struct ct_ledger *ledger, uint32
         return SAVED;
     if (!ct_user_may_write(process->who.user))
         return LEFT;
-    const struct ct_timeline *timeline = &process->shm->timeline;
     const struct ct_unsent_facts facts = {
         .segment_id = process->account.segment_id,
         .function_id = function->callee.function_id,
         .entry = i,
         .lost = lost,
-        .lost_ns = ct_shm_at_most(ct_timeline_span_ns(timeline, unsent->lost.ticks), CT_UNSENT_SUM_MAX),
+        .lost_ns = ct_shm_at_most(ct_shm_span_ns(process, unsent->lost.ticks), CT_UNSENT_SUM_MAX),
         .lost_bytes = ct_shm_at_most(unsent->lost.bytes, CT_UNSENT_SUM_MAX),
         .skipped = skipped,
-        .skipped_ns = ct_shm_at_most(ct_timeline_span_ns(timeline, unsent->skipped.ticks), CT_UNSENT_SUM_MAX),
+        .skipped_ns = ct_shm_at_most(ct_shm_span_ns(process, unsent->skipped.ticks), CT_UNSENT_SUM_MAX),
         .skipped_bytes = ct_shm_at_most(unsent->skipped.bytes, CT_UNSENT_SUM_MAX),
     };
     if (ct_ledger_save_unsent(ledger, &facts) != 0)

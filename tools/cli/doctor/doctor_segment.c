@@ -96,7 +96,7 @@ static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sum
             (ssize_t)sizeof(lane))
             break;
         sums->lanes += lane.owner == CT_LANE_OWNED;
-        for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+        for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
             sums->lost_by[cause] += lane.loss[cause].calls;
         add_unsent(&lane, sums);
     }

@@ -1,0 +1,155 @@
+/* Plays the probe: makes a segment of another process, and writes to it at the command of its standard input.
+ * It answers each line, and holds the segment until it ends.
+ *
+ *   played_probe DIR SESSION PID START_TICKS IMAGE_NS
+ *
+ *   call END TICKS         publishes a record
+ *   complete END           all calls that returned before are published
+ *   lose CALLS TICKS END   sets the sums of lost calls, and when they returned
+ *   flags FLAGS            of enum ct_segment_flags */
+#include "../made_segment.h"
+#include "payload.h"
+#include "session_names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { FUNCTION = 1, BYTES = (int)CT_LANE_OFFSET + CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES };
+
+static struct ct_segment *segment;
+static uint64_t position;
+
+static struct ct_lane *lane(void)
+{
+    return (struct ct_lane *)(void *)((uint8_t *)segment + CT_LANE_OFFSET);
+}
+
+/* Publishes a record with its payload. The ring has room for some thousand. */
+static void publish(struct ct_record record, const void *payload, size_t bytes)
+{
+    uint8_t *to = (uint8_t *)lane() + CT_LANE_HEADER_BYTES + position * CT_SLOT_BYTES;
+    ct_record_measure(&record, bytes);
+    if (position + record.slots > CT_RING_FIRST_SLOTS)
+        abort();
+    ct_record_put(to, &record);
+    if (bytes > 0)
+        memcpy(to + sizeof(record), payload, bytes);
+    position += record.slots;
+    ct_lane_publish(lane(), position);
+}
+
+/* ---- commands ---- */
+
+static void call(const uint64_t numbers[3])
+{
+    publish((struct ct_record){ .function = FUNCTION,
+                                .kind = CT_KIND_CALL,
+                                .end = numbers[0],
+                                .span = ct_span(numbers[1], 0, 0) },
+            NULL, 0);
+}
+
+static void complete(const uint64_t numbers[3])
+{
+    atomic_store_explicit(&segment->complete, numbers[0], memory_order_release);
+}
+
+static void lose(const uint64_t numbers[3])
+{
+    struct ct_function *function = ct_segment_directory(segment) + FUNCTION;
+    atomic_store(&function->lost_ticks, numbers[1]);
+    atomic_store(&function->lost_calls, numbers[0]);
+    ct_segment_note_unsent(segment);
+    atomic_store(&segment->unlaned.first, numbers[2]);
+    atomic_store(&segment->unlaned.last, numbers[2]);
+    atomic_store(&segment->unlaned.calls, numbers[0]);
+}
+
+static void set_flags(const uint64_t numbers[3])
+{
+    atomic_fetch_or_explicit(&segment->flags, (uint32_t)numbers[0], memory_order_release);
+}
+
+static const struct {
+    const char *name;
+    int numbers;
+    void (*act)(const uint64_t numbers[3]);
+} steps[] = {
+    { "call", 2, call }, { "complete", 1, complete }, { "lose", 3, lose }, { "flags", 1, set_flags }
+};
+
+static bool act(const char *line)
+{
+    char name[16];
+    uint64_t numbers[3];
+    const int got =
+        sscanf(line, "%15s %" SCNu64 " %" SCNu64 " %" SCNu64, name, &numbers[0], &numbers[1], &numbers[2]);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        if (got == 1 + steps[i].numbers && strcmp(name, steps[i].name) == 0) {
+            steps[i].act(numbers);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the segment ---- */
+
+/* Describes the process that is watched. The probe's times are of CLOCK_MONOTONIC whatever the session's are.
+ */
+static void describe(char **arguments)
+{
+    *segment = made_segment(CT_RING_BYTES_MIN);
+    segment->maker = CT_MAKER_PROBE;
+    segment->held = 1;
+    segment->pid = atoi(arguments[3]);
+    segment->uid = geteuid();
+    segment->process_start = strtoull(arguments[4], NULL, 10);
+    segment->image_ns = strtoull(arguments[5], NULL, 10);
+    segment->anchor = ct_anchor_read(1);
+    segment->complete = segment->anchor.monotonic_ns;
+    strcpy(segment->exe, "/watched");
+    segment->lanes = 1;
+    segment->functions = FUNCTION + 1;
+    struct ct_function *functions = ct_segment_directory(segment);
+    strcpy(functions[0].name, "(directory full)");
+    strcpy(functions[FUNCTION].name, "cuWatched");
+    publish((struct ct_record){ .kind = CT_KIND_THREAD, .value = (uint64_t)segment->pid },
+            &(struct ct_thread_name){ .name = "watched" }, sizeof(struct ct_thread_name));
+}
+
+/* Makes the file without a name, so that the daemon sees no half of it, and locks it by a description that
+ * stays open. */
+static bool make(char **arguments)
+{
+    char path[CT_NAME_BYTES], link[64];
+    const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    const int fd = open(arguments[1], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, BYTES) != 0 || fcntl(fd, F_OFD_SETLK, &whole) != 0)
+        return false;
+    segment = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (segment == MAP_FAILED)
+        return false;
+    describe(arguments);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ct_session_segment_path(path, arguments[1], geteuid(), arguments[2], false, segment->pid,
+                            ct_monotonic_ns());
+    return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    char line[128];
+    if (argc != 6 || !make(argv)) {
+        fputs("Usage: played_probe DIR SESSION PID START_TICKS IMAGE_NS\n", stderr);
+        return EXIT_FAILURE;
+    }
+    do {
+        puts("done");
+        fflush(stdout);
+    } while (fgets(line, sizeof(line), stdin) && act(line));
+    return EXIT_SUCCESS;
+}

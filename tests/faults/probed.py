@@ -1,0 +1,210 @@
+"""Tests segments that a probe writes: a process that watches another one. Records come after the calls have returned, also after
+the watched process has ended. The watermark waits for them, and the segment ends with the probe."""
+import contextlib
+import glob
+import pathlib
+import subprocess
+import time
+
+from fault_test import BUILD, CUDATRACE, Session, WORKLOADS, check, cudatrace_test, equal, promise, wait_for
+
+PLAYER = BUILD / "tests/faults/played_probe"
+EXITING, LEFT = 1, 4  # enum ct_segment_flags
+FOREVER = 2**62  # more than any time
+CALLS = 100
+
+
+def now():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+class Probe:
+    """A player that writes the segment of a process."""
+
+    def __init__(self, s, pid, image_ns):
+        start = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        self.player = s.start(PLAYER, "/dev/shm", s.name, pid, start, image_ns, preload=False, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+        self.done()
+
+    def done(self):
+        equal(self.player.stdout.readline(), "done\n", "the player's answer")
+
+    def do(self, *words):
+        print(*words, file=self.player.stdin, flush=True)
+        self.done()
+
+    def kill(self):
+        self.player.kill()
+        self.player.wait()
+
+
+class Watched:
+    """A process that makes no call and runs until its input ends, and its probe. The daemon knows both when this returns."""
+
+    def __init__(self, s):
+        self.s, self.image_ns = s, now()
+        self.process = s.start("cat", preload=False, stdin=subprocess.PIPE)
+        self.pid = self.process.pid
+        self.probe = Probe(s, self.pid, self.image_ns)
+        self.do = self.probe.do
+        wait_for("the watched process's row", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", self.pid))
+
+    def exit(self):
+        self.process.stdin.close()
+        equal(self.process.wait(), 0, "its status")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def times(self):
+        """(end, duration) of the calls that are stored."""
+        return self.s.rows("SELECT end_ns, duration_ns FROM calls WHERE pid = ? ORDER BY call_id", self.pid)
+
+    def state(self):
+        return self.s.value("SELECT state FROM processes WHERE pid = ?", self.pid)
+
+    def segments(self):
+        return glob.glob(f"/dev/shm/cudatrace.*.{self.s.name}.{self.pid}.*")
+
+    def await_state(self, state):
+        self.s.flush_until(f"{state} to be its state", lambda: self.state() == state)
+        equal(self.segments(), [], "its segments after its end")
+
+
+def late(s):
+    return s.value("SELECT count(*) FROM late_call")
+
+
+@contextlib.contextmanager
+def flushing(s):
+    """Starts a flush, which the block lets come to its end. When the block begins, a whole batch has been made since."""
+    before = int(s.status()["batches"])
+    flush = s.start(CUDATRACE, "flush", "--session", s.name, preload=False)
+    wait_for("batches", lambda: int(s.status()["batches"]) > before + 1)
+    yield flush
+    equal(flush.wait(), 0, "the status of the flush")
+
+
+def test_later_calls_wait(s):
+    """Another process publishes later calls first. They are stored after the calls of the probe."""
+    watched = Watched(s)
+    complete = now()
+    watched.do("complete", complete)
+    other = s.start(WORKLOADS / "calls", "--calls", CALLS, stdout=subprocess.DEVNULL)
+    equal(other.wait(), 0, "the other's status")
+    times = [(complete + 100 * n, 10 * n) for n in range(5)]
+    with promise("probe-late"), flushing(s) as flush:
+        equal((flush.poll(), s.value("SELECT count(*) FROM calls WHERE pid = ?", other.pid)), (None, 0), "later calls that are stored")
+        for end, ticks in times[:3]:
+            watched.do("call", end, ticks)
+        watched.do("complete", times[3][0])
+        wait_for("the calls up to the moment that the probe names", lambda: len(watched.times()) == 3)
+        equal(s.value("SELECT count(*) FROM calls WHERE pid = ?", other.pid), 0, "later calls that are stored")
+        for end, ticks in times[3:]:
+            watched.do("call", end, ticks)
+        watched.do("complete", FOREVER)
+    equal(watched.times(), times, "the probe's calls")
+    seen, truth = s.totals(), s.truth()
+    equal({key: n for key, n in seen.items() if key[0] == other.pid},
+          {key: n for key, n in truth.items() if key[0] == other.pid}, "the other's calls")
+    equal(late(s), 0, "late rows")
+    watched.exit()
+    watched.do("flags", EXITING | LEFT)
+    watched.await_state("exited")
+    watched.probe.kill()
+
+
+def test_process_ends_first(s):
+    """Calls that the probe writes after the end of their process are stored. The process's row ends with the probe's segment."""
+    watched = Watched(s)
+    end = now()
+    watched.do("complete", end)
+    watched.kill()
+    with promise("probe-process-ends"), flushing(s):
+        equal((watched.state(), len(watched.segments())), ("running", 1), "its state and segments while the probe has more")
+        watched.do("call", end, 10)
+        watched.do("complete", FOREVER)
+    equal(watched.times(), [(end, 10)], "its last call")
+    equal((watched.state(), len(watched.segments())), ("running", 1), "its state and segments while the probe may have more")
+    watched.do("call", end + 1, 10)
+    watched.do("flags", LEFT)
+    watched.await_state("killed")
+    equal(watched.times(), [(end, 10), (end + 1, 10)], "its last calls")
+    equal(late(s), 0, "late rows")
+    watched.probe.kill()
+
+
+def test_probe_ends_first(s):
+    """A probe is killed while its process runs."""
+    watched = Watched(s)
+    end = now()
+    watched.do("call", end, 10)
+    watched.probe.kill()
+    with promise("probe-killed"):
+        watched.await_state("detached")
+        equal(watched.times(), [(end, 10)], "its calls")
+        equal(watched.process.poll(), None, "its status")
+    with promise("probe-killed"):
+        # Two probes: the end of one does not end the process.
+        first, second = (Probe(s, watched.pid, watched.image_ns) for _ in range(2))
+        for probe in (first, second):
+            probe.do("complete", FOREVER)
+        s.flush_until("both segments", lambda: s.value(
+            "SELECT count(*) FROM segment JOIN processes USING (process_id) WHERE pid = ?", watched.pid) == 3)
+        first.kill()
+        s.flush_until("one segment's end", lambda: len(watched.segments()) == 1)
+        equal(watched.state(), "running", "its state while one probe is there")
+        second.kill()
+        watched.await_state("detached")
+    equal(s.value("SELECT count(*) FROM processes WHERE pid = ?", watched.pid), 1, "rows of the process")
+    watched.kill()
+
+
+def test_losses(s):
+    watched = Watched(s)
+    watched.do("complete", FOREVER)
+    end = now()
+    lost = s.value("SELECT ifnull(sum(lost), 0) FROM totals")
+    for calls in (3, 7):
+        watched.do("lose", calls, 1000 * calls, end)
+        s.flush()
+        equal(s.rows("SELECT tid, cause, calls, first_ns, last_ns FROM losses JOIN processes USING (process_id) WHERE pid = ?",
+                     watched.pid), [(0, "probe", calls, end, end)], "losses")
+        equal(s.rows("SELECT name, calls, stored, lost, total_ns FROM totals JOIN processes USING (process_id) WHERE pid = ?",
+                     watched.pid), [("cuWatched", calls, 0, calls, 1000 * calls)], "totals")
+    s.check_identity(lost=lost + 7)
+    watched.kill()
+    watched.do("flags", LEFT)
+    watched.await_state("killed")
+    watched.probe.kill()
+
+
+def test_standing_still():
+    """By the daemon that users have, which waits for a second at most."""
+    with cudatrace_test.Session() as s:
+        s.start_daemon()
+        watched = Watched(s)
+        watched.do("complete", 0)
+        with promise("probe-stands-still"):
+            other = s.start(WORKLOADS / "calls", "--calls", CALLS, stdout=subprocess.DEVNULL)
+            equal(other.wait(), 0, "the other's status")
+            s.flush()
+            check(s.value("SELECT count(*) FROM calls WHERE pid = ?", other.pid) >= CALLS, "the other's calls wait for ever")
+            watched.do("call", 1, 0)
+            s.flush()
+            equal((watched.times(), late(s)), ([(1, 0)], 1), "its call, and late rows")
+        watched.kill()
+        watched.probe.kill()
+        watched.await_state("killed")
+
+
+with Session() as s:
+    # The times of a probe are of another clock.
+    s.start_daemon("--clock", "counter")
+    test_later_calls_wait(s)
+    test_process_ends_first(s)
+    test_probe_ends_first(s)
+    test_losses(s)
+test_standing_still()
