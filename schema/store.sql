@@ -272,6 +272,9 @@ UPDATE allocation
                               AND (freed_ns IS NULL OR freed_ns >= ?3) AND call_id <= ?3 + ?6 AND kind = ?7)
                     WHERE place = 1);
 
+-- name: count_unknown_free
+UPDATE process SET unknown_frees = unknown_frees + ?2 WHERE process_id = ?1;
+
 -- An address that was got again had been given back: by a call that has not returned yet, or that is not recorded.
 -- name: supersede_allocation
 UPDATE allocation

@@ -28,6 +28,7 @@ CREATE TABLE process (
     started_ns  INTEGER NOT NULL,          -- the segment's creation: just before the first traced call
     ended_ns    INTEGER,                   -- NULL while it runs
     state       TEXT NOT NULL,             -- running, exited, killed, detached, left: it runs, and no daemon collects from it
+    unknown_frees INTEGER NOT NULL DEFAULT 0, -- calls that gave back memory that no row of `allocation` is for
     UNIQUE (pid, start_ticks, image_ns, uid) -- the kernel says the last, the process the others
 );
 

@@ -26,7 +26,9 @@ SELECT process_id,
        cmdline,
        started_ns,            -- just before the first traced call; whether there were others before it: `losses`
        ended_ns,              -- NULL while it runs
-       state                  -- running, exited, killed, detached, left (it ran when its daemon ended: see `losses`)
+       state,                 -- running, exited, killed, detached, left (it ran when its daemon ended: see `losses`)
+       unknown_frees          -- calls that freed memory which is not in `allocations`: it was allocated before the process was
+                              -- attached to, or by a call that was not recorded
   FROM process;
 
 -- files: newest thread_id of thread

@@ -21,13 +21,19 @@ static int give_back(struct ct_store *store, const int64_t *value, const char *k
     return error;
 }
 
+static int count_unknown(struct ct_store *store, int64_t process_id, int64_t change)
+{
+    return ct_store_do(store, CT_SQL_count_unknown_free, CT_VALUES(process_id, change));
+}
+
 int ct_store_free_allocation(struct ct_store *store, const int64_t *value, const char *kind)
 {
     bool found;
     const int error = give_back(store, value, kind, &found);
-    if (!error && !found)
-        remember(store, value, kind);
-    return error;
+    if (error || found)
+        return error;
+    remember(store, value, kind);
+    return count_unknown(store, value[0], 1);
 }
 
 int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value)
@@ -44,7 +50,7 @@ int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value
         return -1;
     if (found) {
         *first = (struct ct_unmatched_free){ 0 };
-        return 0;
+        return count_unknown(store, value[0], -1);
     }
     return ct_store_do(store, CT_SQL_supersede_late_allocation, 3, value);
 }

@@ -10,7 +10,8 @@
 
 struct ct_store;
 
-/* A call gives memory back: the values of CT_FREE_VALUES. 0 or -1. */
+/* A call gives memory back: the values of CT_FREE_VALUES. Counts it in process.unknown_frees if no allocation
+ * is known. 0 or -1. */
 int ct_store_free_allocation(struct ct_store *store, const int64_t *value, const char *kind);
 /* An allocation came behind younger rows: process_id, address, call_id. */
 int ct_store_settle_late_allocation(struct ct_store *store, const int64_t *value);

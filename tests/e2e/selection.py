@@ -27,6 +27,16 @@ with Session() as s:
     check(skipped(s, f"NOT ({wanted})") > 1000, "the others are counted")
     equal(s.rows("SELECT name FROM totals WHERE calls > 100 AND total_ns < calls"), [], "time of what was left out")
 
+# What frees memory is known, and what allocated it is not: as in a process that was attached to.
+with Session() as s:
+    traced(s, "--calls", "cuMemFree*", workload=(WORKLOADS / "demo", "--rounds", 20))
+    freed = s.value("SELECT count(*) FROM calls WHERE status = 0")
+    check(freed > 0, "nothing was freed")
+    equal(s.rows("SELECT unknown_frees FROM processes"), [(freed,)], "frees of memory that nobody saw allocated")
+with Session() as s:
+    traced(s, workload=(WORKLOADS / "demo", "--rounds", 20))
+    equal(s.rows("SELECT unknown_frees FROM processes"), [(0,)], "frees of memory that nobody saw allocated")
+
 with Session() as s:
     traced(s, "--layers", "runtime,nvtx")
     equal(stored(s, "layer = 'driver'"), 0, "driver calls stored without their layer")
