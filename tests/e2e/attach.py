@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from attach_test import PROGRAM, VERSION, Attach, Program, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
+from attach_test import INLINE, PROGRAM, VERSION, Attach, Program, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, needs, refuse_system_call, wait_for
 from screen_test import Screen
 
@@ -120,6 +120,11 @@ def from_top(s):
     with Screen(s, 120, 24, "--find", str(p.pid)) as screen:
         screen.wait_for_text(f"{p.pid}  not traced", "0 processes, 1 not traced", "t attach")
         screen.press("t")
+        if INLINE:  # which top does not ask for
+            screen.wait_for_sentence("of no known shape")
+            p.end()
+            s.stop_daemon()
+            return
         screen.wait_for_text(f"attach: process {p.pid} (attached): waiting for its next CUDA call")
         p.step(1)
         screen.wait_for_text(f"attach: process {p.pid} (attached) is recorded", "1 process ", "Enter functions")
