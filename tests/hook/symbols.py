@@ -103,7 +103,7 @@ undefined = {line.split()[-1].partition("@")[0]: line.split()[-2] for line in ou
 # interpose these, and they expect early calls. All others belong in hook/base/libc.h.
 DATA = {"environ", "__environ", "program_invocation_name", "__progname_full", "_r_debug"}
 STRINGS = {"memcmp", "memcpy", "memset", "memmove", "strchr", "strcmp", "strcspn", "strlen", "strncmp", "strncpy", "strnlen", "strrchr", "strspn",
-           "strstr", "strtoul", "strtoull"}
+           "strstr", "strtoul", "strtoull"} | {"bcmp", "strcpy"}  # clang's choice for some memcmp() and snprintf()
 OF_THE_LIBRARY = {"__errno_location", "__cxa_at_quick_exit", "__cxa_finalize", "__gmon_start__", "__register_atfork", "gnu_get_libc_version", "__getauxval",
                   "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}
 BY_SYMBOL_IN_MUSL = {"dl_iterate_phdr"}
