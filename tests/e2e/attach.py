@@ -12,7 +12,7 @@ import sys
 
 from attach_test import INLINE, PROGRAM, VERSION, Attach, Program, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, needs, refuse_system_call, wait_for
-from screen_test import Screen
+from screen_test import Screen, findable
 
 # ---- what is recorded ----
 
@@ -116,8 +116,9 @@ def from_top(s):
     if not can("tmux", "attach by a key") or not can("terminals", "attach by a key"):
         return
     s.start_daemon()
-    p = Program(s, "steps")
-    with Screen(s, 120, 24, "--find", str(p.pid)) as screen:
+    program = findable(s, PROGRAM)
+    p = Program(s, "steps", program=program)
+    with Screen(s, 120, 24, "--find", str(program)) as screen:
         screen.wait_for_text(f"{p.pid}  not traced", "0 processes, 1 not traced", "t attach")
         screen.press("t")
         if INLINE:  # which top does not ask for

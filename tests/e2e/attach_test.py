@@ -26,9 +26,9 @@ if INLINE:
 class Program:
     """A program that runs untraced."""
 
-    def __init__(self, s, mode, threads=1, within=(), **options):
+    def __init__(self, s, mode, threads=1, within=(), program=PROGRAM, **options):
         self.mode = mode
-        self.child = s.start(*within, PROGRAM, "--do", mode, threads, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.child = s.start(*within, program, "--do", mode, threads, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, **options)
         self.pid = self.child.pid
         equal(self.child.stdout.readline(), "ready\n", mode)

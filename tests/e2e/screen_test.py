@@ -5,6 +5,14 @@ import subprocess
 from cudatrace_test import CUDATRACE, wait_for
 
 
+def findable(s, program):
+    """The program by another name, which has the session's folder in it: --find tells it from those of other tests. A pid does not,
+    since it may be a part of another number."""
+    link = s.dir / program.name
+    link.symlink_to(program)
+    return link
+
+
 class Screen:
     """`cudatrace top` in a terminal of tmux's."""
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 from cudatrace_test import CUDATRACE, Session, WORKLOADS, can, check, equal, fifo, wait_for
-from screen_test import Screen
+from screen_test import Screen, findable
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "h200-training.db.xz"
 MB = 1e6
@@ -191,20 +191,21 @@ with Session() as s:
 # of entry points: the screen shows the reason.
 with Session() as s:
     s.start_daemon()
-    plain = s.start(WORKLOADS / "attached", "--do", "steps", 1, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program = findable(s, WORKLOADS / "attached")
+    plain = s.start(program, "--do", "steps", 1, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     equal(plain.stdout.readline(), b"ready\n", "an untraced program")
     hooked = s.start(WORKLOADS / "attached", "--do", "steps", 1, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     equal(hooked.stdout.readline(), b"ready\n", "a program with the hook")
-    command = f"{WORKLOADS / 'attached'} --do steps 1"
+    command = f"{program} --do steps 1"
     row, = [row for row in moments(s)[0]["untraced"] if row["pid"] in (plain.pid, hooked.pid)]
     equal(row, {"pid": plain.pid, "command": command}, "in JSON")
-    equal([row["pid"] for row in moments(s, "--find", plain.pid)[0]["untraced"]], [plain.pid], "what --find leaves")
+    equal([row["pid"] for row in moments(s, "--find", program)[0]["untraced"]], [plain.pid], "what --find leaves")
     for options, has in (("--once",), True), (("--count", 1, "--format", "markdown"), True), (("--once", "--format", "csv"), False):
         text = s.cudatrace("top", *options, "--interval", "0.1").stdout
         found = re.findall(rf"\b({plain.pid}|{hooked.pid})\b", text.partition("not traced:\n")[2])
         equal(found, [str(plain.pid)] if has else [], f"the second table with {options}")
     if can("tmux", "attach by a key") and can("terminals", "attach by a key"):
-        with Screen(s, 80, 24, "--find", str(plain.pid)) as screen:
+        with Screen(s, 80, 24, "--find", str(program)) as screen:
             screen.wait_for_text(f"{plain.pid}  not traced  {command}"[:80], "0 processes, 1 not traced", "t attach")
             screen.press("Enter")  # there are no functions to show
             screen.press("t")
