@@ -1,9 +1,11 @@
 """`cudatrace run COMMAND` is to who starts it what `env COMMAND` is, case by case: what the command inherits, which signals
 reach it and how often, when it stops and goes on, how it ends. env is the truth in each case."""
+import contextlib
 import ctypes
 import os
 import pathlib
 import pty
+import re
 import resource
 import select
 import signal
@@ -98,6 +100,15 @@ def change(child):
 
 def state(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def parent(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def is_blocked(pid, number):
+    mask = re.search(r"^SigBlk:\s+(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(mask[1], 16) >> (number - 1) & 1
 
 
 def send_value(pid, number):
@@ -225,6 +236,39 @@ def stops(run):
             yield change(child)
 
 
+@contextlib.contextmanager
+def held(pid):
+    """Keeps a process from running, whatever signals it is sent."""
+    SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
+    check(libc.ptrace(SEIZE, pid, None, None) == 0 and libc.ptrace(INTERRUPT, pid, None, None) == 0, "ptrace", ctypes.get_errno())
+    os.waitpid(pid, 0)
+    try:
+        yield
+    finally:
+        check(libc.ptrace(DETACH, pid, None, None) == 0, "ptrace", ctypes.get_errno())
+
+
+def second_stop(run):
+    """The group goes on and stops again before the keeper, which waits for the command, has seen either."""
+    child, pid = run.listen(*SLEEPER)
+    os.killpg(child.pid, signal.SIGTSTP)
+    yield change(child)
+    wait_for("the command to be stopped", lambda: state(pid) == "T")
+    with held(parent(pid)) if run.traced else contextlib.nullcontext():
+        os.killpg(child.pid, signal.SIGCONT)
+        yield change(child)
+        # It blocks the signal again as soon as it has dealt with the other one.
+        wait_for("the front to wait",
+                 lambda: state(child.pid) == "S" and (not run.traced or is_blocked(child.pid, signal.SIGTSTP)))
+        os.killpg(child.pid, signal.SIGTSTP)
+        wait_for("the command to be stopped again", lambda: state(pid) == "T")
+    yield change(child), state(pid)
+    os.killpg(child.pid, signal.SIGCONT)
+    yield change(child)
+    child.terminate()
+    yield change(child)
+
+
 # ---- what cannot be executed ----
 
 def failures(run):
@@ -294,6 +338,10 @@ def terminal(run):
     os.waitpid(pid, 0)
 
 
+# What a case needs of the machine, and what is left out without it.
+NEEDS = {terminal: ("terminals", "keys on a terminal"), second_stop: ("ptrace", "a second stop that overtakes the keeper")}
+
+
 def case(name, both):
     seen = []
     for run in both:
@@ -323,8 +371,8 @@ with promise("run-killed"), Session() as s:
 with Session() as s:
     both = Run(s, False), Run(s, True)
     wanted = sys.argv[1:]
-    for name in (inherited, closed_by_command, signals, stops, failures, terminal):
-        if (not wanted or name.__name__ in wanted) and (name is not terminal or can("terminals", "keys on a terminal")):
+    for name in (inherited, closed_by_command, signals, stops, second_stop, failures, terminal):
+        if (not wanted or name.__name__ in wanted) and (name not in NEEDS or can(*NEEDS[name])):
             case(name, both)
     # The calls of a run that was killed are stored, and its daemon leaves.
     wait_for("the daemon to leave", lambda: not any(s.name in name for name in os.listdir("/dev/shm")))

@@ -24,17 +24,18 @@ enum kind {
     /* from here */
     SIGNALLED, /* we were sent `value`, with `info` */
     SYNC,      /* to be answered with SYNCED */
-    GOING,     /* we heard that it goes on for the `value`-th time */
-    WOKEN,     /* we were stopped as the command was, and go on; `value`: process that saw to it */
+    GOING,     /* we heard that it goes on, at `turn` */
+    WOKEN,     /* we were stopped as the command was at `turn`, and go on; `value`: process that saw to it */
     /* from the keeper */
     NOT_STARTED, /* errno `value` */
-    STOPPED,     /* the command, by signal `value` */
-    GOES_ON,     /* it goes on, for the `value`-th time */
+    STOPPED,     /* the command, at `turn`, by signal `value` */
+    GOES_ON,     /* it goes on, at `turn` */
     ENDED,       /* with wait status `value` */
     SYNCED,
 };
 struct packet {
     int kind, value;
+    int turn; /* counts the times that the command stopped or went on, as far as the keeper has seen them */
     siginfo_t info;
 };
 
@@ -46,9 +47,14 @@ static void post(int channel, const struct packet *packet)
         ;
 }
 
+static void tell_at(int channel, enum kind kind, int value, int turn)
+{
+    post(channel, &(struct packet){ .kind = (int)kind, .value = value, .turn = turn });
+}
+
 static void tell(int channel, enum kind kind, int value)
 {
-    post(channel, &(struct packet){ .kind = (int)kind, .value = value });
+    tell_at(channel, kind, value, 0);
 }
 
 /* False when the other side is gone. ECONNRESET says, once, that it left before it heard all; what it said
@@ -91,7 +97,7 @@ struct keeper {
     int channel, children;
     pid_t front, command;
     bool is_stopped; /* the command, as far as is known */
-    int goes_on;     /* number of times that the command went on after a stop */
+    int turn;        /* as in a packet: that of the last change of `is_stopped` */
     bool is_late;    /* the front has not yet said that it heard of the last time */
     bool has_ended;
 };
@@ -137,9 +143,9 @@ static void look_at_command(struct keeper *keeper)
         keeper->is_late = WIFCONTINUED(status);
         keeper->has_ended = WIFEXITED(status) || WIFSIGNALED(status);
         if (WIFSTOPPED(status))
-            tell(keeper->channel, STOPPED, WSTOPSIG(status));
+            tell_at(keeper->channel, STOPPED, WSTOPSIG(status), ++keeper->turn);
         else if (WIFCONTINUED(status))
-            tell(keeper->channel, GOES_ON, ++keeper->goes_on);
+            tell_at(keeper->channel, GOES_ON, 0, ++keeper->turn);
         else
             tell(keeper->channel, ENDED, status);
     }
@@ -164,12 +170,14 @@ static void wake_front(const struct keeper *keeper)
         kill(keeper->front, SIGCONT);
 }
 
-/* The front goes on, told so from here, or by others: alone, or with all of the group. */
-static void continue_as_front(struct keeper *keeper, bool by_others)
+/* The front goes on after the stop at `turn`, woken from here, or by others: alone, or with all of the group.
+ * With the group, the command went on too. If it is stopped all the same, it was stopped once more since,
+ * and stays so. */
+static void continue_as_front(struct keeper *keeper, bool by_others, int turn)
 {
     was_sent_here(SIGCONT);
     look_at_command(keeper);
-    if (by_others && keeper->is_stopped)
+    if (by_others && keeper->is_stopped && keeper->turn == turn)
         kill(keeper->command, SIGCONT);
 }
 
@@ -188,10 +196,10 @@ static bool listen_to_front(struct keeper *keeper)
         tell(keeper->channel, SYNCED, 0);
         break;
     case GOING:
-        keeper->is_late &= packet.value != keeper->goes_on;
+        keeper->is_late &= packet.turn != keeper->turn;
         break;
     case WOKEN:
-        continue_as_front(keeper, packet.value != (int)getpid());
+        continue_as_front(keeper, packet.value != (int)getpid(), packet.turn);
         break;
     default:
         break;
@@ -344,7 +352,7 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
     case STOPPED: {
         /* A signal that stops takes one to go on away where it is pending, and the other way round: the
          * keeper compares what it has before that happens. */
-        const int number = packet.value;
+        int number = packet.value, turn = packet.turn;
         pass_signals(front);
         tell(front->channel, SYNC, 0);
         do {
@@ -355,16 +363,18 @@ static enum heard listen_to_keeper(const struct front *front, int *wait_status)
                 return END;
             }
             if (packet.kind == GOES_ON) {
-                tell(front->channel, GOING, packet.value);
+                tell_at(front->channel, GOING, 0, packet.turn);
                 return NOTHING;
             }
+            if (packet.kind == STOPPED) /* once more: that it went on in between was not seen */
+                number = packet.value, turn = packet.turn;
         } while (packet.kind != SYNCED);
         stop_as(number);
-        tell(front->channel, WOKEN, woken_by);
+        tell_at(front->channel, WOKEN, woken_by, turn);
         return NOTHING;
     }
     case GOES_ON:
-        tell(front->channel, GOING, packet.value);
+        tell_at(front->channel, GOING, 0, packet.turn);
         return NOTHING;
     case ENDED:
         *wait_status = packet.value;
