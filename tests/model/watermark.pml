@@ -5,21 +5,33 @@
  *   producer   begin_record() and finish_record() of hook/call/hot_record.h: ct_lane_announce(), the clock, ct_lane_publish()
  *   collector  all_are_known_ns() of collector/source/shm/shm_source.c, ct_lane_source_watermark() of shm_lane.c, fill() by the watermark
  *
+ * The lanes are those of two threads, or lane 0 is a probe's, which publishes records after the times that they carry:
+ *
+ *   watched    a call that the kernel passes on: it reserves a place in the ring, reads the clock, submits the record
+ *   probe      `complete` of proto/segment.h: the clock, the places reserved by then, their records, the word
+ *   collector  read_complete() and wait_for_probe() of collector/source/shm/shm_drain.c
+ *
  * A batch comes every GAP ticks.
  *
  * What holds: a row that is not younger than an earlier batch's watermark is of a lane whose announcement was seen for
- * PATIENCE ticks; and no lane holds the watermark back for longer than that, however often it announces. Twins:
- * TWIN_NO_SLACK, TWIN_ANNOUNCE_BEHIND_CLOCK, TWIN_NOT_WAITED_FOR, TWIN_SILENCE_ALONE, TWIN_SILENCE_OF_OTHERS. */
+ * PATIENCE ticks; and no lane holds the watermark back for longer than that, however often it announces. A probe's row is
+ * older than an earlier watermark only if `complete` was PROBE_PATIENCE ticks old then; and no probe holds the watermark back
+ * for longer than that. Twins: TWIN_NO_SLACK, TWIN_ANNOUNCE_BEHIND_CLOCK, TWIN_NOT_WAITED_FOR,
+ * TWIN_SILENCE_ALONE, TWIN_SILENCE_OF_OTHERS, TWIN_COMPLETE_IGNORED, TWIN_COMPLETE_READ_LAST, TWIN_COMPLETE_STORED_FIRST,
+ * TWIN_COMPLETE_OF_LATER, TWIN_RESERVE_BEHIND_CLOCK, TWIN_PROBE_WAITED_FOR_EVER. */
 #define LANES 2
 #define RECORDS_MAX 2
 #define RECORDS(p) (p == 0 -> 2 : 1)
 #define SLACK 1
 #define PATIENCE 2
+#define PROBE_PATIENCE 3
 #define GAP 1
 #ifdef SMALL
 #define END 5
+#define RECORDS_WATCHED 1
 #else
 #define END 7
+#define RECORDS_WATCHED 2
 #endif
 #define NONE 31
 
@@ -42,6 +54,10 @@ lane_of lane[LANES];
 byte running = LANES;
 byte last_batch = SLACK + 1;
 bool was_impatient[LANES]; /* used by the properties alone */
+
+/* A probe's: places that are reserved in the kernel's ring, records that are submitted, and the segment's word. */
+bool is_probed;
+byte reserved, submitted, complete = NONE;
 
 inline store_state(p, position_now, announcing_now)
 {
@@ -100,9 +116,54 @@ proctype producer(byte p)
     running--
 }
 
+/* Reserving takes a lock, which is a fence: the place is seen before the clock is read. */
+proctype watched()
+{
+    byte i = 0;
+    do
+    :: i < RECORDS_WATCHED ->
+#ifdef TWIN_RESERVE_BEHIND_CLOCK
+        lane[0].end[i] = now;
+        reserved++;
+#else
+        reserved++;
+        lane[0].end[i] = now;
+#endif
+        i++;
+        submitted++
+    :: else -> break
+    od
+}
+
+/* Stores become visible in order. That they do so later is as if they were made later. */
+proctype probe()
+{
+    byte read, until;
+end:
+    do
+    :: complete < now ->
+#ifdef TWIN_COMPLETE_OF_LATER
+        read = reserved;
+        until = now;
+#else
+        until = now;
+        read = reserved;
+#endif
+        submitted >= read;
+#ifdef TWIN_COMPLETE_STORED_FIRST
+        complete = until;
+        lane[0].position = read;
+#else
+        lane[0].position = read;
+        complete = until;
+#endif
+        atomic { read = 0; until = 0 }
+    od
+}
+
 proctype collector()
 {
-    byte at, seen, until, before = 0, p = 0;
+    byte at, seen, until, read_complete, lanes_until, before = 0, p = 0;
     bool impatient[LANES];
     do
     :: now > last_batch || now == END ->
@@ -116,6 +177,9 @@ proctype collector()
 #endif
             until = seen
         }
+#ifndef TWIN_COMPLETE_READ_LAST
+        read_complete = complete;
+#endif
         do
         :: p < LANES ->
             /* ct_lane_source_watermark() */
@@ -161,15 +225,33 @@ proctype collector()
             }
         :: else -> break
         od;
-        p = 0;
-        assert(until + SLACK + PATIENCE + GAP >= at);
+#ifdef TWIN_COMPLETE_READ_LAST
+        read_complete = complete;
+#endif
+        /* wait_for_probe() */
+        atomic {
+            p = 0;
+            lanes_until = until;
+#ifndef TWIN_COMPLETE_IGNORED
+            if
+#ifndef TWIN_PROBE_WAITED_FOR_EVER
+            :: read_complete < until && at - read_complete >= PROBE_PATIENCE -> impatient[0] = true
+#endif
+            :: else -> until = (read_complete < until -> read_complete : until)
+            fi;
+#endif
+            assert(lanes_until + SLACK + PATIENCE + GAP >= at);
+            assert(until == lanes_until || until + PROBE_PATIENCE > at);
+            lanes_until = 0; read_complete = 0
+        }
         /* The merge. */
         atomic {
             do
             :: p < LANES ->
                 do
                 :: lane[p].taken < lane[p].head && lane[p].end[lane[p].taken] <= until ->
-                    assert(lane[p].end[lane[p].taken] > before || impatient[p] || was_impatient[p]);
+                    assert(lane[p].end[lane[p].taken] > before || impatient[p] || was_impatient[p] ||
+                           (is_probed && lane[p].end[lane[p].taken] == before));
                     lane[p].end[lane[p].taken] = 0;
                     lane[p].taken++
                 :: else -> break
@@ -194,6 +276,10 @@ proctype collector()
 
 init {
     atomic {
-        run producer(0); run producer(1); run store_buffer(0); run store_buffer(1); run clock(); run collector()
+        if
+        :: is_probed = true; complete = now - 1; run watched(); run probe()
+        :: run producer(0); run producer(1); run store_buffer(0); run store_buffer(1)
+        fi;
+        run clock(); run collector()
     }
 }
