@@ -17,7 +17,7 @@ enum ct_role {
 };
 
 enum ct_loss_cause {
-#define LOSS(constant, name) CT_LOSS_##constant,
+#define LOSS(constant, name, explanation) CT_LOSS_##constant,
 #include "loss_cause.def"
 #undef LOSS
     CT_LOSS_COUNT,

@@ -495,7 +495,7 @@ CREATE VIEW losses AS
 -- Calls that happened and are not in `calls`, by thread and cause: full (the ring had no room), signal (made
 -- by a signal handler while its thread was writing a record), memory (shared memory was refused), pressure (the ring was
 -- nearly full, and the call said little: it was short and succeeded, and was no launch, copy, allocation or the like, for
--- which the rest was kept), probe (the probe that watches the process counted it without a record; the thread is 0).
+-- which the rest was kept), probe (the BPF ring of the process was full, since the probe that watches it ran too seldom; the thread is 0).
 -- Those of cause pressure are among the skipped in `totals`, the others are the lost. One cause
 -- has no thread: absent (the process had no daemon from first_ns to last_ns, which is NULL until another daemon collects from
 -- it). How many calls it made then nobody knows, and calls is NULL; where it had had one before, each of its threads may miss

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const loss_causes[CT_LOSS_COUNT] = {
-#define LOSS(constant, name) [CT_LOSS_##constant] = #name,
+#define LOSS(constant, name, explanation) [CT_LOSS_##constant] = #name,
 #include "loss_cause.def"
 #undef LOSS
 };

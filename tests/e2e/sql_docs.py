@@ -1,5 +1,5 @@
 """docs/sql.md and .schema tell the truth: every query of the document runs on a trace, and every table and view
-explains itself in what SQLite keeps of its statement.
+explains itself in what SQLite keeps of its statement. Every cause of losses is explained wherever causes are.
 
 With a database as argument the queries run on that one, read-only; without, on a trace made here of several processes,
 one of which was killed in a call.
@@ -37,6 +37,18 @@ def queries(text):
             heading = line[3:].strip()
     check(fence is None, f"{DOCUMENT}: the fence of line {start - 1} does not end")
     return found
+
+
+def check_causes():
+    """Each place that explains causes of losses has a phrase for each."""
+    causes = re.findall(r"^LOSS\(\w+, (\w+),", (SOURCE / "proto/loss_cause.def").read_text(), re.M)
+    check(len(causes) >= 5, "causes", causes)
+    for file, phrase in {"docs/sql.md": r"\| `%s` \|", "docs/operations.md": r"\| (`losses` has rows|…) of cause `%s` \|",
+                         "schema/reports/losses.sql": r"\b%s: ", "schema/views.sql": r"\b%s \(",
+                         "schema/tables.sql": r"cause .*\b%s\b"}.items():
+        text = (SOURCE / file).read_text()
+        missing = [cause for cause in causes if not re.search(phrase % cause, text)]
+        check(not missing, file, "does not explain", *missing)
 
 
 def check_queries(database, found, with_rows):
@@ -133,6 +145,7 @@ def check_on_new_trace():
         })
 
 
+check_causes()
 if len(sys.argv) > 2 or sys.argv[1:2] == ["--help"]:
     print("Usage: sql_docs.py [DATABASE]", file=sys.stderr)
     sys.exit(0 if sys.argv[1:2] == ["--help"] else 2)

@@ -175,6 +175,17 @@ def test_losses(s):
         equal(s.rows("SELECT name, calls, stored, lost, total_ns FROM totals JOIN processes USING (process_id) WHERE pid = ?",
                      watched.pid), [("cuWatched", calls, 0, calls, 1000 * calls)], "totals")
     s.check_identity(lost=lost + 7)
+    report = s.run(CUDATRACE, "report", "--db", s.db, "--format", "markdown", "losses", preload=False).stdout
+    check("probe: the BPF ring" in report, "the report", report)
+    done = s.run(CUDATRACE, "doctor", "--session", s.name, watched.pid, preload=False, status=1)
+    check("7 calls were counted and not recorded, 7 of them of cuWatched: the BPF ring" in done.stdout, "doctor", done.stdout)
+    # More of them while a command runs: `run` reports the losses of its session.
+    run = s.start(CUDATRACE, "run", "--session", s.name, "--", "sh", "-c", "echo begun; exec cat", preload=False, stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    equal(run.stdout.readline(), "begun\n", "the command's output")
+    watched.do("lose", 8, 8000, now())
+    _, said = run.communicate()
+    check("run: 8 calls are counted and not recorded (probe); probe: the BPF ring" in said, "run", said)
     watched.kill()
     watched.do("flags", LEFT)
     watched.await_state("killed")

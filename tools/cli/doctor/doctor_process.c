@@ -474,15 +474,17 @@ void ct_doctor_process(struct ct_doctor *doctor)
     const bool hooked = check_hook(doctor, patient);
     struct ct_recorded recorded = { 0 };
     if (hooked) {
-        const struct ct_traced traced = { .pid = patient->own_pid,
-                                          .uid = doctor->uid,
-                                          .session = session,
-                                          .start_ticks = patient->start_ticks,
-                                          .driver_loaded = driver != NULL };
         check_preloaded(doctor, patient);
         check_namespaces(doctor, patient);
-        if (check_session(doctor, patient, session))
-            ct_doctor_segment(doctor, &traced, &recorded);
+    }
+    if (!hooked || check_session(doctor, patient, session)) {
+        const struct ct_traced traced = { .pid = patient->own_pid,
+                                          .uid = doctor->uid,
+                                          .session = hooked ? session : doctor->session,
+                                          .start_ticks = patient->start_ticks,
+                                          .driver_loaded = driver != NULL,
+                                          .hooked = hooked };
+        ct_doctor_segment(doctor, &traced, &recorded);
     }
     if (driver) {
         check_driver(doctor, patient, driver);

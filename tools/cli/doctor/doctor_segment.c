@@ -2,6 +2,7 @@
  * mapped, and every number is bounded before it is used. */
 #include "doctor_segment.h"
 
+#include "losses.h"
 #include "printable.h"
 #include "real_user.h"
 #include "session_files.h"
@@ -100,7 +101,17 @@ static void add_lanes(int fd, const struct ct_segment *segment, struct sums *sum
             sums->lost_by[cause] += lane.loss[cause].calls;
         add_unsent(&lane, sums);
     }
-    sums->lost_by[CT_LOSS_MEMORY] += segment->unlaned.calls;
+    sums->lost_by[segment->maker == CT_MAKER_PROBE ? CT_LOSS_PROBE : CT_LOSS_MEMORY] +=
+        segment->unlaned.calls;
+}
+
+/* Returns the cause of most of the lost calls. Calls of cause pressure are skipped, not lost. */
+static int cause_of_most(const struct sums *sums)
+{
+    int most = CT_LOSS_FULL;
+    for (int cause = 0; cause < CT_LOSS_COUNT; cause++)
+        most = cause != CT_LOSS_PRESSURE && sums->lost_by[cause] > sums->lost_by[most] ? cause : most;
+    return most;
 }
 
 static void say_losses(struct ct_doctor *doctor, int fd, const struct sums *sums)
@@ -115,15 +126,9 @@ static void say_losses(struct ct_doctor *doctor, int fd, const struct sums *sums
               (off_t)(CT_DIRECTORY_OFFSET + (uint64_t)most * sizeof(function))) != (ssize_t)sizeof(function))
         return;
     function.name[CT_FUNCTION_NAME_MAX] = '\0';
-    const uint64_t full = sums->lost_by[CT_LOSS_FULL], memory = sums->lost_by[CT_LOSS_MEMORY];
-    const char *what = "they came from signal handlers that interrupted a record";
-    if (full >= memory && full > 0)
-        what = "rings ran full: start the daemon with a larger --ring, or leave calls out (cudatrace set "
-               "--calls)";
-    else if (memory > 0)
-        what = "shared memory gave no room: enlarge it, or lift the limit on the size of files (ulimit -f)";
     MISS("lost", "%llu calls were counted and not recorded, %llu of them of %s: %s",
-         (unsigned long long)sums->lost_calls, (unsigned long long)sums->lost_of[most], function.name, what);
+         (unsigned long long)sums->lost_calls, (unsigned long long)sums->lost_of[most], function.name,
+         ct_losses[cause_of_most(sums)].explanation);
 }
 
 static void say_recording(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
@@ -161,11 +166,8 @@ static void say_pressure(struct ct_doctor *doctor, const struct sums *sums)
 {
     const uint64_t pressed = sums->lost_by[CT_LOSS_PRESSURE];
     if (pressed > 0)
-        MISS("pressure",
-             "%llu short calls that say little were counted and not recorded, since rings were nearly full: "
-             "start "
-             "the daemon with a larger --ring, or leave calls out (cudatrace set --calls)",
-             (unsigned long long)pressed);
+        MISS("pressure", "%llu calls were counted and not recorded: %s", (unsigned long long)pressed,
+             ct_losses[CT_LOSS_PRESSURE].explanation);
 }
 
 static void say_selection(struct ct_doctor *doctor, const struct ct_segment *segment, const struct sums *sums)
@@ -201,8 +203,12 @@ void ct_doctor_segment(struct ct_doctor *doctor, const struct ct_traced *traced,
     const int fd = open_segment(doctor, traced, path);
     const bool read = fd >= 0 && read_header(fd, &segment);
     /* One that an earlier process of the same number left is not its. */
-    if (!read || (segment.version == CT_PROTO_VERSION && segment.process_start != traced->start_ticks)) {
-        say_dormant(doctor, traced);
+    const bool is_its =
+        read && (segment.version != CT_PROTO_VERSION || segment.process_start == traced->start_ticks);
+    const bool is_probed = is_its && segment.version == CT_PROTO_VERSION && segment.maker == CT_MAKER_PROBE;
+    if (!is_its || (!traced->hooked && !is_probed)) {
+        if (traced->hooked)
+            say_dormant(doctor, traced);
     } else if (segment.version != CT_PROTO_VERSION || !ct_segment_valid(&segment)) {
         MISS("recording",
              "%s is not of this build (shared memory of version %u, not %d), or damaged: restart the process "

@@ -11,6 +11,7 @@ struct ct_traced {
     const char *session; /* its own */
     uint64_t start_ticks;
     bool driver_loaded;
+    bool hooked; /* else only a probe records it */
 };
 struct ct_recorded {
     const char *way_in; /* a called function that looks others up; NULL: none */

@@ -4,6 +4,7 @@
 #include "control.h"
 #include "held_daemon.h"
 #include "installed.h"
+#include "losses.h"
 #include "preloadable.h"
 #include "printing.h"
 #include "run_command.h"
@@ -140,19 +141,23 @@ static void tell(const char *database, bool nothing, int64_t began_ns)
                   "`cudatrace run --db FILE` makes one of your own");
 }
 
-/* Says how many calls since `began_ns` are counted and not in the trace, of this command or of others of the
- * session. */
-static void tell_losses(const struct ct_where *where, const char *database, int64_t began_ns)
+/* Reports how many calls since `began_ns` are counted and not in the trace, of this command or of others of
+ * the session, and explains each cause. */
+static void tell_losses(const char *database, int64_t began_ns)
 {
-    static const char sql[] = "SELECT sum(calls) || ' calls are counted and not recorded (' || "
-                              "group_concat(DISTINCT cause) FROM losses WHERE calls > 0 AND last_ns >= ?1";
-    char lost[128];
-    if (ask_trace(database, sql, began_ns, lost))
-        ct_fail(0,
-                "run: %s): full: a larger --ring, or fewer calls (--calls, --layers); pressure: the same, "
-                "and only short calls that say little are missing; memory: room in %s; the view losses "
-                "says when",
-                lost, where->shm_dir);
+    static const char sql[] =
+        "SELECT sum(calls) || ' calls are counted and not recorded (' || "
+        "group_concat(DISTINCT cause) || ')' FROM losses WHERE calls > 0 AND last_ns >= ?1";
+    char lost[128], explained[1024] = "";
+    size_t length = 0;
+    if (!ask_trace(database, sql, began_ns, lost))
+        return;
+    for (int cause = 0; cause < CT_LOSS_COUNT; cause++) {
+        if (strstr(lost, ct_losses[cause].name) && length < sizeof(explained))
+            length += (size_t)snprintf(explained + length, sizeof(explained) - length, "; %s: %s",
+                                       ct_losses[cause].name, ct_losses[cause].explanation);
+    }
+    ct_fail(0, "run: %s%s; the view losses says when", lost, explained);
 }
 
 /* ---- what outlives the command ---- */
@@ -272,7 +277,7 @@ static int trace_command(struct run_options *options, char **command)
         const bool ran = !WIFEXITED(wait_status) || (WEXITSTATUS(wait_status) | 1) != 127;
         tell(database, ran && !is_kept && before_calls >= 0 && stored_calls(daemon, &leaves) == before_calls,
              traced.began_ns);
-        tell_losses(&options->where, database, traced.began_ns);
+        tell_losses(database, traced.began_ns);
     }
     /* When no other run needs the daemon, this returns once it has left: the trace is one closed file then.
      */
