@@ -1,5 +1,5 @@
 /* The control segment: what a session's daemon and its traced processes share. One file in /dev/shm named by
- * ct_session_control_name(), created by the daemon and mapped by every hook of the session.
+ * ct_session_control_path(), created by the daemon and mapped by every hook of the session.
  *
  * The system's session belongs to all users: its control segment is root's, and users can read it and no
  * more. They ring by a datagram to its bell (ct_session_bell_path()), and their segments are found by the

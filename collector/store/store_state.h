@@ -13,7 +13,7 @@
 #include "store_names.h"
 #include "text_numbers.h"
 
-/* A call that gave back what no allocation is known for: the values of CT_FREE_ALLOCATION. */
+/* A call that gave back what no allocation is known for: the values of CT_FREE_VALUES. */
 struct ct_unmatched_free {
     int64_t value[CT_FREE_VALUES];
     char kind[16];

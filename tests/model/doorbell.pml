@@ -1,8 +1,8 @@
 /* The doorbell: a collector that sleeps is woken, or has seen what there is. Each producer has a store buffer as x86-64
  * processors have: its stores become visible later and in order, its loads do not wait for that, an atomic exchange does.
  *
- *   producer   ct_lane_publish(), ct_wants_doorbell() of hook/lane/producer.h, ct_attach_heed() of hook/process/attach.c, ct_lane_rung(),
- *              ct_daemon_ring() of hook/segment/find_daemon.c
+ *   producer   ct_lane_publish() and ct_lane_rung() of proto/lane.h, ct_wants_doorbell() of hook/lane/producer.h, ct_attach_heed() of
+ *              hook/process/attach.c, ct_daemon_ring() of hook/segment/find_daemon.c
  *   collector  wake() and rest() of collector/source/shm/shm_source.c, ct_lane_source_publish() of shm_lane.c (`wake`), on_batch() of service.c:
  *              a batch follows while rows came or wait, one more after an empty one, and then it sleeps
  *
