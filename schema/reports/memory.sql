@@ -2,6 +2,8 @@
 -- Shows what was allocated, the most that was held at once, and what was not freed: held by a process that runs, left over by
 -- one that ended. device holds all that lies on a GPU; a kind of its own is host memory.
 -- unknown pieces have a size that is not known, as what other processes share, and are in none of the sums.
+
+-- name: rows
 WITH piece AS (
     SELECT process_id, pid, started_ns, cmdline,
            CASE WHEN kind IN ('device', 'managed', 'pool', 'array', 'physical') THEN 'device' ELSE kind END AS place,
@@ -40,3 +42,11 @@ SELECT piece.pid,
  WHERE allocated_ns BETWEEN ifnull(:from_ns, 0) AND ifnull(:to_ns, 9223372036854775807)
  GROUP BY piece.process_id, piece.place
  ORDER BY peak.bytes DESC;
+
+-- name: note
+SELECT printf('In all, %d %s freed memory whose allocation is not known: the process was attached to afterwards, or the call that '
+              || 'allocated it was not recorded.',
+              sum(unknown_frees), iif(sum(unknown_frees) = 1, 'call', 'calls')) AS paragraph
+  FROM processes
+ WHERE (:pid IS NULL OR pid = :pid)
+HAVING sum(unknown_frees) > 0;

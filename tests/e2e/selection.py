@@ -1,6 +1,6 @@
 """Less on request: by layer, by name, by sample, at start and while processes run; what is left out is counted exactly."""
 
-from cudatrace_test import Session, WORKLOADS, check, equal, wait_for
+from cudatrace_test import CUDATRACE, Session, WORKLOADS, check, equal, wait_for
 
 CALLS = WORKLOADS / "calls"
 
@@ -19,6 +19,10 @@ def skipped(s, condition="1"):
     return s.value(f"SELECT ifnull(sum(skipped), 0) FROM totals WHERE {condition}")
 
 
+def memory(s, *options):
+    return s.run(CUDATRACE, "report", "--db", s.db, *options, "memory", preload=False).stdout
+
+
 with Session() as s:
     traced(s, "--calls", "cuMem*,!cuMemGetInfo*")
     wanted = "name GLOB 'cuMem*' AND name NOT GLOB 'cuMemGetInfo*'"
@@ -33,9 +37,14 @@ with Session() as s:
     freed = s.value("SELECT count(*) FROM calls WHERE status = 0")
     check(freed > 0, "nothing was freed")
     equal(s.rows("SELECT unknown_frees FROM processes"), [(freed,)], "frees of memory that nobody saw allocated")
+    note = f"In all, {freed} calls freed memory whose allocation is not known"
+    check(memory(s).startswith(f"Memory by process\n\n{note}"), "the report", memory(s))
+    check(note in memory(s, "--format", "markdown"), "the report", memory(s, "--format", "markdown"))
+    equal(memory(s, "--format", "json"), '{\n"memory": []\n}\n', "the report for programs")
 with Session() as s:
     traced(s, workload=(WORKLOADS / "demo", "--rounds", 20))
     equal(s.rows("SELECT unknown_frees FROM processes"), [(0,)], "frees of memory that nobody saw allocated")
+    check("freed memory" not in memory(s), "the report", memory(s))
 
 with Session() as s:
     traced(s, "--layers", "runtime,nvtx")

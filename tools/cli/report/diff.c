@@ -11,7 +11,7 @@
 
 static struct ct_section sections[] = {
 #define ROW(name_, title_, about_, side_, compare_)                                                          \
-    { .name = name_, .title = title_, .about = about_, .sql = side_, .compare = compare_ },
+    { .name = name_, .title = title_, .about = about_, .sql = { side_, compare_ } },
     CT_DIFFS(ROW)
 #undef ROW
 };
@@ -22,7 +22,7 @@ static bool take_side(struct ct_section *section, sqlite3 *trace, sqlite3 *both,
 {
     sqlite3_stmt *side = NULL;
     sqlite3 *blamed = trace;
-    if (sqlite3_prepare_v2(trace, section->sql, -1, &side, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(trace, section->sql[0], -1, &side, NULL) != SQLITE_OK) {
         ct_section_run(section, trace, NULL, CT_FORMAT_TEXT, 0); /* says why there is none */
         return false;
     }
@@ -42,7 +42,7 @@ static void run_section(struct ct_section *section, sqlite3 *trace[2], sqlite3 *
             return;
     }
     sqlite3_stmt *compare = NULL;
-    sqlite3_prepare_v2(both, section->compare, -1, &compare, NULL);
+    sqlite3_prepare_v2(both, section->sql[1], -1, &compare, NULL);
     ct_section_run(section, both, compare, format, ct_terminal_width());
     sqlite3_finalize(compare);
 }

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 static struct ct_section sections[] = {
-#define ROW(name_, title_, about_, sql_) { .name = name_, .title = title_, .about = about_, .sql = sql_ },
+#define ROW(name_, title_, about_, ...)                                                                      \
+    { .name = name_, .title = title_, .about = about_, .sql = { __VA_ARGS__ } },
     CT_REPORTS(ROW)
 #undef ROW
 };
@@ -97,13 +98,27 @@ static void agree(const struct reader *reader, int count)
     }
 }
 
+/* NULL where it cannot be prepared. */
+static sqlite3_stmt *prepare(sqlite3 *connection, const char *sql, const struct ct_scope *scope)
+{
+    sqlite3_stmt *statement = NULL;
+    if (connection && sql && sqlite3_prepare_v2(connection, sql, -1, &statement, NULL) == SQLITE_OK)
+        bind(statement, scope);
+    return statement;
+}
+
 /* A connection that could not be opened says why when it is asked. */
 static void run_section(size_t s, sqlite3 *connection, const struct report *report)
 {
-    sqlite3_stmt *statement = NULL;
-    if (connection && sqlite3_prepare_v2(connection, sections[s].sql, -1, &statement, NULL) == SQLITE_OK)
-        bind(statement, &report->scope);
-    ct_section_run(&sections[s], connection, statement, (enum ct_format)report->format, report->width);
+    struct ct_section *section = &sections[s];
+    const enum ct_format format = (enum ct_format)report->format;
+    sqlite3_stmt *statement = prepare(connection, section->sql[0], &report->scope);
+    ct_section_run(section, connection, statement, format, report->width);
+    sqlite3_finalize(statement);
+    const bool for_people = format == CT_FORMAT_TEXT || format == CT_FORMAT_MARKDOWN;
+    statement = for_people ? prepare(connection, section->sql[1], &report->scope) : NULL;
+    if (statement)
+        ct_section_note(section, statement, format, report->width);
     sqlite3_finalize(statement);
 }
 

@@ -42,6 +42,23 @@ void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stm
         fclose(to);
 }
 
+void ct_section_note(struct ct_section *section, sqlite3_stmt *statement, enum ct_format format, int width)
+{
+    size_t bytes;
+    int64_t rows = 0;
+    FILE *to = open_memstream(&section->note, &bytes);
+    const int rc = to ? ct_print_rows(statement, format, width, to, &rows) : SQLITE_NOMEM;
+    if ((to && fclose(to) != 0) || rc != SQLITE_OK || rows == 0) {
+        free(section->note);
+        section->note = NULL;
+    }
+}
+
+static bool says_nothing(const struct ct_section *section)
+{
+    return section->rows == 0 && !section->note;
+}
+
 static void print_head(const struct ct_section *section, enum ct_format format, bool first)
 {
     switch (format) {
@@ -59,11 +76,20 @@ static void print_head(const struct ct_section *section, enum ct_format format, 
     }
 }
 
+static void print_section(const struct ct_section *section, enum ct_format format, bool first)
+{
+    print_head(section, format, first);
+    if (section->rows > 0 || !section->note)
+        fwrite(section->text, 1, section->bytes, stdout);
+    if (section->note)
+        printf("%s%s", section->rows > 0 ? "\n" : "", section->note);
+}
+
 static void name_empty(const struct ct_section *sections, size_t count, bool first)
 {
     const char *before = first ? "Nothing to tell: " : "\nNothing to tell: ";
     for (size_t s = 0; s < count; s++) {
-        if (!sections[s].wanted || sections[s].problem[0] || sections[s].rows > 0)
+        if (!sections[s].wanted || sections[s].problem[0] || !says_nothing(&sections[s]))
             continue;
         printf("%s%s", before, sections[s].name);
         before = ", ";
@@ -84,9 +110,8 @@ int ct_sections_print(const char *command, const struct ct_section *sections, si
         if (sections[s].problem[0]) {
             ct_fail(0, "%s: %s: %s", command, sections[s].name, sections[s].problem);
             status = sections[s].left_out ? status : EXIT_FAILURE;
-        } else if (sections[s].rows > 0 || !for_people) {
-            print_head(&sections[s], format, first);
-            fwrite(sections[s].text, 1, sections[s].bytes, stdout);
+        } else if (!says_nothing(&sections[s]) || !for_people) {
+            print_section(&sections[s], format, first);
             first = false;
         }
     }
@@ -112,6 +137,8 @@ char *ct_sections_about(const char *about, const struct ct_section *sections, si
 
 void ct_sections_finish(struct ct_section *sections, size_t count)
 {
-    for (size_t s = 0; s < count; s++)
+    for (size_t s = 0; s < count; s++) {
         free(sections[s].text);
+        free(sections[s].note);
+    }
 }

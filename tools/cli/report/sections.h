@@ -6,13 +6,15 @@
 
 struct ct_section {
     const char *name, *title, *about;
-    const char *sql, *compare; /* compare: of two traces, what is asked of both */
+    /* The rows. Then, of a report, a note for people or NULL; of two traces, what both are asked. */
+    const char *sql[2];
     bool wanted;
 
     /* Set by ct_section_run(): */
     char *text;
     size_t bytes;
     int64_t rows;
+    char *note;        /* set by ct_section_note(): NULL for none */
     bool left_out;     /* true if it has no rows for a reason that is no failure */
     char problem[512]; /* empty for none */
 };
@@ -24,6 +26,8 @@ bool ct_sections_choose(const char *command, struct ct_section *sections, size_t
  * statement stays the caller's. Sections may be run by several threads at once. */
 void ct_section_run(struct ct_section *section, sqlite3 *connection, sqlite3_stmt *statement,
                     enum ct_format format, int width);
+/* Runs the statement of a note, and keeps what it returns. Where it fails there is no note. */
+void ct_section_note(struct ct_section *section, sqlite3_stmt *statement, enum ct_format format, int width);
 /* Prints what was run, in their order; those without a row are named at the end, for people. The exit status.
  */
 int ct_sections_print(const char *command, const struct ct_section *sections, size_t count,
