@@ -9,6 +9,7 @@ import urllib.request
 from cudatrace_test import DEADLINE_S, check
 
 PAGE_LOAD_MS = 60000
+MARGIN = 4  # around a part of a page, in pixels of the page
 # Calls back when a page of `cudatrace html` says that it is drawn, or why it cannot be.
 SHOWN = """
 const [tell] = arguments, { dataset } = document.body, problem = document.getElementById("problem"), watch = new MutationObserver(look);
@@ -83,9 +84,9 @@ class Browser:
         """Sends a command of the browser's own protocol (https://chromedevtools.github.io/devtools-protocol/)."""
         return self.ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": name, "params": values})
 
-    def resize(self, width, height, colours="light"):
-        """The page's, since a window of Chromium's is 500 wide at least."""
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    def resize(self, width, height, colours="light", scale=1):
+        """The page's, since a window of Chromium's is 500 wide at least. A picture has `scale` pixels for each of the page."""
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
 
     def open(self, path):
@@ -121,7 +122,15 @@ class Browser:
         entries = self.ask("POST", f"{self.session}/se/log", {"type": "browser"})
         return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING")]
 
-    def screenshot(self, path):
-        data = base64.b64decode(self.ask("GET", f"{self.session}/screenshot"))
+    def screenshot(self, path, first=None, last=None):
+        """Makes a picture of the window, or of the part of it from the top of the first element to the bottom of the last one."""
+        if first:
+            top, bottom, width = self.run(
+                "const [first, last] = [...arguments].map((s) => document.querySelector(s).getBoundingClientRect()); "
+                "return [first.top + scrollY, last.bottom + scrollY, document.documentElement.clientWidth]", first, last)
+            clip = {"x": 0, "y": top - MARGIN, "width": width, "height": bottom - top + 2 * MARGIN, "scale": 1}
+            data = base64.b64decode(self.command("Page.captureScreenshot", clip=clip)["data"])
+        else:
+            data = base64.b64decode(self.ask("GET", f"{self.session}/screenshot"))
         check(data[:4] == b"\x89PNG", "no picture")
         pathlib.Path(path).write_bytes(data)

@@ -134,7 +134,11 @@ with Session() as s:
                 b.type("#filter", "\ue003" * 8)
                 for section in "summary", "timeline", "memory", "tables":
                     b.run("document.getElementById(arguments[0]).scrollIntoView()", section)
-                    b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / f"{section}.png")
+                    b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / f"page-{section}.png")
+                # docs/pictures/timeline.png: two steps of the training.
+                b.resize(1000, 1500, scale=2)
+                b.show(page(s, "--from", "0.7226", "--to", "0.7296", name="steps.html"))
+                b.screenshot(pathlib.Path(os.environ["CUDATRACE_PICTURES"]) / "timeline.png", "#legend", "#tracks")
         for width in by_tier((380,), (380, 2400)):
             with Browser(width, 340) as b:
                 b.show(path)
