@@ -1,9 +1,13 @@
-"""Tests that the documents point at things that exist (files, headings, pictures), and that each command has its page."""
+"""Tests that the documents point at things that exist (files, headings, pictures), that each command has its page, and that the
+README's commands print the output it shows."""
+import lzma
 import pathlib
 import re
+import shlex
+import shutil
 import subprocess
 
-from cudatrace_test import CUDATRACE, check, equal
+from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, check, equal
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -39,3 +43,62 @@ for command in commands:
     for line in re.findall(rf"^    .*\bcudatrace {command}\b(.*)$", text, re.M):
         for option in re.findall(r"(?<=\s)--[a-z-]+", line.partition(" -- ")[0].partition("#")[0].partition("&&")[0].partition("|")[0]):
             check(option in options, f"docs/commands/{command}.md uses", option, "which the command does not have")
+
+
+def examples(heading):
+    """[(command, lines of its output)] of the blocks below a heading of the README. A command's lines end with its last quote."""
+    section = (SOURCE / "README.md").read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```$", section, re.M | re.S):
+        for example in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            lines = example.splitlines()
+            length = next(n for n in range(1, len(lines) + 1) if "\n".join(lines[:n]).count('"') % 2 == 0)
+            found.append((shlex.split("\n".join(lines[:length])), lines[length:]))
+    check(found, "the README has no example below", heading)
+    return found
+
+
+def pattern(line, numbers):
+    """A regular expression for a line of output; `…` is the rest of a line, or any lines. Unless `numbers` count, others do as well, and
+    a call that has been open for 0.0 seconds may have returned."""
+    if line == "…":
+        return r"(?:.*\n)*?"
+    text = re.escape(line.removesuffix("…").rstrip())
+    if not numbers:
+        text = re.sub(r"0\\\.0(\\ )+cu\w+", lambda call: f"(?:{call[0]})?", text)
+        for one, any_of_its_kind in ((r"(?<!\w)\d+(\\\.\d+)?(?!\w)", r"[\\d.]+"), (r"(\\-)+", "-+"), (r"(\\ )+", " *")):
+            text = re.sub(one, any_of_its_kind, text)
+    return text + (r".*\n" if line.endswith("…") else r" *\n")
+
+
+def check_examples(s, heading, numbers=True):
+    """Returns the outputs."""
+    printed = []
+    for command, lines in examples(heading):
+        equal(command[0], "cudatrace", "the command of an example")
+        printed.append(s.run(CUDATRACE, *command[1:], preload=False, cwd=s.dir).stdout)
+        check(re.fullmatch("".join(pattern(line, numbers) for line in [*lines, "…"]), printed[-1]),
+              "README.md shows:", "\n".join(["", *lines]), "\nand the command prints:\n" + printed[-1])
+    return printed
+
+
+with Session() as s:
+    s.db.write_bytes(lzma.decompress((SOURCE / "tests/fixtures/h200-training.db.xz").read_bytes()))
+    check_examples(s, "Where does the time go")
+
+# Four workers wait for the GPU again and again. One never returns from that: its call is the oldest open call once the others have begun
+# later ones.
+with Session() as s:
+    s.start_daemon()
+    shutil.copy(WORKLOADS / "bottlenecks", s.dir / "worker")
+    job = ("--launches", 1 << 40, "--sync-every", 8)
+    workers = [s.start("./worker", *job, cwd=s.dir, env={"SIMCUDA_LAUNCH_NS": 1000000}) for _ in range(3)]
+    with HungCall(s, *job, program="./worker", cwd=s.dir, env={"SIMCUDA_BLOCK": "cuStreamSynchronize"}) as hung:
+        s.flush_until("later calls of the other workers", lambda: s.value(
+            "SELECT count(DISTINCT process_id) FROM calls WHERE name = 'cuStreamSynchronize' AND start_ns > "
+            "(SELECT start_ns FROM open_calls JOIN processes USING (process_id) WHERE pid = ?)", hung.pid) == len(workers))
+        for printed in check_examples(s, "My job hangs", numbers=False):
+            check(re.search(rf"^ *{hung.pid} .*cuStreamSynchronize", printed, re.M), "the process that hangs is not in", printed)
+    for worker in workers:
+        worker.kill()
+        worker.wait()
