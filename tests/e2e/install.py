@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
-from cudatrace_test import BUILD, SOURCE, Session, WORKLOADS, check, equal, needs
+from cudatrace_test import BUILD, SOURCE, Session, WORKLOADS, can, check, equal, needs
 
 needs("meson")
 
@@ -59,9 +59,55 @@ def check_commands(prefix):
         check((s.dir / "page.html").stat().st_size > 10000, "the page")
 
 
+# Stands in for zsh's completion system: these functions print their arguments.
+ZSH = """fpath=($1 $fpath); autoload -Uz _cudatrace; shift
+_describe() { print -rl -- "${(@P)argv[-1]}" }
+_files() { print -r -- files "$@" "$PREFIX" }
+_normal() { print -r -- command "${(@)words[1,CURRENT]}" }
+compset() { PREFIX=${PREFIX#*=} }
+words=("$@") CURRENT=$# PREFIX=$argv[-1]; _cudatrace"""
+# A command line, and the completions in zsh and in fish.
+TYPED = (
+    ("cudatrace repo", ["report:where the time went, in sections\\: phases"], ["report\twhere the time went, in sections: phases"]),
+    ("cudatrace report bottl", ["bottleneck:What bounds the run"], ["bottleneck\tWhat bounds the run"]),
+    ("cudatrace report --format=c", ["csv"], ["--format=csv"]),
+    ("cudatrace report --db=here", ["files here"], ["--db=here.db"]),
+    ("cudatrace report --db here", ["files here"], ["here.db"]),
+    ("cudatrace run --shm-dir fold", ["files -/ fold"], ["folder/"]),
+    ("cudatrace run --db=x.db -- complete-me her", ["command complete-me her"], ["here.db"]),
+    ("cudatraced --log-l", ["--log-level:error, warning"], ["--log-level\terror, warning"]),
+)
+
+
+def check_completions(prefix):
+    """Tests that zsh and fish offer what bash does. The test `completion` has all that bash offers."""
+    share = prefix / "share"
+    with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as folder:
+        pathlib.Path(folder, "here.db").touch()
+        pathlib.Path(folder, "folder").mkdir()
+        env = {"PATH": f"{prefix / 'bin'}:{os.environ['PATH']}", "HOME": folder, "LC_ALL": "C.UTF-8"}
+
+        def offered(*command):
+            return subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder, env=env).stdout.splitlines()
+
+        for command in "cudatrace", "cudatraced":
+            file = share / "bash-completion/completions" / command
+            check(offered("bash", "-c", f". {file}; complete -p {command}"), "bash completes", command)
+        zsh, fish = can("zsh", "completion in zsh"), can("fish", "completion in fish")
+        for typed, by_zsh, by_fish in TYPED:
+            if zsh:
+                seen = offered("zsh", "-f", "-c", ZSH, "zsh", share / "zsh/site-functions", *typed.split())
+                check(len(seen) == len(by_zsh) and all(map(str.startswith, seen, by_zsh)), typed, "in zsh:", seen)
+            if fish:
+                file = share / "fish/vendor_completions.d" / f"{typed.split()[0]}.fish"
+                seen = offered("fish", "--no-config", "-c", f"source {file}; complete -C '{typed}'")
+                check(len(seen) == len(by_fish) and all(map(str.startswith, seen, by_fish)), typed, "in fish:", seen)
+
+
 WANTED = """bin/cudatrace bin/cudatraced lib/libcudatrace.so
 share/man/man1/cudatrace.1 share/man/man1/cudatraced.1 share/doc/cudatrace/LICENSE share/doc/cudatrace/logrotate
-share/bash-completion/completions/cudatrace share/bash-completion/completions/cudatraced
+share/bash-completion/completions/cudatrace share/bash-completion/completions/cudatraced share/zsh/site-functions/_cudatrace
+share/fish/vendor_completions.d/cudatrace.fish share/fish/vendor_completions.d/cudatraced.fish
 lib/systemd/user/cudatraced.service lib/systemd/system/cudatraced@.service""".split()
 
 with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:
@@ -80,3 +126,4 @@ with tempfile.TemporaryDirectory(prefix="cudatrace-test-") as name:
     for variable in ("CUDATRACE_HOOK", "CUDATRACE_DAEMON"):
         os.environ.pop(variable, None)
     check_commands(moved)
+    check_completions(moved)

@@ -175,5 +175,42 @@ _cudatraced()
     _cudatrace_value "$prev" || _cudatrace_options
 }
 
+# Completes the last of the words $1… for other shells, which run this file in bash (cudatrace.zsh, cudatrace.fish). The first line of the
+# output is `words`, `files`, `folders`, or `command N`, where N words precede a command that completes itself. Each other line is a
+# word, a tab and the word's line of the help.
+_cudatrace_offers()
+{
+    local how=words place=0 places=() word name text
+    local -A texts
+    _cudatrace_paths() { [[ $1 == -f ]] && how=files || how=folders; }
+    _cudatrace_command() { how="command ${places[$1]}"; }
+    COMP_WORDS=()
+    for word in "$@"; do
+        if [[ $word == --*=* ]]; then # bash splits it so
+            COMP_WORDS+=("${word%%=*}" '=' "${word#*=}")
+            places+=("$place" "$place")
+        else
+            COMP_WORDS+=("$word")
+        fi
+        places+=("$place")
+        place=$((place + 1))
+    done
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    if [[ ${1##*/} == cudatraced ]]; then
+        _cudatraced
+        set -- "$1" --help
+    else
+        _cudatrace
+        if (($# > 2)); then set -- "$1" "$2" --help; else set -- "$1" --help; fi
+    fi
+    while IFS=$'\t' read -r name text; do
+        texts[$name]=$text
+    done < <("$@" 2>/dev/null | sed -nE 's/^  (--)?([a-z-]+)( [A-Z]+)? +([^ ].*)/\1\2\t\4/p')
+    echo "$how"
+    printf '%s\n' "${COMPREPLY[@]}" | awk '$0 && !seen[$0]++' | while IFS= read -r word; do
+        printf '%s\t%s\n' "$word" "${texts[$word]-}"
+    done
+}
+
 complete -F _cudatrace cudatrace
 complete -F _cudatraced cudatraced
