@@ -1,5 +1,5 @@
-"""Tests that the documents point at things that exist (files, headings, pictures), that each command has its page, and that the
-README's commands print the output it shows."""
+"""Tests that the documents point at things that exist (files, headings, pictures), that each command has its page, that the README's
+commands print the output it shows, and that the changelog has the version."""
 import lzma
 import pathlib
 import re
@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 
-from cudatrace_test import CUDATRACE, HungCall, Session, WORKLOADS, check, equal
+from cudatrace_test import CUDATRACE, DAEMON, HungCall, Session, WORKLOADS, check, equal
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -44,6 +44,12 @@ for command in commands:
         for option in re.findall(r"(?<=\s)--[a-z-]+", line.partition(" -- ")[0].partition("#")[0].partition("&&")[0].partition("|")[0]):
             check(option in options, f"docs/commands/{command}.md uses", option, "which the command does not have")
 
+# The version is written in meson.build alone. The changelog has it below the heading Unreleased.
+versions = re.findall(r"^## \[(.*?)\](?: - \d{4}-\d\d-\d\d)?$", (SOURCE / "CHANGELOG.md").read_text(), re.M)
+for program in CUDATRACE, DAEMON:
+    printed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    equal(printed.split(), [program.name, versions[1]], "the version, by the changelog")
+equal(versions[0], "Unreleased", "the first heading of the changelog")
 
 def examples(heading):
     """[(command, lines of its output)] of the blocks below a heading of the README. A command's lines end with its last quote."""
