@@ -2,12 +2,33 @@
 #ifndef CT_PROTO_NAMES_H
 #define CT_PROTO_NAMES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
 enum ct_category {
 #define CATEGORY(name) CT_CATEGORY_##name,
 #include "category.def"
 #undef CATEGORY
     CT_CATEGORY_COUNT
 };
+
+/* True if calls of the category may be important: they have an effect on the device. */
+static inline bool ct_category_says_more(uint32_t category)
+{
+    const uint32_t says_more = 1U << CT_CATEGORY_module | 1U << CT_CATEGORY_memory | 1U << CT_CATEGORY_copy |
+                               1U << CT_CATEGORY_set | 1U << CT_CATEGORY_launch | 1U << CT_CATEGORY_sync |
+                               1U << CT_CATEGORY_graph | 1U << CT_CATEGORY_range;
+    return says_more >> category & 1;
+}
+
+/* True if a function changes nothing and answers a question. Driver and runtime name such functions
+ * cuKernelGetName, cuStreamIsCapturing, cudaEventQuery. */
+static inline bool ct_name_asks(const char *name)
+{
+    return strstr(name, "Get") || strstr(name, "Query") || strstr(name, "Is");
+}
 
 enum ct_role {
 #define ROLE(name) CT_ROLE_##name,

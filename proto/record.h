@@ -189,4 +189,10 @@ static inline uint64_t ct_record_start(const struct ct_record *record)
     return ticks <= record->end ? record->end - ticks : (record->end - ticks) & CT_SPAN_TICKS_MAX;
 }
 
+/* Returns whether a status is a failure. "Not ready" (600), of driver and runtime, is an answer. */
+static inline bool ct_status_is_failure(int32_t status)
+{
+    return status != 0 && status != 600;
+}
+
 #endif

@@ -83,10 +83,4 @@ int ct_ledger_end_orphans(struct ct_ledger *ledger, uint64_t now_ns, uint64_t le
                           const void *data, uint64_t *running);
 int ct_ledger_set_meta(struct ct_ledger *ledger, const char *key, int64_t value);
 
-/* Returns whether a status is a failure. "Not ready" (600), of driver and runtime, is an answer. */
-static inline bool ct_status_is_failure(int32_t status)
-{
-    return status != 0 && status != 600;
-}
-
 #endif

@@ -85,14 +85,9 @@ const char *ct_row_name(uint32_t row)
 
 uint8_t ct_row_form(const char *name)
 {
-    /* As the driver and the runtime name what asks: cuKernelGetName, cuStreamIsCapturing, cudaEventQuery. */
-    static const char *const asking[] = { "Get", "Query", "Is" };
     const char *suffix = strrchr(name, '_');
-    uint8_t form =
-        suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0) ? CT_ROW_PER_THREAD : 0;
-    for (size_t i = 0; i < sizeof(asking) / sizeof(*asking); i++)
-        form |= strstr(name, asking[i]) ? CT_ROW_ASKS : 0;
-    return form;
+    const bool is_per_thread = suffix && (strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0);
+    return (is_per_thread ? CT_ROW_PER_THREAD : 0) | (ct_name_asks(name) ? CT_ROW_ASKS : 0);
 }
 
 static int compare_names(const void *name, const void *place)

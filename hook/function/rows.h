@@ -85,10 +85,7 @@ extern CT_LOCAL struct ct_row ct_rows[CT_ROWS_ALL];
  * nearly full. Questions do whatever they are about. */
 static inline bool ct_row_says_little(const struct ct_row *row)
 {
-    const uint32_t says_more = 1U << CT_CATEGORY_module | 1U << CT_CATEGORY_memory | 1U << CT_CATEGORY_copy |
-                               1U << CT_CATEGORY_set | 1U << CT_CATEGORY_launch | 1U << CT_CATEGORY_sync |
-                               1U << CT_CATEGORY_graph | 1U << CT_CATEGORY_range;
-    return row->flags & CT_ROW_ASKS || !(says_more >> row->category & 1);
+    return row->flags & CT_ROW_ASKS || !ct_category_says_more(row->category);
 }
 
 /* The name under which it is recorded, and that under which it is exported: what the compiler calls is

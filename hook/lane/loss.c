@@ -5,18 +5,18 @@
 
 /* ---- by those who do not hold a lane ---- */
 
-static void lose_shared(struct ct_segment *segment, uint16_t function, uint64_t ticks)
+static void lose_shared(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks)
 {
     struct ct_function *entry = &ct_segment_directory(segment)[function];
     atomic_fetch_add_explicit(&entry->lost_ticks, ticks, memory_order_relaxed);
     CT_TEST_POINT("loss.function_ticks");
-    atomic_fetch_add_explicit(&entry->lost_calls, 1, memory_order_release);
+    atomic_fetch_add_explicit(&entry->lost_calls, calls, memory_order_release);
     CT_TEST_POINT("loss.function_calls");
     ct_segment_note_unsent(segment);
     CT_TEST_POINT("loss.noted");
 }
 
-static void lose_by_cause_shared(struct ct_loss *loss, uint64_t end)
+static void lose_by_cause_shared(struct ct_loss *loss, uint64_t calls, uint64_t end)
 {
     /* `first` is 0 for an owner that lost nothing yet, see introduce() of thread.c. */
     uint64_t none = 0;
@@ -25,14 +25,20 @@ static void lose_by_cause_shared(struct ct_loss *loss, uint64_t end)
     CT_TEST_POINT("loss.first");
     atomic_store_explicit(&loss->last, end, memory_order_relaxed);
     CT_TEST_POINT("loss.last");
-    atomic_fetch_add_explicit(&loss->calls, 1, memory_order_release);
+    atomic_fetch_add_explicit(&loss->calls, calls, memory_order_release);
     CT_TEST_POINT("loss.calls");
 }
 
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end)
 {
-    lose_shared(segment, function, end - start);
-    lose_by_cause_shared(&segment->unlaned, end);
+    ct_record_lose_many(segment, function, 1, end - start, end);
+}
+
+void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
+                         uint64_t end)
+{
+    lose_shared(segment, function, calls, ticks);
+    lose_by_cause_shared(&segment->unlaned, calls, end);
 }
 
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
@@ -40,9 +46,9 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
 {
     if (producer->epoch != ct_process_epoch())
         return; /* its segment is gone, and says since when calls may be missing */
-    lose_shared(producer->segment, function, end - start);
+    lose_shared(producer->segment, function, 1, end - start);
     /* The holder may be in the middle of counting by any other cause. */
-    lose_by_cause_shared(&producer->lane->loss[producer->idle ? cause : CT_LOSS_SIGNAL], end);
+    lose_by_cause_shared(&producer->lane->loss[producer->idle ? cause : CT_LOSS_SIGNAL], 1, end);
 }
 
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes)
@@ -88,5 +94,5 @@ void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum 
     }
     struct ct_function *entry = &ct_segment_directory(producer->segment)[function];
     atomic_fetch_add_explicit(&entry->lost_bytes, bytes, memory_order_relaxed);
-    lose_shared(producer->segment, function, ticks);
+    lose_shared(producer->segment, function, 1, ticks);
 }

@@ -14,6 +14,10 @@ void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint
 /* The same for a thread without a lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 
+/* Counts many calls as lost: the sum of their ticks, and about when the last one returned. */
+void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
+                         uint64_t end);
+
 /* A call that the selection leaves out, counted without holding a lane. */
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes);
 

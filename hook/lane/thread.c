@@ -2,7 +2,6 @@
 
 #include "current.h"
 #include "lock.h"
-#include "payload.h"
 #include "ring.h"
 #include "slot.h"
 #include "stack.h"
@@ -180,16 +179,20 @@ void ct_thread_on_take(void (*send)(struct ct_producer *producer))
     atomic_store_explicit(&send_on_take, send, memory_order_relaxed);
 }
 
-/* The first record of every owner: whose calls follow. False when there is no room for it. */
-static bool introduce(struct ct_producer *self)
+static struct ct_thread_identity own_identity(void)
 {
-    const uint32_t tid = ct_thread_number();
-    struct ct_thread_name name = { .name = "" };
+    struct ct_thread_identity own = { .tid = ct_thread_number() };
     if (ct_system_begin()) {
-        prctl(PR_GET_NAME, name.name, 0, 0, 0);
+        prctl(PR_GET_NAME, own.name.name, 0, 0, 0);
         ct_system_end();
     }
-    atomic_store_explicit(&self->lane->tid, tid, memory_order_relaxed);
+    return own;
+}
+
+/* Writes the first record of every owner: whose calls follow. False when there is no room for it. */
+static bool introduce(struct ct_producer *self, const struct ct_thread_identity *owner)
+{
+    atomic_store_explicit(&self->lane->tid, owner->tid, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->lane->tenancy, 1, memory_order_relaxed);
     CT_TEST_POINT("thread.tenancy_counted");
     for (int cause = 0; cause < CT_LANE_LOSS_COUNT; cause++)
@@ -197,11 +200,11 @@ static bool introduce(struct ct_producer *self)
 
     ct_record_hold(self, 0);
     CT_TEST_POINT("thread.announced");
-    struct ct_record record = { .end = ct_now(), .kind = CT_KIND_THREAD, .value = tid };
-    ct_record_measure(&record, sizeof(name));
+    struct ct_record record = { .end = ct_now(), .kind = CT_KIND_THREAD, .value = owner->tid };
+    ct_record_measure(&record, sizeof(owner->name));
     const bool room = ct_record_room(self, record.slots);
     if (room) {
-        ct_record_write(self, &record, &name, sizeof(name));
+        ct_record_write(self, &record, &owner->name, sizeof(owner->name));
         ct_lane_announce(self->lane, self->position);
         void (*send)(struct ct_producer *) = atomic_load_explicit(&send_on_take, memory_order_relaxed);
         if (send)
@@ -211,20 +214,30 @@ static bool introduce(struct ct_producer *self)
     return room;
 }
 
-bool ct_thread_take(struct ct_segment *segment, uintptr_t frame)
+/* `owner`: NULL for the calling thread. Returns NULL if no lane can be had, or the lane has no room. */
+static struct ct_producer *take_for(struct ct_segment *segment, uintptr_t frame,
+                                    const struct ct_thread_identity *owner)
 {
     struct ct_producer *self = take(segment, frame);
     if (!self)
-        return false;
+        return NULL;
     self->depth = 0;
     self->act = 0;
     if (!self->idle) /* its last owner ended in the middle of a record */
         ct_record_take_over(self);
     ct_record_begin_lane(self);
-    if (!introduce(self)) {
-        ct_slot_give_back(self);
+    const struct ct_thread_identity identity = owner ? *owner : own_identity();
+    if (introduce(self, &identity))
+        return self;
+    ct_slot_give_back(self);
+    return NULL;
+}
+
+bool ct_thread_take(struct ct_segment *segment, uintptr_t frame)
+{
+    struct ct_producer *self = take_for(segment, frame, NULL);
+    if (!self)
         return false;
-    }
     CT_TEST_POINT("thread.introduced");
     watch_exit();
     own_lane = self->lane;
@@ -232,4 +245,17 @@ bool ct_thread_take(struct ct_segment *segment, uintptr_t frame)
     ct_self = self;
     CT_TEST_POINT("thread.attached");
     return true;
+}
+
+struct ct_producer *ct_thread_take_for(struct ct_segment *segment, const struct ct_thread_identity *owner)
+{
+    return take_for(segment, 0, owner);
+}
+
+void ct_thread_give_back_for(struct ct_producer *producer)
+{
+    producer->depth = 0;
+    producer->limit = 0;
+    ct_lane_leave(producer->lane, 0);
+    ct_slot_give_back(producer);
 }

@@ -32,13 +32,26 @@ static uint64_t pid_namespace(void)
     return number ? strtoull(number + 1, NULL, 10) : 0;
 }
 
-/* Field 22 of /proc/self/stat, counted from behind the last ')': a program's name may hold spaces. Read as
+/* Names a process's folder in /proc. If /proc belongs to another pid namespace, only `self` is certain to be
+ * the calling process. */
+struct folder {
+    char name[16];
+};
+static struct folder folder_of(int32_t pid, bool is_own)
+{
+    struct folder folder = { "self" };
+    if (!is_own)
+        snprintf(folder.name, sizeof(folder.name), "%d", pid);
+    return folder;
+}
+
+/* Field 22 of /proc/PID/stat, counted from behind the last ')': a program's name may hold spaces. Read as
  * that of the first thread, which started with the process: qemu makes /proc/self/stat up, of another time.
  */
-uint64_t ct_program_start_ticks(int32_t pid)
+static uint64_t start_ticks(const char *process, int32_t pid)
 {
     char path[64], stat[1024];
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", pid);
+    snprintf(path, sizeof(path), "/proc/%s/task/%d/stat", process, pid);
     read_proc(path, stat, sizeof(stat));
     char *field = strrchr(stat, ')');
     for (int i = 0; field && i < 20; i++)
@@ -51,6 +64,11 @@ static uint64_t clock_ns(clockid_t clock)
     struct timespec time;
     clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+uint64_t ct_program_start_ticks(int32_t pid)
+{
+    return start_ticks(folder_of(pid, true).name, pid);
 }
 
 /* /proc counts from the machine's start, time in suspension included. The two clocks are not read at one
@@ -67,20 +85,23 @@ uint64_t ct_program_start_ns(uint64_t ticks)
 
 /* Asks /proc about the process, and where that has nothing, since the first thread has ended, about the
  * calling thread. Never about the thread first: qemu makes up the process's entry alone. */
-void ct_program_describe(struct ct_segment *segment, int32_t pid)
+void ct_program_describe(struct ct_program *program, int32_t pid, bool is_own)
 {
     char path[64];
-    segment->process_start = ct_program_start_ticks(pid);
-    segment->pid_namespace = pid_namespace();
-    ssize_t n = readlink("/proc/self/exe", segment->exe, sizeof(segment->exe) - 1);
-    if (n <= 0) {
+    const struct folder process = folder_of(pid, is_own);
+    program->start_ticks = start_ticks(process.name, pid);
+    program->pid_namespace = pid_namespace();
+    snprintf(path, sizeof(path), "/proc/%s/exe", process.name);
+    ssize_t n = readlink(path, program->exe, sizeof(program->exe) - 1);
+    if (n <= 0 && is_own) {
         snprintf(path, sizeof(path), "/proc/self/task/%d/exe", (int)syscall(SYS_gettid));
-        n = readlink(path, segment->exe, sizeof(segment->exe) - 1);
+        n = readlink(path, program->exe, sizeof(program->exe) - 1);
     }
-    segment->exe[n > 0 ? n : 0] = '\0';
-    read_proc("/proc/self/cmdline", segment->cmdline, sizeof(segment->cmdline));
-    if (!segment->cmdline[0]) {
+    program->exe[n > 0 ? n : 0] = '\0';
+    snprintf(path, sizeof(path), "/proc/%s/cmdline", process.name);
+    read_proc(path, program->cmdline, sizeof(program->cmdline));
+    if (!program->cmdline[0] && is_own) {
         snprintf(path, sizeof(path), "/proc/self/task/%d/cmdline", (int)syscall(SYS_gettid));
-        read_proc(path, segment->cmdline, sizeof(segment->cmdline));
+        read_proc(path, program->cmdline, sizeof(program->cmdline));
     }
 }

@@ -6,7 +6,6 @@
 #include "current.h"
 #include "descriptor.h"
 #include "names.h"
-#include "program.h"
 #include "real_user.h"
 #include "session_names.h"
 #include "system.h"
@@ -93,12 +92,21 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     segment->pid = plan->pid;
     segment->uid = ct_real_euid();
     segment->image_ns = plan->image_ns;
-    segment->clock = plan->wishes->clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+    segment->clock = ct_clock_is_counter ? CT_CLOCK_COUNTER : CT_CLOCK_MONOTONIC;
+    segment->maker = plan->maker;
     CT_TEST_POINT("segment_file.half_described");
     segment->held = held;
-    ct_program_describe(segment, plan->pid);
+    static struct ct_program mine; /* the stack may be small */
+    if (!plan->program)
+        ct_program_describe(&mine, plan->pid, true);
+    const struct ct_program *program = plan->program ? plan->program : &mine;
+    segment->process_start = program->start_ticks;
+    segment->pid_namespace = program->pid_namespace;
+    memcpy(segment->exe, program->exe, sizeof(segment->exe));
+    memcpy(segment->cmdline, program->cmdline, sizeof(segment->cmdline));
     segment->anchor = ct_anchor_read(3);
     segment->absent_ns = plan->absent_ns;
+    atomic_store_explicit(&segment->complete, plan->complete, memory_order_relaxed);
 
     struct ct_function *unknown = ct_segment_directory(segment);
     strncpy(unknown->name, "(directory full)", CT_FUNCTION_NAME_MAX);

@@ -7,14 +7,18 @@
 
 #include "bound.h"
 #include "find_daemon.h"
+#include "program.h"
 #include "segment.h"
 
 /* A segment to be made. */
 struct ct_segment_plan {
     const struct ct_session *session;
     const struct ct_wishes *wishes;
-    int32_t pid;
+    int32_t pid; /* the process that makes the calls */
+    enum ct_maker maker;
+    const struct ct_program *program; /* the process's; NULL: the calling process is described */
     uint64_t image_ns, absent_ns;
+    uint64_t complete; /* the first value of the segment's, which probes have */
 };
 
 /* A segment in the place of the last one, which nobody has any more; NULL when that cannot be had. The

@@ -63,9 +63,11 @@ int ct_proc_status(int32_t pid, struct ct_proc_status *status)
     const int error = ct_proc_read(pid, "status", text, sizeof(text));
     if (error)
         return error;
-    const char *uid = strstr(text, "\nUid:");
+    const char *uid = strstr(text, "\nUid:"), *gid = strstr(text, "\nGid:");
     *status = (struct ct_proc_status){ 0 };
-    if (!uid || sscanf(uid, "\nUid: %u %u %u", &status->real, &status->effective, &status->saved) != 3)
+    if (!uid || !gid ||
+        sscanf(uid, "\nUid: %u %u %u", &status->real, &status->effective, &status->saved) != 3 ||
+        sscanf(gid, "\nGid: %*u %u", &status->group) != 1)
         return -EPROTO;
     char *line = strstr(text, "\nNSpid:");
     if (line) {

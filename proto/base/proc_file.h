@@ -24,10 +24,11 @@ struct ct_proc_stat {
 };
 int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat);
 
-/* Holds what /proc/PID/status says: the users that the process is, which a program may change, and the last
- * number of NSpid, which the process itself takes for its pid (Linux 4.1). */
+/* Holds what /proc/PID/status says: the users that the process is, and its group, which a program may change,
+ * and the last number of NSpid, which the process itself takes for its pid (Linux 4.1). */
 struct ct_proc_status {
     uid_t real, effective, saved;
+    gid_t group;       /* the effective one */
     int32_t inner_pid; /* 0 before Linux 4.1 */
 };
 int ct_proc_status(int32_t pid, struct ct_proc_status *status);
