@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,6 +76,19 @@ bool ct_proc_has_mapped(pid_t pid, const char *part)
     const bool found = text && strstr(text, part);
     free(text);
     return found;
+}
+
+int ct_proc_lock(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    const int error = -errno;
+    if (fd >= 0)
+        close(fd);
+    return error;
 }
 
 uint64_t ct_proc_namespace(void)

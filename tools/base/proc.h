@@ -1,6 +1,6 @@
 /* Reads what /proc says of processes, besides the state and user that proc_file.h reads. A process can choose
- * part of that itself, above all its name and its command line. Called by attach, doctor, gc, run, top and
- * the session client. */
+ * part of that itself, above all its name and its command line. Called by attach, doctor, gc, probe, run, top
+ * and the session client. */
 #ifndef CT_PROC_H
 #define CT_PROC_H
 
@@ -18,6 +18,10 @@ char *ct_proc_file(pid_t pid, const char *name, size_t *bytes);
 
 /* Returns whether it has mapped a file whose path contains that; false where that cannot be read. */
 bool ct_proc_has_mapped(pid_t pid, const char *part);
+
+/* Locks the process against other commands that change its code: attach and detach do, one at a time. Returns
+ * a descriptor to be closed, -EWOULDBLOCK while another command has the lock, or another -errno. */
+int ct_proc_lock(pid_t pid);
 
 /* The inode of our own pid namespace; 0 when it is not known. */
 uint64_t ct_proc_namespace(void);

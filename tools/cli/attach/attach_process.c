@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,21 +119,6 @@ static void end(struct ct_attachment *attachment)
 
 /* ---- before ---- */
 
-/* One command at a time stops a process's threads: they have one area, with one stack. Returns a descriptor,
- * or a negated errno: EWOULDBLOCK while another command does. */
-static int lock_process(pid_t pid)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    const int error = -errno;
-    if (fd >= 0)
-        close(fd);
-    return error;
-}
-
 static void unlock_process(struct ct_attachment *attachment)
 {
     if (attachment->lock >= 0)
@@ -173,7 +157,7 @@ bool ct_attachment_open(struct ct_attachment *attachment, const char *command, p
         return false;
     ct_visitor_begin(&attachment->visitor, &target->memory, library);
     if (target->kind == CT_TARGET_FINE && !ct_attachment_records(attachment)) {
-        attachment->lock = lock_process(pid);
+        attachment->lock = ct_proc_lock(pid);
         if (attachment->lock < 0)
             return refuse(attachment, "is being attached to by another `cudatrace attach`, or detached");
         /* The one before may have made an area since. */
@@ -470,7 +454,7 @@ static bool await_lock(struct ct_attachment *attachment)
     const uint64_t since_ns = ct_monotonic_ns();
     bool is_said = false;
     for (;;) {
-        attachment->lock = lock_process(attachment->target.pid);
+        attachment->lock = ct_proc_lock(attachment->target.pid);
         if (!ct_visitor_look(&attachment->visitor)) {
             end(attachment);
             return false;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Finds the slot of an export; false unless its shape is known and the slot is in the image's own data. */
 static bool read_export(const struct ct_image *driver, struct ct_memory_window *window, uint64_t export,
@@ -23,6 +24,18 @@ static bool read_export(const struct ct_image *driver, struct ct_memory_window *
     const struct ct_mapping *mapping = ct_memory_at(driver->memory, shape.slot);
     return shape.slot % sizeof(uint64_t) == 0 && mapping && mapping->is_writable &&
            ct_image_use(driver, shape.slot, sizeof(uint64_t)) == CT_IMAGE_DATA;
+}
+
+/* Checks the places where debuggers and `cudatrace probe` put breakpoints: the first instruction, and the one
+ * after the comparison by which libcuda 535 begins. */
+static bool has_breakpoint(struct ct_memory_window *window, uint64_t export)
+{
+    enum { BREAKPOINT = 0xcc };
+    static const uint8_t compare[] = { 0x81, 0x3d };
+    uint8_t code[CT_SLOT_COMPARE_BYTES + 1];
+    return ct_memory_read_near(window, export, code, sizeof(code)) &&
+           (code[0] == BREAKPOINT ||
+            (memcmp(code, compare, sizeof(compare)) == 0 && code[CT_SLOT_COMPARE_BYTES] == BREAKPOINT));
 }
 
 /* False unless the slot leads into the image's own code. */
@@ -92,6 +105,7 @@ static void keep_known(struct ct_driver_slots *slots, const struct ct_image *dri
     qsort(all, slots->count, sizeof(*all), by_export);
     for (size_t i = 0; i < slots->count; i++) {
         all[known] = all[i];
+        slots->breakpoints += has_breakpoint(window, all[i].export);
         known += read_export(driver, window, all[i].export, &all[known].slot);
     }
     qsort(all, known, sizeof(*all), by_slot);

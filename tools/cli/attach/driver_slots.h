@@ -14,7 +14,8 @@ struct ct_driver_slot {
 struct ct_driver_slots {
     struct ct_driver_slot *slots; /* by address of the slot, each once */
     size_t count;
-    size_t functions; /* that the driver exports, with a slot or without */
+    size_t functions;   /* that the driver exports, with a slot or without */
+    size_t breakpoints; /* functions with a breakpoint at their entry */
 };
 
 /* "cu" and an upper-case letter: a name of the driver's, as the hook sees it. */

@@ -304,6 +304,11 @@ void ct_target_find_slots(struct ct_target *target)
     }
     if (!ct_memory_is_there(&target->memory))
         refuse(target, CT_TARGET_GONE, "has ended, or executes another program now");
+    else if (target->slots.breakpoints > 0)
+        refuse(
+            target, CT_TARGET_REFUSED,
+            "has breakpoints at %zu functions of its driver: end `cudatrace probe`, or the debugger, first",
+            target->slots.breakpoints);
     else if (target->slots.count == 0 && !target->may_have_no_slots)
         refuse(
             target, CT_TARGET_REFUSED,
