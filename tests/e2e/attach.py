@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 
-from attach_test import INLINE, PROGRAM, VERSION, Attach, Program, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
+from attach_test import INLINE, Attach, attach, await_leave, detach, mapped, recorded, state_of, tracer_of
 from cudatrace_test import BUILD, CUDATRACE, DEADLINE_S, Session, by_tier, can, check, equal, needs, refuse_system_call, wait_for
 from screen_test import Screen, findable
+from untraced import PROGRAM, VERSION, Program
 
 # ---- what is recorded ----
 

@@ -3,14 +3,10 @@ import glob
 import os
 import pathlib
 import re
-import select
-import signal
 import subprocess
 
-from cudatrace_test import CUDATRACE, DEADLINE_S, SHAPE, WORKLOADS, check, equal, skip, wait_for
-
-PROGRAM = WORKLOADS / "attached"
-VERSION = "cuDriverGetVersion"
+from cudatrace_test import CUDATRACE, SHAPE, skip, wait_for
+from untraced import Background
 
 if not SHAPE:
     skip("a driver without a table of entry points is not attached to: the suite slots tests those with one")
@@ -23,56 +19,11 @@ if INLINE:
         skip(REFUSED.strip())
 
 
-class Program:
-    """A program that runs untraced."""
+class Attach(Background):
+    """`cudatrace attach` in the background."""
 
-    def __init__(self, s, mode, threads=1, within=(), program=PROGRAM, **options):
-        self.mode = mode
-        self.child = s.start(*within, program, "--do", mode, threads, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True, **options)
-        self.pid = self.child.pid
-        equal(self.child.stdout.readline(), "ready\n", mode)
-
-    def step(self, calls):
-        self.child.stdin.write(f"{calls}\n")
-        self.child.stdin.flush()
-        equal(self.child.stdout.readline(), f"made {calls}\n", "a step")
-
-    def end(self, number=None):
-        """Returns its output. It must end well."""
-        if number:
-            self.child.send_signal(number)
-        output, errors = self.child.communicate(timeout=DEADLINE_S)
-        equal((self.child.returncode, errors), (0, ""), f"the end of {self.mode}")
-        return output
-
-
-class Attach:
-    """`cudatrace attach` in the background. Its lines on standard error are events, which are read unbuffered: select() does not
-    see what Python has read ahead."""
-
-    def __init__(self, s, *arguments, within=(), **options):
-        self.child = s.start(*within, CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, preload=False,
-                             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, bufsize=0, **options)
-        self.said = ""
-
-    def await_line(self, part):
-        """Reads until a line contains that."""
-        while True:
-            check(select.select([self.child.stderr], [], [], DEADLINE_S)[0], "no line contains", part, ":", self.said)
-            line = self.child.stderr.readline().decode()
-            self.said += line
-            check(line, "attach ended before a line with", part, ":", self.said)
-            if part in line:
-                return line
-
-    def end(self, status=0, number=signal.SIGINT):
-        if number:
-            self.child.send_signal(number)
-        self.said += self.child.communicate(timeout=DEADLINE_S)[1].decode()
-        if status is not None:
-            equal(self.child.returncode, status, f"the status of attach, which printed {self.said}")
-        return self.said
+    def __init__(self, s, *arguments, **options):
+        super().__init__(s, CUDATRACE, "attach", "--session", s.name, "--db", s.db, *INLINE, *arguments, **options)
 
 
 def attach(s, *arguments, status=0):

@@ -27,7 +27,7 @@ NUMBERS = {"--width": [*NO_NUMBERS, "0", "39", "2001", "4294967396", "100.5"], "
            "--count": [*NO_NUMBERS, "0", "1.5", "4294967297"],
            "--sample": [*NO_NUMBERS, "0", "1.5", "1000000001", "4294967297"], "--workers": [*NO_NUMBERS, "0", "3", "1.5", "4294967297"]}
 ARGUMENTS = {"run": ["--", "true"], "top": ["--once"], "set": [], "sql": ["SELECT 1"], "diff": ["x", "y"],
-             "attach": ["--new", "--for", "1s"]}
+             "attach": ["--new", "--for", "1s"], "probe": ["--pid", str(os.getpid())]}
 
 
 def numeric_options(text):
@@ -37,7 +37,8 @@ def numeric_options(text):
 
 def refuse(s, command, option, value, arguments):
     """At once, by one line, before anything is made."""
-    here = [*command, *(["--db", "trace.db"] if option != "--sample" or command[-1] == "run" else []), f"{option}={value}", *arguments]
+    has_db = command[-1] != "probe" and (option != "--sample" or command[-1] == "run")
+    here = [*command, *(["--db", "trace.db"] if has_db else []), f"{option}={value}", *arguments]
     done = subprocess.run([str(word) for word in here], env=s.env(preload=False), cwd=s.dir, capture_output=True)
     said = done.stderr.decode()
     equal((done.returncode, said.count("\n")), (2, 1), f"{here}: {said}")

@@ -11,10 +11,11 @@ import subprocess
 from cudatrace_test import CUDATRACE, DAEMON, HOOK, Session, WORKLOADS, can, check, equal
 
 PATH_VALUES = {"FILE", "DIR"}
-OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "SPAN", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL"}
+OTHER_VALUES = {"NAME", "T", "PID", "LIST", "F", "N", "S", "SIZE", "DURATION", "SPAN", "CALL", "WHEN", "COLUMN", "TEXT", "LEVEL", "METHOD"}
 # The arguments that commands want besides their options.
 ARGUMENTS = {"run": ["--", "true"], "sql": ["SELECT 1"], "set": ["--calls", "*"], "top": ["--once"], "diff": ["plain.db", "plain.db"],
-             "import": ["recording"], "attach": ["--new", "--for", "1s"]}
+             "import": ["recording"], "attach": ["--new", "--for", "1s"],
+             "probe": ["--all", "--for", "1s"]}
 DEADLINE_S = 60  # for commands that take milliseconds
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -92,8 +93,8 @@ def try_databases(f, tool, daemon, commands):
         for option, value in options:
             for path in f.kinds:
                 arguments = ARGUMENTS.get(command, [])
-                if command == "attach" and (option, path) in (("--shm-dir", "folder"), ("--output", "device")):
-                    continue  # it works, and would attach to other tests' programs
+                if command in ("attach", "probe") and (option, path) in (("--shm-dir", "folder"), ("--output", "device")):
+                    continue  # it works, and would record other tests' programs
                 if option == "--output" and path in ("fifo", "to-fifo", "text"):
                     continue  # outputs.py has them, with a reader and without one
                 if (option == "--output" and command not in ("run", "attach")) or (option == "--shm-dir" and command in ("html", "export")):

@@ -80,9 +80,9 @@ for command in $commands; do
     same "the usage of cudatrace $command" "$wanted" "$(options_of "$(sed '/^$/q' <<<"$help")")"
     same "cudatrace $command -" "$wanted" "$(offered cudatrace "$command" - | grep -vx -e --)"
     has "cudatrace ${command:0:2}" "$command" "$(offered cudatrace "${command:0:2}")"
-    # The command knows every option that is offered. An argument that is no process keeps attach from other tests' programs.
+    # The command knows every option that is offered. An argument that is no process keeps attach and probe from other tests' programs.
     no_process=()
-    [[ $command != attach ]] || no_process=(none)
+    [[ $command != @(attach|probe) ]] || no_process=(none)
     for option in $(offered cudatrace "$command" --); do
         ! cudatrace "$command" "$option" "${no_process[@]}" 2>&1 </dev/null | grep -q 'unknown option' ||
             fail "cudatrace $command: $option is offered and unknown"

@@ -13,10 +13,12 @@ import contextlib
 import ctypes
 import functools
 import os
+import platform
 import resource
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -198,6 +200,19 @@ def descriptors():
         raise Refused(f"the hard limit is {hard}, and 4096 are wanted")
 
 
+def ebpf():
+    """Makes a BPF map: a process that may do that may load BPF programs."""
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        raise Refused("the kernel has no BTF")
+    create, array = 0, 2
+    attributes = struct.pack("IIII112x", array, 4, 4, 1)
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall({"x86_64": 321, "aarch64": 280}[platform.machine()], create, ctypes.c_char_p(attributes), len(attributes))
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    os.close(fd)
+
+
 NEEDS = {
     "mount namespaces": mount_namespace,
     "user namespaces": user_namespaces,
@@ -214,6 +229,7 @@ NEEDS = {
     "real-time scheduling": real_time,
     "terminals": terminals,
     "many open files": descriptors,
+    "eBPF": ebpf,
     "python3-pygpu": lambda: by_command(DEBIAN_PYTHON, "-c", "import pygpu", cwd="/"),
 }
 

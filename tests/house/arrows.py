@@ -29,6 +29,7 @@ FLOORS = {
                          "hook/nvtx", "hook/ioctl", "hook/arch/x86_64", "hook/arch/aarch64", "hook"]),
     "collector": (["proto", "schema"], ["collector/base", "collector/call", "collector/process", "collector/store", "collector/ledger",
                                         "collector/source", "collector/source/shm", "collector/source/replay", "collector/loop"]),
+    "probe": (["proto", "hook", "tools"], ["probe"]),
     "tools": (["proto", "schema"], ["tools/base", "tools/inline", "tools/trace", "tools/session", "tools/cli/report", "tools/cli/export", "tools/cli/html",
                                     "tools/cli/tail", "tools/cli/attach", "tools/cli/top", "tools/cli/run", "tools/cli/doctor", "tools/cli"]),
 }

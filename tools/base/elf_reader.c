@@ -1,5 +1,7 @@
 #include "elf_reader.h"
 
+#include "room.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -256,26 +258,68 @@ static void add_name(struct ct_elf_names *names, const char *name)
         names->name[names->count++] = name;
 }
 
-int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name), struct ct_elf_names *names)
+static bool is_exported(const Elf64_Sym *symbol, uint64_t text_bytes)
 {
-    *names = (struct ct_elf_names){ 0 };
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    return (type == STT_FUNC || type == STT_GNU_IFUNC) && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+           symbol->st_shndx != SHN_UNDEF && symbol->st_name < text_bytes;
+}
+
+bool ct_elf_read(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset)
+{
+    return read_at(elf, to, bytes, offset);
+}
+
+int ct_elf_each_function(const struct ct_elf *elf, ct_elf_taker *take, void *data, char **text)
+{
     char *table;
     uint64_t bytes, text_bytes;
-    if (!load_section(elf, SHT_DYNSYM, &table, &bytes, &names->text, &text_bytes))
+    if (!load_section(elf, SHT_DYNSYM, &table, &bytes, text, &text_bytes))
         return -ENODATA;
     const Elf64_Sym *symbols = (const Elf64_Sym *)(void *)table;
-    const size_t count = bytes / sizeof(*symbols);
-    names->name = calloc(count + 1, sizeof(*names->name));
-    for (size_t i = 0; names->name && i < count; i++) {
-        const unsigned type = ELF64_ST_TYPE(symbols[i].st_info), bind = ELF64_ST_BIND(symbols[i].st_info);
-        if ((type != STT_FUNC && type != STT_GNU_IFUNC) || bind == STB_LOCAL ||
-            symbols[i].st_shndx == SHN_UNDEF || symbols[i].st_name >= text_bytes)
-            continue;
-        const char *name = names->text + symbols[i].st_name;
-        if (wanted(name))
-            add_name(names, name);
+    for (size_t i = 0; i < bytes / sizeof(*symbols); i++) {
+        if (is_exported(&symbols[i], text_bytes))
+            take(*text + symbols[i].st_name,
+                 ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC ? offset_of(elf, symbols[i].st_value)
+                                                               : UINT64_MAX,
+                 data);
     }
     free(table);
+    return 0;
+}
+
+struct choice {
+    struct ct_elf_names *names;
+    size_t room;
+    bool (*wanted)(const char *name);
+    bool is_short;
+};
+
+static void choose(const char *name, uint64_t offset, void *data)
+{
+    struct choice *choice = data;
+    (void)offset;
+    if (!choice->wanted(name))
+        return;
+    choice->is_short |=
+        !ct_make_room(&choice->names->name, choice->names->count, &choice->room, sizeof(char *));
+    if (!choice->is_short)
+        add_name(choice->names, name);
+}
+
+int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name), struct ct_elf_names *names)
+{
+    struct choice choice = { .names = names, .wanted = wanted };
+    *names = (struct ct_elf_names){ 0 };
+    const int error = ct_elf_each_function(elf, choose, &choice, &names->text);
+    if (error)
+        return error;
+    if (!choice.is_short && !names->name) /* there are none: that is no want of memory */
+        choice.is_short = !ct_make_room(&names->name, 0, &choice.room, sizeof(char *));
+    if (choice.is_short) {
+        ct_elf_names_free(names);
+        return -ENOMEM;
+    }
     return settle(names);
 }
 

@@ -38,6 +38,13 @@ struct ct_elf_names {
 /* The functions that the file exports and `wanted` wants. 0, or -errno; -ENODATA without a symbol table. The
  * names may be freed either way. */
 int ct_elf_functions(const struct ct_elf *elf, bool (*wanted)(const char *name), struct ct_elf_names *names);
+/* `offset`: of the function in the file; UINT64_MAX if it is an indirect function. */
+typedef void ct_elf_taker(const char *name, uint64_t offset, void *data);
+/* Calls `take` for each function that the file exports. *text holds the names, and the caller frees it.
+ * Returns 0 or -errno; -ENODATA without a symbol table. */
+int ct_elf_each_function(const struct ct_elf *elf, ct_elf_taker *take, void *data, char **text);
+/* Reads `bytes` bytes at the offset. Returns false if the file ends before. */
+bool ct_elf_read(const struct ct_elf *elf, void *to, size_t bytes, uint64_t offset);
 /* The versions that its symbols have, without the file's own name. 0 or -errno. */
 int ct_elf_versions(const struct ct_elf *elf, struct ct_elf_names *names);
 bool ct_elf_names_have(const struct ct_elf_names *names, const char *name);

@@ -66,3 +66,9 @@ bool ct_installed_daemon(char *out)
     static const char *const names[] = { "../collector/cudatraced", "cudatraced", NULL };
     return find_file("CUDATRACE_DAEMON", names, out);
 }
+
+bool ct_installed_probe(char *out)
+{
+    static const char *const names[] = { "../probe/cudatrace-probe", "cudatrace-probe", NULL };
+    return find_file("CUDATRACE_PROBE", names, out);
+}

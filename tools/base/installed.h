@@ -1,6 +1,6 @@
-/* Finds the two files that belong to this program: the hook and the daemon. $CUDATRACE_HOOK and
- * $CUDATRACE_DAEMON name them; else they lie where the build or an installation has put them, as seen from
- * this program. Called by run, import and doctor.
+/* Finds the files that belong to this program: the hook, the daemon and the probe. $CUDATRACE_HOOK,
+ * $CUDATRACE_DAEMON and $CUDATRACE_PROBE name them; else they lie where the build or an installation has put
+ * them, as seen from this program. Called by run, import and doctor.
  *
  * The path goes into `out` of PATH_MAX bytes; false when there is no such file. */
 #ifndef CT_INSTALLED_H
@@ -20,5 +20,6 @@ bool ct_installed_is_nameable(const char *hook);
  * message. */
 void ct_installed_preload(const char *hook, char *out);
 bool ct_installed_daemon(char *out);
+bool ct_installed_probe(char *out);
 
 #endif

@@ -13,6 +13,7 @@
     ROW(run)                                                                                                 \
     ROW(attach)                                                                                              \
     ROW(detach)                                                                                              \
+    ROW(probe)                                                                                               \
     ROW(sql)                                                                                                 \
     ROW(report)                                                                                              \
     ROW(diff)                                                                                                \
@@ -42,8 +43,8 @@ static void usage(FILE *to)
         fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n"
           "Every command but import takes --session NAME and --shm-dir DIR (default: $CUDATRACE_SHM_DIR, or\n"
-          "/dev/shm), and all but gc take --db FILE (default: ./trace.db), which is enough to find\n"
-          "the session that writes it. `cudatrace COMMAND --help` explains the command,\n"
+          "/dev/shm), and all but gc and probe take --db FILE (default: ./trace.db), which is enough to\n"
+          "find the session that writes it. `cudatrace COMMAND --help` explains the command,\n"
           "`cudatrace --version` says which version this is.\n"
           "\n"
           "  cudatrace run -- python train.py\n"

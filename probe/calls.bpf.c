@@ -1,0 +1,487 @@
+/* The BPF programs: they see entries and returns of probed functions. With sessions (Linux 6.13) one program
+ * handles both, otherwise there are two. The storage of a thread holds the frames of its open calls. When a
+ * call returns, its record is written to the ring of the process's channel. */
+#include "kernel.h"
+
+#include "calls.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+extern bool bpf_session_is_return(void) __ksym __weak;
+
+/* A call instruction pushes the return address, and the return pops it. */
+#if defined(__TARGET_ARCH_x86)
+enum { RETURN_BYTES = 8 };
+#else
+enum { RETURN_BYTES = 0 };
+#endif
+
+struct frame {
+    __u64 sp, start;
+    __u32 function;
+    __u32 links; /* those whose probe has added the frame */
+};
+
+struct task {
+    __u32 channel; /* of its process */
+    __u32 thread;  /* index in the channel's map of threads, CT_PROBE_THREADS for none */
+    __u32 depth;
+    __u32 tid;
+    struct frame frame[CT_PROBE_OPEN];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct task);
+} tasks SEC(".maps");
+
+/* The channels of processes, by process id; CT_PROBE_PROCESSES for a process that is not recorded. There may
+ * be more of those than there are channels. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16 * CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, __u32);
+} channels SEC(".maps");
+
+/* Each channel has three maps: a ring, its threads, and its lost calls. */
+struct ring {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, CT_PROBE_RING_BYTES);
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __array(values, struct ring);
+} rings SEC(".maps");
+
+struct thread_places {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, CT_PROBE_THREADS);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(key_size, sizeof(__u32));
+    __uint(value_size, sizeof(struct ct_probe_thread));
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __array(values, struct thread_places);
+} threads SEC(".maps");
+
+struct lost_calls {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, CT_PROBE_FUNCTIONS);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(key_size, sizeof(__u32));
+    __uint(value_size, sizeof(struct ct_probe_lost));
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __array(values, struct lost_calls);
+} lost SEC(".maps");
+
+/* Channels for processes that the probe does not know yet. */
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(value, __u32);
+} spare SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, CT_NOTICES_BYTES);
+} notices SEC(".maps");
+
+/* For processes without a channel: the moment of the first call that was not recorded. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, __u64);
+} missed SEC(".maps");
+
+/* For processes that had a channel: the moment when they last executed a program. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, CT_PROBE_PROCESSES);
+    __type(key, __u32);
+    __type(value, __u64);
+} executed SEC(".maps");
+
+static bool notify(__u32 kind, __u32 tgid, __u32 channel, __u64 missed_ns)
+{
+    struct ct_probe_notice *notice = bpf_ringbuf_reserve(&notices, sizeof(*notice), 0);
+    if (!notice)
+        return false;
+    notice->kind = kind;
+    notice->tgid = tgid;
+    notice->channel = channel;
+    struct task_struct *current = bpf_get_current_task_btf();
+    const __u64 owner = bpf_get_current_uid_gid();
+    notice->uid = (__u32)owner;
+    notice->gid = owner >> 32;
+    notice->reserved = 0;
+    notice->started_ns = BPF_CORE_READ(current, group_leader, start_boottime);
+    bpf_get_current_comm(notice->name, sizeof(notice->name));
+    notice->missed_ns = missed_ns;
+    __u64 *executed_ns = bpf_map_lookup_elem(&executed, &tgid);
+    notice->executed_ns = executed_ns ? *executed_ns : 0;
+    notice->ns = bpf_ktime_get_ns();
+    bpf_ringbuf_submit(notice, BPF_RB_FORCE_WAKEUP);
+    return true;
+}
+
+/* ---- a thread's first call ---- */
+
+struct caller {
+    bool is_hook;
+};
+
+static long look_at_caller(struct task_struct *task, struct vm_area_struct *area, struct caller *caller)
+{
+    static const char names[2][16] = { "libcudatrace.so", "memfd:cudatrace" };
+    char name[16];
+    const unsigned char *from = BPF_CORE_READ(area, vm_file, f_path.dentry, d_name.name);
+    if (bpf_probe_read_kernel(name, sizeof(name), from) != 0)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        int same = 0;
+        while (same < 15 && name[same] == names[i][same])
+            same++;
+        caller->is_hook |= same == 15;
+    }
+    return 0;
+}
+
+/* Returns whether the hook makes the call. The process may have ended when the probe could look for it. */
+static bool is_hooks(struct task_struct *current, struct pt_regs *registers)
+{
+    struct caller caller = { .is_hook = false };
+    __u64 address;
+    if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma) || RETURN_BYTES == 0 ||
+        bpf_probe_read_user(&address, sizeof(address), (const void *)PT_REGS_SP(registers)) != 0)
+        return false;
+    bpf_find_vma(current, address, look_at_caller, &caller, 0);
+    return caller.is_hook;
+}
+
+/* Takes a spare channel for the process. Two of its threads may be here at once. */
+static __u32 *find_channel(struct task_struct *current, struct pt_regs *registers, __u32 tgid)
+{
+    __u32 channel = CT_PROBE_PROCESSES;
+    if (is_hooks(current, registers)) {
+        bpf_map_update_elem(&channels, &tgid, &channel, BPF_NOEXIST);
+        return 0;
+    }
+    if (bpf_map_pop_elem(&spare, &channel) != 0) {
+        __u64 now = bpf_ktime_get_ns();
+        if (bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST) == 0)
+            notify(CT_PROBE_FULL, tgid, 0, now);
+        return 0;
+    }
+    if (bpf_map_update_elem(&channels, &tgid, &channel, BPF_NOEXIST) == 0) {
+        __u64 *since = bpf_map_lookup_elem(&missed, &tgid);
+        if (!notify(CT_PROBE_FOUND, tgid, channel, since ? *since : 0)) {
+            /* Too many notices are unread. Without this one, the channel would have no writer. */
+            __u64 now = bpf_ktime_get_ns();
+            bpf_map_update_elem(&missed, &tgid, &now, BPF_NOEXIST);
+            bpf_map_delete_elem(&channels, &tgid);
+            bpf_map_push_elem(&spare, &channel, 0);
+            return 0;
+        }
+        bpf_map_delete_elem(&missed, &tgid);
+    } else {
+        bpf_map_push_elem(&spare, &channel, 0);
+    }
+    return bpf_map_lookup_elem(&channels, &tgid);
+}
+
+/* Takes an entry in the channel's map of threads, near one that the thread id determines. */
+static __u32 take_thread(__u32 channel, __u32 tid)
+{
+    enum { TRIES = 8 };
+    void *of_process = bpf_map_lookup_elem(&threads, &channel);
+    if (!of_process)
+        return CT_PROBE_THREADS;
+    for (__u32 i = 0; i < TRIES; i++) {
+        __u32 key = (tid + i * 61) % CT_PROBE_THREADS;
+        struct ct_probe_thread *thread = bpf_map_lookup_elem(of_process, &key);
+        if (thread && __sync_val_compare_and_swap(&thread->tid, 0, tid) == 0) {
+            thread->depth = 0;
+            return key;
+        }
+    }
+    return CT_PROBE_THREADS;
+}
+
+static struct ct_probe_thread *thread_of(const struct task *task)
+{
+    __u32 channel = task->channel, key = task->thread;
+    void *of_process = key < CT_PROBE_THREADS ? bpf_map_lookup_elem(&threads, &channel) : 0;
+    return of_process ? bpf_map_lookup_elem(of_process, &key) : 0;
+}
+
+static struct ct_probe_record *reserve(void *ring, __u32 tid, __u32 kind)
+{
+    struct ct_probe_record *record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+    if (!record)
+        return 0;
+    record->tid = tid;
+    record->function = 0;
+    record->depth = 0;
+    record->kind = kind;
+    record->status = 0;
+    record->reserved = 0;
+    return record;
+}
+
+/* The writer polls, so it is woken only if the ring has filled up quickly. */
+static void submit(void *ring, struct ct_probe_record *record)
+{
+    const bool is_much = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > CT_PROBE_WAKE_BYTES;
+    bpf_ringbuf_submit(record, is_much ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+static struct task *begin_task(struct task_struct *current, struct pt_regs *registers)
+{
+    const __u64 id = bpf_get_current_pid_tgid();
+    const __u32 tgid = id >> 32, tid = (__u32)id;
+    __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
+    if (!channel)
+        channel = find_channel(current, registers, tgid);
+    if (!channel || *channel >= CT_PROBE_PROCESSES)
+        return 0;
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!task)
+        return 0;
+    task->channel = *channel;
+    task->tid = tid;
+    task->thread = take_thread(task->channel, tid);
+    void *ring = bpf_map_lookup_elem(&rings, &task->channel);
+    struct ct_probe_record *record = ring ? reserve(ring, tid, CT_PROBE_THREAD) : 0;
+    if (record) {
+        record->function = (__u16)task->thread;
+        bpf_get_current_comm(record->name, sizeof(record->name));
+        submit(ring, record);
+    }
+    return task;
+}
+
+/* ---- a call ---- */
+
+/* The lower half of a probe's cookie is the function's number, the upper half the links' (programs.c). */
+static __u32 function_of(__u64 cookie)
+{
+    return (__u32)cookie;
+}
+
+static __u32 links_of(__u64 cookie)
+{
+    return cookie >> 32;
+}
+
+/* Returns whether the function was entered by a jump at the end of another one: its return address is the
+ * kernel's trampoline, which the other one's probe has put there. */
+static bool is_tail_call(struct task_struct *current, __u64 sp)
+{
+    const struct xol_area *area = BPF_CORE_READ(current, mm, uprobes_state.xol_area);
+    __u64 address;
+    return RETURN_BYTES > 0 && area &&
+           bpf_probe_read_user(&address, sizeof(address), (const void *)sp) == 0 &&
+           address == BPF_CORE_READ(area, vaddr);
+}
+
+/* Handles an entry. Returns whether the return must be seen, too. */
+static bool enter(struct pt_regs *registers)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+    if (!task && !(task = begin_task(current, registers)))
+        return false;
+    const __u64 sp = PT_REGS_SP(registers);
+    const __u64 cookie = bpf_get_attach_cookie(registers);
+    __u32 depth = task->depth;
+    if (depth > 0 && depth <= CT_PROBE_OPEN) {
+        const struct frame *top = &task->frame[(depth - 1) % CT_PROBE_OPEN];
+        /* A function may have two probes, if two paths lead to its file. One entry is enough. */
+        if (top->sp == sp && top->function == function_of(cookie) && top->links != links_of(cookie))
+            return false;
+    }
+    /* Calls that longjmp or an exception has left have frames below this one. */
+    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
+        const struct frame *top = &task->frame[(depth - 1) % CT_PROBE_OPEN];
+        if (top->sp > sp || (top->sp == sp && is_tail_call(current, sp)))
+            break;
+        depth--;
+    }
+    task->depth = depth;
+    if (depth >= CT_PROBE_OPEN)
+        return true;
+    task->depth = depth + 1;
+    struct ct_probe_thread *thread = thread_of(task);
+    struct frame *frame = &task->frame[depth % CT_PROBE_OPEN];
+    frame->sp = sp;
+    frame->function = function_of(cookie);
+    frame->links = links_of(cookie);
+    frame->start = bpf_ktime_get_ns();
+    if (thread) {
+        thread->open[depth % CT_PROBE_OPEN].function = frame->function;
+        thread->open[depth % CT_PROBE_OPEN].start = frame->start;
+        barrier();
+        thread->depth = depth + 1;
+    }
+    return true;
+}
+
+static void lose(const struct task *task, __u32 function, __u64 ns)
+{
+    __u32 channel = task->channel;
+    void *of_process = bpf_map_lookup_elem(&lost, &channel);
+    struct ct_probe_lost *calls = of_process ? bpf_map_lookup_elem(of_process, &function) : 0;
+    if (!calls)
+        return;
+    __sync_fetch_and_add(&calls->ns, ns);
+    __sync_fetch_and_add(&calls->calls, 1);
+}
+
+/* Handles a return. `is_entered`: its entry is known to have been seen. */
+static void leave(struct pt_regs *registers, bool is_entered)
+{
+    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    if (!task)
+        return;
+    const __u64 sp = PT_REGS_SP(registers) - RETURN_BYTES;
+    __u32 depth = task->depth;
+    for (int i = 0; i < CT_PROBE_OPEN && depth > 0 && depth <= CT_PROBE_OPEN; i++) {
+        if (task->frame[(depth - 1) % CT_PROBE_OPEN].sp >= sp)
+            break;
+        depth--;
+    }
+    task->depth = depth;
+    const struct frame *frame = &task->frame[(depth - 1) % CT_PROBE_OPEN];
+    if (depth == 0 || frame->sp != sp) {
+        /* The thread had too many open calls, or the entry was not seen, or the return was seen before, or a
+         * call on a higher stack (that of a signal handler) dropped the frame as left. */
+        if (is_entered || depth == CT_PROBE_OPEN)
+            lose(task, function_of(bpf_get_attach_cookie(registers)), 0);
+        return;
+    }
+    task->depth = --depth;
+    __u32 channel = task->channel;
+    void *ring = bpf_map_lookup_elem(&rings, &channel);
+    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_CALL) : 0;
+    if (record) {
+        record->function = (__u16)frame->function;
+        record->depth = (__u8)depth;
+        record->status = (__s32)PT_REGS_RC(registers);
+        record->start = frame->start;
+        record->end = bpf_ktime_get_ns();
+        submit(ring, record);
+    } else {
+        lose(task, frame->function, bpf_ktime_get_ns() - frame->start);
+    }
+    struct ct_probe_thread *thread = thread_of(task);
+    if (thread)
+        thread->depth = depth;
+}
+
+SEC("uprobe")
+int call_session(struct pt_regs *registers)
+{
+    if (!bpf_session_is_return())
+        return enter(registers) ? 0 : 1; /* 1: without a return */
+    leave(registers, true);
+    return 0;
+}
+
+SEC("uprobe")
+int call_enter(struct pt_regs *registers)
+{
+    enter(registers);
+    return 0;
+}
+
+SEC("uretprobe")
+int call_leave(struct pt_regs *registers)
+{
+    leave(registers, false);
+    return 0;
+}
+
+/* ---- the ends of threads and programs ---- */
+
+static void end_thread(struct task *task)
+{
+    struct ct_probe_thread *thread = thread_of(task);
+    __u32 channel = task->channel;
+    void *ring = bpf_map_lookup_elem(&rings, &channel);
+    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_EXIT) : 0;
+    if (record) {
+        record->start = record->end = bpf_ktime_get_ns();
+        submit(ring, record);
+    }
+    /* A thread that was killed inside a call keeps its entry, which names the call. */
+    if (thread && thread->depth == 0)
+        thread->tid = 0;
+}
+
+static void end_process(__u32 channel, __u32 tgid, struct task_struct *current)
+{
+    void *ring = bpf_map_lookup_elem(&rings, &channel);
+    struct ct_probe_record *record = ring ? reserve(ring, tgid, CT_PROBE_END) : 0;
+    if (!record)
+        return;
+    record->status = current->exit_code;
+    record->start = record->end = bpf_ktime_get_ns();
+    submit(ring, record);
+}
+
+SEC("raw_tp/sched_process_exit")
+int thread_exit(void *context)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+    if (task)
+        end_thread(task);
+    /* The process's last thread: the kernel may use the process id again. */
+    if (BPF_CORE_READ(current, signal, live.counter) == 0) {
+        const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+        __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
+        if (channel)
+            end_process(*channel, tgid, current);
+        bpf_map_delete_elem(&channels, &tgid);
+        bpf_map_delete_elem(&executed, &tgid);
+        bpf_map_delete_elem(&missed, &tgid);
+    }
+    return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int program_exec(void *context)
+{
+    const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+    if (task) {
+        end_thread(task);
+        bpf_task_storage_delete(&tasks, current);
+    }
+    __u32 *channel = bpf_map_lookup_elem(&channels, &tgid);
+    if (channel) {
+        __u64 now = bpf_ktime_get_ns();
+        bpf_map_update_elem(&executed, &tgid, &now, BPF_ANY);
+        notify(CT_PROBE_EXEC, tgid, *channel, 0);
+        bpf_map_delete_elem(&channels, &tgid);
+    }
+    return 0;
+}
+
+char ct_license[] SEC("license") = "GPL";

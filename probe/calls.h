@@ -1,0 +1,92 @@
+/* What the BPF programs (calls.bpf.c) and the probe share: the records of calls, and the state of threads. */
+#ifndef CT_PROBE_CALLS_H
+#define CT_PROBE_CALLS_H
+
+#ifdef __bpf__
+typedef __u64 uint64_t;
+typedef __u32 uint32_t;
+typedef __u16 uint16_t;
+typedef __u8 uint8_t;
+typedef __s32 int32_t;
+#else
+#include <stdint.h>
+#endif
+
+enum {
+    CT_PROBE_FUNCTIONS = 2048, /* probed functions of all libraries; their numbers are below this one */
+    CT_PROBE_PROCESSES = 1024, /* probed processes; the numbers of their channels are below this one */
+    CT_PROBE_THREADS = 1024,   /* threads of a process whose open calls are visible */
+    CT_PROBE_OPEN = 16,        /* open calls of a thread; further ones are not recorded */
+    CT_PROBE_COMM = 16,        /* bytes of a thread's name, with its NUL */
+    CT_PROBE_RING_BYTES = 1 << 20,
+    CT_PROBE_WAKE_BYTES = CT_PROBE_RING_BYTES / 8, /* the kernel wakes the writer when this much is unread */
+};
+
+enum ct_probe_kind {
+    CT_PROBE_CALL = 0,   /* a call has returned */
+    CT_PROBE_THREAD = 1, /* a thread is about to make its first call; `name` */
+    CT_PROBE_EXIT = 2,   /* a thread has ended, and no call of it follows */
+    CT_PROBE_END = 3,    /* the process's last thread has ended; `status` is a wait status */
+};
+
+/* A record in the ring of a channel. Times are nanoseconds of CLOCK_MONOTONIC. The program reads `end` after
+ * it has reserved the record. Records after a position in the ring therefore returned later than the moment
+ * when the position was the ring's end. */
+struct ct_probe_record {
+    uint32_t tid;      /* in the initial pid namespace */
+    uint16_t function; /* of CT_PROBE_THREAD: the thread's index in the map of threads, CT_PROBE_THREADS for
+                          none */
+    uint8_t depth;     /* CT_PROBE_OPEN - 1 at most */
+    uint8_t kind;      /* enum ct_probe_kind */
+    int32_t status;
+    uint32_t reserved;
+    union {
+        struct {
+            uint64_t start, end;
+        };
+        char name[CT_PROBE_COMM];
+    };
+};
+
+/* The open calls of a thread, which the thread itself writes: an entry in the channel's map of threads. */
+struct ct_probe_open {
+    uint64_t start;
+    uint32_t function;
+    uint32_t reserved;
+};
+struct ct_probe_thread {
+    uint32_t tid; /* 0: the entry is free */
+    uint32_t depth;
+    struct ct_probe_open open[CT_PROBE_OPEN];
+};
+
+/* The calls of a function that were lost and that the writer has not reported yet: an entry in the channel's
+ * map. */
+struct ct_probe_lost {
+    uint64_t calls;
+    uint64_t ns; /* the sum of their durations */
+};
+
+enum { CT_NOTICES_BYTES = 1 << 16 };
+
+enum ct_probe_notice_kind {
+    CT_PROBE_FOUND = 0, /* an unknown process makes its first call, and has taken a channel */
+    CT_PROBE_FULL = 1,  /* the same, but no channel was available */
+    CT_PROBE_EXEC = 2,  /* a process with a channel has executed another program, which has no channel */
+};
+/* A message of the BPF programs to the probe. */
+struct ct_probe_notice {
+    uint32_t kind; /* enum ct_probe_notice_kind */
+    uint32_t tgid; /* in the initial pid namespace */
+    uint32_t channel;
+    uint32_t uid, gid; /* of the calling thread: the process may have ended when the notice is read */
+    uint32_t reserved;
+    uint64_t ns;         /* now, of CLOCK_MONOTONIC */
+    uint64_t missed_ns;  /* CT_PROBE_FOUND: earlier calls were not recorded from this moment on; 0: there were
+                            none */
+    uint64_t started_ns; /* when the process started, of CLOCK_BOOTTIME */
+    uint64_t executed_ns; /* when it executed its program; 0 if it had no channel then */
+    char name[CT_PROBE_COMM];
+};
+
+#endif

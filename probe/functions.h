@@ -1,0 +1,36 @@
+/* The table of probed functions. Records from the kernel have a function's number in it. */
+#ifndef CT_PROBE_FUNCTIONS_H
+#define CT_PROBE_FUNCTIONS_H
+
+#include "calls.h"
+#include "segment.h"
+
+#include <stdbool.h>
+
+struct ct_function_entry {
+    char name[CT_FUNCTION_NAME_MAX + 1];
+    uint32_t category; /* enum ct_category */
+    bool is_minor;     /* short calls that succeed are dropped first when a ring is nearly full */
+};
+
+/* Shared memory of the probe and its writers. An entry is complete before a record can refer to it, and never
+ * changes. */
+struct ct_function_table {
+    uint32_t count;
+    /* By channel: 1 from the notice of a new process until it has a segment. It is set before the notice is
+     * consumed. If all notices are consumed, and then all of these are 0, every process that has made a call
+     * has a segment. */
+    uint8_t arriving[CT_PROBE_PROCESSES];
+    struct ct_function_entry entry[CT_PROBE_FUNCTIONS];
+};
+
+/* Returns whether driver_api.def has a function of that name. */
+bool ct_functions_is_known(const char *name);
+
+/* Returns NULL without memory. */
+struct ct_function_table *ct_functions_create(void);
+/* Returns the number of a driver function, adding it to the table if necessary; CT_PROBE_FUNCTIONS if the
+ * table is full. */
+uint32_t ct_functions_number(struct ct_function_table *table, const char *name);
+
+#endif

@@ -1,0 +1,60 @@
+/* The members of kernel types that calls.bpf.c uses. libbpf relocates them for the running kernel (CO-RE), so
+ * a build needs neither the headers of a kernel nor its BTF. */
+#ifndef CT_PROBE_KERNEL_H
+#define CT_PROBE_KERNEL_H
+
+#include <asm/ptrace.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#define CT_KERNEL_TYPE __attribute__((preserve_access_index))
+
+typedef struct {
+    int counter;
+} atomic_t;
+
+struct signal_struct {
+    atomic_t live; /* number of threads that have not ended */
+} CT_KERNEL_TYPE;
+
+struct xol_area {
+    unsigned long vaddr; /* of a page in the process, which begins with the trampoline */
+} CT_KERNEL_TYPE;
+
+struct uprobes_state {
+    struct xol_area *xol_area;
+} CT_KERNEL_TYPE;
+
+struct mm_struct {
+    struct uprobes_state uprobes_state;
+} CT_KERNEL_TYPE;
+
+struct qstr {
+    const unsigned char *name;
+} CT_KERNEL_TYPE;
+
+struct dentry {
+    struct qstr d_name;
+} CT_KERNEL_TYPE;
+
+struct path {
+    struct dentry *dentry;
+} CT_KERNEL_TYPE;
+
+struct file {
+    struct path f_path;
+} CT_KERNEL_TYPE;
+
+struct vm_area_struct {
+    struct file *vm_file;
+} CT_KERNEL_TYPE;
+
+struct task_struct {
+    struct mm_struct *mm;
+    struct task_struct *group_leader;
+    struct signal_struct *signal;
+    __u64 start_boottime; /* nanoseconds of CLOCK_BOOTTIME */
+    int exit_code;        /* a wait status */
+} CT_KERNEL_TYPE;
+
+#endif

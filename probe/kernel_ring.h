@@ -1,0 +1,33 @@
+/* Reads a BPF ring buffer (BPF_MAP_TYPE_RINGBUF) whose records have one size.
+ *
+ * libbpf's reader continues as long as the kernel adds records, and does not report the position that it has
+ * reached. A writer must know that position: its segment is complete up to the moment when it read it. */
+#ifndef CT_KERNEL_RING_H
+#define CT_KERNEL_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ct_kernel_ring {
+    uint64_t *consumer; /* a page of its own */
+    const uint64_t *producer;
+    const uint8_t *data; /* mapped twice in a row, so that no record is split */
+    uint64_t bytes;      /* a power of two */
+};
+
+/* Maps the ring, which has that many bytes. Returns 0 or -errno. */
+int ct_kernel_ring_map(struct ct_kernel_ring *ring, int map, uint64_t bytes);
+void ct_kernel_ring_unmap(struct ct_kernel_ring *ring);
+
+/* Returns the position of the next record: the kernel has reserved all records before that position. */
+uint64_t ct_kernel_ring_end(const struct ct_kernel_ring *ring);
+/* Returns the next record before `end`, which has `bytes` bytes; NULL if there is none, or the kernel is
+ * still writing it. */
+const void *ct_kernel_ring_next(const struct ct_kernel_ring *ring, uint64_t end, size_t bytes);
+/* Consumes that record: the kernel may overwrite it. */
+void ct_kernel_ring_pass(struct ct_kernel_ring *ring);
+/* Returns whether all records before `end` have been consumed. */
+bool ct_kernel_ring_is_read(const struct ct_kernel_ring *ring, uint64_t end);
+
+#endif

@@ -1,0 +1,415 @@
+/* cudatrace-probe: finds the processes and the copies of libcuda on the machine, attaches the BPF programs,
+ * and starts a writer for each process. */
+#include "clock.h"
+#include "code_check.h"
+#include "kernel_ring.h"
+#include "mapped_drivers.h"
+#include "probe_options.h"
+#include "probed.h"
+#include "proc_file.h"
+#include "processes.h"
+#include "rights.h"
+#include "session_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    SPARE_CHANNELS = CT_CHANNELS_AT_ONCE, /* for processes that start at the same time */
+    SCAN_MS = 250,                        /* between two scans of the mappings of the processes of --pid, */
+    SCAN_ALL_MS = 1000,                   /* or of all processes */
+};
+
+/* A file of libcuda that has probes, in one process or, for pid 0, in all. */
+struct attached {
+    struct attached *next;
+    dev_t device;
+    ino_t inode;
+    pid_t pid;
+    struct ct_links *links; /* NULL: attaching has failed, and the error has been printed */
+};
+
+struct probe {
+    struct ct_probe_options options;
+    struct ct_programs *programs;
+    struct ct_function_table *functions;
+    struct ct_probed_set probed;
+    struct ct_processes processes;
+    struct attached *attached;
+    struct ct_channel spare[CT_PROBE_PROCESSES]; /* by number: those that the kernel may take */
+    struct ct_kernel_ring notices;
+    size_t functions_probed;
+    int spares; /* number of channels that the kernel may take */
+};
+
+/* ---- functions ---- */
+
+static struct attached *find_attached(const struct probe *probe, const struct ct_mapped_driver *image,
+                                      pid_t pid)
+{
+    struct attached *attached = probe->attached;
+    while (attached &&
+           (attached->inode != image->inode || attached->device != image->device || attached->pid != pid))
+        attached = attached->next;
+    return attached;
+}
+
+static int attach_file(struct probe *probe, const struct ct_mapped_driver *image, struct attached *attached,
+                       pid_t *culprit)
+{
+    struct ct_targets targets;
+    struct ct_code_check check;
+    const uint64_t begun_ns = ct_monotonic_ns();
+    int error = ct_targets_find(&targets, image->path, &probe->options.selecting.selection, probe->functions);
+    if (error)
+        return error;
+    error = ct_code_check_begin(&check, image, &targets, attached->pid, culprit);
+    if (!error)
+        error = ct_programs_attach(probe->programs, image->path, &targets, attached->pid, &attached->links);
+    ct_code_check_end(&check);
+    if (!error && probe->options.verbose)
+        fprintf(stderr, "probe: %u functions of %s in %.1f ms\n", targets.count, image->name,
+                (double)(ct_monotonic_ns() - begun_ns) / 1e6);
+    probe->functions_probed += error ? 0 : targets.count;
+    ct_targets_free(&targets);
+    return error;
+}
+
+static void attach_image(struct probe *probe, const struct ct_mapped_driver *image, pid_t pid)
+{
+    const pid_t alone = probe->options.all ? 0 : pid;
+    struct attached *attached =
+        find_attached(probe, image, alone) ? NULL : calloc(1, sizeof(struct attached));
+    if (!attached)
+        return;
+    *attached = (struct attached){
+        .next = probe->attached, .device = image->device, .inode = image->inode, .pid = alone
+    };
+    pid_t culprit = 0;
+    const int error = attach_file(probe, image, attached, &culprit);
+    if (error == -EBUSY) { /* the next scan tries again */
+        free(attached);
+        return;
+    }
+    probe->attached = attached;
+    if (error == -ETXTBSY)
+        fprintf(
+            stderr,
+            "cudatrace-probe: cannot attach to %s: process %d has other code in memory than the file, from a "
+            "debugger or `cudatrace attach --inline`, and probes there would crash it\n",
+            image->name, (int)culprit);
+    else if (error)
+        fprintf(stderr, "cudatrace-probe: process %d: cannot attach to %s: %s\n", pid, image->name,
+                error == -ENODATA ? "it exports no driver function that --calls includes" : strerror(-error));
+}
+
+/* Attaches to files that processes may map later, so that their first calls are seen: those of --library, and
+ * the paths of libcuda on common systems. */
+static void attach_ahead(struct probe *probe, pid_t pid)
+{
+    static const char *const usual[] = { "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
+                                         "/usr/lib/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
+                                         "/run/opengl-driver/lib/libcuda.so.1" };
+    enum { USUAL = sizeof(usual) / sizeof(usual[0]) };
+    for (size_t i = 0; i < probe->options.libraries + USUAL; i++) {
+        struct stat status;
+        struct ct_mapped_driver image = { 0 };
+        const char *path =
+            i < probe->options.libraries ? probe->options.library[i] : usual[i - probe->options.libraries];
+        if (stat(path, &status) != 0 || strlen(path) >= sizeof(image.path))
+            continue;
+        image.device = status.st_dev;
+        image.inode = status.st_ino;
+        strcpy(image.path, path);
+        snprintf(image.name, sizeof(image.name), "%s", path);
+        attach_image(probe, &image, pid);
+    }
+}
+
+static void detach_all(struct probe *probe)
+{
+    for (struct attached *attached = probe->attached, *next; attached; attached = next) {
+        next = attached->next;
+        ct_links_close(attached->links);
+        free(attached);
+    }
+    probe->attached = NULL;
+}
+
+/* ---- processes ---- */
+
+static void add_process(struct probe *probe, pid_t pid)
+{
+    struct ct_channel channel;
+    int error = ct_channels_make(probe->programs, &channel, 1);
+    if (!error)
+        error = ct_probed_add(&probe->probed, pid, &channel, NULL);
+    if (error && error != -ESRCH && error != -EEXIST)
+        fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
+}
+
+/* Adds the process, then attaches to its libraries: every call that is seen has a channel. */
+static void look_at(struct probe *probe, pid_t pid)
+{
+    struct ct_mapped_drivers images;
+    if (pid == getpid() || ct_mapped_drivers_find(&images, pid) != 0 || images.count == 0)
+        return;
+    if (!ct_probed_find(&probe->probed, pid)) {
+        bool is_new = !probe->options.all;
+        for (size_t i = 0; i < images.count; i++)
+            is_new |= !find_attached(probe, &images.image[i], 0);
+        if (images.has_hook && ct_probed_skip(&probe->probed, pid, NULL) == 0 && !probe->options.all)
+            fprintf(stderr, "cudatrace-probe: process %d is not recorded: the hook records it\n", pid);
+        else if (!images.has_hook && is_new)
+            add_process(probe, pid);
+    }
+    /* Probes would slow its calls for nothing. */
+    if (images.has_hook && !probe->options.all)
+        return;
+    for (size_t i = 0; i < images.count; i++)
+        attach_image(probe, &images.image[i], pid);
+}
+
+static void scan(struct probe *probe)
+{
+    for (size_t i = 0; i < probe->options.pids; i++)
+        look_at(probe, probe->options.pid[i]);
+    if (!probe->options.all)
+        return;
+    ct_processes_look(&probe->processes);
+    for (size_t i = 0; i < probe->processes.count; i++) {
+        if (probe->processes.process[i].change != CT_PROCESS_SAME)
+            look_at(probe, probe->processes.process[i].pid);
+    }
+}
+
+/* Makes spare channels. If there is no room for as many as are missing, a few will do until processes end. */
+static void offer_channels(struct probe *probe)
+{
+    struct ct_channel channels[SPARE_CHANNELS];
+    uint32_t count = (uint32_t)(SPARE_CHANNELS - probe->spares);
+    while (count > 0 && ct_channels_make(probe->programs, channels, count) != 0)
+        count /= 2;
+    for (uint32_t i = 0; i < count; i++) {
+        if (ct_channel_offer(probe->programs, &channels[i]) != 0) {
+            ct_channel_free(probe->programs, &channels[i]);
+            continue;
+        }
+        probe->spare[channels[i].number] = channels[i];
+        probe->spares++;
+    }
+}
+
+static void take_notice(struct probe *probe, const struct ct_probe_notice *notice)
+{
+    struct ct_mapped_drivers images;
+    const pid_t pid = (pid_t)notice->tgid;
+    struct ct_probed *known = ct_probed_find(&probe->probed, pid);
+    if (notice->kind == CT_PROBE_EXEC && known) {
+        ct_probed_exec(known);
+    } else if (notice->kind == CT_PROBE_FULL) {
+        fprintf(stderr,
+                "cudatrace-probe: process %d: its first calls are not recorded: no channel is free (too many "
+                "processes have started at once, or the limit of open files is low)\n",
+                pid);
+    } else if (notice->kind == CT_PROBE_FOUND && notice->channel < CT_PROBE_PROCESSES) {
+        struct ct_channel channel = probe->spare[notice->channel];
+        probe->spares--;
+        const bool has_hook = ct_mapped_drivers_find(&images, pid) == 0 && images.has_hook;
+        const int error = has_hook ? ct_probed_skip(&probe->probed, pid, &channel)
+                                   : ct_probed_add(&probe->probed, pid, &channel, notice);
+        if (error)
+            fprintf(stderr, "cudatrace-probe: process %d is not recorded: %s\n", pid, strerror(-error));
+        if (error || has_hook)
+            __atomic_store_n(&probe->functions->arriving[notice->channel], 0, __ATOMIC_RELEASE);
+    }
+}
+
+static void read_notices(struct probe *probe)
+{
+    const struct ct_probe_notice *next;
+    while (
+        (next = ct_kernel_ring_next(&probe->notices, ct_kernel_ring_end(&probe->notices), sizeof(*next)))) {
+        const struct ct_probe_notice notice = *next;
+        if (notice.kind == CT_PROBE_FOUND && notice.channel < CT_PROBE_PROCESSES)
+            __atomic_store_n(&probe->functions->arriving[notice.channel], 1, __ATOMIC_RELEASE);
+        ct_kernel_ring_pass(&probe->notices);
+        take_notice(probe, &notice);
+    }
+}
+
+/* ---- its life ---- */
+
+/* Returns whether all processes of --pid have ended. */
+static bool is_over(const struct probe *probe)
+{
+    for (size_t i = 0; i < probe->options.pids; i++) {
+        struct ct_proc_stat stat;
+        const int error = ct_proc_stat(probe->options.pid[i], &stat);
+        if (error ? error != -ESRCH : !stat.ended)
+            return false;
+    }
+    return !probe->options.all && probe->probed.first == NULL;
+}
+
+/* Returns at a signal, at the end of --for, or when all processes of --pid have ended. */
+static void record(struct probe *probe, int signals)
+{
+    struct pollfd files[] = { { .fd = signals, .events = POLLIN },
+                              { .fd = ct_programs_notices(probe->programs), .events = POLLIN } };
+    const uint64_t scan_ns = (probe->options.all ? SCAN_ALL_MS : SCAN_MS) * UINT64_C(1000000);
+    uint64_t scanned_ns = ct_monotonic_ns();
+    const uint64_t end_ns = probe->options.for_ns ? scanned_ns + probe->options.for_ns : UINT64_MAX;
+    while (ct_monotonic_ns() < end_ns) {
+        struct signalfd_siginfo signal;
+        const int ready = poll(files, 2, SCAN_MS);
+        if (ready > 0 && files[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal) &&
+            signal.ssi_signo != SIGCHLD)
+            return;
+        read_notices(probe);
+        ct_probed_reap(&probe->probed);
+        offer_channels(probe);
+        if (ct_monotonic_ns() - scanned_ns >= scan_ns) {
+            scan(probe);
+            scanned_ns = ct_monotonic_ns();
+        }
+        if (is_over(probe))
+            return;
+    }
+}
+
+/* Ensures that a session has one probe: two would record each call twice. The kernel removes the name when
+ * the process ends. */
+static int lock_session(const struct probe *probe)
+{
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    const int length =
+        snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "cudatrace-probe-%s", probe->options.session);
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&name,
+                        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0)
+        return fd;
+    return ct_fail(-1,
+                   errno == EADDRINUSE
+                       ? "probe: session %s has a probe already, and would record each call twice"
+                       : "probe: session %s: cannot make the probe's lock",
+                   probe->options.session);
+}
+
+static int refuse(int error, const char *why)
+{
+    if (error == -EPERM || error == -EACCES)
+        return ct_fail(
+            EXIT_FAILURE,
+            "probe: the kernel refuses the BPF programs: run as root, or with CAP_BPF and CAP_PERFMON; a "
+            "kernel in lockdown permits none (%s)",
+            why);
+    if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+        return ct_fail(
+            EXIT_FAILURE,
+            "probe: the kernel has no BTF: /sys/kernel/btf/vmlinux does not exist. It needs Linux 5.13 or "
+            "later with CONFIG_DEBUG_INFO_BTF");
+    return ct_fail(EXIT_FAILURE, "probe: the kernel does not load the BPF programs: %s", why);
+}
+
+static int begin(struct probe *probe)
+{
+    char why[CT_WHY_BYTES];
+    int error = ct_programs_load((enum ct_method)probe->options.method, &probe->programs, why);
+    if (error)
+        return refuse(error, why);
+    error = ct_rights_keep(ct_programs_method(probe->programs) == CT_METHOD_EVENTS);
+    if (error)
+        return ct_fail(EXIT_FAILURE, "probe: cannot drop capabilities: %s", strerror(-error));
+    probe->functions = ct_functions_create();
+    probe->probed = (struct ct_probed_set){ .programs = probe->programs, .functions = probe->functions };
+    if (!probe->functions ||
+        ct_kernel_ring_map(&probe->notices, ct_programs_notices(probe->programs), CT_NOTICES_BYTES) != 0)
+        return ct_fail(EXIT_FAILURE, "probe: out of memory");
+    const struct ct_probe_cost cost = ct_programs_cost(probe->programs);
+    if (probe->options.verbose)
+        fprintf(stderr,
+                "probe: by %s; a call takes %llu ns longer, and its duration is corrected by %llu ns\n",
+                ct_method_names[ct_programs_method(probe->programs)], (unsigned long long)cost.whole_ns,
+                (unsigned long long)cost.seen_ns);
+    return CT_GO_ON;
+}
+
+static int run(struct probe *probe)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a writer may have ended, or the reader of standard error */
+    /* On a busy machine the rings would be full before the writers run. Without the right to do so, the
+     * priority stays as it is. */
+    setpriority(PRIO_PROCESS, 0, -10);
+    /* A process takes four descriptors. */
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    const int from = signalfd(-1, &signals, SFD_CLOEXEC);
+    const int lock = lock_session(probe);
+    int status = lock < 0 || from < 0 ? EXIT_FAILURE : begin(probe);
+    if (status == CT_GO_ON) {
+        offer_channels(probe);
+        if (probe->options.all && ct_probed_begin(&probe->probed) != 0)
+            fputs("cudatrace-probe: the first calls of a process may be stored late\n", stderr);
+        scan(probe);
+        for (size_t i = 0; i < probe->options.pids; i++)
+            attach_ahead(probe, probe->options.pid[i]);
+        if (probe->options.all)
+            attach_ahead(probe, 0);
+        fprintf(stderr, "probe: %zu functions are probed\n", probe->functions_probed);
+        record(probe, from);
+        detach_all(probe);
+        /* Processes that the kernel has found since the last look. */
+        read_notices(probe);
+        ct_probed_finish(&probe->probed);
+        status = EXIT_SUCCESS;
+    }
+    ct_programs_unload(probe->programs);
+    return status;
+}
+
+/* A map or the lock that took the place of a file that the caller closed would get the messages, and every
+ * writer would keep it. */
+static void fill_standard_files(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    static struct probe probe;
+    fill_standard_files();
+    const int status = ct_probe_options_parse(argc, argv, &probe.options);
+    if (status != CT_GO_ON)
+        return status;
+    /* The writers find the session as the hook does, by the environment. */
+    setenv(CT_SESSION_ENV, probe.options.session, 1);
+    if (probe.options.shm_dir)
+        setenv(CT_SHM_DIR_ENV, probe.options.shm_dir, 1);
+    return run(&probe);
+}

@@ -1,0 +1,52 @@
+/* The probed processes, each with its channel and its writer. */
+#ifndef CT_PROBE_PROBED_H
+#define CT_PROBE_PROBED_H
+
+#include "functions.h"
+#include "programs.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ct_probed {
+    struct ct_probed *next;
+    pid_t pid;
+    uint64_t start_ticks, image_ns;
+    struct ct_channel channel;
+    bool is_skipped;  /* the hook records it, so it has no writer */
+    bool is_arrivals; /* it is the probe itself */
+    pid_t writer;     /* 0: it has ended */
+    int to_writer;    /* a pipe (ct_writer_plan.parent) */
+    unsigned writers; /* number of writers that were started for it */
+};
+
+struct ct_probed_set {
+    struct ct_programs *programs;
+    struct ct_function_table *functions;
+    struct ct_probed *first;
+};
+
+/* Starts the arrivals writer (writer.h), before any process is added. Returns 0 or -errno. */
+int ct_probed_begin(struct ct_probed_set *set);
+struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid);
+/* Records the process from now on. With `found`, the kernel has found the process and assigned the channel,
+ * and the process is recorded from that moment on. Without it, waits up to two seconds until the writer is
+ * ready. Returns 0, -ESRCH if the process has ended, -EEXIST if the kernel was first and a notice will
+ * follow, or another -errno. After an error, the channel has
+ * been freed, or will be when the process has ended. */
+int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *channel,
+                  const struct ct_probe_notice *found);
+/* Skips a process: none of its calls is recorded. `channel`: the one that the kernel has assigned, or NULL.
+ */
+int ct_probed_skip(struct ct_probed_set *set, pid_t pid, const struct ct_channel *channel);
+/* Ends the record of a program, as its process has executed another one. */
+void ct_probed_exec(struct ct_probed *probed);
+/* Removes processes that have ended, and replaces writers that were killed. A new writer continues where the
+ * last one stopped. */
+void ct_probed_reap(struct ct_probed_set *set);
+/* Ends all writers, after each has written what its channel contains. A writer that does not end in time, or
+ * before another Ctrl-C, is killed. */
+void ct_probed_finish(struct ct_probed_set *set);
+
+#endif

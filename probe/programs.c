@@ -1,0 +1,482 @@
+#include "programs.h"
+
+#include "calls.skel.h"
+#include "clock.h"
+#include "kernel_ring.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Attach types of the kernel's include/uapi/linux/bpf.h since Linux 6.6 and 6.13. Debian 12 has an older
+ * header. */
+#define TRACE_UPROBE_MULTI   ((enum bpf_attach_type)48)
+#define TRACE_UPROBE_SESSION ((enum bpf_attach_type)57)
+enum { UPROBE_MULTI_RETURN = 1 };
+
+const char *const ct_method_names[CT_METHOD_COUNT] = { "sessions", "links to many functions", "perf events" };
+
+struct ct_programs {
+    struct ct_calls *calls; /* the skeleton */
+    enum ct_method method;
+    struct ct_probe_cost cost;
+    struct bpf_link *ends[2]; /* to the ends of threads, and to exec */
+    uint32_t links;           /* number of struct ct_links that were made */
+    bool taken[CT_PROBE_PROCESSES];
+};
+
+struct ct_links {
+    int *fd; /* descriptors of links, for sessions and multi */
+    struct bpf_link **link;
+    size_t fds, links;
+};
+
+/* ---- attaching ---- */
+
+/* The part of union bpf_attr that BPF_LINK_CREATE uses for uprobe_multi, from the same header. */
+struct multi_attributes {
+    uint32_t program, target, type, flags;
+    uint64_t path, offsets, counters, cookies;
+    uint32_t count, multi_flags, pid;
+};
+
+static int attach_multi(const struct bpf_program *program, bool is_return, const char *path,
+                        const struct ct_targets *targets, const uint64_t *cookies, pid_t pid)
+{
+    struct multi_attributes attributes = {
+        .program = (uint32_t)bpf_program__fd(program),
+        .type = bpf_program__expected_attach_type(program),
+        .path = (uintptr_t)path,
+        .offsets = (uintptr_t)targets->offset,
+        .cookies = (uintptr_t)cookies,
+        .count = targets->count,
+        .multi_flags = is_return ? UPROBE_MULTI_RETURN : 0,
+        .pid = (uint32_t)pid,
+    };
+    const int link = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes));
+    return link < 0 ? -errno : link;
+}
+
+static int attach_event(const struct bpf_program *program, bool is_return, const char *path, uint64_t offset,
+                        uint64_t cookie, pid_t pid, struct bpf_link **link)
+{
+    LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie, .retprobe = is_return);
+    *link = bpf_program__attach_uprobe_opts(program, pid ? pid : -1, path, offset, &options);
+    return *link ? 0 : -errno;
+}
+
+/* Attaches to the returns first. A return whose entry was not seen has no effect. */
+static int attach_events(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
+                         const uint64_t *cookies, pid_t pid, struct ct_links *links)
+{
+    const struct bpf_program *const program[2] = { programs->calls->progs.call_leave,
+                                                   programs->calls->progs.call_enter };
+    links->link = calloc(2 * (size_t)targets->count, sizeof(struct bpf_link *));
+    int error = links->link ? 0 : -ENOMEM;
+    for (int end = 0; end < 2; end++) {
+        for (uint32_t i = 0; !error && i < targets->count; i++) {
+            error = attach_event(program[end], end == 0, path, targets->offset[i], cookies[i], pid,
+                                 &links->link[links->links]);
+            links->links += !error;
+        }
+    }
+    return error;
+}
+
+static int attach_links(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
+                        const uint64_t *cookies, pid_t pid, struct ct_links *links)
+{
+    links->fd = calloc(2, sizeof(int));
+    if (!links->fd)
+        return -ENOMEM;
+    const bool is_session = programs->method == CT_METHOD_SESSION;
+    const struct bpf_program *const program[2] = { is_session ? programs->calls->progs.call_session
+                                                              : programs->calls->progs.call_leave,
+                                                   programs->calls->progs.call_enter };
+    for (int end = 0; end < (is_session ? 1 : 2); end++) {
+        const int link = attach_multi(program[end], !is_session && end == 0, path, targets, cookies, pid);
+        if (link < 0)
+            return link;
+        links->fd[links->fds++] = link;
+    }
+    return 0;
+}
+
+int ct_programs_attach(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
+                       pid_t pid, struct ct_links **links)
+{
+    *links = calloc(1, sizeof(**links));
+    uint64_t *cookies = calloc(targets->count, sizeof(*cookies));
+    int error = *links && cookies ? 0 : -ENOMEM;
+    for (uint32_t i = 0; !error && i < targets->count; i++)
+        cookies[i] = (uint64_t)programs->links << 32 | targets->number[i];
+    programs->links++;
+    if (!error)
+        error = programs->method == CT_METHOD_EVENTS
+                    ? attach_events(programs, path, targets, cookies, pid, *links)
+                    : attach_links(programs, path, targets, cookies, pid, *links);
+    free(cookies);
+    if (!error)
+        return 0;
+    ct_links_close(*links);
+    *links = NULL;
+    return error;
+}
+
+void ct_links_close(struct ct_links *links)
+{
+    if (!links)
+        return;
+    for (size_t i = 0; i < links->fds; i++)
+        close(links->fd[i]);
+    for (size_t i = 0; i < links->links; i++)
+        bpf_link__destroy(links->link[i]);
+    free(links->fd);
+    free(links->link);
+    free(links);
+}
+
+/* ---- channels ---- */
+
+static int make_map(enum bpf_map_type type, const char *name, uint32_t key, uint32_t value, uint32_t entries,
+                    uint32_t flags)
+{
+    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = flags);
+    const int map = bpf_map_create(type, name, key, value, entries, &options);
+    return map < 0 ? -errno : map;
+}
+
+static int make_maps(struct ct_channel *channel)
+{
+    channel->threads = make_map(BPF_MAP_TYPE_ARRAY, "ct_threads", sizeof(uint32_t),
+                                sizeof(struct ct_probe_thread), CT_PROBE_THREADS, BPF_F_MMAPABLE);
+    channel->lost = make_map(BPF_MAP_TYPE_ARRAY, "ct_lost", sizeof(uint32_t), sizeof(struct ct_probe_lost),
+                             CT_PROBE_FUNCTIONS, BPF_F_MMAPABLE);
+    channel->ring = make_map(BPF_MAP_TYPE_RINGBUF, "ct_ring", 0, 0, CT_PROBE_RING_BYTES, 0);
+    return channel->threads < 0 ? channel->threads
+           : channel->lost < 0  ? channel->lost
+           : channel->ring < 0  ? channel->ring
+                                : 0;
+}
+
+/* Puts the maps into the outer one. At each update of a map of maps, the kernel waits until no program uses
+ * the old value: about 10 ms. A batch (Linux 5.17) waits once. */
+static int insert(const struct bpf_map *outer, const uint32_t *numbers, const int *maps, uint32_t count)
+{
+    uint32_t done = count;
+    if (bpf_map_update_batch(bpf_map__fd(outer), numbers, maps, &done, NULL) == 0)
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (bpf_map__update_elem(outer, &numbers[i], sizeof(numbers[i]), &maps[i], sizeof(maps[i]),
+                                 BPF_ANY) != 0)
+            return -errno;
+    }
+    return 0;
+}
+
+static int insert_all(struct ct_programs *programs, const struct ct_channel *channels, uint32_t count)
+{
+    const struct ct_calls *calls = programs->calls;
+    uint32_t numbers[CT_CHANNELS_AT_ONCE];
+    int rings[CT_CHANNELS_AT_ONCE], threads[CT_CHANNELS_AT_ONCE], lost[CT_CHANNELS_AT_ONCE];
+    for (uint32_t i = 0; i < count; i++) {
+        numbers[i] = channels[i].number;
+        rings[i] = channels[i].ring;
+        threads[i] = channels[i].threads;
+        lost[i] = channels[i].lost;
+    }
+    int error = insert(calls->maps.threads, numbers, threads, count);
+    if (!error)
+        error = insert(calls->maps.lost, numbers, lost, count);
+    return error ? error : insert(calls->maps.rings, numbers, rings, count);
+}
+
+int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count)
+{
+    uint32_t made = 0, number = 0;
+    int error = 0;
+    for (; made < count && !error; made++) {
+        while (number < CT_PROBE_PROCESSES && programs->taken[number])
+            number++;
+        if (number == CT_PROBE_PROCESSES) {
+            error = -ENOSPC;
+            break;
+        }
+        channels[made] = (struct ct_channel){ .number = number, .ring = -1, .threads = -1, .lost = -1 };
+        programs->taken[number] = true;
+        error = make_maps(&channels[made]);
+    }
+    if (!error)
+        error = insert_all(programs, channels, count);
+    for (uint32_t i = 0; error && i < made; i++)
+        ct_channel_free(programs, &channels[i]);
+    return error;
+}
+
+void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel)
+{
+    const struct ct_calls *calls = programs->calls;
+    const struct {
+        int map;
+        const struct bpf_map *outer;
+    } parts[] = { { channel->ring, calls->maps.rings },
+                  { channel->threads, calls->maps.threads },
+                  { channel->lost, calls->maps.lost } };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].map < 0)
+            continue;
+        bpf_map__delete_elem(parts[i].outer, &channel->number, sizeof(channel->number), 0);
+        close(parts[i].map);
+    }
+    programs->taken[channel->number] = false;
+    *channel = (struct ct_channel){ .ring = -1, .threads = -1, .lost = -1 };
+}
+
+int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel)
+{
+    const uint32_t tgid = (uint32_t)pid, number = channel ? channel->number : CT_PROBE_PROCESSES;
+    return bpf_map__update_elem(programs->calls->maps.channels, &tgid, sizeof(tgid), &number, sizeof(number),
+                                channel ? BPF_NOEXIST : BPF_ANY);
+}
+
+void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel)
+{
+    const struct bpf_map *channels = programs->calls->maps.channels;
+    const uint32_t tgid = (uint32_t)pid;
+    uint32_t number;
+    if (bpf_map__lookup_elem(channels, &tgid, sizeof(tgid), &number, sizeof(number), 0) == 0 &&
+        (number == channel->number || number == CT_PROBE_PROCESSES))
+        bpf_map__delete_elem(channels, &tgid, sizeof(tgid), 0);
+}
+
+uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid)
+{
+    const uint32_t tgid = (uint32_t)pid;
+    uint64_t ns;
+    return bpf_map__lookup_elem(programs->calls->maps.executed, &tgid, sizeof(tgid), &ns, sizeof(ns), 0) == 0
+               ? ns
+               : 0;
+}
+
+int ct_channel_offer(struct ct_programs *programs, const struct ct_channel *channel)
+{
+    return bpf_map__update_elem(programs->calls->maps.spare, NULL, 0, &channel->number,
+                                sizeof(channel->number), BPF_ANY);
+}
+
+int ct_programs_notices(const struct ct_programs *programs)
+{
+    return bpf_map__fd(programs->calls->maps.notices);
+}
+
+enum ct_method ct_programs_method(const struct ct_programs *programs)
+{
+    return programs->method;
+}
+
+struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs)
+{
+    return programs->cost;
+}
+
+/* ---- measuring ---- */
+
+enum { MEASURED_CALLS = 2000 };
+
+/* A function that does nothing. Its first instruction is that of libcuda 580's functions, which the kernel
+ * emulates. */
+int measured_call(int value);
+__asm__(".pushsection .text\n"
+        ".type measured_call, @function\n"
+        "measured_call:\n"
+        "    push %rbp\n"
+        "    mov %rsp, %rbp\n"
+        "    mov %edi, %eax\n"
+        "    pop %rbp\n"
+        "    ret\n"
+        ".size measured_call, . - measured_call\n"
+        ".popsection");
+
+struct place_in_file {
+    uint64_t address, offset;
+};
+
+static int find_in_file(struct dl_phdr_info *image, size_t size, void *data)
+{
+    (void)size;
+    struct place_in_file *place = data;
+    for (int i = 0; i < image->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &image->dlpi_phdr[i];
+        const uint64_t at = image->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && place->address >= at && place->address < at + part->p_filesz) {
+            place->offset = place->address - at + part->p_offset;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static uint64_t median(uint64_t *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), compare_ns);
+    return count ? values[count / 2] : 0;
+}
+
+static uint64_t time_calls(uint64_t whole[MEASURED_CALLS])
+{
+    for (int i = 0; i < MEASURED_CALLS; i++) {
+        const uint64_t before_ns = ct_monotonic_ns();
+        measured_call(i);
+        whole[i] = ct_monotonic_ns() - before_ns;
+    }
+    return median(whole, MEASURED_CALLS);
+}
+
+/* Reads the records of the measured calls. Returns 0, or -ENODATA if some are missing. */
+static int read_measured(const struct ct_channel *channel, uint64_t seen[MEASURED_CALLS])
+{
+    struct ct_kernel_ring ring;
+    const struct ct_probe_record *record;
+    size_t count = 0;
+    const int error = ct_kernel_ring_map(&ring, channel->ring, CT_PROBE_RING_BYTES);
+    if (error)
+        return error;
+    for (; (record = ct_kernel_ring_next(&ring, ct_kernel_ring_end(&ring), sizeof(*record)));
+         ct_kernel_ring_pass(&ring)) {
+        if (record->kind == CT_PROBE_CALL && record->status == (int32_t)count && count < MEASURED_CALLS)
+            seen[count++] = record->end - record->start;
+    }
+    ct_kernel_ring_unmap(&ring);
+    return count == MEASURED_CALLS ? 0 : -ENODATA;
+}
+
+static int measure_at(struct ct_programs *programs, const struct ct_channel *channel,
+                      const struct ct_targets *targets)
+{
+    static uint64_t alone[MEASURED_CALLS], whole[MEASURED_CALLS], seen[MEASURED_CALLS];
+    struct ct_links *links;
+    const uint64_t alone_ns = time_calls(alone);
+    int error = ct_channel_give(programs, getpid(), channel);
+    if (!error)
+        error = ct_programs_attach(programs, "/proc/self/exe", targets, getpid(), &links);
+    if (error)
+        return error;
+    const uint64_t whole_ns = time_calls(whole);
+    ct_links_close(links);
+    error = read_measured(channel, seen);
+    programs->cost =
+        (struct ct_probe_cost){ .seen_ns = median(seen, MEASURED_CALLS), .whole_ns = whole_ns - alone_ns };
+    return error;
+}
+
+/* Checks that the method works, on a function of this program, and measures its cost. */
+static int measure(struct ct_programs *programs)
+{
+    uint64_t number = CT_PROBE_FUNCTIONS - 1;
+    struct place_in_file at = { .address = (uintptr_t)measured_call };
+    struct ct_targets targets = { .offset = &at.offset, .number = &number, .count = 1 };
+    struct ct_channel channel;
+    if (!dl_iterate_phdr(find_in_file, &at))
+        return -ENOENT;
+    int error = ct_channels_make(programs, &channel, 1);
+    if (error)
+        return error;
+    error = measure_at(programs, &channel, &targets);
+    ct_channel_take_back(programs, getpid(), &channel);
+    ct_channel_free(programs, &channel);
+    return error;
+}
+
+/* ---- loading ---- */
+
+static char last_warning[CT_WHY_BYTES];
+
+/* Keeps libbpf's last warning, which has the reason for a failure. */
+__attribute__((format(printf, 2, 0))) static int keep_warning(enum libbpf_print_level level,
+                                                              const char *format, va_list arguments)
+{
+    if (level == LIBBPF_WARN && !strstr(format, "BEGIN PROG LOAD LOG"))
+        vsnprintf(last_warning, sizeof(last_warning), format, arguments);
+    last_warning[strcspn(last_warning, "\n")] = '\0';
+    return 0;
+}
+
+static void choose(struct ct_calls *calls, enum ct_method method)
+{
+    const bool is_session = method == CT_METHOD_SESSION;
+    bpf_program__set_autoload(calls->progs.call_session, is_session);
+    bpf_program__set_autoload(calls->progs.call_enter, !is_session);
+    bpf_program__set_autoload(calls->progs.call_leave, !is_session);
+    if (is_session)
+        bpf_program__set_expected_attach_type(calls->progs.call_session, TRACE_UPROBE_SESSION);
+    if (method == CT_METHOD_MULTI) {
+        bpf_program__set_expected_attach_type(calls->progs.call_enter, TRACE_UPROBE_MULTI);
+        bpf_program__set_expected_attach_type(calls->progs.call_leave, TRACE_UPROBE_MULTI);
+    }
+}
+
+static int load(struct ct_programs *programs, enum ct_method method)
+{
+    programs->method = method;
+    programs->calls = ct_calls__open();
+    if (!programs->calls)
+        return -errno;
+    choose(programs->calls, method);
+    int error = ct_calls__load(programs->calls);
+    if (error)
+        return error;
+    programs->ends[0] = bpf_program__attach(programs->calls->progs.thread_exit);
+    programs->ends[1] = bpf_program__attach(programs->calls->progs.program_exec);
+    if (!programs->ends[0] || !programs->ends[1])
+        return -errno;
+    return measure(programs);
+}
+
+static void close_all(struct ct_programs *programs)
+{
+    bpf_link__destroy(programs->ends[0]);
+    bpf_link__destroy(programs->ends[1]);
+    ct_calls__destroy(programs->calls);
+    programs->ends[0] = programs->ends[1] = NULL;
+    programs->calls = NULL;
+}
+
+int ct_programs_load(enum ct_method best, struct ct_programs **result, char why[CT_WHY_BYTES])
+{
+    struct ct_programs *programs = calloc(1, sizeof(*programs));
+    int error = programs ? -EINVAL : -ENOMEM;
+    libbpf_set_print(keep_warning);
+    for (enum ct_method method = best; programs && method < CT_METHOD_COUNT; method++) {
+        last_warning[0] = '\0';
+        error = load(programs, method);
+        if (!error) {
+            *result = programs;
+            return 0;
+        }
+        close_all(programs);
+    }
+    snprintf(why, CT_WHY_BYTES, "%s", last_warning[0] ? last_warning : strerror(-error));
+    free(programs);
+    return error;
+}
+
+void ct_programs_unload(struct ct_programs *programs)
+{
+    if (!programs)
+        return;
+    close_all(programs);
+    free(programs);
+}

@@ -1,0 +1,75 @@
+/* The BPF programs (calls.bpf.c): loads them, attaches them to functions, and manages their maps. */
+#ifndef CT_PROBE_PROGRAMS_H
+#define CT_PROBE_PROGRAMS_H
+
+#include "calls.h"
+#include "targets.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Methods to attach to the entry and return of functions, the best first. */
+enum ct_method {
+    CT_METHOD_SESSION, /* one program for both, all functions in one link (Linux 6.13) */
+    CT_METHOD_MULTI,   /* one program each, all functions in one link (Linux 6.6) */
+    CT_METHOD_EVENTS,  /* one program each, a perf event for each function */
+    CT_METHOD_COUNT
+};
+extern const char *const ct_method_names[CT_METHOD_COUNT];
+
+struct ct_programs;
+
+/* Loads the programs for the first method from `best` on that works in this kernel. Each is tried on a
+ * function of this process. Returns 0, or -errno of the last try with libbpf's reason in `why`. */
+enum { CT_WHY_BYTES = 512 };
+int ct_programs_load(enum ct_method best, struct ct_programs **programs, char why[CT_WHY_BYTES]);
+void ct_programs_unload(struct ct_programs *programs);
+
+enum ct_method ct_programs_method(const struct ct_programs *programs);
+/* The cost of the probe to a call, measured when the programs were loaded: medians. */
+struct ct_probe_cost {
+    uint64_t seen_ns;  /* the part between the two times that are recorded */
+    uint64_t whole_ns; /* all that the caller waits longer */
+};
+struct ct_probe_cost ct_programs_cost(const struct ct_programs *programs);
+
+/* Returns the map of notices, a ring of struct ct_probe_notice. */
+int ct_programs_notices(const struct ct_programs *programs);
+
+/* ---- functions ---- */
+
+/* The links to the functions of one file. */
+struct ct_links;
+/* Attaches to the functions of the file: in all processes that map it now or later, or only in the process
+ * `pid`, if that is not 0. Returns 0 or -errno. */
+int ct_programs_attach(struct ct_programs *programs, const char *path, const struct ct_targets *targets,
+                       pid_t pid, struct ct_links **links);
+void ct_links_close(struct ct_links *links);
+
+/* ---- channels ---- */
+
+/* The maps that carry the calls of one process out of the kernel. */
+struct ct_channel {
+    uint32_t number;
+    int ring, threads, lost; /* descriptors of maps */
+};
+/* Makes channels that no process uses yet, CT_CHANNELS_AT_ONCE at most. Returns 0, -ENOSPC if there would be
+ * more than CT_PROBE_PROCESSES, or another -errno: then none is made. */
+enum { CT_CHANNELS_AT_ONCE = 64 };
+int ct_channels_make(struct ct_programs *programs, struct ct_channel *channels, uint32_t count);
+void ct_channel_free(struct ct_programs *programs, struct ct_channel *channel);
+/* Assigns the channel to the process. Returns 0, -EEXIST if the process has one, or another -errno. With
+ * NULL, calls of the process are not recorded, whether it has a channel or not. */
+int ct_channel_give(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
+/* Ends that assignment. */
+void ct_channel_take_back(struct ct_programs *programs, pid_t pid, const struct ct_channel *channel);
+/* Returns when the process executed its current program, in nanoseconds of CLOCK_MONOTONIC; 0 if it had no
+ * channel then. */
+uint64_t ct_programs_executed_ns(const struct ct_programs *programs, pid_t pid);
+/* Makes the channel available in the kernel: the next process that makes a call and has no channel takes it.
+ */
+int ct_channel_offer(struct ct_programs *programs, const struct ct_channel *channel);
+
+#endif

@@ -1,0 +1,516 @@
+#include "writer.h"
+
+#include "current.h"
+#include "find_daemon.h"
+#include "fork.h"
+#include "kernel_ring.h"
+#include "long_call.h"
+#include "loss.h"
+#include "reserve.h"
+#include "rights.h"
+#include "ring.h"
+#include "segment_file.h"
+#include "slot.h"
+#include "thread.h"
+#include "thread_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    BUSY_MS = 5,          /* between two reads of the ring while there are calls */
+    IDLE_MS = 50,         /* and while there are none. Rows of other processes are stored that much later */
+    BUSY_NS = 200000000,  /* the process counts as busy for that long after a call */
+    LOOK_NS = 1000000000, /* between two searches for a daemon */
+};
+
+struct writer {
+    const struct ct_writer_plan *plan;
+    struct ct_kernel_ring ring;
+    const struct ct_probe_thread *shared_threads; /* CT_PROBE_THREADS of them */
+    struct ct_probe_lost *lost;                   /* CT_PROBE_FUNCTIONS */
+    struct ct_program program;        /* the probed one, described before the rights for it are dropped */
+    struct ct_segment *segment;       /* NULL while there is no daemon */
+    uint16_t ids[CT_PROBE_FUNCTIONS]; /* numbers of functions in the segment, 0 for none */
+    struct ct_thread_table threads;
+    uint64_t absent_ns, next_look_ns;
+    uint64_t long_ticks, busy_until_ns, complete;
+    uint32_t flags; /* that the segment gets when the process has ended */
+    bool wants_bell, is_reported;
+};
+
+static bool is_arrivals(const struct writer *writer)
+{
+    return writer->plan->ring < 0;
+}
+
+/* ---- the segment ---- */
+
+/* Finds the daemon of the process's user, or the system's daemon, or else the daemon of the probe's user. */
+static struct ct_control *find_daemon(const struct ct_writer_plan *plan, struct ct_session *session,
+                                      struct ct_wishes *wishes)
+{
+    const uid_t own = geteuid();
+    for (int i = 0; i < 2; i++) {
+        if (ct_rights_try_user(i == 0 ? plan->uid : own) != 0)
+            continue;
+        struct ct_control *control = ct_daemon_session(session) ? ct_daemon_find(session, wishes) : NULL;
+        if (control)
+            return control;
+        ct_rights_try_user(own);
+        if (plan->uid == own)
+            break;
+    }
+    return NULL;
+}
+
+static void make_segment(struct writer *writer)
+{
+    const struct ct_writer_plan *plan = writer->plan;
+    struct ct_session session;
+    struct ct_wishes wishes;
+    struct ct_control *control = find_daemon(plan, &session, &wishes);
+    if (!control)
+        return;
+    ct_rights_drop(plan->gid); /* to those of the user whose daemon was found */
+    ct_clock_is_counter = false;
+    ct_long_begin();
+    struct ct_segment *segment = ct_segment_create(&(struct ct_segment_plan){
+        .session = &session,
+        .wishes = &wishes,
+        .pid = plan->pid,
+        .maker = CT_MAKER_PROBE,
+        .program = &writer->program,
+        .image_ns = plan->image_ns,
+        .absent_ns = writer->absent_ns,
+        .complete = writer->complete,
+    });
+    ct_process_count_epoch();
+    if (!segment || !ct_daemon_take(control, &wishes)) {
+        ct_daemon_drop(control);
+        return;
+    }
+    writer->long_ticks = ct_long_ticks();
+    memset(writer->ids, 0, sizeof(writer->ids));
+    ct_process_set_current(segment);
+    if (!wishes.system)
+        atomic_fetch_add_explicit(&ct_control->segments, 1, memory_order_release);
+    writer->absent_ns = 0;
+    writer->segment = segment;
+    ct_daemon_ring();
+}
+
+static void forget_lane(struct ct_thread *thread, void *unused)
+{
+    (void)unused;
+    thread->producer = NULL;
+}
+
+/* Stops writing to the segment. Calls until there is another daemon are in no segment, and the next segment
+ * has the moment from which on they are missing. The lock on the file is kept, as the hook keeps its own.
+ * Without it, a daemon that stops would conclude that the process has ended. */
+static void leave_segment(struct writer *writer, uint32_t flags)
+{
+    struct ct_segment *segment = writer->segment;
+    if (!segment)
+        return;
+    ct_process_set_current(NULL);
+    ct_slots_abandon();
+    ct_process_count_epoch();
+    atomic_fetch_or_explicit(&segment->flags, flags, memory_order_release);
+    ct_daemon_ring();
+    ct_thread_table_each(&writer->threads, forget_lane, NULL);
+    writer->segment = NULL;
+    writer->absent_ns = ct_monotonic_ns();
+}
+
+static void report_ready(struct writer *writer)
+{
+    if (writer->is_reported)
+        return;
+    writer->is_reported = true;
+    if (writer->plan->arriving)
+        __atomic_store_n(writer->plan->arriving, 0, __ATOMIC_RELEASE);
+    if (writer->plan->ready >= 0 && write(writer->plan->ready, "", 1) < 0) {
+        /* The probe has ended: the end of the other pipe reports that. */
+    }
+}
+
+static void look_after_segment(struct writer *writer, uint64_t now_ns)
+{
+    if (writer->segment &&
+        atomic_load_explicit(&writer->segment->flags, memory_order_acquire) & CT_SEGMENT_DETACHED)
+        leave_segment(writer, 0);
+    if (writer->segment || now_ns < writer->next_look_ns)
+        return;
+    writer->next_look_ns = now_ns + LOOK_NS;
+    make_segment(writer);
+    if (!writer->segment && !writer->is_reported)
+        fprintf(
+            stderr,
+            "cudatrace-probe: process %d: the session has no daemon: calls are recorded once there is one\n",
+            writer->plan->pid);
+    if (!writer->segment && writer->absent_ns == 0)
+        writer->absent_ns = now_ns;
+    report_ready(writer);
+}
+
+/* Returns the number of the function in the segment; 0 if its directory is full. */
+static uint16_t id_of(struct writer *writer, uint32_t function)
+{
+    const struct ct_function_entry *entry = &writer->plan->functions->entry[function];
+    if (writer->ids[function] == 0 && ct_process_lock()) {
+        writer->ids[function] =
+            ct_segment_define(writer->segment, entry->name, CT_LAYER_DRIVER, entry->category);
+        ct_process_unlock();
+    }
+    return writer->ids[function];
+}
+
+/* ---- records ---- */
+
+static struct ct_producer *lane_of(struct writer *writer, struct ct_thread *thread)
+{
+    if (!thread->producer)
+        thread->producer = ct_thread_take_for(writer->segment, &thread->identity);
+    return thread->producer;
+}
+
+/* Removes the time that the probe itself took at both ends of the call. */
+static void correct(const struct ct_writer_plan *plan, uint64_t *start, uint64_t *end)
+{
+    const uint64_t added = plan->entry_ns + plan->return_ns, took = *end - *start;
+    *end -= plan->return_ns;
+    *start = took > added ? *start + plan->entry_ns : *end;
+}
+
+static bool is_minor(const struct writer *writer, const struct ct_probe_record *call, uint64_t ns)
+{
+    return writer->plan->functions->entry[call->function].is_minor && !ct_status_is_failure(call->status) &&
+           ns < writer->long_ticks;
+}
+
+static void write_record(struct writer *writer, struct ct_producer *producer,
+                         const struct ct_probe_record *call, struct ct_record *record, uint64_t start)
+{
+    ct_record_hold(producer, 0);
+    ct_record_measure(record, 0);
+    const bool minor = is_minor(writer, call, record->end - start);
+    const bool fits = ct_record_room_for_all(producer, record->slots);
+    const bool reserve = !fits && ct_record_reserve(producer, record->slots);
+    if (fits || (reserve && !minor)) {
+        ct_record_write(producer, record, NULL, 0);
+    } else {
+        ct_record_lose_held(producer, reserve ? CT_LOSS_PRESSURE : (enum ct_loss_cause)producer->full_cause,
+                            (uint16_t)record->function, start, record->end, 0);
+        if (!minor)
+            ct_reserve_note_lost(producer, record->slots);
+    }
+    if (atomic_load_explicit(&producer->lane->depth, memory_order_relaxed) > call->depth)
+        ct_lane_leave(producer->lane, call->depth);
+    ct_record_release(producer);
+    writer->wants_bell |= ct_wants_doorbell(producer->lane, producer->position);
+}
+
+static void take_call(struct writer *writer, const struct ct_probe_record *call)
+{
+    if (!writer->segment || call->function >= writer->plan->functions->count)
+        return;
+    uint64_t start = call->start, end = call->end;
+    correct(writer->plan, &start, &end);
+    struct ct_thread *thread = ct_thread_table_get(&writer->threads, call->tid);
+    const uint16_t id = id_of(writer, call->function);
+    struct ct_producer *producer = thread ? lane_of(writer, thread) : NULL;
+    if (!producer || id == 0) {
+        ct_record_lose_unlaned(writer->segment, id, start, end);
+        return;
+    }
+    struct ct_record record = {
+        .end = end,
+        .span = ct_span(end - start, call->depth, 0),
+        .function = id,
+        .kind = CT_KIND_CALL,
+        .status = call->status,
+    };
+    write_record(writer, producer, call, &record, start);
+}
+
+/* Returns whether the lane shows exactly those open calls. */
+static bool is_shown(const struct writer *writer, const struct ct_lane *lane,
+                     const struct ct_probe_open *open, uint32_t depth)
+{
+    return atomic_load_explicit(&lane->depth, memory_order_relaxed) == depth &&
+           (depth == 0 || atomic_load_explicit(&lane->open[depth - 1].start, memory_order_relaxed) ==
+                              open[depth - 1].start + writer->plan->entry_ns);
+}
+
+/* Copies the thread's open calls. Returns false if they changed meanwhile. A thread that has ended has none,
+ * and its entry may be another thread's. */
+static bool read_open(const struct ct_probe_thread *thread, uint32_t tid, struct ct_probe_open *open,
+                      uint32_t *depth)
+{
+    *depth = __atomic_load_n(&thread->depth, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&thread->tid, __ATOMIC_ACQUIRE) != tid)
+        *depth = 0;
+    if (*depth > CT_PROBE_OPEN)
+        return false;
+    memcpy(open, thread->open, *depth * sizeof(open[0]));
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return *depth == 0 || (__atomic_load_n(&thread->depth, __ATOMIC_RELAXED) == *depth &&
+                           __atomic_load_n(&thread->tid, __ATOMIC_RELAXED) == tid &&
+                           thread->open[*depth - 1].start == open[*depth - 1].start);
+}
+
+/* Updates the open calls in the lane. All calls that returned before this moment have been written to it. */
+static void show_open(struct ct_thread *thread, void *data)
+{
+    struct writer *writer = data;
+    struct ct_probe_open open[CT_PROBE_OPEN];
+    uint32_t depth;
+    if (thread->index >= CT_PROBE_THREADS ||
+        !read_open(&writer->shared_threads[thread->index], thread->identity.tid, open, &depth) ||
+        (depth == 0 && !thread->producer))
+        return;
+    struct ct_producer *producer = lane_of(writer, thread);
+    if (!producer || is_shown(writer, producer->lane, open, depth))
+        return;
+    for (uint32_t i = 0; i < depth && open[i].function < writer->plan->functions->count; i++)
+        ct_lane_enter(producer->lane, i, id_of(writer, open[i].function),
+                      open[i].start + writer->plan->entry_ns);
+    if (atomic_load_explicit(&producer->lane->depth, memory_order_relaxed) > depth)
+        ct_lane_leave(producer->lane, depth);
+}
+
+static void begin_thread(struct writer *writer, const struct ct_probe_record *record)
+{
+    struct ct_thread *thread = ct_thread_table_get(&writer->threads, record->tid);
+    if (!thread)
+        return;
+    thread->index = record->function;
+    memcpy(thread->identity.name.name, record->name, sizeof(thread->identity.name.name) - 1);
+}
+
+/* Finds the threads that have made calls before this writer was started, as it replaces one. */
+static void adopt_threads(struct writer *writer)
+{
+    for (uint32_t i = 0; i < CT_PROBE_THREADS; i++) {
+        const uint32_t tid = __atomic_load_n(&writer->shared_threads[i].tid, __ATOMIC_RELAXED);
+        struct ct_thread *thread = tid ? ct_thread_table_get(&writer->threads, tid) : NULL;
+        if (!thread)
+            continue;
+        thread->index = i;
+        char path[64];
+        snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", writer->plan->pid, tid);
+        FILE *comm = fopen(path, "re");
+        if (!comm)
+            continue;
+        if (fgets(thread->identity.name.name, sizeof(thread->identity.name.name), comm))
+            thread->identity.name.name[strcspn(thread->identity.name.name, "\n")] = '\0';
+        fclose(comm);
+    }
+}
+
+/* A thread that was killed inside a call keeps its lane, which shows that call. */
+static void end_thread(struct writer *writer, uint32_t tid)
+{
+    struct ct_thread *thread = ct_thread_table_find(&writer->threads, tid);
+    if (!thread)
+        return;
+    if (writer->segment)
+        show_open(thread, writer);
+    struct ct_producer *producer = thread->producer;
+    ct_thread_table_remove(&writer->threads, tid);
+    if (producer && atomic_load_explicit(&producer->lane->depth, memory_order_relaxed) == 0)
+        ct_thread_give_back_for(producer);
+}
+
+static void take_record(struct writer *writer, const struct ct_probe_record *record)
+{
+    switch ((enum ct_probe_kind)record->kind) {
+    case CT_PROBE_CALL:
+        take_call(writer, record);
+        break;
+    case CT_PROBE_THREAD:
+        begin_thread(writer, record);
+        break;
+    case CT_PROBE_EXIT:
+        end_thread(writer, record->tid);
+        break;
+    case CT_PROBE_END:
+        writer->flags |= WIFSIGNALED(record->status) ? 0 : CT_SEGMENT_EXITING;
+        break;
+    }
+}
+
+/* ---- a look ---- */
+
+/* Writes all records that the ring contains at this moment, and no later ones: so it ends. Returns whether
+ * there were any. */
+static bool drain(struct writer *writer)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    const uint64_t end = ct_kernel_ring_end(&writer->ring);
+    bool any = false;
+    for (const void *record;
+         (record = ct_kernel_ring_next(&writer->ring, end, sizeof(struct ct_probe_record))); any = true) {
+        struct ct_probe_record copy;
+        memcpy(&copy, record, sizeof(copy));
+        ct_kernel_ring_pass(&writer->ring);
+        take_record(writer, &copy);
+    }
+    /* All records after `end` were reserved, and got their own end time, after `now_ns` (calls.h). */
+    if (ct_kernel_ring_is_read(&writer->ring, end))
+        writer->complete = now_ns - writer->plan->return_ns;
+    return any;
+}
+
+/* Reports the calls that were lost since the last look, as the ring was full. It takes them out of the map: a
+ * writer that replaces this one does not report them again. */
+static void report_losses(struct writer *writer)
+{
+    const uint32_t functions = __atomic_load_n(&writer->plan->functions->count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; writer->segment && i < functions; i++) {
+        if (__atomic_load_n(&writer->lost[i].calls, __ATOMIC_RELAXED) == 0)
+            continue;
+        const uint64_t calls = __atomic_exchange_n(&writer->lost[i].calls, 0, __ATOMIC_ACQUIRE);
+        const uint64_t ns = __atomic_exchange_n(&writer->lost[i].ns, 0, __ATOMIC_RELAXED);
+        ct_record_lose_many(writer->segment, id_of(writer, i), calls, ns, writer->complete);
+        writer->wants_bell = true;
+    }
+}
+
+/* Of the arrivals writer: advances `complete` if every process that has made a call has a segment. */
+static void note_arrivals(struct writer *writer)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    const uint64_t end = ct_kernel_ring_end(&writer->ring);
+    bool all_have = ct_kernel_ring_is_read(&writer->ring, end);
+    for (uint32_t i = 0; all_have && i < CT_PROBE_PROCESSES; i++)
+        all_have = __atomic_load_n(&writer->plan->functions->arriving[i], __ATOMIC_ACQUIRE) == 0;
+    if (all_have)
+        writer->complete = now_ns;
+    else
+        writer->busy_until_ns = now_ns + BUSY_NS;
+}
+
+static void look(struct writer *writer)
+{
+    const uint64_t now_ns = ct_monotonic_ns();
+    look_after_segment(writer, now_ns);
+    if (is_arrivals(writer)) {
+        note_arrivals(writer);
+    } else {
+        if (drain(writer))
+            writer->busy_until_ns = now_ns + BUSY_NS;
+        report_losses(writer);
+        if (writer->segment)
+            ct_thread_table_each(&writer->threads, show_open, writer);
+    }
+    if (!writer->segment)
+        return;
+    atomic_store_explicit(&writer->segment->selections,
+                          atomic_load_explicit(&ct_control->selections, memory_order_acquire),
+                          memory_order_release);
+    /* Pairs with the acquire in read_complete() of collector/source/shm/shm_drain.c: all calls up to that
+     * moment have been published. */
+    atomic_store_explicit(&writer->segment->complete, writer->complete, memory_order_release);
+    if (writer->wants_bell)
+        ct_daemon_ring();
+    writer->wants_bell = false;
+}
+
+/* ---- its life ---- */
+
+static int open_maps(struct writer *writer)
+{
+    const struct ct_writer_plan *plan = writer->plan;
+    const size_t threads = sizeof(struct ct_probe_thread) * CT_PROBE_THREADS;
+    const size_t lost = sizeof(struct ct_probe_lost) * CT_PROBE_FUNCTIONS;
+    const int error = is_arrivals(writer)
+                          ? ct_kernel_ring_map(&writer->ring, plan->notices, CT_NOTICES_BYTES)
+                          : ct_kernel_ring_map(&writer->ring, plan->ring, CT_PROBE_RING_BYTES);
+    if (error || is_arrivals(writer))
+        return error;
+    void *shared_threads = mmap(NULL, threads, PROT_READ, MAP_SHARED, plan->threads, 0);
+    void *losses = mmap(NULL, lost, PROT_READ | PROT_WRITE, MAP_SHARED, plan->lost, 0);
+    if (shared_threads == MAP_FAILED || losses == MAP_FAILED)
+        return -errno;
+    writer->shared_threads = shared_threads;
+    writer->lost = losses;
+    return 0;
+}
+
+/* The ring is edge-triggered: usually it is polled. */
+static int watch(const struct ct_writer_plan *plan)
+{
+    const struct {
+        int fd;
+        uint32_t events;
+    } watched[] = { { plan->ring >= 0 ? plan->ring : plan->notices, EPOLLIN | EPOLLET },
+                    { plan->pidfd, EPOLLIN },
+                    { plan->parent, EPOLLIN } };
+    const int poll = epoll_create1(EPOLL_CLOEXEC);
+    for (size_t i = 0; poll >= 0 && i < sizeof(watched) / sizeof(watched[0]); i++) {
+        if (watched[i].fd < 0)
+            continue;
+        struct epoll_event event = { .events = watched[i].events, .data.u32 = (uint32_t)i };
+        if (epoll_ctl(poll, EPOLL_CTL_ADD, watched[i].fd, &event) != 0)
+            return -1;
+    }
+    return poll;
+}
+
+/* Waits for the next look. Sets *ended when no more records can follow. */
+static void wait_for_more(struct writer *writer, int poll, bool *ended)
+{
+    enum { RING, PROCESS, PARENT };
+    struct epoll_event events[3];
+    const int count =
+        epoll_wait(poll, events, 3, ct_monotonic_ns() < writer->busy_until_ns ? BUSY_MS : IDLE_MS);
+    for (int i = 0; i < count; i++) {
+        char message = 0;
+        if (events[i].data.u32 == PARENT && read(writer->plan->parent, &message, 1) >= 0 &&
+            message == CT_WRITER_EXEC)
+            writer->flags |= CT_SEGMENT_EXITING;
+        *ended |= events[i].data.u32 != RING;
+    }
+}
+
+int ct_writer_run(const struct ct_writer_plan *plan)
+{
+    static struct writer writer;
+    char name[16];
+    writer = (struct writer){ .plan = plan, .complete = plan->since_ns, .absent_ns = plan->absent_ns };
+    snprintf(name, sizeof(name), "probe-%d", plan->pid);
+    prctl(PR_SET_NAME, name, 0, 0, 0);
+    ct_fork_begin();
+    ct_program_describe(&writer.program, plan->pid, false);
+    writer.program.start_ticks = plan->start_ticks;
+    if (!writer.program.cmdline[0] && plan->name)
+        snprintf(writer.program.cmdline, sizeof(writer.program.cmdline), "[%s]", plan->name);
+    const int poll = watch(plan);
+    if (poll < 0 || !ct_thread_table_begin(&writer.threads) || open_maps(&writer) != 0)
+        return 1;
+    if (!is_arrivals(&writer))
+        adopt_threads(&writer);
+    bool ended = plan->pidfd < 0;
+    while (!ended) {
+        look(&writer);
+        wait_for_more(&writer, poll, &ended);
+    }
+    /* A thread may have been preempted while it wrote a record: wait for it. */
+    const uint64_t patience_ns = ct_monotonic_ns() + LOOK_NS;
+    do
+        look(&writer);
+    while (!is_arrivals(&writer) && !ct_kernel_ring_is_read(&writer.ring, ct_kernel_ring_end(&writer.ring)) &&
+           ct_monotonic_ns() < patience_ns);
+    look(&writer);
+    leave_segment(&writer, writer.flags | CT_SEGMENT_LEFT);
+    return 0;
+}

@@ -1,0 +1,440 @@
+"""Tests `cudatrace probe`: it records every driver call of processes that run without the hook, in any mount namespace. Killing the probe,
+a writer, the daemon or the process loses no call silently."""
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+from cudatrace_test import (BUILD, CUDATRACE, SHAPE, SIMCUDA, WORKLOADS, DEADLINE_S, HungCall, Session, by_tier, can, check, counts,
+    equal, first_thread_has_ended, needs, refused, skip, wait_for)
+from untraced import VERSION, Background, Program
+
+PROBE = BUILD / "probe/cudatrace-probe"
+if not PROBE.exists():
+    skip("this build has no probe: libbpf-dev, clang, bpftool")
+needs("eBPF")
+LIBRARY = SIMCUDA / "libcuda.so.1"
+METHODS = "session", "multi", "event"
+
+
+class Probe(Background):
+    """`cudatrace probe`, once its probes are attached."""
+
+    def __init__(self, s, *arguments, **options):
+        super().__init__(s, CUDATRACE, "probe", "--session", s.name, *arguments, **options)
+        if "probe: the kernel" in self.await_line("probe: "):
+            refused(self.said.strip())
+        if "are probed" not in self.said:
+            self.await_line("are probed")
+
+
+def truth_of(s, pid):
+    """{function: calls} by the driver's own count, now."""
+    truth = collections.Counter()
+    for counted, _, functions in counts.read_counts(s.counts):
+        if counted == pid:
+            truth.update({name: returned for name, (_, returned) in functions.items()})
+    return +truth
+
+
+def stored_of(s, pid):
+    return {name: calls for (of, name), calls in s.totals().items() if of == pid}
+
+
+def await_stored(s, pid, expected):
+    s.flush_until(f"{expected} of {pid}", lambda: stored_of(s, pid) == expected)
+
+
+def late(s):
+    return s.value("SELECT count(*) FROM late_call")
+
+
+# ---- what is recorded ----
+
+
+def exact(s, method):
+    """Four threads: all calls while the probe is attached are stored, and no others."""
+    p = Program(s, "steps", 4)
+    p.step(10)
+    before = truth_of(s, p.pid)
+    # Closing hundreds of perf events takes seconds.
+    probe = Probe(s, "--pid", p.pid, "--method", method, "--verbose", *(["--calls", "cuDriver*,cuInit"] if method == "event" else []))
+    p.step(300)
+    expected = dict(truth_of(s, p.pid) - before)
+    await_stored(s, p.pid, expected)
+    probe.end()
+    p.step(50)
+    s.flush_until("the probe to have left", lambda: s.value("SELECT state FROM processes WHERE pid = ?", p.pid) == "detached")
+    p.end()
+    s.flush()
+    equal(stored_of(s, p.pid), expected, "what is stored in the end")
+    equal(s.value("SELECT count(DISTINCT tid) FROM threads JOIN processes USING (process_id) WHERE pid = ?", p.pid), 4, "threads")
+    equal(late(s), 0, "late rows")
+
+
+def whole_life(s):
+    """A process that starts later is recorded from its first call to its last."""
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    done = s.start(WORKLOADS / "calls", "--mix", "training", "--threads", "3", "--calls", "3000", "--seed", "5", preload=False,
+                   stdout=subprocess.PIPE, text=True)
+    done.communicate(timeout=DEADLINE_S)
+    equal(done.returncode, 0, "the program's status")
+    await_stored(s, done.pid, dict(truth_of(s, done.pid)))
+    probe.end()
+    failed = s.value("SELECT sum(failed) FROM totals JOIN processes USING (process_id) WHERE pid = ?", done.pid)
+    check(failed > 0, "no failed call was recorded of a program that makes some")
+
+
+def nested(s, method):
+    """Calls within calls, and calls that longjmp has left. Calls that are too deep are counted as lost."""
+    probe = Probe(s, "--all", "--library", LIBRARY, "--method", method, "--calls", "cuOccupancy*")
+    done = s.start(WORKLOADS / "nested", "--times", "10", "--depth", "20", preload=False)
+    equal(done.wait(DEADLINE_S), 0, "the program's status")
+    name = "cuOccupancyMaxPotentialBlockSize"
+    s.flush_until("all calls, and four of ten chains of twenty that are too deep", lambda: s.rows(
+        "SELECT sum(calls), sum(lost) FROM totals JOIN processes USING (process_id) WHERE pid = ? AND totals.name = ?", done.pid, name) ==
+        [(truth_of(s, done.pid)[name], 40)])
+    equal(s.rows("SELECT name FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", done.pid), [], "open calls")
+    probe.end()
+
+
+def short_lives(s):
+    """Processes that end before the probe reads their notice."""
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    children = [s.start(WORKLOADS / "calls", "--calls", "5", preload=False, stdout=subprocess.DEVNULL) for _ in range(12)]
+    for child in children:
+        equal(child.wait(DEADLINE_S), 0, "a program's status")
+    pids = [child.pid for child in children]
+    s.flush_until("all to have ended", lambda: s.value(
+        f"SELECT count(*) FROM processes WHERE pid IN ({','.join(map(str, pids))}) AND state = 'exited'") == len(pids))
+    for pid in pids:
+        equal(stored_of(s, pid), dict(truth_of(s, pid)), f"the calls of {pid}")
+    probe.end()
+
+
+def hooked(s):
+    """Processes that the hook records, and that have ended before the probe looks at them, are recorded once."""
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    os.kill(probe.child.pid, signal.SIGSTOP)
+    children = [s.start(WORKLOADS / "calls", "--calls", "5", stdout=subprocess.DEVNULL) for _ in range(3)]
+    for child in children:
+        equal(child.wait(DEADLINE_S), 0, "a program's status")
+    os.kill(probe.child.pid, signal.SIGCONT)
+    last = s.start(WORKLOADS / "calls", "--calls", "5", preload=False, stdout=subprocess.DEVNULL)
+    equal(last.wait(DEADLINE_S), 0, "the status of the program without the hook")
+    await_stored(s, last.pid, dict(truth_of(s, last.pid)))
+    probe.end()
+    s.flush()
+    for child in children:
+        equal(stored_of(s, child.pid), dict(truth_of(s, child.pid)), f"the calls of {child.pid}")
+
+
+PLACES = {
+    "deleted": "mount -t tmpfs none {place} && cp {library} {place}/",
+    "overlaid": "mount -t tmpfs none {place} && mkdir {place}/lower {place}/upper {place}/work && cp {library} {place}/lower/ && "
+                "mount -t overlay none -o lowerdir={place}/lower,upperdir={place}/upper,workdir={place}/work {place}",
+}
+
+
+def hidden(s, how):
+    """A library that is deleted, or part of an overlay, in a private mount namespace."""
+    if not can("mount namespaces", "a library that cannot be seen"):
+        return
+    place = s.dir / "place"
+    place.mkdir()
+    script = PLACES[how].format(place=place, library=LIBRARY) + f' && LD_LIBRARY_PATH={place}:$LD_LIBRARY_PATH && export LD_LIBRARY_PATH && exec "$@"'
+    p = Program(s, "steps", within=["unshare", "-m", "sh", "-c", script, "sh"])
+    if how == "deleted":
+        pathlib.Path(f"/proc/{p.pid}/root{place}/libcuda.so.1").unlink()
+        check(" (deleted)" in pathlib.Path(f"/proc/{p.pid}/maps").read_text(), "the library is not deleted")
+    check(not list(place.iterdir()), "the library can be seen from here")
+    before = truth_of(s, p.pid)
+    probe = Probe(s, "--pid", p.pid)
+    p.step(77)
+    await_stored(s, p.pid, dict(truth_of(s, p.pid) - before))
+    probe.end()
+    p.end()
+
+
+def open_calls(s):
+    """A call that hangs is an open call, also after its process was killed in it."""
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
+        s.flush_until("the call that hangs", lambda: s.value(
+            "SELECT count(*) FROM open_calls JOIN processes USING (process_id) WHERE pid = ? AND name = 'cuCtxSynchronize'", hung.pid))
+        hung.kill()
+    s.flush_until("its end", lambda: s.value("SELECT state FROM processes WHERE pid = ?", hung.pid) == "killed")
+    equal(s.rows("SELECT name FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", hung.pid), [("cuCtxSynchronize",)],
+          "what it was in")
+    probe.end()
+
+
+# ---- kills ----
+
+
+def programs():
+    """The programs of a probe that are in the kernel."""
+    return {number for number, name in kernel_programs() if name in ("call_session", "call_enter", "call_leave", "thread_exit", "program_exec")}
+
+
+def kernel_programs():
+    tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
+
+    for program in json.loads(subprocess.run([tool, "-j", "prog", "show"], stdout=subprocess.PIPE, check=True).stdout):
+        yield program["id"], program.get("name")
+
+
+def probe_killed(s):
+    """All calls that a killed probe has seen are stored, no BPF program stays in the kernel, and the next probe continues."""
+    p = Program(s, "steps", 2)
+    before_programs, before = programs(), truth_of(s, p.pid)
+    probe = Probe(s, "--pid", p.pid)
+    check(programs() > before_programs, "the probe has no program in the kernel")
+    p.step(200)
+    seen = dict(truth_of(s, p.pid) - before)
+    await_stored(s, p.pid, seen)
+    probe.end(-signal.SIGKILL, signal.SIGKILL)
+    wait_for("the programs to leave the kernel", lambda: programs() == before_programs)
+    p.step(30)
+    second = Probe(s, "--pid", p.pid)
+    between = truth_of(s, p.pid)
+    p.step(100)
+    expected = dict(collections.Counter(seen) + (truth_of(s, p.pid) - between))
+    await_stored(s, p.pid, expected)
+    equal(s.value("SELECT count(*) FROM processes WHERE pid = ?", p.pid), 1, "processes that it is in the trace")
+    second.end()
+    p.end()
+
+
+def writer_of(probe, pid):
+    """The probe's writer for that process. Another session's probe may have one, too."""
+    for child in pathlib.Path(f"/proc/{probe.child.pid}/task/{probe.child.pid}/children").read_text().split():
+        with contextlib.suppress(OSError):  # ended
+            if pathlib.Path(f"/proc/{child}/comm").read_text() == f"probe-{pid}\n":
+                return int(child)
+    return None
+
+
+def kill_writer(probe, pid):
+    """Returns once another writer has replaced it."""
+    killed = wait_for("a writer", lambda: writer_of(probe, pid))
+    os.kill(killed, signal.SIGKILL)
+    wait_for("another writer", lambda: writer_of(probe, pid) not in (None, killed))
+
+
+def writer_killed(s):
+    """Another writer continues: it does not report losses again, and shows the calls that are open."""
+    p = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid)
+    stopped = writer_of(probe, p.pid)
+    os.kill(stopped, signal.SIGSTOP)
+    before = truth_of(s, p.pid)[VERSION]
+    p.step(40000)  # more than the ring has room for
+    os.kill(stopped, signal.SIGCONT)
+    seen = "SELECT sum(calls), sum(lost) > 0 FROM totals JOIN processes USING (process_id) WHERE pid = ?"
+    s.flush_until("all calls", lambda: s.rows(seen, p.pid) == [(40000, 1)])
+    kill_writer(probe, p.pid)
+    p.step(10)
+    p.end()
+    probe.end(number=None)
+    s.flush()
+    equal(s.rows(seen, p.pid), [(truth_of(s, p.pid)[VERSION] - before, 1)], "calls, and whether some were lost")
+
+
+def writer_stopped(s):
+    """A second Ctrl-C ends a probe that waits for a writer, and nothing stays in the kernel."""
+    p = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid)
+    os.kill(writer_of(probe, p.pid), signal.SIGSTOP)
+    probe.child.send_signal(signal.SIGINT)
+    wait_for("the first signal to be taken", lambda: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000" in
+             pathlib.Path(f"/proc/{probe.child.pid}/status").read_text())
+    probe.child.send_signal(signal.SIGINT)
+    said = probe.end(number=None)
+    check(f"process {p.pid}: its writer does not end" in said, said)
+    p.end()
+
+
+def open_calls_adopted(s):
+    """A call that was open when a writer was killed ends in the lane of the next one, which knows the thread."""
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    with HungCall(s, start=lambda *command, **options: s.start(*command, preload=False, **options)) as hung:
+        kill_writer(probe, hung.pid)
+        s.flush_until("the call that hangs", lambda: s.value(
+            "SELECT count(*) FROM open_calls JOIN processes USING (process_id) WHERE pid = ? AND name = 'cuCtxSynchronize'", hung.pid) == 1)
+        hung.release()
+    await_stored(s, hung.pid, dict(truth_of(s, hung.pid)))
+    s.flush_until("its end", lambda: s.value("SELECT state FROM processes WHERE pid = ?", hung.pid) == "exited")
+    equal(s.rows("SELECT name FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", hung.pid), [], "open calls")
+    equal(s.rows("SELECT DISTINCT threads.name FROM threads JOIN processes USING (process_id) WHERE pid = ?", hung.pid), [("hang",)], "threads")
+    probe.end()
+
+
+def daemon_killed(s):
+    """Calls that are made without a daemon after a kill are stored by the next one. After a clean stop they are in no segment, and the
+    trace has the time when they are missing."""
+    p = Program(s, "steps", 2)
+    probe = Probe(s, "--pid", p.pid)
+    p.step(100)
+    s.flush_until("the first calls", lambda: stored_of(s, p.pid).get(VERSION) == 200)
+    s.daemon.kill()
+    s.daemon.wait()
+    p.step(50)
+    s.start_daemon()
+    s.flush_until("those that were made without a daemon", lambda: stored_of(s, p.pid).get(VERSION) == 300)
+    p.step(25)
+    s.flush_until("those behind", lambda: stored_of(s, p.pid).get(VERSION) == 350)
+    s.stop_daemon()
+    s.start_daemon()
+    wait_for("the probe to find it", lambda: "1" in s.status().get("processes", ""))
+    p.step(10)
+    s.flush_until("those of the next daemon", lambda: stored_of(s, p.pid).get(VERSION) == 370)
+    probe.end()
+    p.end()
+
+
+def executes(s):
+    """A process that executes another program is two processes in the trace."""
+    p = Program(s, "exec")
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    p.child.send_signal(signal.SIGUSR1)
+    s.flush_until("two programs", lambda: s.value("SELECT count(*) FROM processes WHERE pid = ?", p.pid) >= 2)
+    p.end(signal.SIGTERM)
+    probe.end()
+
+
+CHAIN = """
+import ctypes, os, sys
+left = int(sys.argv[1])
+if left == 2:
+    print("ready", flush=True)
+    sys.stdin.readline()
+driver = ctypes.CDLL(sys.argv[2])
+for _ in range(5):
+    driver.cuDriverGetVersion(ctypes.byref(ctypes.c_int()))
+if left > 0:
+    os.execv(sys.executable, [sys.executable, sys.argv[0], str(left - 1), sys.argv[2]])
+"""
+
+
+def executes_named(s):
+    """A process of --pid that loads the driver later, and executes two other programs before the probe looks at it again."""
+    script = s.dir / "chain.py"
+    script.write_text(CHAIN)
+    p = s.start(sys.executable, script, 2, LIBRARY, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(p.stdout.readline(), "ready\n", "the first program")
+    probe = Probe(s, "--pid", p.pid, "--library", LIBRARY)
+    os.kill(probe.child.pid, signal.SIGSTOP)
+    p.communicate("\n", timeout=DEADLINE_S)
+    os.kill(probe.child.pid, signal.SIGCONT)
+    probe.end(number=None)
+    s.flush()
+    equal(stored_of(s, p.pid), {VERSION: 15}, "the calls of three programs")
+
+
+def executes_late(s):
+    """The probe outlives a writer that it has a message for: of a process that executes another program and ends at once."""
+    p = Program(s, "exec")
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    writer = wait_for("a writer", lambda: writer_of(probe, p.pid))
+    os.kill(probe.child.pid, signal.SIGSTOP)
+    p.child.send_signal(signal.SIGUSR1)
+    equal(p.child.stdout.readline(), "ready\n", "the other program")
+    p.child.kill()
+    p.child.wait()
+    wait_for("the writer to end", lambda: first_thread_has_ended(writer))
+    os.kill(probe.child.pid, signal.SIGCONT)
+    probe.end()
+
+
+def closed_files(s):
+    """A probe that has no standard files opens none of its own in their place."""
+    p = Program(s, "steps")
+    child = s.start("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", PROBE, "--session", s.name, "--pid", p.pid, preload=False)
+    s.flush_until("the process", lambda: s.rows("SELECT pid FROM processes") == [(p.pid,)])
+    for number in range(3):
+        equal(os.readlink(f"/proc/{child.pid}/fd/{number}"), "/dev/null", f"descriptor {number}")
+    p.end()
+    equal(child.wait(DEADLINE_S), 0, "the probe's status")
+
+
+# ---- what is refused ----
+
+
+def wrong(s):
+    equal(s.run(PROBE, preload=False, status=2).stderr, "cudatrace: probe: wants either --pid PID or --all (see cudatrace probe --help)\n", "no process")
+    p = Program(s, "steps")
+    probe = Probe(s, "--pid", p.pid)
+    said = s.run(PROBE, "--session", s.name, "--pid", p.pid, preload=False, status=1).stderr
+    check("has a probe already" in said, said)
+    thread = max(int(task.name) for task in pathlib.Path(f"/proc/{p.pid}/task").iterdir())
+    equal(s.run(PROBE, "--pid", thread, preload=False, status=1).stderr,
+          f"cudatrace: probe: {thread} is a thread of process {p.pid}: name that one\n", "a thread")
+    os.kill(p.pid, signal.SIGKILL)  # nobody waits for it yet
+    probe.end(number=None)
+    hooked = s.start(*[WORKLOADS / "attached", "--do", "read", 1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(hooked.stdout.readline(), "ready\n", "a program with the hook")
+    probe = Probe(s, "--pid", hooked.pid)
+    check(f"process {hooked.pid} is not recorded: the hook records it" in probe.said and "\nprobe: 0 functions" in probe.said, probe.said)
+    hooked.communicate("\n", timeout=DEADLINE_S)
+    probe.end(number=None)
+    if can("several users", "a probe without rights"):
+        said = s.run("setpriv", "--reuid", "65534", "--clear-groups", PROBE, "--session", s.name, "--all", preload=False, status=1).stderr
+        check("CAP_BPF" in said, said)
+
+
+def attached(s, *options):
+    """A process is not attached to while it is probed. A file is not probed while a process has jumps of --inline in its code: the
+    kernel would put a breakpoint into a jump, and the process would crash."""
+    p = Program(s, "steps", 2)
+    attach = [CUDATRACE, "attach", "--session", s.name, "--db", s.db, "--stay", *options, p.pid]
+    probe = Probe(s, "--pid", p.pid)
+    refused_by = s.run(*attach, preload=False, status=1).stderr
+    check("has breakpoints at" in refused_by, refused_by)
+    probe.end()
+    coming = s.start(*attach, preload=False, stderr=subprocess.PIPE)
+    while coming.poll() is None:
+        p.step(1)
+    equal(coming.returncode, 0, "the status of attach")
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    p.step(10)
+    check(("probes there would crash it" in probe.said) == ("--inline" in options), probe.said)
+    probe.end()
+    s.run(CUDATRACE, "detach", p.pid, preload=False)
+    p.end()
+
+
+def flood(s):
+    """Eight processes of four threads at full speed: for each function, stored and lost calls add up to the driver's count."""
+    probe = Probe(s, "--all", "--library", LIBRARY)
+    children = [s.start(WORKLOADS / "calls", "--mix", mix, "--threads", "4", "--calls", by_tier("2000", "20000"), "--seed", str(i), preload=False,
+                        stdout=subprocess.DEVNULL) for i, mix in enumerate(["training", "launch", "getctx", "alloc"] * 2)]
+    for child in children:
+        equal(child.wait(DEADLINE_S), 0, "a program's status")
+    expected = {(child.pid, name): calls for child in children for name, calls in truth_of(s, child.pid).items()}
+    s.flush_until("all to have ended", lambda: s.value("SELECT count(*) FROM processes WHERE state = 'exited'") >= 8)
+    probe.end()
+    s.flush()
+    seen = s.totals()
+    differ = {key: (seen.get(key), calls) for key, calls in expected.items() if seen.get(key) != calls}
+    equal(differ, {}, "calls in the trace and in the driver that differ")
+    s.check_identity(lost=None)
+
+
+TESTS = [*((exact, method) for method in METHODS), (whole_life,), *((nested, method) for method in by_tier(METHODS[:1], METHODS)),
+         (short_lives,), (hooked,), *((hidden, how) for how in PLACES), (open_calls,), (probe_killed,), (writer_killed,), (writer_stopped,),
+         (open_calls_adopted,), (daemon_killed,), (executes,), (executes_named,), (executes_late,), (closed_files,), (wrong,), (flood,)]
+if SHAPE:
+    TESTS.append((attached, *(["--inline"] if SHAPE.endswith("-unknown") else [])))
+for test in TESTS:
+    if sys.argv[1:] and test[0].__name__ not in sys.argv[1:]:
+        continue
+    print(*(getattr(part, "__name__", part) for part in test), flush=True)
+    with Session() as s:
+        s.start_daemon()
+        test[0](s, *test[1:])

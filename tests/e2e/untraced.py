@@ -1,0 +1,61 @@
+"""A program that runs untraced (attached.c), and a command in the background whose lines on standard error are events."""
+import select
+import signal
+import subprocess
+
+from cudatrace_test import DEADLINE_S, WORKLOADS, check, equal
+
+PROGRAM = WORKLOADS / "attached"
+VERSION = "cuDriverGetVersion"
+
+
+class Program:
+    """A program that runs untraced."""
+
+    def __init__(self, s, mode, threads=1, within=(), program=PROGRAM, **options):
+        self.mode = mode
+        self.child = s.start(*within, program, "--do", mode, threads, preload=False, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, **options)
+        self.pid = self.child.pid
+        equal(self.child.stdout.readline(), "ready\n", mode)
+
+    def step(self, calls):
+        self.child.stdin.write(f"{calls}\n")
+        self.child.stdin.flush()
+        equal(self.child.stdout.readline(), f"made {calls}\n", "a step")
+
+    def end(self, number=None):
+        """Returns its output. It must end well."""
+        if number:
+            self.child.send_signal(number)
+        output, errors = self.child.communicate(timeout=DEADLINE_S)
+        equal((self.child.returncode, errors), (0, ""), f"the end of {self.mode}")
+        return output
+
+
+class Background:
+    """A command in the background. Its lines on standard error are events, which are read unbuffered: select() does not see what
+    Python has read ahead."""
+
+    def __init__(self, s, *command, within=(), **options):
+        self.name = command[1]
+        self.child = s.start(*within, *command, preload=False, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, bufsize=0, **options)
+        self.said = ""
+
+    def await_line(self, part):
+        """Reads until a line contains that."""
+        while True:
+            check(select.select([self.child.stderr], [], [], DEADLINE_S)[0], "no line contains", part, ":", self.said)
+            line = self.child.stderr.readline().decode()
+            self.said += line
+            check(line, self.name, "ended before a line with", part, ":", self.said)
+            if part in line:
+                return line
+
+    def end(self, status=0, number=signal.SIGINT):
+        if number:
+            self.child.send_signal(number)
+        self.said += self.child.communicate(timeout=DEADLINE_S)[1].decode()
+        if status is not None:
+            equal(self.child.returncode, status, f"the status of {self.name}, which printed {self.said}")
+        return self.said

@@ -1,0 +1,153 @@
+#include "probe_options.h"
+
+#include "duration.h"
+#include "elf_reader.h"
+#include "number.h"
+#include "proc_file.h"
+#include "session_names.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool take_pid(const struct ct_option *option, const char *value)
+{
+    struct ct_probe_options *options = option->to;
+    int64_t pid;
+    if (options->pids == CT_PROBE_PIDS_MAX || !ct_number_parse(value, 1, INT32_MAX, &pid))
+        return false;
+    options->pid[options->pids++] = (pid_t)pid;
+    return true;
+}
+
+static bool take_library(const struct ct_option *option, const char *value)
+{
+    struct ct_probe_options *options = option->to;
+    if (options->libraries == CT_PROBE_LIBRARIES_MAX)
+        return false;
+    options->library[options->libraries++] = value;
+    return true;
+}
+
+static bool is_library(const char *path)
+{
+    struct ct_elf elf;
+    const int error = ct_elf_open(&elf, path);
+    const bool is_native = !error && elf.native;
+    if (!error)
+        ct_elf_close(&elf);
+    if (is_native)
+        return true;
+    return ct_fail(false, "probe: --library %s: it is no library for this processor%s%s", path,
+                   error && error != -ENOEXEC ? ": " : "",
+                   error && error != -ENOEXEC ? strerror(-error) : "");
+}
+
+/* Makes the path absolute. */
+static int settle_shm_dir(struct ct_probe_options *options)
+{
+    static char absolute[PATH_MAX];
+    struct stat status;
+    const int error = !realpath(options->shm_dir, absolute) || stat(absolute, &status) != 0 ? errno
+                      : S_ISDIR(status.st_mode)                                             ? 0
+                                                                                            : ENOTDIR;
+    if (error)
+        return ct_fail(EXIT_USAGE, "probe: --shm-dir '%s': %s", options->shm_dir, strerror(error));
+    options->shm_dir = absolute;
+    return CT_GO_ON;
+}
+
+static int check_process(pid_t pid)
+{
+    char status[4096];
+    if (kill(pid, 0) != 0 && errno == ESRCH)
+        return ct_fail(EXIT_FAILURE, "probe: there is no process %d", (int)pid);
+    const char *line =
+        ct_proc_read(pid, "status", status, sizeof(status)) == 0 ? strstr(status, "\nTgid:") : NULL;
+    const int process = line ? atoi(line + strlen("\nTgid:")) : 0;
+    if (process > 0 && process != pid)
+        return ct_fail(EXIT_FAILURE, "probe: %d is a thread of process %d: name that one", (int)pid, process);
+    return CT_GO_ON;
+}
+
+/* Checks the options together, and against the machine. */
+static int check(struct ct_probe_options *options)
+{
+    if (!options->session)
+        options->session = getenv(CT_SESSION_ENV);
+    if (!options->session || !*options->session)
+        options->session = CT_SESSION_DEFAULT;
+    if (!ct_session_valid(options->session))
+        return ct_fail(EXIT_USAGE,
+                       "probe: '%s' is no name of a session: it may contain letters, digits, . _ and -",
+                       options->session);
+    const int settled = options->shm_dir ? settle_shm_dir(options) : CT_GO_ON;
+    if (settled != CT_GO_ON)
+        return settled;
+    for (size_t i = 0; i < options->libraries; i++) {
+        if (!is_library(options->library[i]))
+            return EXIT_USAGE;
+    }
+    if ((options->pids == 0) == !options->all)
+        return ct_fail(EXIT_USAGE, "probe: wants either --pid PID or --all (see cudatrace probe --help)");
+    for (size_t i = 0; i < options->pids; i++) {
+        const int status = check_process(options->pid[i]);
+        if (status != CT_GO_ON)
+            return status;
+    }
+    return CT_GO_ON;
+}
+
+int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *options)
+{
+    *options = (struct ct_probe_options){ .selecting.selection = ct_selection_everything() };
+    const struct ct_option table[] = {
+        { "pid", "PID", "this process; may be repeated", options, .take = take_pid,
+          .wrong = "wants the number of a process, and may be repeated 256 times" },
+        { "all", NULL, "every process, also those that start later", &options->all },
+        { "library", "FILE",
+          "a copy of libcuda.so that processes may load later, from an unusual place;\n"
+          "may be repeated",
+          options, .take = take_library, .wrong = "may be repeated 16 times" },
+        CT_OPTION_CALLS(&options->selecting,
+                        "probe these functions, by pattern, '!' before those to leave out, the last\n"
+                        "match deciding: 'cuMem*,!cuMemGetInfo*' (default: every function of the driver)"),
+        { "for", "DURATION", "record that long: 30s, 10m or 24h (default: until Ctrl-C)", &options->for_ns,
+          ct_take_duration, CT_DURATION_WRONG },
+        { "session", "NAME", "record into this session (default: $CUDATRACE_SESSION, or default)",
+          &options->session, ct_take_name, "wants a name" },
+        { "shm-dir", "DIR", "the folder of its shared memory (default: $CUDATRACE_SHM_DIR, or /dev/shm)",
+          &options->shm_dir, ct_take_name, "wants a folder" },
+        { "method", "METHOD",
+          "how probes are attached: session (Linux 6.13), multi (6.6) or event; if the\n"
+          "kernel lacks one, the next is tried (default: session)",
+          &options->method, ct_take_choice, "wants session, multi or event",
+          .choices = "session|multi|event" },
+        { "verbose", NULL, "print the method, its cost per call, and the time to attach", &options->verbose },
+        { 0 }
+    };
+    const struct ct_usage usage = {
+        .options = table,
+        .about =
+            "Records driver calls of running processes by eBPF. It loads nothing into a process, and "
+            "changes\n"
+            "nothing in it. It needs root, or CAP_BPF and CAP_PERFMON. A daemon must serve the session. The\n"
+            "probe waits for one.\n",
+        .more = "A call costs about a microsecond more. Time and status are recorded, arguments are not: "
+                "`cudatrace\n"
+                "attach` records them, at a lower cost. Durations are corrected for the cost of the probe "
+                "itself.\n"
+                "Processes that the hook records are skipped. The probe ends with Ctrl-C, or with the last "
+                "process\n"
+                "of --pid.\n"
+                "Exit status: 0, 1 for a failure, 2 for wrong usage.\n",
+    };
+    int first;
+    int status = ct_options_parse(argc, argv, &usage, &first);
+    if (status == CT_GO_ON)
+        status = ct_options_check_arguments(argc, argv, &usage, first);
+    return status == CT_GO_ON ? check(options) : status;
+}

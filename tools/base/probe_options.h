@@ -1,0 +1,29 @@
+/* The options of `cudatrace probe`, which checks them, and of cudatrace-probe, which is executed with them.
+ */
+#ifndef CT_PROBE_OPTIONS_H
+#define CT_PROBE_OPTIONS_H
+
+#include "selecting.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { CT_PROBE_PIDS_MAX = 256, CT_PROBE_LIBRARIES_MAX = 16 };
+
+struct ct_probe_options {
+    const char *session, *shm_dir; /* shm_dir: NULL, not given */
+    pid_t pid[CT_PROBE_PIDS_MAX];
+    const char *library[CT_PROBE_LIBRARIES_MAX]; /* files of the driver */
+    size_t pids, libraries;
+    struct ct_selecting selecting;
+    int64_t for_ns; /* 0: without end */
+    int method;     /* the first that is tried: 0 session, 1 multi, 2 event */
+    bool all, verbose;
+};
+
+/* Returns CT_GO_ON, or the exit status after --help or an error, which has been printed. */
+int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *options);
+
+#endif
