@@ -16,8 +16,8 @@ TARGETS = {"cudatrace_cuCtxGetCurrent_added_ns": ("<=", 50), "cudatrace_cuLaunch
 
 
 def measure(place, options, deadline):
-    """({variant: [Measured of each round]}, {variant: why there is none})"""
-    results, missing = {}, {}
+    """({variant: [Measured of each round]}, {variant: why there is none}, {variant: [milliseconds of set-up in each round]})"""
+    results, missing, setups = {}, {}, {}
     with contextlib.ExitStack() as stack:
         variants = []
         for name, make in gpu_variants.TABLE.items():
@@ -25,6 +25,7 @@ def measure(place, options, deadline):
                 continue
             try:
                 variants.append(make(place, name))
+                setups[name] = variants[-1].setup_ms
                 stack.callback(variants[-1].close)
             except Failed as why:
                 missing[name] = str(why)
@@ -44,7 +45,7 @@ def measure(place, options, deadline):
             if time.monotonic() + took > deadline:
                 print(f"{NAME}: no time for another round", file=sys.stderr)
                 break
-    return results, missing
+    return results, missing, setups
 
 
 def values(results, name, function, percentile="p50"):
@@ -94,11 +95,14 @@ def run(build, options):
     with gpu_variants.place(build, options) as place:
         place.keep_away_from({place.cpu})
         place.build()
-        results, missing = measure(place, options, time.monotonic() + options.seconds)
+        results, missing, setups = measure(place, options, time.monotonic() + options.seconds)
         for name, why in missing.items():
             emit_missing(NAME, name, why)
         for name in ("untraced", "cudatrace"):
             if name not in results:
                 sys.exit(f"{NAME}: {name}: {missing[name]}")
         show(results, place)
+        for name, setup_ms in setups.items():
+            if setup_ms and name in results:
+                emit(NAME, f"{name}_setup_ms", setup_ms, "ms", **place.label)
         check_recorded(results, place)

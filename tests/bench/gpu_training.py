@@ -1,5 +1,7 @@
 """Measures what tracing costs a PyTorch training loop on this machine's GPU: pairs of processes, untraced and traced in turn, the
-first one changing. Of the loop that is bound by launches every second pair is a triple, with the driver's layer alone."""
+first one changing. Where it can run, `cudatrace probe` is a third. Of the loop that is bound by launches every second pair also has the
+driver's layer alone."""
+import contextlib
 import json
 import math
 import os
@@ -37,6 +39,7 @@ class Training:
     def __init__(self, options, place, cpus, model):
         self.options, self.place, self.cpus, self.model = options, place, cpus, model
         self.said, self.stored, self.lost = {}, {}, 0
+        self.has_probe = os.geteuid() == 0 and os.path.exists(f"{os.path.dirname(os.path.dirname(place.cudatrace))}/probe/cudatrace-probe")
 
     def command(self):
         command = [self.options.python, PROGRAM, "--model", self.model]
@@ -49,11 +52,14 @@ class Training:
     def once(self, name, number):
         command, session = self.command(), f"gputraining{os.getpid()}"
         database = f"{self.place.scratch}/training.{name}.{number}.db"
-        if name != "untraced":
+        if name in ("cudatrace", "cudatrace_driver_layer"):
             layers = ["--layers", "driver"] if name == "cudatrace_driver_layer" else []
             command = [self.place.cudatrace, "run", "--session", session, "--db", database, *layers, "--", *command]
+        probing = contextlib.nullcontext() if name != "probe" else gpu_variants.probing(
+            self.place, self.place.env, session, database, "--all", "--library", self.place.driver)
         try:
-            ended = gpu_run.run_process(command, self.place.env, LIMIT_S)
+            with probing:
+                ended = gpu_run.run_process(command, self.place.env, LIMIT_S)
         finally:
             gpu_variants.stop_left_over(self.place, session)
         try:
@@ -72,6 +78,8 @@ class Training:
         names = ["untraced", "cudatrace"] if number % 2 == 0 else ["cudatrace", "untraced"]
         if number % 2 != 0 and self.model == "layers":
             names.append("cudatrace_driver_layer")
+        if self.has_probe:
+            names.append("probe")
         for name, said in {name: self.once(name, number) for name in names}.items():
             self.said.setdefault(name, {})[number] = said
 

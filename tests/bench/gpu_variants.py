@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
+import time
 
 import run as gpu_run
 import uprobes
@@ -55,6 +56,7 @@ class Place:
         self.allowed = os.sched_getaffinity(0)
         self.cpu = max(self.allowed)
         self.cudatrace = str(build / "tools/cudatrace")
+        self.daemon = str(build / "collector/cudatraced")
         self.is_gpu = not options.driver
         self.label = {} if self.is_gpu else {"driver": "simulated, no GPU"}
         self.env = gpu_run.plain_environment(scratch)
@@ -188,6 +190,7 @@ class Variant:
     LIMIT_S = 60
 
     def __init__(self, place, name, env=None):
+        self.setup_ms = []  # until a tracer that comes to a running program records it, of each round
         self.place = place
         self.name = name
         self.env = dict(place.env, **(env or {}))
@@ -250,10 +253,12 @@ class Attached(Cudatrace):
             if attach:
                 self.flush()
                 return
+            begun = time.monotonic()
             attach = subprocess.Popen([*command, str(pid)], env=self.env, stderr=subprocess.PIPE, text=True)
             line = attach.stderr.readline()
             if "waiting for its next CUDA call" not in line:
                 raise Failed(line.strip())
+            self.setup_ms.append((time.monotonic() - begun) * 1000)
 
         try:
             ended = converse(self.place.program("pause=ask"), self.env, on_pause, self.LIMIT_S)
@@ -265,6 +270,67 @@ class Attached(Cudatrace):
             if attach and attach.poll() is None:
                 attach.kill()
             stop_left_over(self.place, self.session)
+
+
+@contextlib.contextmanager
+def probing(place, env, session, database, *processes):
+    """Runs a daemon and `cudatrace probe`; yields once all functions are probed, with the time that the probe took."""
+    with tempfile.TemporaryFile() as err:
+        daemon = subprocess.Popen([place.daemon, "--foreground", "--session", session, "--db", database], env=env, stderr=err)
+        while gpu_run.run_process([place.cudatrace, "status", "--session", session], env, 30).status != 0:
+            if daemon.poll() is not None:
+                raise Failed("the daemon has ended")
+        begun = time.monotonic()
+        probe = subprocess.Popen([place.cudatrace, "probe", "--session", session, *map(str, processes)], env=env, stderr=subprocess.PIPE, text=True)
+        try:
+            for line in probe.stderr:
+                if "functions are probed" in line:
+                    break
+            else:
+                raise Failed("cudatrace probe has ended: " + line.strip())
+            yield (time.monotonic() - begun) * 1000
+        finally:
+            probe.send_signal(signal.SIGINT)
+            probe.communicate(timeout=60)
+            stop_left_over(place, session)
+            daemon.wait(60)
+
+
+class Probed(Cudatrace):
+    """`cudatrace probe`, once the program has set up and before it times its first call."""
+
+    def __init__(self, place, name):
+        super().__init__(place, name)
+        if not os.path.exists(f"{os.path.dirname(os.path.dirname(place.cudatrace))}/probe/cudatrace-probe"):
+            raise Failed("this build has no cudatrace-probe")
+        if os.geteuid() != 0:
+            raise Failed("cudatrace probe needs root")
+
+    def run(self, number):
+        with contextlib.ExitStack() as stack:
+            probed = []
+
+            def on_pause(pid):
+                if probed:
+                    self.flush()
+                    return
+                probed.append(stack.enter_context(probing(self.place, self.env, self.session, self.database(number), "--pid", pid)))
+                self.setup_ms += probed
+
+            return converse(self.place.program("pause=ask"), self.env, on_pause, self.LIMIT_S)
+
+
+class Strace(Variant):
+    """`strace -f -e trace=ioctl`, which sees no driver calls, and the ioctls of some."""
+
+    def __init__(self, place, name):
+        super().__init__(place, name)
+        self.path = shutil.which("strace")
+        if not self.path:
+            raise Failed("no strace command (Debian: strace)")
+
+    def run(self, _number):
+        return converse([self.path, "-f", "-e", "trace=ioctl", "-o", "/dev/null", *self.place.program()], self.env, lambda _pid: None, self.LIMIT_S)
 
 
 def stop_left_over(place, session):
@@ -373,6 +439,7 @@ TABLE = {
     "untraced": Variant,
     "cudatrace": Cudatrace,  # by `cudatrace run`, default layers
     "attached": Attached,
+    "probe": Probed,
     "wrapper": peer("WRAPPER"),  # preloaded, does nothing
     "two_counter_reads": peer("COUNTERS"),
     "clock_ring": peer("CLOCK_RING"),  # two clock_gettime and a record
@@ -382,5 +449,6 @@ TABLE = {
     "cupti_activity_kernels": cupti("activity-kernels"),
     "cupti_callback": cupti("callback"),  # and a record
     "uprobes": Uprobes,  # at entry and return, by tracefs
+    "strace": Strace,
     "nsys": Nsys,  # nsys profile -t cuda
 }

@@ -363,12 +363,15 @@ class Bench:
         if failed:
             raise Trouble("without CUPTI's counts there is nothing to compare with")
 
+    def scene(self, name):
+        return load if name == "load" else exact
+
     def run(self, report, name):
         begun, figures = time.monotonic(), None
         work = Work(self, name)
         try:
             with work:
-                figures = (load if name == "load" else exact)(report, work)
+                figures = self.scene(name)(report, work)
         except (Trouble, OSError, subprocess.SubprocessError, sqlite3.Error, ValueError, LookupError, TypeError) as trouble:
             report.check(False, f"{name} could be tried to its end: {type(trouble).__name__}: {trouble}", [
                 f"process {program.pid} (ended with {work.ends.get(program.pid)}) said: {line}" for program in work.programs
@@ -378,38 +381,39 @@ class Bench:
         return {"workload": name, "seconds": took} | (figures or {})
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description="Attach to programs at work on this machine's GPU, and compare with CUPTI.")
+def parse_arguments(description, workloads, programs):
+    parser = argparse.ArgumentParser(description=description)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--build", help="meson's build directory")
     where.add_argument("--simulated", metavar="BUILD", help="the same, and the simulated driver in place of a GPU's")
     parser.add_argument("--out", help="keep report.txt, figures.jsonl and the logs of all processes here")
-    parser.add_argument("--only", action="append", choices=WORKLOADS, help="this workload alone (repeatable)")
+    parser.add_argument("--only", action="append", choices=workloads, help="this workload alone (repeatable)")
     parser.add_argument("--times", type=int, default=100, help="attaches and detaches of the workload load (default: 100)")
     options = parser.parse_args()
     build = options.build or options.simulated
     if options.times < 1:
         parser.error("--times: once, at least")
-    for program in ("tools/cudatrace", "collector/cudatraced", "hook/libcudatrace.so"):
+    for program in programs:
         if not os.path.exists(f"{build}/{program}"):
             parser.error(f"{build} holds no {program}: build it first")
     return options
 
 
-def main():
-    options = parse_arguments()
+def main(bench_class=Bench, description="Attach to programs at work on this machine's GPU, and compare with CUPTI.", workloads=tuple(WORKLOADS),
+         programs=("tools/cudatrace", "collector/cudatraced", "hook/libcudatrace.so")):
+    options = parse_arguments(description, workloads, programs)
     sys.stdout.reconfigure(errors="replace")
     begun = time.monotonic()
     if options.out:
         os.makedirs(options.out, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(prefix="cudatrace-attach-") as scratch:
-            bench = Bench(options, scratch)
+            bench = bench_class(options, scratch)
             if not options.simulated:
                 run.require_gpu()
             report = compare.Report(run.Tee(f"{options.out}/report.txt") if options.out else sys.stdout)
             try:
-                names = bench.prepare(report, options.only or list(WORKLOADS))
+                names = bench.prepare(report, options.only or list(workloads))
             except Trouble as trouble:
                 report.check(False, str(trouble))
                 names = []

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Probes programs in the middle of their work on a real GPU, and compares what is recorded with CUPTI. It needs root.
+
+The workloads are those of attach.py. Between two moments at which the program is quiet, each function of the driver was called as often as
+CUPTI's callbacks count. After the probe has ended nothing is recorded. Results are the same to the bit.
+
+    probe.py --build build                      0 for success, 1 for a failure, 2 for wrong usage, 77 where there is no GPU or CUPTI
+    probe.py --simulated build                  the same on the simulated driver, with its own counts in place of CUPTI's
+"""
+import re
+import sys
+
+import attach
+from attach import PLAIN_EPOCHS, between, check_part, check_results, check_trace, compare_calls, end_programs
+from attach_work import Command
+
+ATTACH_MOST_MS = 100
+
+
+def exact(report, work):
+    """The probe begins and ends while the program works."""
+    report.begin(f"{work.name}: counts")
+    work.start(cupti=True)
+    work.steps(PLAIN_EPOCHS * work.epoch_steps)
+    plain = [program.snapshot() for program in work.programs]
+    pids = [word for program in work.programs for word in ("--pid", program.pid)]
+    probe = Command(work, "probe", "--session", work.session, "--verbose", *pids)
+    work.steps_until(lambda: probe.child.poll() is not None or probe.said.find("functions are probed$"))
+    begun = work.moment()
+    work.steps(work.workload.steps)
+    over = work.moment()
+    for program in work.programs:
+        program.tell("steps", work.workload.burst)
+    probe.interrupt()
+    for program in work.programs:
+        program.hear()
+    work.steps_until(lambda: probe.child.poll() is not None)
+    probe.wait()
+    left = work.moment()
+    work.steps(work.workload.burst)
+    end = work.moment()
+
+    took_ms = [float(ms) for ms in re.findall(r"functions of .* in ([\d.]+) ms", probe.said.text())]
+    [cost] = re.findall(r"a call takes (\d+) ns longer", probe.said.text())
+    if work.bench.simulated:
+        report.check(took_ms, f"the probes were attached in {took_ms} ms")
+    else:
+        report.check(took_ms and max(took_ms) <= ATTACH_MOST_MS, f"the probes were attached in {took_ms} ms, at most {ATTACH_MOST_MS}")
+    figures = {"attached_ms": took_ms, "cost_ns": int(cost)}
+    for i, program in enumerate(work.programs):
+        name = f"process {program.pid}" if len(work.programs) > 1 else "driver calls"
+        ours, theirs = between(begun.ours[i], over.ours[i]), between(begun.theirs[i], over.theirs[i])
+        compare_calls(report, f"{name}, {work.workload.steps} steps", ours, theirs, set())
+        check_part(report, f"{name}, around the start", begun.ours[i], between(plain[i], begun.theirs[i]))
+        check_part(report, f"{name}, around the end", between(over.ours[i], left.ours[i]), between(over.theirs[i], left.theirs[i]))
+        report.check(end.ours[i] == left.ours[i] and end.theirs[i] != left.theirs[i],
+                     f"{name}, after the end: {sum(between(left.theirs[i], end.theirs[i]).values())} calls, none of them recorded")
+        report.check(not program.shared_memory(), "nothing is left in /dev/shm", program.shared_memory())
+        figures.update({"calls": sum(ours.values()), "functions": len(ours), "epochs": check_results(report, program)["epochs"]})
+    report.check(not work.problems, "CUPTI lost nothing", sorted(work.problems))
+    for line in probe.said.text().splitlines():
+        report.note(line)
+    end_programs(report, work)
+    return figures | check_trace(report, work)
+
+
+class Bench(attach.Bench):
+    """The same programs, probed."""
+
+    def scene(self, name):
+        return exact
+
+
+if __name__ == "__main__":
+    sys.exit(attach.main(Bench, "Probe programs at work on this machine's GPU, and compare with CUPTI.", ("torch", "triton", "jax", "nccl"),
+                         ("tools/cudatrace", "collector/cudatraced", "probe/cudatrace-probe")))
