@@ -4,6 +4,7 @@
  *   played_probe DIR SESSION PID START_TICKS IMAGE_NS
  *
  *   call END TICKS         publishes a record
+ *   open START             shows an open call
  *   complete END           all calls that returned before are published
  *   lose CALLS TICKS END   sets the sums of lost calls, and when they returned
  *   flags FLAGS            of enum ct_segment_flags */
@@ -52,6 +53,11 @@ static void call(const uint64_t numbers[3])
             NULL, 0);
 }
 
+static void open_call(const uint64_t numbers[3])
+{
+    ct_lane_enter(lane(), 0, FUNCTION, numbers[0]);
+}
+
 static void complete(const uint64_t numbers[3])
 {
     atomic_store_explicit(&segment->complete, numbers[0], memory_order_release);
@@ -77,9 +83,11 @@ static const struct {
     const char *name;
     int numbers;
     void (*act)(const uint64_t numbers[3]);
-} steps[] = {
-    { "call", 2, call }, { "complete", 1, complete }, { "lose", 3, lose }, { "flags", 1, set_flags }
-};
+} steps[] = { { "call", 2, call },
+              { "open", 1, open_call },
+              { "complete", 1, complete },
+              { "lose", 3, lose },
+              { "flags", 1, set_flags } };
 
 static bool act(const char *line)
 {

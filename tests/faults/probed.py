@@ -153,6 +153,11 @@ def test_probe_ends_first(s):
             probe.do("complete", FOREVER)
         s.flush_until("both segments", lambda: s.value(
             "SELECT count(*) FROM segment JOIN processes USING (process_id) WHERE pid = ?", watched.pid) == 3)
+        # Open calls of the process are those of the later segment.
+        for probe, start in (second, end + 2), (first, end + 1):
+            probe.do("open", start)
+            s.flush_until("the open call", lambda: s.rows(
+                "SELECT start_ns FROM open_calls JOIN processes USING (process_id) WHERE pid = ?", watched.pid) == [(end + 2,)])
         first.kill()
         s.flush_until("one segment's end", lambda: len(watched.segments()) == 1)
         equal(watched.state(), "running", "its state while one probe is there")

@@ -290,11 +290,26 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
     return 0;
 }
 
-/* Saves the open calls where the database has others. Returns 0 or -1. */
+/* Returns whether the process has a later segment. Its hook has let go of this one, or its probe's writer was
+ * killed and replaced. */
+static bool is_replaced(const struct ct_shm_process *process)
+{
+    for (const struct ct_shm_process *other = process->shm->processes; other; other = other->next) {
+        if (other->account.process_id == process->account.process_id &&
+            other->account.segment_id > process->account.segment_id)
+            return true;
+    }
+    return false;
+}
+
+/* Saves the open calls where the database has others. They replace all of the process: its latest segment has
+ * them. Returns 0 or -1. */
 static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *ledger)
 {
     struct ct_open_call open[CT_OPEN_MAX];
     uint64_t signature = 0;
+    if (is_replaced(process))
+        return 0;
     for (uint32_t i = 0; i < process->lane_count; i++)
         signature = sign_open(signature, i, open, read_open(process->lanes[i], open));
     if (process->open_saved && signature == process->open_signature)
