@@ -190,7 +190,7 @@ class Variant:
     LIMIT_S = 60
 
     def __init__(self, place, name, env=None):
-        self.setup_ms = []  # until a tracer that comes to a running program records it, of each round
+        self.setup_ms = []  # of each round: the time from the tracer's start until it records
         self.place = place
         self.name = name
         self.env = dict(place.env, **(env or {}))
@@ -253,12 +253,10 @@ class Attached(Cudatrace):
             if attach:
                 self.flush()
                 return
-            begun = time.monotonic()
             attach = subprocess.Popen([*command, str(pid)], env=self.env, stderr=subprocess.PIPE, text=True)
             line = attach.stderr.readline()
             if "waiting for its next CUDA call" not in line:
                 raise Failed(line.strip())
-            self.setup_ms.append((time.monotonic() - begun) * 1000)
 
         try:
             ended = converse(self.place.program("pause=ask"), self.env, on_pause, self.LIMIT_S)
