@@ -77,6 +77,7 @@ def taken():
         s.start_daemon()
         first, log = s.daemon, s.dir / "daemon.log"
         s.run(WORKLOADS / "calls", "--calls", 100)
+        wait_for("the first to know the process", lambda: s.value("SELECT count(*) FROM processes") == 1)
         first.send_signal(19)
         for path in of(s, "all"):
             os.unlink(path)
