@@ -121,11 +121,11 @@ static void attach_ahead(struct probe *probe, pid_t pid)
                                          "/usr/lib/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
                                          "/run/opengl-driver/lib/libcuda.so.1" };
     enum { USUAL = sizeof(usual) / sizeof(usual[0]) };
-    for (size_t i = 0; i < probe->options.libraries + USUAL; i++) {
+    for (size_t i = 0; i < probe->options.named_files + USUAL; i++) {
         struct stat status;
         struct ct_mapped_driver image = { 0 };
-        const char *path =
-            i < probe->options.libraries ? probe->options.library[i] : usual[i - probe->options.libraries];
+        const char *path = i < probe->options.named_files ? probe->options.named_file[i]
+                                                          : usual[i - probe->options.named_files];
         if (stat(path, &status) != 0 || strlen(path) >= sizeof(image.path))
             continue;
         image.device = status.st_dev;

@@ -26,9 +26,9 @@ static bool take_pid(const struct ct_option *option, const char *value)
 static bool take_library(const struct ct_option *option, const char *value)
 {
     struct ct_probe_options *options = option->to;
-    if (options->libraries == CT_PROBE_LIBRARIES_MAX)
+    if (options->named_files == CT_PROBE_FILES_MAX)
         return false;
-    options->library[options->libraries++] = value;
+    options->named_file[options->named_files++] = value;
     return true;
 }
 
@@ -87,8 +87,8 @@ static int check(struct ct_probe_options *options)
     const int settled = options->shm_dir ? settle_shm_dir(options) : CT_GO_ON;
     if (settled != CT_GO_ON)
         return settled;
-    for (size_t i = 0; i < options->libraries; i++) {
-        if (!is_library(options->library[i]))
+    for (size_t i = 0; i < options->named_files; i++) {
+        if (!is_library(options->named_file[i]))
             return EXIT_USAGE;
     }
     if ((options->pids == 0) == !options->all)

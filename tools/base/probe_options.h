@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CT_PROBE_PIDS_MAX = 256, CT_PROBE_LIBRARIES_MAX = 16 };
+enum { CT_PROBE_PIDS_MAX = 256, CT_PROBE_FILES_MAX = 16 };
 
 struct ct_probe_options {
     const char *session, *shm_dir; /* shm_dir: NULL, not given */
     pid_t pid[CT_PROBE_PIDS_MAX];
-    const char *library[CT_PROBE_LIBRARIES_MAX]; /* files of the driver */
-    size_t pids, libraries;
+    const char *named_file[CT_PROBE_FILES_MAX]; /* of --library */
+    size_t pids, named_files;
     struct ct_selecting selecting;
     int64_t for_ns; /* 0: without end */
     int method;     /* the first that is tried: 0 session, 1 multi, 2 event */

@@ -290,7 +290,7 @@ static int store_open_calls(struct ct_shm_process *process, struct ct_ledger *le
     return 0;
 }
 
-/* Returns whether the process has a later segment. Its hook has let go of this one, or its probe's writer was
+/* Returns whether the process has a later segment. The hook has abandoned this one, or the probe's writer was
  * killed and replaced. */
 static bool is_replaced(const struct ct_shm_process *process)
 {
@@ -308,11 +308,9 @@ static int save_open_calls(struct ct_shm_process *process, struct ct_ledger *led
 {
     struct ct_open_call open[CT_OPEN_MAX];
     uint64_t signature = 0;
-    if (is_replaced(process))
-        return 0;
     for (uint32_t i = 0; i < process->lane_count; i++)
         signature = sign_open(signature, i, open, read_open(process->lanes[i], open));
-    if (process->open_saved && signature == process->open_signature)
+    if ((process->open_saved && signature == process->open_signature) || is_replaced(process))
         return 0;
     process->open_saved = false;
     if (!ct_user_may_write(process->who.user)) {
