@@ -6,8 +6,7 @@
 
 #include "decoded.h"
 #include "names.h"
-
-#include <string.h>
+#include "target.h"
 
 static inline bool succeeded(const struct ct_frame *frame)
 {
@@ -24,14 +23,26 @@ static inline bool inspected(const struct ct_frame *frame)
            status != CONTEXT_IS_DESTROYED;
 }
 
-/* Reads what the driver wrote behind an argument, 0 when the call failed. */
+/* Reads memory that an argument points to. The driver has read or written it there. Returns false if the
+ * argument is NULL or the call failed. */
+static inline bool out_bytes(const struct ct_frame *frame, unsigned argument, void *to, size_t bytes)
+{
+    const uint64_t pointer = ct_argument(frame, argument);
+    return succeeded(frame) && pointer && ct_target_read(pointer, to, bytes);
+}
+
+/* The same for a handle or an address, 0 for none. */
 static inline uint64_t out(const struct ct_frame *frame, unsigned argument)
 {
-    uint64_t handle = 0;
+    uint64_t handle;
+    return out_bytes(frame, argument, &handle, sizeof(handle)) ? handle : 0;
+}
+
+/* The same for a structure that the driver only reads: it may have read it in a call that failed, too. */
+static inline bool in_bytes(const struct ct_frame *frame, unsigned argument, void *to, size_t bytes)
+{
     const uint64_t pointer = ct_argument(frame, argument);
-    if (succeeded(frame) && pointer)
-        memcpy(&handle, (const void *)pointer, sizeof(handle));
-    return handle;
+    return pointer && inspected(frame) && ct_target_read(pointer, to, bytes);
 }
 
 /* Returns when the call began, for what its end takes back. Nothing that was learned since is its own. */

@@ -4,8 +4,8 @@
 /* out(), of 32 bits. */
 static uint64_t out32(const struct ct_frame *frame)
 {
-    const uint32_t *pointer = (const uint32_t *)frame->args[0];
-    return succeeded(frame) && pointer ? *pointer : 0;
+    uint32_t address;
+    return out_bytes(frame, 0, &address, sizeof(address)) ? address : 0;
 }
 
 ALLOCATED(alloc, CT_ALLOC_DEVICE, out(frame, 0), frame->args[1])
@@ -17,17 +17,18 @@ ALLOCATED(host_register, CT_ALLOC_REGISTERED, succeeded(frame) ? frame->args[0] 
 
 void ct_decode_alloc_pitch(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const uint64_t *pitch = (const uint64_t *)frame->args[1];
-    ct_decode_allocated(decoded, CT_ALLOC_DEVICE, out(frame, 0),
-                        (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
+    uint64_t pitch;
+    if (!out_bytes(frame, 1, &pitch, sizeof(pitch)))
+        pitch = frame->args[2];
+    ct_decode_allocated(decoded, CT_ALLOC_DEVICE, out(frame, 0), pitch * frame->args[3]);
 }
 
 void ct_decode_alloc_pitch_v1(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const uint32_t *pitch = (const uint32_t *)frame->args[1];
-    ct_decode_allocated(decoded, CT_ALLOC_DEVICE, out32(frame),
-                        (uint64_t)(succeeded(frame) && pitch ? *pitch : (uint32_t)frame->args[2]) *
-                            (uint32_t)frame->args[3]);
+    uint32_t pitch;
+    if (!out_bytes(frame, 1, &pitch, sizeof(pitch)))
+        pitch = (uint32_t)frame->args[2];
+    ct_decode_allocated(decoded, CT_ALLOC_DEVICE, out32(frame), (uint64_t)pitch * (uint32_t)frame->args[3]);
 }
 
 void ct_decode_alloc_async(const struct ct_frame *frame, struct ct_decoded *decoded)

@@ -165,18 +165,18 @@ MEMCPY(memcpy_3d_v1, 144, SIDE_3D, uint32_t, width, height, depth);
 
 #define SIDE(copy, side)                                                                                     \
     {                                                                                                        \
-        (copy)->side##_type, (copy)->side##_host, (copy)->side##_device                                      \
+        copy.side##_type, copy.side##_host, copy.side##_device                                               \
     }
 #define COPY_BLOCK(name, type, volume, async, peer)                                                          \
     void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
     {                                                                                                        \
-        const struct type *copy = (const struct type *)frame->args[0];                                       \
-        if (copy && inspected(frame))                                                                        \
+        struct type copy;                                                                                    \
+        if (in_bytes(frame, 0, &copy, sizeof(copy)))                                                         \
             copied_block(frame, decoded, (struct copy_side)SIDE(copy, source),                               \
                          (struct copy_side)SIDE(copy, destination), volume, async, peer);                    \
     }
-#define AREA   ((uint64_t)copy->width * copy->height)
-#define VOLUME ((uint64_t)copy->width * copy->height * copy->depth)
+#define AREA   ((uint64_t)copy.width * copy.height)
+#define VOLUME ((uint64_t)copy.width * copy.height * copy.depth)
 
 COPY_BLOCK(copy_2d, memcpy_2d, AREA, false, false)
 COPY_BLOCK(copy_2d_async, memcpy_2d, AREA, true, false)
@@ -192,21 +192,17 @@ COPY_BLOCK(copy_3d_peer_async, memcpy_3d, VOLUME, true, true)
 /* A batch is one call and one row: the bytes of all its copies, the direction and addresses of its first. */
 static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
 {
-    const uint64_t *destinations = (const uint64_t *)frame->args[0];
-    const uint64_t *sources = (const uint64_t *)frame->args[1];
-    const uint64_t *sizes = (const uint64_t *)frame->args[2];
-    const uint64_t count = frame->args[3];
-    if (!succeeded(frame) || count == 0 || !destinations || !sources || !sizes)
+    const uint64_t sizes = frame->args[2], count = frame->args[3];
+    struct transfer t = { .stream = stream, .async = true, .more = (uint32_t)count - 1 };
+    if (count == 0 || !sizes || !out_bytes(frame, 0, &t.destination, sizeof(t.destination)) ||
+        !out_bytes(frame, 1, &t.source, sizeof(t.source)))
         return;
-    struct transfer t = {
-        .destination = destinations[0],
-        .source = sources[0],
-        .stream = stream,
-        .async = true,
-        .more = (uint32_t)count - 1,
-    };
-    for (uint64_t i = 0; i < count; i++)
-        t.bytes += sizes[i];
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t bytes;
+        if (!ct_target_read(sizes + i * sizeof(bytes), &bytes, sizeof(bytes)))
+            return;
+        t.bytes += bytes;
+    }
     transferred(frame, decoded, kind_of(side_of(t.source), side_of(t.destination)), t);
 }
 
@@ -251,18 +247,21 @@ static uint64_t operation_bytes(const struct batch_operation *operation)
 static void copied_3d_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
 {
     const uint64_t count = frame->args[0];
-    const struct batch_operation *operations = (const struct batch_operation *)frame->args[1];
-    if (!succeeded(frame) || count == 0 || !operations)
+    struct batch_operation first, operation;
+    if (count == 0 || !out_bytes(frame, 1, &first, sizeof(first)))
         return;
     struct transfer t = { .stream = stream, .async = true, .more = (uint32_t)count - 1 };
-    for (uint64_t i = 0; i < count; i++)
-        t.bytes += operation_bytes(&operations[i]);
-    if (operations->source.type != 2)
-        t.source = operations->source.pointer_or_array;
-    if (operations->destination.type != 2)
-        t.destination = operations->destination.pointer_or_array;
-    transferred(frame, decoded,
-                kind_of(side_of_operand(&operations->source), side_of_operand(&operations->destination)), t);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!ct_target_read(frame->args[1] + i * sizeof(operation), &operation, sizeof(operation)))
+            return;
+        t.bytes += operation_bytes(&operation);
+    }
+    if (first.source.type != 2)
+        t.source = first.source.pointer_or_array;
+    if (first.destination.type != 2)
+        t.destination = first.destination.pointer_or_array;
+    transferred(frame, decoded, kind_of(side_of_operand(&first.source), side_of_operand(&first.destination)),
+                t);
 }
 
 void ct_decode_copy_3d_batch(const struct ct_frame *frame, struct ct_decoded *decoded)

@@ -31,8 +31,7 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
     const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900-909 are the captures' own errors */
     const ct_status wrong_thread = 908, illegal_state = 401;
     const ct_status status = (ct_status)frame->result;
-    const uint64_t *graph = (const uint64_t *)frame->args[1];
-    const uint64_t made = succeeded(frame) && graph ? *graph : 0, stream = stream_of(frame, frame->args[0]);
+    const uint64_t made = out(frame, 1), stream = stream_of(frame, frame->args[0]);
     if (status != not_capturing && status != wrong_thread && status != illegal_state)
         ct_capture_end(stream, made);
     about(decoded, CT_ROLE_stream, stream, made ? CT_ROLE_graph : CT_ROLE_none, made);
@@ -41,11 +40,12 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
 /* The program may add nodes by hand to the graph that it is told here. */
 void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const int32_t *status = (const int32_t *)frame->args[1];
-    const uint64_t *graph = (const uint64_t *)frame->args[3];
     const int32_t active = 1;
-    if (succeeded(frame) && status && *status == active && graph)
-        ct_capture_graph(stream_of(frame, frame->args[0]), *graph);
+    int32_t status;
+    uint64_t graph;
+    if (out_bytes(frame, 1, &status, sizeof(status)) && status == active &&
+        out_bytes(frame, 3, &graph, sizeof(graph)))
+        ct_capture_graph(stream_of(frame, frame->args[0]), graph);
     ct_decode_stream(frame, decoded);
 }
 
@@ -132,10 +132,10 @@ struct node_params {
 #define ADD_BY_PARAMS(name, argument)                                                                        \
     void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
     {                                                                                                        \
-        const struct node_params *params = (const struct node_params *)frame->args[argument];                \
-        if (succeeded(frame) && params)                                                                      \
-            added(frame, decoded, (enum ct_node_kind)params->type,                                           \
-                  params->type == CT_NODE_GRAPH ? params->graph : 0);                                        \
+        struct node_params params;                                                                           \
+        if (out_bytes(frame, argument, &params, sizeof(params)))                                             \
+            added(frame, decoded, (enum ct_node_kind)params.type,                                            \
+                  params.type == CT_NODE_GRAPH ? params.graph : 0);                                          \
         else                                                                                                 \
             ct_decode_add_object(decoded, CT_ROLE_graph, frame->args[1]);                                    \
     }
@@ -177,9 +177,9 @@ void ct_decode_graph_node_destroy(const struct ct_frame *frame, struct ct_decode
 
 void ct_decode_graph_node_type(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const uint32_t *type = (const uint32_t *)frame->args[1];
-    if (succeeded(frame) && type)
-        ct_graphs_node_is(frame->args[0], (enum ct_node_kind) * type);
+    uint32_t type;
+    if (out_bytes(frame, 1, &type, sizeof(type)))
+        ct_graphs_node_is(frame->args[0], (enum ct_node_kind)type);
     ct_decode_add_object(decoded, CT_ROLE_graph_node, frame->args[0]);
 }
 

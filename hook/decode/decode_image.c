@@ -3,16 +3,11 @@
  * that. */
 #include "decode_image.h"
 
-#include "quiet.h"
-#include "system.h"
+#include "target.h"
 
 #include <assert.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { TEXT_BYTES_MAX = 1 << 28 };
 
@@ -35,13 +30,24 @@ static_assert(sizeof(struct fatbin) == 16, "fat binary");
 
 #define ELF_MAGIC UINT32_C(0x464c457f)
 /* A cubin is an ELF file whose last part is one of its two tables of headers. */
-static uint64_t elf_bytes(const void *image)
+static bool elf_bytes(uint64_t image, uint64_t *bytes)
 {
     Elf64_Ehdr head;
-    memcpy(&head, image, sizeof(head));
+    if (!ct_target_read(image, &head, sizeof(head)))
+        return false;
     const uint64_t sections_end = head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
     const uint64_t segments_end = head.e_phoff + (uint64_t)head.e_phnum * head.e_phentsize;
-    return sections_end > segments_end ? sections_end : segments_end;
+    *bytes = sections_end > segments_end ? sections_end : segments_end;
+    return true;
+}
+
+static bool fatbin_bytes(uint64_t image, uint64_t *bytes)
+{
+    struct fatbin head;
+    if (!ct_target_read(image, &head, sizeof(head)))
+        return false;
+    *bytes = head.head_bytes + head.payload_bytes;
+    return true;
 }
 
 /* Byte by byte, since text may be shorter than a magic number. */
@@ -54,38 +60,45 @@ static bool begins_with(const unsigned char *image, uint32_t magic)
     return true;
 }
 
-/* PTX and other sources: what begins as text. */
-static bool is_text(const unsigned char *image)
+/* The same for an image in the program's memory. */
+static bool begins_at(uint64_t image, uint32_t magic)
 {
-    return image[0] < 0x7f && (image[0] >= ' ' || image[0] == '\0' || (image[0] >= '\t' && image[0] <= '\r'));
+    for (int i = 0; i < 4; i++) {
+        uint8_t byte;
+        if (!ct_target_read(image + (unsigned)i, &byte, 1) || byte != (uint8_t)(magic >> 8 * i))
+            return false;
+    }
+    return true;
 }
 
-/* The image that a wrapper is around, NULL where there is none in it; else what stands at the address. */
-static const char *unwrapped(uint64_t address)
+/* PTX and other sources: images that begin as text. */
+static bool is_text(uint64_t image)
 {
-    const char *image = (const char *)address;
-    if (begins_with((const unsigned char *)image, WRAPPER_MAGIC))
-        image = (const char *)((const struct wrapper *)(const void *)image)->image;
-    return image;
+    uint8_t first;
+    return ct_target_read(image, &first, 1) && first < 0x7f &&
+           (first >= ' ' || first == '\0' || (first >= '\t' && first <= '\r'));
+}
+
+/* Returns the image in a wrapper, 0 if the wrapper has none, or the address itself if there is no wrapper. */
+static uint64_t unwrapped(uint64_t address)
+{
+    struct wrapper wrapper;
+    if (!begins_at(address, WRAPPER_MAGIC))
+        return address;
+    return ct_target_read(address, &wrapper, sizeof(wrapper)) ? wrapper.image : 0;
 }
 
 bool ct_image_bytes(uint64_t address, uint64_t *bytes)
 {
-    const unsigned char *image = (const unsigned char *)unwrapped(address);
+    const uint64_t image = unwrapped(address);
     if (!image)
         return false;
-    if (begins_with(image, FATBIN_MAGIC)) {
-        struct fatbin head;
-        memcpy(&head, image, sizeof(head));
-        *bytes = head.head_bytes + head.payload_bytes;
-    } else if (begins_with(image, ELF_MAGIC)) {
-        *bytes = elf_bytes(image);
-    } else if (is_text(image)) {
-        *bytes = strnlen((const char *)image, TEXT_BYTES_MAX);
-    } else {
-        return false;
-    }
-    return true;
+    if (begins_at(image, FATBIN_MAGIC))
+        return fatbin_bytes(image, bytes);
+    if (begins_at(image, ELF_MAGIC))
+        return elf_bytes(image, bytes);
+    *bytes = is_text(image) ? ct_target_text_bytes(image, TEXT_BYTES_MAX) : 0;
+    return is_text(image);
 }
 
 /* ---- which kernels are in it ---- */
@@ -251,10 +264,12 @@ static void search_fatbin(struct found *found, const char *image, uint64_t bytes
 
 const char *ct_image_only_kernel(uint64_t address, size_t *name_bytes)
 {
-    const char *image = unwrapped(address);
     struct found found = { 0 };
     uint64_t bytes = 0;
-    if (!image || !ct_image_bytes((uint64_t)(uintptr_t)image, &bytes))
+    if (!ct_image_bytes(address, &bytes))
+        return NULL;
+    const char *image = ct_target_block(unwrapped(address), bytes);
+    if (!image)
         return NULL;
     if (begins_with((const unsigned char *)image, FATBIN_MAGIC))
         search_fatbin(&found, image, bytes);
@@ -264,21 +279,4 @@ const char *ct_image_only_kernel(uint64_t address, size_t *name_bytes)
         search_text(&found, image, bytes);
     *name_bytes = found.bytes;
     return found.others ? NULL : found.name;
-}
-
-/* ---- files ---- */
-
-/* The system call itself: glibc has had a function for it under this name since 2.33 only. */
-bool ct_file_bytes(const char *path, uint64_t *bytes)
-{
-    CT_QUIET;
-    struct stat status;
-    if (!ct_system_begin())
-        return false;
-    const bool found = syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
-    ct_system_end();
-    if (!found)
-        return false;
-    *bytes = (uint64_t)status.st_size;
-    return true;
 }

@@ -7,8 +7,8 @@ void ct_decode_get_function(const struct ct_frame *frame, struct ct_decoded *dec
 {
     (void)decoded;
     const uint64_t handle = out(frame, 0);
-    const char *name = (const char *)frame->args[2];
-    if (handle && name)
+    const char *name = handle && frame->args[2] ? ct_target_text(frame->args[2]) : NULL;
+    if (name)
         ct_names_learn(handle, frame->args[1], name, frame->producer);
 }
 
@@ -24,19 +24,23 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
 void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
-    const uint64_t *handles = (const uint64_t *)frame->args[0];
+    const uint64_t handles = frame->args[0];
     bool more = succeeded(frame) && handles;
-    for (uint32_t i = 0; more && i < (uint32_t)frame->args[1]; i++)
-        more = handles[i] && ct_names_listed(handles[i], frame->args[2], frame->producer);
+    for (uint32_t i = 0; more && i < (uint32_t)frame->args[1]; i++) {
+        uint64_t handle;
+        more = ct_target_read(handles + i * sizeof(handle), &handle, sizeof(handle)) && handle &&
+               ct_names_listed(handle, frame->args[2], frame->producer);
+    }
 }
 
 /* (const char **name, function or kernel): what the program asked for. */
 void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
-    const char *const *name = (const char *const *)frame->args[0];
-    if (succeeded(frame) && name && *name)
-        ct_names_told(frame->args[1], *name, frame->producer);
+    const uint64_t address = out(frame, 0);
+    const char *name = address ? ct_target_text(address) : NULL;
+    if (name)
+        ct_names_told(frame->args[1], name, frame->producer);
 }
 
 /* A library's module may be asked for functions, which go when the library goes. */

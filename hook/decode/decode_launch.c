@@ -26,13 +26,13 @@ void ct_decode_launch(const struct ct_frame *frame, struct ct_decoded *decoded)
 
 void ct_decode_launch_ex(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const struct ct_launch_config *config = (const struct ct_launch_config *)frame->args[0];
-    if (!config || !inspected(frame))
+    struct ct_launch_config config;
+    if (!in_bytes(frame, 0, &config, sizeof(config)))
         return;
-    struct ct_launch launch = { .shared_bytes = config->shared_bytes };
-    memcpy(launch.grid, config->grid, sizeof(launch.grid));
-    memcpy(launch.block, config->block, sizeof(launch.block));
-    launched(frame, decoded, frame->args[1], config->stream, launch);
+    struct ct_launch launch = { .shared_bytes = config.shared_bytes };
+    memcpy(launch.grid, config.grid, sizeof(launch.grid));
+    memcpy(launch.block, config.block, sizeof(launch.block));
+    launched(frame, decoded, frame->args[1], config.stream, launch);
 }
 
 /* The launches of CUDA 3 set the block's shape beforehand: it stays 0 here. */

@@ -52,8 +52,8 @@ void ct_decode_ipc_open(const struct ct_frame *frame, struct ct_decoded *decoded
 /* (pointer *, CUexternalMemory, CUDA_EXTERNAL_MEMORY_BUFFER_DESC *); given back by cuMemFree. */
 void ct_decode_external_map(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const uint64_t *offset_and_bytes = (const uint64_t *)ct_argument(frame, 2);
-    const bool readable = succeeded(frame) && offset_and_bytes;
+    uint64_t offset_and_bytes[2];
+    const bool readable = out_bytes(frame, 2, offset_and_bytes, sizeof(offset_and_bytes));
     ct_decode_allocated(decoded, CT_ALLOC_EXTERNAL, out(frame, 0), readable ? offset_and_bytes[1] : 0);
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
@@ -160,19 +160,19 @@ static void array_got(const struct ct_frame *frame, struct ct_decoded *decoded, 
 #define ARRAY(name, type, depth_)                                                                            \
     void ct_decode_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                          \
     {                                                                                                        \
-        const struct type *array = (const struct type *)ct_argument(frame, 1);                               \
-        if (array && inspected(frame))                                                                       \
+        struct type array;                                                                                   \
+        if (in_bytes(frame, 1, &array, sizeof(array)))                                                       \
             array_got(frame, decoded,                                                                        \
-                      &(struct extent){ .width = array->width,                                               \
-                                        .height = array->height,                                             \
+                      &(struct extent){ .width = array.width,                                                \
+                                        .height = array.height,                                              \
                                         .depth = depth_,                                                     \
-                                        .format = array->format,                                             \
-                                        .channels = array->channels });                                      \
+                                        .format = array.format,                                              \
+                                        .channels = array.channels });                                       \
     }
 ARRAY(array_create, array_2d, 1)
 ARRAY(array_create_v1, array_2d_v1, 1)
-ARRAY(array_create_3d, array_3d, array->depth)
-ARRAY(array_create_3d_v1, array_3d_v1, array->depth)
+ARRAY(array_create_3d, array_3d, array.depth)
+ARRAY(array_create_3d_v1, array_3d_v1, array.depth)
 
 static uint64_t halved(uint64_t n)
 {
@@ -184,22 +184,22 @@ static uint64_t halved(uint64_t n)
 void ct_decode_array_create_mipmapped(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     enum { LAYERED = 1, CUBEMAP = 4, LEVELS_MAX = 64 };
-    const struct array_3d *array = (const struct array_3d *)ct_argument(frame, 1);
-    if (!array || !inspected(frame))
+    struct array_3d array;
+    if (!in_bytes(frame, 1, &array, sizeof(array)))
         return;
     struct extent level = {
-        .width = array->width,
-        .height = array->height,
-        .depth = array->depth,
-        .format = array->format,
-        .channels = array->channels,
+        .width = array.width,
+        .height = array.height,
+        .depth = array.depth,
+        .format = array.format,
+        .channels = array.channels,
     };
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < (uint32_t)ct_argument(frame, 2) && i < LEVELS_MAX; i++) {
         bytes += extent_bytes(&level);
         level.width = halved(level.width);
         level.height = halved(level.height);
-        if (!(array->flags & (LAYERED | CUBEMAP)))
+        if (!(array.flags & (LAYERED | CUBEMAP)))
             level.depth = halved(level.depth);
     }
     array_allocated(decoded, out(frame, 0), bytes);

@@ -47,18 +47,18 @@ struct place {
     uint8_t flags; /* besides CT_FLAG_BYTES, of the call's number of bytes */
 };
 
-static uint64_t word_at(uint64_t address)
+static bool word_at(uint64_t address, uint64_t *word)
 {
-    uint64_t word;
-    memcpy(&word, (const void *)address, sizeof(word));
-    return word;
+    return ct_target_read(address, word, sizeof(*word));
 }
 
-static uint32_t uint_at(uint64_t address)
+static bool uint_at(uint64_t address, uint64_t *value)
 {
     uint32_t number;
-    memcpy(&number, (const void *)address, sizeof(number));
-    return number;
+    if (!ct_target_read(address, &number, sizeof(number)))
+        return false;
+    *value = number;
+    return true;
 }
 
 /* An int as a handle: -1 stays -1 in the database. */
@@ -76,34 +76,41 @@ static uint64_t device_of_location(uint64_t location)
 }
 
 /* CUDA_RESOURCE_DESC: a type, then an array (0), a mipmapped array (1), or memory (2 and 3). */
-static uint64_t resource_at(uint64_t descriptor, uint8_t *role)
+static bool resource_at(uint64_t descriptor, uint64_t *value, uint8_t *role)
 {
-    *role = uint_at(descriptor) < 2 ? CT_ROLE_array : CT_ROLE_address;
-    return word_at(descriptor + 8);
+    uint64_t type;
+    if (!uint_at(descriptor, &type))
+        return false;
+    *role = type < 2 ? CT_ROLE_array : CT_ROLE_address;
+    return word_at(descriptor + 8, value);
 }
 
 /* CUstreamBatchMemOpParams; barriers (6) and flushes (3) have no address. */
 static bool operation_at(uint64_t operation, uint64_t *address)
 {
-    const uint32_t type = uint_at(operation);
-    if (type == 3 || type == 6)
-        return false;
-    *address = word_at(operation + 8);
-    return true;
+    uint64_t type;
+    return uint_at(operation, &type) && type != 3 && type != 6 && word_at(operation + 8, address);
 }
 
 /* CUmemPool_attribute: the first three are ints, the others 64 bits wide. */
-static uint64_t pool_value_at(uint64_t pointer, uint32_t attribute)
+static bool pool_value_at(uint64_t pointer, uint32_t attribute, uint64_t *value)
 {
-    return attribute <= 3 ? widened(uint_at(pointer)) : word_at(pointer);
+    if (attribute > 3)
+        return word_at(pointer, value);
+    const bool is_read = uint_at(pointer, value);
+    *value = widened(*value);
+    return is_read;
 }
 
-static uint64_t sum_at(uint64_t first, uint64_t count, uint32_t stride)
+static bool sum_at(uint64_t first, uint64_t count, uint32_t stride, uint64_t *sum)
 {
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < count; i++)
-        sum += word_at(first + i * stride);
-    return sum;
+    *sum = 0;
+    for (uint64_t i = 0, word; i < count; i++) {
+        if (!word_at(first + i * stride, &word))
+            return false;
+        *sum += word;
+    }
+    return true;
 }
 
 /* True if there is something. Numbers of elements are unsigned int or size_t: 32 bits of them say whether
@@ -118,6 +125,7 @@ static bool read_place(const struct ct_frame *frame, const struct place *place, 
                        uint8_t *role)
 {
     const uint64_t argument = ct_argument(frame, place->argument), at = argument + place->offset;
+    bool is_read;
     if (!is_there(frame, place))
         return false;
     switch ((enum how)place->how) {
@@ -146,30 +154,27 @@ static bool read_place(const struct ct_frame *frame, const struct place *place, 
     case DEVICE_BEHIND:
     case LOADED_BEHIND:
     case FIRST_OF:
-        *value = word_at(at);
-        return true;
+        return word_at(at, value);
     case BEHIND_UINT:
-        *value = uint_at(at);
-        return true;
+        return uint_at(at, value);
     case BEHIND_INT:
-        *value = widened(uint_at(at));
-        return true;
+        is_read = uint_at(at, value);
+        *value = widened(*value);
+        return is_read;
     case LOCATION_BEHIND:
-        *value = device_of_location(word_at(at));
-        return true;
+        is_read = word_at(at, value);
+        *value = device_of_location(*value);
+        return is_read;
     case RESOURCE_BEHIND:
-        *value = resource_at(at, role);
-        return true;
+        return resource_at(at, value, role);
     case POOL_VALUE_BEHIND:
-        *value = pool_value_at(at, (uint32_t)ct_argument(frame, place->argument - 1U));
-        return true;
+        return pool_value_at(at, (uint32_t)ct_argument(frame, place->argument - 1U), value);
     case IMAGE_BYTES:
         return ct_image_bytes(argument, value);
     case FILE_BYTES:
-        return ct_file_bytes((const char *)argument, value);
+        return ct_target_file_bytes(argument, value);
     case SUM_OF:
-        *value = sum_at(at, ct_argument(frame, place->count), place->stride);
-        return true;
+        return sum_at(at, ct_argument(frame, place->count), place->stride, value);
     case OPERATION_BEHIND:
         return operation_at(at, value);
     }

@@ -1,0 +1,53 @@
+/* Memory of the traced program. The hook runs in that program and reads its memory directly. cudatrace-probe
+ * runs outside of it: it compiles the decoders with CT_DECODE_REMOTE and reads that memory in its own way
+ * (probe/target_memory.c), where every read may fail. */
+#ifndef CT_TARGET_H
+#define CT_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef CT_DECODE_REMOTE
+
+/* Copies `bytes` from the address. Returns false if they cannot be read. */
+bool ct_target_read(uint64_t address, void *to, size_t bytes);
+/* Returns the text at the address, or NULL. It is valid until the next call. */
+const char *ct_target_text(uint64_t address);
+/* Returns `bytes` of memory at the address, or NULL. They are valid until the next call. */
+const void *ct_target_block(uint64_t address, uint64_t bytes);
+/* Returns the length of the text at the address, `most` if that is smaller, and 0 if it cannot be read. */
+uint64_t ct_target_text_bytes(uint64_t address, uint64_t most);
+/* Returns the size of a file of that name in the program's view, or false. */
+bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
+
+#else
+
+static inline bool ct_target_read(uint64_t address, void *to, size_t bytes)
+{
+    memcpy(to, (const void *)address, bytes);
+    return true;
+}
+
+static inline const char *ct_target_text(uint64_t address)
+{
+    return (const char *)address;
+}
+
+static inline const void *ct_target_block(uint64_t address, uint64_t bytes)
+{
+    (void)bytes;
+    return (const void *)address;
+}
+
+static inline uint64_t ct_target_text_bytes(uint64_t address, uint64_t most)
+{
+    return strnlen((const char *)address, most);
+}
+
+/* Not a cancellation point. It may change errno. */
+bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
+
+#endif
+#endif
