@@ -21,7 +21,8 @@ enum { RETURN_BYTES = 0 };
 struct frame {
     __u64 sp, start;
     __u32 function;
-    __u32 links; /* those whose probe has added the frame */
+    __u32 links;                        /* those whose probe has added the frame */
+    __u64 argument[CT_PROBE_ARGUMENTS]; /* unless its shape is plain */
 };
 
 struct task {
@@ -38,6 +39,9 @@ struct {
     __type(key, int);
     __type(value, struct task);
 } tasks SEC(".maps");
+
+/* By function. */
+struct ct_probe_shape shapes[CT_PROBE_FUNCTIONS];
 
 /* The channels of processes, by process id; CT_PROBE_PROCESSES for a process that is not recorded. There may
  * be more of those than there are channels. */
@@ -229,25 +233,29 @@ static struct ct_probe_thread *thread_of(const struct task *task)
     return of_process ? bpf_map_lookup_elem(of_process, &key) : 0;
 }
 
-static struct ct_probe_record *reserve(void *ring, __u32 tid, __u32 kind)
+static void begin_record(struct ct_probe_record *record, __u32 tid, __u32 kind)
 {
-    struct ct_probe_record *record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
-    if (!record)
-        return 0;
     record->tid = tid;
     record->function = 0;
     record->depth = 0;
     record->kind = kind;
     record->status = 0;
-    record->reserved = 0;
+    record->read = 0;
+}
+
+static struct ct_probe_record *reserve(void *ring, __u32 tid, __u32 kind)
+{
+    struct ct_probe_record *record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+    if (record)
+        begin_record(record, tid, kind);
     return record;
 }
 
-/* The writer polls, so it is woken only if the ring has filled up quickly. */
-static void submit(void *ring, struct ct_probe_record *record)
+/* The writer polls, so it is woken only if the ring has filled up quickly, or the record is urgent. */
+static void submit(void *ring, void *record, bool is_urgent)
 {
     const bool is_much = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > CT_PROBE_WAKE_BYTES;
-    bpf_ringbuf_submit(record, is_much ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+    bpf_ringbuf_submit(record, is_much || is_urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 static struct task *begin_task(struct task_struct *current, struct pt_regs *registers)
@@ -270,7 +278,7 @@ static struct task *begin_task(struct task_struct *current, struct pt_regs *regi
     if (record) {
         record->function = (__u16)task->thread;
         bpf_get_current_comm(record->name, sizeof(record->name));
-        submit(ring, record);
+        submit(ring, record, false);
     }
     return task;
 }
@@ -297,6 +305,29 @@ static bool is_tail_call(struct task_struct *current, __u64 sp)
     return RETURN_BYTES > 0 && area &&
            bpf_probe_read_user(&address, sizeof(address), (const void *)sp) == 0 &&
            address == BPF_CORE_READ(area, vaddr);
+}
+
+static const struct ct_probe_shape *shape_of(__u32 function)
+{
+    return &shapes[function % CT_PROBE_FUNCTIONS];
+}
+
+static void keep_arguments(struct frame *frame, const struct ct_probe_shape *shape, struct pt_regs *registers)
+{
+    frame->argument[0] = PT_REGS_PARM1(registers);
+    frame->argument[1] = PT_REGS_PARM2(registers);
+    frame->argument[2] = PT_REGS_PARM3(registers);
+    frame->argument[3] = PT_REGS_PARM4(registers);
+    frame->argument[4] = PT_REGS_PARM5(registers);
+    frame->argument[5] = registers->r9;
+    __u32 words = shape->stack_words;
+    if (words == 0)
+        return;
+    barrier_var(words); /* keeps both comparisons: the verifier does not follow words - 1 */
+    if (words > CT_PROBE_STACK)
+        return;
+    bpf_probe_read_user(&frame->argument[CT_PROBE_REGISTERS], words * sizeof(frame->argument[0]),
+                        (const void *)(frame->sp + RETURN_BYTES));
 }
 
 /* Handles an entry. Returns whether the return must be seen, too. */
@@ -331,6 +362,9 @@ static bool enter(struct pt_regs *registers)
     frame->sp = sp;
     frame->function = function_of(cookie);
     frame->links = links_of(cookie);
+    const struct ct_probe_shape *shape = shape_of(frame->function);
+    if (shape->kind != CT_SHAPE_PLAIN)
+        keep_arguments(frame, shape, registers);
     frame->start = bpf_ktime_get_ns();
     if (thread) {
         thread->open[depth % CT_PROBE_OPEN].function = frame->function;
@@ -350,6 +384,72 @@ static void lose(const struct task *task, __u32 function, __u64 ns)
         return;
     __sync_fetch_and_add(&calls->ns, ns);
     __sync_fetch_and_add(&calls->calls, 1);
+}
+
+/* Reads memory that the arguments point to. `place` and `most` are masks that bound, for the verifier, where
+ * a read begins and how long it is. */
+static __always_inline void read_memory(struct ct_probe_values *values, const struct ct_probe_shape *shape,
+                                        __u32 place, __u32 most)
+{
+    for (__u32 i = 0; i < CT_PROBE_READS && i < shape->reads; i++) {
+        const struct ct_probe_read *read = &shape->read[i];
+        const __u32 argument = read->argument, bytes = read->bytes;
+        if (argument >= CT_PROBE_ARGUMENTS || bytes > most)
+            break;
+        void *to = values->memory + (read->at & place);
+        const void *from = (const void *)(values->argument[argument] + read->offset);
+        if (values->argument[argument] != 0 && (read->is_text ? bpf_probe_read_user_str(to, bytes, from) > 0
+                                                              : bpf_probe_read_user(to, bytes, from) == 0))
+            values->record.read |= 1U << i;
+    }
+}
+
+static __always_inline void fill_call(struct ct_probe_record *record, const struct task *task,
+                                      const struct frame *frame, __u32 depth, struct pt_regs *registers)
+{
+    begin_record(record, task->tid, CT_PROBE_CALL);
+    record->function = (__u16)frame->function;
+    record->depth = (__u8)depth;
+    record->status = (__s32)PT_REGS_RC(registers);
+    record->start = frame->start;
+    record->end = bpf_ktime_get_ns();
+}
+
+/* A size that a program reserves is a constant, so each kind of shape has a call of its own. */
+#define WRITE(bytes, rest)                                                                                   \
+    {                                                                                                        \
+        struct ct_probe_values *values = bpf_ringbuf_reserve(ring, bytes, 0);                                \
+        if (!values)                                                                                         \
+            return false;                                                                                    \
+        fill_call(&values->record, task, frame, depth, registers);                                           \
+        rest;                                                                                                \
+        submit(ring, values, shape->is_urgent);                                                              \
+        return true;                                                                                         \
+    }
+#define COPY_ARGUMENTS() __builtin_memcpy(values->argument, frame->argument, sizeof(values->argument))
+
+/* Returns whether the ring had room. */
+static bool write_call(void *ring, const struct task *task, const struct frame *frame, __u32 depth,
+                       struct pt_regs *registers)
+{
+    const struct ct_probe_shape *shape = shape_of(frame->function);
+    switch (shape->kind) {
+    case CT_SHAPE_VALUES:
+        WRITE(CT_PROBE_VALUES_BYTES, COPY_ARGUMENTS())
+    case CT_SHAPE_SMALL:
+        WRITE(CT_PROBE_VALUES_BYTES + CT_PROBE_SMALL_BYTES, {
+            COPY_ARGUMENTS();
+            read_memory(values, shape, CT_PROBE_SMALL_BYTES - CT_PROBE_SMALL_READ_BYTES - 1,
+                        CT_PROBE_SMALL_READ_BYTES);
+        })
+    case CT_SHAPE_LARGE:
+        WRITE(CT_PROBE_VALUES_BYTES + CT_PROBE_LARGE_BYTES, {
+            COPY_ARGUMENTS();
+            read_memory(values, shape, CT_PROBE_LARGE_BYTES - CT_PROBE_READ_BYTES - 1, CT_PROBE_READ_BYTES);
+        })
+    default:
+        WRITE(sizeof(struct ct_probe_record), )
+    }
 }
 
 /* Handles a return. `is_entered`: its entry is known to have been seen. */
@@ -377,17 +477,8 @@ static void leave(struct pt_regs *registers, bool is_entered)
     task->depth = --depth;
     __u32 channel = task->channel;
     void *ring = bpf_map_lookup_elem(&rings, &channel);
-    struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_CALL) : 0;
-    if (record) {
-        record->function = (__u16)frame->function;
-        record->depth = (__u8)depth;
-        record->status = (__s32)PT_REGS_RC(registers);
-        record->start = frame->start;
-        record->end = bpf_ktime_get_ns();
-        submit(ring, record);
-    } else {
+    if (!ring || !write_call(ring, task, frame, depth, registers))
         lose(task, frame->function, bpf_ktime_get_ns() - frame->start);
-    }
     struct ct_probe_thread *thread = thread_of(task);
     if (thread)
         thread->depth = depth;
@@ -426,7 +517,7 @@ static void end_thread(struct task *task)
     struct ct_probe_record *record = ring ? reserve(ring, task->tid, CT_PROBE_EXIT) : 0;
     if (record) {
         record->start = record->end = bpf_ktime_get_ns();
-        submit(ring, record);
+        submit(ring, record, false);
     }
     /* A thread that was killed inside a call keeps its entry, which names the call. */
     if (thread && thread->depth == 0)
@@ -441,7 +532,7 @@ static void end_process(__u32 channel, __u32 tgid, struct task_struct *current)
         return;
     record->status = current->exit_code;
     record->start = record->end = bpf_ktime_get_ns();
-    submit(ring, record);
+    submit(ring, record, false);
 }
 
 SEC("raw_tp/sched_process_exit")

@@ -39,7 +39,7 @@ struct ct_probe_record {
     uint8_t depth;     /* CT_PROBE_OPEN - 1 at most */
     uint8_t kind;      /* enum ct_probe_kind */
     int32_t status;
-    uint32_t reserved;
+    uint32_t read; /* of a call with values: one bit for each read of its shape that succeeded */
     union {
         struct {
             uint64_t start, end;
@@ -47,6 +47,59 @@ struct ct_probe_record {
         char name[CT_PROBE_COMM];
     };
 };
+
+/* ---- arguments ---- */
+
+enum {
+    CT_PROBE_REGISTERS = 6, /* arguments in registers */
+    CT_PROBE_STACK = 6,     /* and on the stack, those that decoders read */
+    CT_PROBE_ARGUMENTS = CT_PROBE_REGISTERS + CT_PROBE_STACK,
+    CT_PROBE_READS = 4,             /* reads of one function */
+    CT_PROBE_READ_BYTES = 256,      /* bytes of one read */
+    CT_PROBE_SMALL_BYTES = 128,     /* memory in a small record: of reads that begin in its first half */
+    CT_PROBE_SMALL_READ_BYTES = 64, /* bytes of one read there */
+    CT_PROBE_LARGE_BYTES = 512,
+};
+
+/* What a record of a call contains besides struct ct_probe_record. */
+enum ct_probe_shape_kind {
+    CT_SHAPE_PLAIN = 0,  /* nothing */
+    CT_SHAPE_VALUES = 1, /* the arguments */
+    CT_SHAPE_SMALL = 2,  /* the arguments, and CT_PROBE_SMALL_BYTES of memory that they point to */
+    CT_SHAPE_LARGE = 3,  /* the arguments, and CT_PROBE_LARGE_BYTES of that memory */
+};
+
+/* A read of the memory that an argument points to, made when the call has returned. */
+struct ct_probe_read {
+    uint8_t argument; /* below CT_PROBE_ARGUMENTS */
+    uint8_t is_text;  /* it ends at a NUL */
+    uint16_t offset;  /* from the address in the argument */
+    uint16_t bytes;   /* CT_PROBE_READ_BYTES at most */
+    uint16_t at; /* the place in the record's memory: CT_PROBE_LARGE_BYTES - CT_PROBE_READ_BYTES at most */
+};
+
+/* The arguments of a function that its decoder reads. */
+struct ct_probe_shape {
+    uint8_t kind;        /* enum ct_probe_shape_kind */
+    uint8_t stack_words; /* CT_PROBE_STACK at most */
+    uint8_t reads;       /* CT_PROBE_READS at most */
+    uint8_t is_urgent;   /* its decoder reads much memory, or a file: the writer is woken at once */
+    uint8_t reserved[4];
+    struct ct_probe_read read[CT_PROBE_READS];
+};
+
+/* A record of a call with values. `memory` is in records of the shapes that have it. */
+struct ct_probe_values {
+    struct ct_probe_record record;
+    uint64_t argument[CT_PROBE_ARGUMENTS];
+    uint8_t memory[];
+};
+enum {
+    CT_PROBE_VALUES_BYTES = sizeof(struct ct_probe_values),
+    CT_PROBE_RECORD_BYTES_MAX = CT_PROBE_VALUES_BYTES + CT_PROBE_LARGE_BYTES,
+};
+
+/* ---- state ---- */
 
 /* The open calls of a thread, which the thread itself writes: an entry in the channel's map of threads. */
 struct ct_probe_open {

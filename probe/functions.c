@@ -1,38 +1,33 @@
 #include "functions.h"
 
-#include <stdlib.h>
+#include "shapes.h"
+
 #include <string.h>
 #include <sys/mman.h>
 
-static const struct {
-    const char *name;
-    uint32_t category;
-} known[] = {
-#define ROW(name, category, stack, decoder) { #name, CT_CATEGORY_##category },
-#include "driver_api.def"
-#undef ROW
-};
-
-static int compare(const void *name, const void *row)
-{
-    return strcmp(name, ((const __typeof__(known[0]) *)row)->name);
-}
-
-static const __typeof__(known[0]) *find_known(const char *name)
-{
-    return bsearch(name, known, sizeof(known) / sizeof(known[0]), sizeof(known[0]), compare);
-}
-
 bool ct_functions_is_known(const char *name)
 {
-    return find_known(name) != NULL;
+    return ct_row_of_driver(name) != CT_ROWS_ALL;
 }
 
 struct ct_function_table *ct_functions_create(void)
 {
     void *memory = mmap(NULL, sizeof(struct ct_function_table), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED)
+        return NULL;
+    struct ct_function_table *table = memory;
+    for (uint32_t row = 0; row < CT_ROW_COUNT; row++)
+        ct_rows[row].flags |= ct_row_form(ct_row_name(row));
+    table->shapes = ct_shapes_find();
+    return table->shapes ? table : NULL;
+}
+
+const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *table, uint32_t number)
+{
+    static const struct ct_probe_shape plain;
+    const uint32_t row = table->entry[number].row;
+    return row < CT_ROW_COUNT ? &table->shapes[row] : &plain;
 }
 
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
@@ -44,9 +39,9 @@ uint32_t ct_functions_number(struct ct_function_table *table, const char *name)
     if (table->count == CT_PROBE_FUNCTIONS)
         return CT_PROBE_FUNCTIONS;
     struct ct_function_entry *entry = &table->entry[table->count];
-    const __typeof__(known[0]) *row = find_known(name);
     strncpy(entry->name, name, CT_FUNCTION_NAME_MAX);
-    entry->category = row ? row->category : CT_CATEGORY_other;
+    entry->row = ct_row_of_driver(name);
+    entry->category = entry->row < CT_ROW_COUNT ? ct_rows[entry->row].category : CT_CATEGORY_other;
     entry->is_minor = ct_name_asks(name) || !ct_category_says_more(entry->category);
     __atomic_store_n(&table->count, table->count + 1, __ATOMIC_RELEASE);
     return table->count - 1;

@@ -3,12 +3,14 @@
 #define CT_PROBE_FUNCTIONS_H
 
 #include "calls.h"
+#include "rows.h"
 #include "segment.h"
 
 #include <stdbool.h>
 
 struct ct_function_entry {
     char name[CT_FUNCTION_NAME_MAX + 1];
+    uint32_t row;      /* rows.h; CT_ROWS_ALL for a function that driver_api.def lacks */
     uint32_t category; /* enum ct_category */
     bool is_minor;     /* short calls that succeed are dropped first when a ring is nearly full */
 };
@@ -17,10 +19,11 @@ struct ct_function_entry {
  * changes. */
 struct ct_function_table {
     uint32_t count;
-    /* By channel: 1 from the notice of a new process until it has a segment. It is set before the notice is
-     * consumed. If all notices are consumed, and then all of these are 0, every process that has made a call
-     * has a segment. */
+    /* By channel: 1 until its process has a segment. It is set before the notice of a new process is
+     * consumed, and before a process that the kernel has not found gets the channel. If all notices are
+     * consumed, and then all of these are 0, every process that has made a call has a segment. */
     uint8_t arriving[CT_PROBE_PROCESSES];
+    const struct ct_probe_shape *shapes; /* by row */
     struct ct_function_entry entry[CT_PROBE_FUNCTIONS];
 };
 
@@ -29,6 +32,8 @@ bool ct_functions_is_known(const char *name);
 
 /* Returns NULL without memory. */
 struct ct_function_table *ct_functions_create(void);
+/* Returns the shape of the function's arguments. */
+const struct ct_probe_shape *ct_functions_shape(const struct ct_function_table *table, uint32_t number);
 /* Returns the number of a driver function, adding it to the table if necessary; CT_PROBE_FUNCTIONS if the
  * table is full. */
 uint32_t ct_functions_number(struct ct_function_table *table, const char *name);

@@ -61,7 +61,7 @@ static uint64_t behind(uint64_t position, uint32_t head)
     return position + (length + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
 }
 
-const void *ct_kernel_ring_next(const struct ct_kernel_ring *ring, uint64_t end, size_t bytes)
+const void *ct_kernel_ring_next(const struct ct_kernel_ring *ring, uint64_t end, size_t least, size_t *bytes)
 {
     for (;;) {
         const uint64_t position = position_of(ring);
@@ -70,7 +70,8 @@ const void *ct_kernel_ring_next(const struct ct_kernel_ring *ring, uint64_t end,
         const uint32_t head = head_at(ring, position);
         if (head & BPF_RINGBUF_BUSY_BIT)
             return NULL;
-        if (!(head & BPF_RINGBUF_DISCARD_BIT) && head == bytes)
+        *bytes = head;
+        if (!(head & BPF_RINGBUF_DISCARD_BIT) && head >= least)
             return ring->data + (position & (ring->bytes - 1)) + BPF_RINGBUF_HDR_SZ;
         __atomic_store_n(ring->consumer, behind(position, head), __ATOMIC_RELEASE);
     }

@@ -1,4 +1,4 @@
-/* Reads a BPF ring buffer (BPF_MAP_TYPE_RINGBUF) whose records have one size.
+/* Reads a BPF ring buffer (BPF_MAP_TYPE_RINGBUF).
  *
  * libbpf's reader continues as long as the kernel adds records, and does not report the position that it has
  * reached. A writer must know that position: its segment is complete up to the moment when it read it. */
@@ -22,9 +22,9 @@ void ct_kernel_ring_unmap(struct ct_kernel_ring *ring);
 
 /* Returns the position of the next record: the kernel has reserved all records before that position. */
 uint64_t ct_kernel_ring_end(const struct ct_kernel_ring *ring);
-/* Returns the next record before `end`, which has `bytes` bytes; NULL if there is none, or the kernel is
- * still writing it. */
-const void *ct_kernel_ring_next(const struct ct_kernel_ring *ring, uint64_t end, size_t bytes);
+/* Returns the next record before `end`, and its length, which is `least` or more; NULL if there is none, or
+ * the kernel is still writing it. */
+const void *ct_kernel_ring_next(const struct ct_kernel_ring *ring, uint64_t end, size_t least, size_t *bytes);
 /* Consumes that record: the kernel may overwrite it. */
 void ct_kernel_ring_pass(struct ct_kernel_ring *ring);
 /* Returns whether all records before `end` have been consumed. */

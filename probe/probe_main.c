@@ -73,6 +73,10 @@ static int attach_file(struct probe *probe, const struct ct_mapped_driver *image
     int error = ct_targets_find(&targets, image->path, &probe->options.selecting.selection, probe->functions);
     if (error)
         return error;
+    for (uint32_t i = 0; i < targets.count; i++) {
+        const uint32_t number = (uint32_t)targets.number[i];
+        ct_programs_set_shape(probe->programs, number, ct_functions_shape(probe->functions, number));
+    }
     error = ct_code_check_begin(&check, image, &targets, attached->pid, culprit);
     if (!error)
         error = ct_programs_attach(probe->programs, image->path, &targets, attached->pid, &attached->links);
@@ -238,8 +242,9 @@ static void take_notice(struct probe *probe, const struct ct_probe_notice *notic
 static void read_notices(struct probe *probe)
 {
     const struct ct_probe_notice *next;
-    while (
-        (next = ct_kernel_ring_next(&probe->notices, ct_kernel_ring_end(&probe->notices), sizeof(*next)))) {
+    size_t bytes;
+    while ((next = ct_kernel_ring_next(&probe->notices, ct_kernel_ring_end(&probe->notices), sizeof(*next),
+                                       &bytes))) {
         const struct ct_probe_notice notice = *next;
         if (notice.kind == CT_PROBE_FOUND && notice.channel < CT_PROBE_PROCESSES)
             __atomic_store_n(&probe->functions->arriving[notice.channel], 1, __ATOMIC_RELEASE);
@@ -259,7 +264,7 @@ static bool is_over(const struct probe *probe)
         if (error ? error != -ESRCH : !stat.ended)
             return false;
     }
-    return !probe->options.all && probe->probed.first == NULL;
+    return !probe->options.all && ct_probed_is_empty(&probe->probed);
 }
 
 /* Returns at a signal, at the end of --for, or when all processes of --pid have ended. */
@@ -369,7 +374,7 @@ static int run(struct probe *probe)
     int status = lock < 0 || from < 0 ? EXIT_FAILURE : begin(probe);
     if (status == CT_GO_ON) {
         offer_channels(probe);
-        if (probe->options.all && ct_probed_begin(&probe->probed) != 0)
+        if (ct_probed_begin(&probe->probed) != 0)
             fputs("cudatrace-probe: the first calls of a process may be stored late\n", stderr);
         scan(probe);
         for (size_t i = 0; i < probe->options.pids; i++)

@@ -28,6 +28,14 @@ struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid)
     return probed;
 }
 
+bool ct_probed_is_empty(const struct ct_probed_set *set)
+{
+    const struct ct_probed *probed = set->first;
+    while (probed && probed->is_arrivals)
+        probed = probed->next;
+    return !probed;
+}
+
 /* ---- writers ---- */
 
 /* Closes, in the writer, all descriptors that are not in the plan. An open descriptor of a link would keep
@@ -85,7 +93,7 @@ static int start_writer(struct ct_probed_set *set, struct ct_probed *probed, uin
         .name = found ? found->name : NULL,
         .since_ns = since_ns,
         .absent_ns = found ? found->missed_ns : 0,
-        .arriving = found ? &set->functions->arriving[found->channel] : NULL,
+        .arriving = probed->channel.ring >= 0 ? &set->functions->arriving[probed->channel.number] : NULL,
         .ready = -1,
         .ring = probed->channel.ring,
         .threads = probed->channel.threads,
@@ -174,6 +182,8 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
     probed->image_ns = executed_ns ? executed_ns : ct_program_start_ns(probed->start_ticks);
     probed->channel = *channel;
     const uint64_t now_ns = ct_monotonic_ns();
+    /* A library may be probed already. The kernel's own notices do this before they are consumed. */
+    __atomic_store_n(&set->functions->arriving[channel->number], 1, __ATOMIC_RELEASE);
     int error = found ? 0 : ct_channel_give(set->programs, pid, channel);
     if (error) {
         forget(set, probed);
@@ -181,8 +191,10 @@ int ct_probed_add(struct ct_probed_set *set, pid_t pid, struct ct_channel *chann
     }
     error = start_writer(set, probed, found ? found->ns : now_ns, found);
     /* Its threads know the channel, so no other process gets it before this one has ended. */
-    if (error)
+    if (error) {
         ct_channel_give(set->programs, pid, NULL);
+        __atomic_store_n(&set->functions->arriving[channel->number], 0, __ATOMIC_RELEASE);
+    }
     return error;
 }
 
@@ -273,22 +285,41 @@ static bool await_end(pid_t writer, uint64_t until_ns)
     return true;
 }
 
+static void end_recording(struct ct_probed *probed)
+{
+    if (probed->to_writer >= 0)
+        close(probed->to_writer);
+    probed->to_writer = -1;
+}
+
+static void finish(struct ct_probed_set *set, struct ct_probed *probed, uint64_t *until_ns)
+{
+    end_recording(probed);
+    if (probed->writer > 0 && !await_end(probed->writer, *until_ns)) {
+        fprintf(stderr, "cudatrace-probe: process %d: its writer does not end; calls may be missing\n",
+                probed->pid);
+        kill(probed->writer, SIGKILL);
+        *until_ns = 0;
+    }
+    forget(set, probed);
+}
+
 void ct_probed_finish(struct ct_probed_set *set)
 {
     uint64_t until_ns = ct_monotonic_ns() + FINISH_NS;
+    struct ct_probed *arrivals = NULL;
     for (struct ct_probed *probed = set->first; probed; probed = probed->next) {
-        if (probed->to_writer >= 0)
-            close(probed->to_writer);
-        probed->to_writer = -1;
+        if (probed->is_arrivals)
+            arrivals = probed;
+        else
+            end_recording(probed);
     }
-    while (set->first) {
-        struct ct_probed *probed = set->first;
-        if (probed->writer > 0 && !await_end(probed->writer, until_ns)) {
-            fprintf(stderr, "cudatrace-probe: process %d: its writer does not end; calls may be missing\n",
-                    probed->pid);
-            kill(probed->writer, SIGKILL);
-            until_ns = 0;
-        }
-        forget(set, probed);
+    /* The arrivals writer ends last: the daemon waits for segments that the others have not made yet. */
+    for (struct ct_probed *probed = set->first, *next; probed; probed = next) {
+        next = probed->next;
+        if (probed != arrivals)
+            finish(set, probed, &until_ns);
     }
+    if (arrivals)
+        finish(set, arrivals, &until_ns);
 }

@@ -30,6 +30,8 @@ struct ct_probed_set {
 /* Starts the arrivals writer (writer.h), before any process is added. Returns 0 or -errno. */
 int ct_probed_begin(struct ct_probed_set *set);
 struct ct_probed *ct_probed_find(const struct ct_probed_set *set, pid_t pid);
+/* Returns whether no process is recorded or skipped, except the probe itself. */
+bool ct_probed_is_empty(const struct ct_probed_set *set);
 /* Records the process from now on. With `found`, the kernel has found the process and assigned the channel,
  * and the process is recorded from that moment on. Without it, waits up to two seconds until the writer is
  * ready. Returns 0, -ESRCH if the process has ended, -EEXIST if the kernel was first and a notice will

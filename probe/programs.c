@@ -1,6 +1,6 @@
 #include "programs.h"
 
-#include "calls.skel.h"
+#include "calls.skel.h" /* needs calls.h */
 #include "clock.h"
 #include "kernel_ring.h"
 
@@ -37,6 +37,11 @@ struct ct_links {
     struct bpf_link **link;
     size_t fds, links;
 };
+
+void ct_programs_set_shape(struct ct_programs *programs, uint32_t number, const struct ct_probe_shape *shape)
+{
+    programs->calls->bss->shapes[number] = *shape;
+}
 
 /* ---- attaching ---- */
 
@@ -350,11 +355,11 @@ static int read_measured(const struct ct_channel *channel, uint64_t seen[MEASURE
 {
     struct ct_kernel_ring ring;
     const struct ct_probe_record *record;
-    size_t count = 0;
+    size_t count = 0, bytes;
     const int error = ct_kernel_ring_map(&ring, channel->ring, CT_PROBE_RING_BYTES);
     if (error)
         return error;
-    for (; (record = ct_kernel_ring_next(&ring, ct_kernel_ring_end(&ring), sizeof(*record)));
+    for (; (record = ct_kernel_ring_next(&ring, ct_kernel_ring_end(&ring), sizeof(*record), &bytes));
          ct_kernel_ring_pass(&ring)) {
         if (record->kind == CT_PROBE_CALL && record->status == (int32_t)count && count < MEASURED_CALLS)
             seen[count++] = record->end - record->start;

@@ -40,6 +40,9 @@ int ct_programs_notices(const struct ct_programs *programs);
 
 /* ---- functions ---- */
 
+/* Sets the shape of a function's arguments, before the programs are attached to it. */
+void ct_programs_set_shape(struct ct_programs *programs, uint32_t number, const struct ct_probe_shape *shape);
+
 /* The links to the functions of one file. */
 struct ct_links;
 /* Attaches to the functions of the file: in all processes that map it now or later, or only in the process

@@ -1,6 +1,7 @@
 #include "writer.h"
 
 #include "current.h"
+#include "decoded.h"
 #include "find_daemon.h"
 #include "fork.h"
 #include "kernel_ring.h"
@@ -11,6 +12,7 @@
 #include "ring.h"
 #include "segment_file.h"
 #include "slot.h"
+#include "target_memory.h"
 #include "thread.h"
 #include "thread_table.h"
 
@@ -190,55 +192,98 @@ static void correct(const struct ct_writer_plan *plan, uint64_t *start, uint64_t
     *start = took > added ? *start + plan->entry_ns : *end;
 }
 
-static bool is_minor(const struct writer *writer, const struct ct_probe_record *call, uint64_t ns)
+/* Has the function's decoder read the call. Its names are written to the producer's lane, which is held;
+ * `producer` may be NULL. */
+static struct ct_decoded decode(const struct writer *writer, const struct ct_probe_values *values,
+                                const struct ct_thread *thread, struct ct_producer *producer, uint64_t start,
+                                uint64_t end)
 {
-    return writer->plan->functions->entry[call->function].is_minor && !ct_status_is_failure(call->status) &&
-           ns < writer->long_ticks;
+    const struct ct_probe_record *call = &values->record;
+    const uint32_t row = writer->plan->functions->entry[call->function].row;
+    const struct ct_probe_shape *shape = ct_functions_shape(writer->plan->functions, call->function);
+    struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = call->status };
+    if (shape->kind == CT_SHAPE_PLAIN || row >= CT_ROW_COUNT)
+        return decoded;
+    struct ct_frame frame = {
+        .stack_args = &values->argument[CT_PROBE_REGISTERS],
+        .start = start,
+        .producer = producer,
+        .row = row,
+        .depth = call->depth,
+        .result = (uint32_t)call->status,
+    };
+    memcpy(frame.args, values->argument, sizeof(frame.args));
+    ct_replayed = (struct ct_replayed){ .now_ns = end, .thread = (uintptr_t)thread };
+    ct_target_set_call(values, shape);
+    decoded = ct_decode(&frame);
+    ct_target_set_call(NULL, NULL);
+    ct_replayed = (struct ct_replayed){ 0 };
+    return decoded;
+}
+
+static bool is_minor(const struct writer *writer, const struct ct_probe_record *call,
+                     const struct ct_record *record, uint64_t ns)
+{
+    return writer->plan->functions->entry[call->function].is_minor &&
+           (record->kind == CT_KIND_CALL || record->kind == CT_KIND_OBJECTS) &&
+           !ct_status_is_failure(call->status) && ns < writer->long_ticks;
+}
+
+static uint64_t bytes_of(const struct ct_decoded *decoded)
+{
+    return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
 }
 
 static void write_record(struct writer *writer, struct ct_producer *producer,
-                         const struct ct_probe_record *call, struct ct_record *record, uint64_t start)
+                         const struct ct_probe_record *call, const struct ct_decoded *decoded,
+                         struct ct_record *record, uint64_t start)
 {
-    ct_record_hold(producer, 0);
-    ct_record_measure(record, 0);
-    const bool minor = is_minor(writer, call, record->end - start);
+    ct_record_measure(record, decoded->payload_bytes);
+    const bool minor = is_minor(writer, call, record, record->end - start);
     const bool fits = ct_record_room_for_all(producer, record->slots);
     const bool reserve = !fits && ct_record_reserve(producer, record->slots);
     if (fits || (reserve && !minor)) {
-        ct_record_write(producer, record, NULL, 0);
+        ct_record_write(producer, record, &decoded->payload, decoded->payload_bytes);
     } else {
         ct_record_lose_held(producer, reserve ? CT_LOSS_PRESSURE : (enum ct_loss_cause)producer->full_cause,
-                            (uint16_t)record->function, start, record->end, 0);
+                            (uint16_t)record->function, start, record->end, bytes_of(decoded));
         if (!minor)
             ct_reserve_note_lost(producer, record->slots);
     }
-    if (atomic_load_explicit(&producer->lane->depth, memory_order_relaxed) > call->depth)
-        ct_lane_leave(producer->lane, call->depth);
-    ct_record_release(producer);
-    writer->wants_bell |= ct_wants_doorbell(producer->lane, producer->position);
 }
 
-static void take_call(struct writer *writer, const struct ct_probe_record *call)
+static void take_call(struct writer *writer, const struct ct_probe_values *values)
 {
-    if (!writer->segment || call->function >= writer->plan->functions->count)
+    const struct ct_probe_record *call = &values->record;
+    if (call->function >= writer->plan->functions->count)
         return;
     uint64_t start = call->start, end = call->end;
     correct(writer->plan, &start, &end);
     struct ct_thread *thread = ct_thread_table_get(&writer->threads, call->tid);
-    const uint16_t id = id_of(writer, call->function);
-    struct ct_producer *producer = thread ? lane_of(writer, thread) : NULL;
-    if (!producer || id == 0) {
-        ct_record_lose_unlaned(writer->segment, id, start, end);
+    const uint16_t id = writer->segment ? id_of(writer, call->function) : 0;
+    struct ct_producer *producer = thread && id ? lane_of(writer, thread) : NULL;
+    if (!producer) {
+        /* What the call tells of the program's objects is true without a record, too. */
+        decode(writer, values, thread, NULL, start, end);
+        if (writer->segment)
+            ct_record_lose_unlaned(writer->segment, id, start, end);
         return;
     }
+    ct_record_hold(producer, 0);
+    const struct ct_decoded decoded = decode(writer, values, thread, producer, start, end);
     struct ct_record record = {
         .end = end,
-        .span = ct_span(end - start, call->depth, 0),
+        .span = ct_span(end - start, call->depth, decoded.flags),
         .function = id,
-        .kind = CT_KIND_CALL,
-        .status = call->status,
+        .kind = decoded.kind & CT_KIND_MASK,
+        .status = decoded.status,
+        .value = decoded.value,
     };
-    write_record(writer, producer, call, &record, start);
+    write_record(writer, producer, call, &decoded, &record, start);
+    if (atomic_load_explicit(&producer->lane->depth, memory_order_relaxed) > call->depth)
+        ct_lane_leave(producer->lane, call->depth);
+    ct_record_release(producer);
+    writer->wants_bell |= ct_wants_doorbell(producer->lane, producer->position);
 }
 
 /* Returns whether the lane shows exactly those open calls. */
@@ -330,11 +375,12 @@ static void end_thread(struct writer *writer, uint32_t tid)
         ct_thread_give_back_for(producer);
 }
 
-static void take_record(struct writer *writer, const struct ct_probe_record *record)
+static void take_record(struct writer *writer, const struct ct_probe_values *values)
 {
+    const struct ct_probe_record *record = &values->record;
     switch ((enum ct_probe_kind)record->kind) {
     case CT_PROBE_CALL:
-        take_call(writer, record);
+        take_call(writer, values);
         break;
     case CT_PROBE_THREAD:
         begin_thread(writer, record);
@@ -356,13 +402,18 @@ static bool drain(struct writer *writer)
 {
     const uint64_t now_ns = ct_monotonic_ns();
     const uint64_t end = ct_kernel_ring_end(&writer->ring);
+    size_t bytes;
     bool any = false;
     for (const void *record;
-         (record = ct_kernel_ring_next(&writer->ring, end, sizeof(struct ct_probe_record))); any = true) {
-        struct ct_probe_record copy;
-        memcpy(&copy, record, sizeof(copy));
+         (record = ct_kernel_ring_next(&writer->ring, end, sizeof(struct ct_probe_record), &bytes));
+         any = true) {
+        union {
+            struct ct_probe_values values;
+            uint8_t bytes[CT_PROBE_RECORD_BYTES_MAX];
+        } copy;
+        memcpy(&copy, record, bytes < sizeof(copy) ? bytes : sizeof(copy));
         ct_kernel_ring_pass(&writer->ring);
-        take_record(writer, &copy);
+        take_record(writer, &copy.values);
     }
     /* All records after `end` were reserved, and got their own end time, after `now_ns` (calls.h). */
     if (ct_kernel_ring_is_read(&writer->ring, end))
@@ -417,8 +468,8 @@ static void look(struct writer *writer)
     atomic_store_explicit(&writer->segment->selections,
                           atomic_load_explicit(&ct_control->selections, memory_order_acquire),
                           memory_order_release);
-    /* Pairs with the acquire in read_complete() of collector/source/shm/shm_drain.c: all calls up to that
-     * moment have been published. */
+    /* Pairs with the acquire in ct_shm_read_complete(): all calls up to that moment have been published, and
+     * of the arrivals writer, all segments have been counted. */
     atomic_store_explicit(&writer->segment->complete, writer->complete, memory_order_release);
     if (writer->wants_bell)
         ct_daemon_ring();
@@ -491,6 +542,7 @@ int ct_writer_run(const struct ct_writer_plan *plan)
     prctl(PR_SET_NAME, name, 0, 0, 0);
     ct_fork_begin();
     ct_program_describe(&writer.program, plan->pid, false);
+    ct_target_open(plan->pid);
     writer.program.start_ticks = plan->start_ticks;
     if (!writer.program.cmdline[0] && plan->name)
         snprintf(writer.program.cmdline, sizeof(writer.program.cmdline), "[%s]", plan->name);

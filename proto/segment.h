@@ -124,7 +124,7 @@ struct ct_segment {
     uint16_t reserved0;
     uint32_t reserved1;
     /* Probe: all calls that returned before these ticks are published. Stored (release) after publishing,
-     * also while no calls come. Pairs with the acquire in read_complete() of
+     * also while no calls come. Pairs with the acquire in ct_shm_read_complete() of
      * collector/source/shm/shm_drain.c. */
     _Atomic uint64_t complete;
 };

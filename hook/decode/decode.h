@@ -6,7 +6,7 @@
 
 #include "decoded.h"
 #include "names.h"
-#include "target.h"
+#include "target_access.h"
 
 static inline bool succeeded(const struct ct_frame *frame)
 {

@@ -1,7 +1,7 @@
 /* Files that the program names to the driver. */
 #include "quiet.h"
 #include "system.h"
-#include "target.h"
+#include "target_access.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
  * that. */
 #include "decode_image.h"
 
-#include "target.h"
+#include "target_access.h"
 
 #include <assert.h>
 #include <elf.h>
@@ -12,7 +12,6 @@
 enum { TEXT_BYTES_MAX = 1 << 28 };
 
 /* The wrapper that nvcc lays around a fat binary: __fatBinC_Wrapper_t of fatbinary_section.h, CUDA 13.0. */
-#define WRAPPER_MAGIC UINT32_C(0x466243b1)
 struct wrapper {
     uint32_t magic, version;
     uint64_t image;
@@ -20,7 +19,6 @@ struct wrapper {
 };
 
 /* The head of a fat binary, as fatbinary of CUDA 13.0 writes it. */
-#define FATBIN_MAGIC UINT32_C(0xba55ed50)
 struct fatbin {
     uint32_t magic;
     uint16_t version, head_bytes;
@@ -28,7 +26,6 @@ struct fatbin {
 };
 static_assert(sizeof(struct fatbin) == 16, "fat binary");
 
-#define ELF_MAGIC UINT32_C(0x464c457f)
 /* A cubin is an ELF file whose last part is one of its two tables of headers. */
 static bool elf_bytes(uint64_t image, uint64_t *bytes)
 {
@@ -83,7 +80,7 @@ static bool is_text(uint64_t image)
 static uint64_t unwrapped(uint64_t address)
 {
     struct wrapper wrapper;
-    if (!begins_at(address, WRAPPER_MAGIC))
+    if (!begins_at(address, CT_WRAPPER_MAGIC))
         return address;
     return ct_target_read(address, &wrapper, sizeof(wrapper)) ? wrapper.image : 0;
 }
@@ -93,12 +90,11 @@ bool ct_image_bytes(uint64_t address, uint64_t *bytes)
     const uint64_t image = unwrapped(address);
     if (!image)
         return false;
-    if (begins_at(image, FATBIN_MAGIC))
+    if (begins_at(image, CT_FATBIN_MAGIC))
         return fatbin_bytes(image, bytes);
-    if (begins_at(image, ELF_MAGIC))
+    if (begins_at(image, CT_CUBIN_MAGIC))
         return elf_bytes(image, bytes);
-    *bytes = is_text(image) ? ct_target_text_bytes(image, TEXT_BYTES_MAX) : 0;
-    return is_text(image);
+    return is_text(image) && ct_target_text_bytes(image, TEXT_BYTES_MAX, bytes);
 }
 
 /* ---- which kernels are in it ---- */
@@ -251,7 +247,7 @@ static void search_fatbin(struct found *found, const char *image, uint64_t bytes
         if (part.flags & (PART_LZ4 | PART_ZSTD))
             found->others = true;
         else if (part.kind == PART_ELF && part.payload_bytes > 4 &&
-                 begins_with((const unsigned char *)payload, ELF_MAGIC))
+                 begins_with((const unsigned char *)payload, CT_CUBIN_MAGIC))
             search_elf(found, payload, part.payload_bytes);
         else if (part.kind == PART_PTX)
             search_text(found, payload, strnlen(payload, part.payload_bytes));
@@ -271,9 +267,9 @@ const char *ct_image_only_kernel(uint64_t address, size_t *name_bytes)
     const char *image = ct_target_block(unwrapped(address), bytes);
     if (!image)
         return NULL;
-    if (begins_with((const unsigned char *)image, FATBIN_MAGIC))
+    if (begins_with((const unsigned char *)image, CT_FATBIN_MAGIC))
         search_fatbin(&found, image, bytes);
-    else if (begins_with((const unsigned char *)image, ELF_MAGIC))
+    else if (begins_with((const unsigned char *)image, CT_CUBIN_MAGIC))
         search_elf(&found, image, bytes);
     else
         search_text(&found, image, bytes);

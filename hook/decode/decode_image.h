@@ -6,6 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Images begin with one of these, or are text. */
+#define CT_CUBIN_MAGIC   UINT32_C(0x464c457f) /* an ELF file */
+#define CT_FATBIN_MAGIC  UINT32_C(0xba55ed50)
+#define CT_WRAPPER_MAGIC UINT32_C(0x466243b1)
+
 /* The length of an image that the driver has accepted: a cubin, a fat binary, the wrapper around one that
  * nvcc makes, or text. False when it is none of these. */
 bool ct_image_bytes(uint64_t image, uint64_t *bytes);

@@ -18,14 +18,27 @@ enum {
 };
 
 #define ct_decode_none NULL
+#ifdef CT_DECODE_REMOTE
+/* Calls of the runtime are not probed, and functions of the driver are not replaced. */
+#define RUNTIME_DECODERS 0
+void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
+{
+    (void)frame;
+    (void)decoded;
+}
+#else
+#define RUNTIME_DECODERS CT_RUNTIME_FUNCTIONS
+#endif
 /* In the order of the rows, those of the runtime's functions once for all versions. */
 static const struct decoder {
     ct_decoder *decode;
     bool always;
-} decoders[CT_ROW_COUNT + CT_RUNTIME_FUNCTIONS] = {
+} decoders[CT_ROW_COUNT + RUNTIME_DECODERS] = {
 #define ROW(function, category, words, decoder) { ct_decode_##decoder, ALWAYS_##decoder },
 #include "driver_api.def"
+#ifndef CT_DECODE_REMOTE
 #include "runtime_api.def"
+#endif
 #undef ROW
 };
 
@@ -34,7 +47,7 @@ static const struct decoder *decoder_of(uint32_t row)
     static const struct decoder none;
     if (row < CT_ROW_COUNT)
         return &decoders[row];
-    if (row < CT_SECOND_FIRST)
+    if (RUNTIME_DECODERS && row < CT_SECOND_FIRST)
         return &decoders[CT_ROW_COUNT + (row - CT_ROW_COUNT) % CT_RUNTIME_FUNCTIONS];
     const bool has_one = row < CT_NAMED_COUNT && ct_rows[row].flags & CT_ROW_DECODED;
     return has_one ? &decoders[row - CT_SECOND_FIRST] : &none;

@@ -6,6 +6,12 @@ static struct ct_segment *_Atomic current;
 static _Atomic uint32_t epoch;
 
 bool ct_clock_is_counter;
+struct ct_replayed ct_replayed;
+
+uint64_t ct_now_ns(void)
+{
+    return ct_replayed.now_ns ? ct_replayed.now_ns : ct_monotonic_ns();
+}
 
 /* Signals wait: a handler's call that finds its own thread holding it could not be given a number, and would
  * be counted under none. */

@@ -27,9 +27,20 @@ void ct_process_lock_forget(void);
 /* True if ticks are the processor's counter. Set before the first segment, for all of a session. */
 extern CT_LOCAL bool ct_clock_is_counter;
 
+/* Of a call that another process made, and that cudatrace-probe decodes later: what the decoder finds out was
+ * true at that moment, for that thread. Zeros in the hook. */
+struct ct_replayed {
+    uint64_t now_ns; /* the end of the call */
+    uint64_t thread; /* its thread; any even number that is no other thread's */
+};
+extern CT_LOCAL struct ct_replayed ct_replayed;
+
+/* The clock of a session whose ticks are nanoseconds. */
+uint64_t ct_now_ns(void);
+
 static inline uint64_t ct_now(void)
 {
-    return ct_clock_is_counter ? ct_counter_read() : ct_monotonic_ns();
+    return ct_clock_is_counter ? ct_counter_read() : ct_now_ns();
 }
 
 /* CLOCK_MONOTONIC_COARSE, which takes no system call. */

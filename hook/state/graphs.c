@@ -214,7 +214,8 @@ struct ct_graph_nodes ct_graphs_nodes(uint64_t handle, bool *all)
 static uint64_t key_of(uint64_t stream)
 {
     const uint64_t per_thread = 2;
-    return stream == per_thread ? (uint64_t)(uintptr_t)&ct_self | 1 : stream;
+    const uint64_t thread = ct_replayed.thread ? ct_replayed.thread : (uint64_t)(uintptr_t)&ct_self;
+    return stream == per_thread ? thread | 1 : stream;
 }
 
 static struct capture *capture_of(uint32_t value)

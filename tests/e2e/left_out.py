@@ -18,7 +18,7 @@ import testlog  # noqa: E402: lies in tools/
 # The tests that may skip for what a machine is or has, with the reason. All others skip only for what it does not allow.
 SKIPS = {
     "e2e/attach_test.py": ["a driver without a table of entry points is not attached to: the suite slots tests those with one"],
-    "e2e/probe.py": ["this build has no probe: libbpf-dev, clang, bpftool"],
+    "e2e/probing.py": ["this build has no probe: libbpf-dev, clang, bpftool"],
     "e2e/release.py": ["only a portable build makes a tarball: tools/check --full has one"],
     "faults/interrupted.py": ["steps through x86-64 instructions", "this C library has no _Fork()"],
     "traps/old_glibc.py": ["CUDATRACE_OLD_ROOT names no container root with an old glibc; --make-root makes one"],

@@ -10,44 +10,12 @@ import signal
 import subprocess
 import sys
 
-from cudatrace_test import (BUILD, CUDATRACE, SHAPE, SIMCUDA, WORKLOADS, DEADLINE_S, HungCall, Session, by_tier, can, check, counts,
-    equal, first_thread_has_ended, needs, refused, skip, wait_for)
-from untraced import VERSION, Background, Program
+from cudatrace_test import (CUDATRACE, SHAPE, WORKLOADS, DEADLINE_S, HungCall, Session, by_tier, can, check, equal, first_thread_has_ended,
+    wait_for)
+from probing import LIBRARY, PROBE, Probe, await_stored, stored_of, truth_of
+from untraced import VERSION, Program
 
-PROBE = BUILD / "probe/cudatrace-probe"
-if not PROBE.exists():
-    skip("this build has no probe: libbpf-dev, clang, bpftool")
-needs("eBPF")
-LIBRARY = SIMCUDA / "libcuda.so.1"
 METHODS = "session", "multi", "event"
-
-
-class Probe(Background):
-    """`cudatrace probe`, once its probes are attached."""
-
-    def __init__(self, s, *arguments, **options):
-        super().__init__(s, CUDATRACE, "probe", "--session", s.name, *arguments, **options)
-        if "probe: the kernel" in self.await_line("probe: "):
-            refused(self.said.strip())
-        if "are probed" not in self.said:
-            self.await_line("are probed")
-
-
-def truth_of(s, pid):
-    """{function: calls} by the driver's own count, now."""
-    truth = collections.Counter()
-    for counted, _, functions in counts.read_counts(s.counts):
-        if counted == pid:
-            truth.update({name: returned for name, (_, returned) in functions.items()})
-    return +truth
-
-
-def stored_of(s, pid):
-    return {name: calls for (of, name), calls in s.totals().items() if of == pid}
-
-
-def await_stored(s, pid, expected):
-    s.flush_until(f"{expected} of {pid}", lambda: stored_of(s, pid) == expected)
 
 
 def late(s):
@@ -356,7 +324,7 @@ def closed_files(s):
     """A probe that has no standard files opens none of its own in their place."""
     p = Program(s, "steps")
     child = s.start("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", PROBE, "--session", s.name, "--pid", p.pid, preload=False)
-    s.flush_until("the process", lambda: s.rows("SELECT pid FROM processes") == [(p.pid,)])
+    s.flush_until("the process", lambda: (p.pid,) in s.rows("SELECT pid FROM processes"))
     for number in range(3):
         equal(os.readlink(f"/proc/{child.pid}/fd/{number}"), "/dev/null", f"descriptor {number}")
     p.end()

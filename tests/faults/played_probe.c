@@ -9,6 +9,7 @@
  *   lose CALLS TICKS END   sets the sums of lost calls, and when they returned
  *   flags FLAGS            of enum ct_segment_flags */
 #include "../made_segment.h"
+#include "control.h"
 #include "payload.h"
 #include "session_names.h"
 
@@ -148,10 +149,25 @@ static bool make(char **arguments)
     return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
 }
 
+/* Counts the segment, once it can be found. */
+static bool count(char **arguments)
+{
+    char path[CT_NAME_BYTES];
+    ct_session_control_path(path, arguments[1], geteuid(), arguments[2]);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    struct ct_control *control =
+        fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (control == MAP_FAILED)
+        return false;
+    atomic_fetch_add_explicit(&control->segments, 1, memory_order_release);
+    close(fd);
+    return munmap(control, sizeof(*control)) == 0;
+}
+
 int main(int argc, char **argv)
 {
     char line[128];
-    if (argc != 6 || !make(argv)) {
+    if (argc != 6 || !make(argv) || !count(argv)) {
         fputs("Usage: played_probe DIR SESSION PID START_TICKS IMAGE_NS\n", stderr);
         return EXIT_FAILURE;
     }

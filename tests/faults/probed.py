@@ -2,11 +2,13 @@
 the watched process has ended. The watermark waits for them, and the segment ends with the probe."""
 import contextlib
 import glob
+import os
 import pathlib
+import signal
 import subprocess
 import time
 
-from fault_test import BUILD, CUDATRACE, Session, WORKLOADS, check, cudatrace_test, equal, promise, wait_for
+from fault_test import BUILD, CUDATRACE, Session, WORKLOADS, at_point, check, cudatrace_test, equal, promise, wait_for
 
 PLAYER = BUILD / "tests/faults/played_probe"
 EXITING, LEFT = 1, 4  # enum ct_segment_flags
@@ -116,6 +118,38 @@ def test_later_calls_wait(s):
     watched.probe.kill()
 
 
+def test_new_segment(s):
+    """A probe names a later moment once it has counted the segment of a new process. A batch that reads that moment must look for the
+    segment, however the two are timed."""
+    first = Watched(s)
+    complete = now()
+    first.do("complete", complete)
+    other = s.start(WORKLOADS / "calls", "--calls", CALLS, stdout=subprocess.DEVNULL)
+    equal(other.wait(), 0, "the other's status")
+    s.daemon.kill()
+    s.daemon.wait()
+    new = s.start("cat", preload=False, stdin=subprocess.PIPE)
+    with promise("probe-new-segment"):
+        s.daemon = subprocess.Popen(
+            [s.daemon_program, "--foreground", "--db", s.db, "--session", s.name, "--clock", "counter"],
+            env=s.env(preload=False, **at_point("source.completed", action="stop")), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.waitid(os.P_PID, s.daemon.pid, os.WSTOPPED | os.WNOWAIT)
+        probe = Probe(s, new.pid, complete)
+        probe.do("call", complete + 100, 10)
+        probe.do("complete", FOREVER)
+        first.do("complete", FOREVER)
+        s.daemon.send_signal(signal.SIGCONT)
+        s.flush_until("the calls of both", lambda: s.value(
+            "SELECT count(DISTINCT pid) FROM calls WHERE pid IN (?, ?)", new.pid, other.pid) == 2)
+        equal(late(s), 0, "late rows")
+    for process, its_probe in (first.process, first.probe), (new, probe):
+        process.stdin.close()
+        process.wait()
+        its_probe.do("flags", EXITING | LEFT)
+        its_probe.kill()
+    first.await_state("exited")
+
+
 def test_process_ends_first(s):
     """Calls that the probe writes after the end of their process are stored. The process's row ends with the probe's segment."""
     watched = Watched(s)
@@ -220,6 +254,7 @@ with Session() as s:
     # The times of a probe are of another clock.
     s.start_daemon("--clock", "counter")
     test_later_calls_wait(s)
+    test_new_segment(s)
     test_process_ends_first(s)
     test_probe_ends_first(s)
     test_losses(s)

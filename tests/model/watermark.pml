@@ -9,7 +9,7 @@
  *
  *   watched    a call that the kernel passes on: it reserves a place in the ring, reads the clock, submits the record
  *   probe      `complete` of proto/segment.h: the clock, the places reserved by then, their records, the word
- *   collector  read_complete() and wait_for_probe() of collector/source/shm/shm_drain.c
+ *   collector  ct_shm_read_complete() and wait_for_probe() of collector/source/shm/shm_drain.c
  *
  * A batch comes every GAP ticks.
  *

@@ -19,6 +19,11 @@
 
 static struct ct_segment *segment;
 bool ct_clock_is_counter;
+
+uint64_t ct_now_ns(void)
+{
+    return ct_monotonic_ns();
+}
 struct ct_row ct_rows[CT_ROWS_ALL];
 
 enum ct_attached ct_process_attach(uintptr_t frame)

@@ -18,6 +18,11 @@
 
 bool ct_clock_is_counter;
 
+uint64_t ct_now_ns(void)
+{
+    return ct_monotonic_ns();
+}
+
 static struct {
     uint32_t number;
     char text[CT_STRING_MAX + 1];

@@ -11,6 +11,12 @@
 /* ---- what they need of the rest of the hook ---- */
 
 bool ct_clock_is_counter;
+struct ct_replayed ct_replayed;
+
+uint64_t ct_now_ns(void)
+{
+    return ct_monotonic_ns();
+}
 static struct ct_segment segment;
 struct ct_segment *ct_process_current(void)
 {

@@ -38,6 +38,15 @@ void object_call(const char *name, const uint64_t *a, const struct want *wants, 
     object_said(name, function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]), wants, count);
 }
 
+void objects_pause(void)
+{
+    if (!getenv("OBJECTS_PAUSE"))
+        return;
+    puts("pauses");
+    fflush(stdout);
+    ENSURE(getchar() != EOF);
+}
+
 uint64_t n(int32_t number)
 {
     return UINT64_C(0xdeadbeef) << 32 | (uint32_t)number;

@@ -32,6 +32,9 @@
 
 #define SIZE_UNKNOWN UINT64_MAX
 
+/* With OBJECTS_PAUSE, prints "pauses" and waits for a line: a probe may read the program's memory. */
+void objects_pause(void);
+
 struct want {
     enum { ALWAYS, AFTER_SUCCESS, AFTER_FAILURE, NEVER } when;
     const char *role; /* or "bytes" */

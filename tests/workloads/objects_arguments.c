@@ -201,6 +201,7 @@ static void code(const char *path)
     CALL(cuLibraryLoadData, A(out(LIBRARY), to("P")), O(library, LIBRARY), O(bytes, 1));
     CALL(cuLibraryLoadFromFile, A(out(LIBRARY), (uintptr_t)path), O(library, LIBRARY), O(bytes, 4321));
     CALL(cuLibraryLoadFromFile, A(out(LIBRARY), to("/nowhere")), O(library, LIBRARY));
+    objects_pause();
     CALL(cuModuleUnload, A(MODULE), I(module, MODULE));
     CALL(cuLibraryUnload, A(LIBRARY), I(library, LIBRARY));
     CALL(cuModuleGetFunctionCount, A(out(0), MODULE), I(module, MODULE));
@@ -343,5 +344,6 @@ void make_arguments(void)
     functions();
     images();
     interfaces();
+    objects_pause();
     unlink(path);
 }

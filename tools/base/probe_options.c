@@ -136,14 +136,13 @@ int ct_probe_options_parse(int argc, char **argv, struct ct_probe_options *optio
             "changes\n"
             "nothing in it. It needs root, or CAP_BPF and CAP_PERFMON. A daemon must serve the session. The\n"
             "probe waits for one.\n",
-        .more = "A call costs about a microsecond more. Time and status are recorded, arguments are not: "
-                "`cudatrace\n"
-                "attach` records them, at a lower cost. Durations are corrected for the cost of the probe "
-                "itself.\n"
-                "Processes that the hook records are skipped. The probe ends with Ctrl-C, or with the last "
-                "process\n"
-                "of --pid.\n"
-                "Exit status: 0, 1 for a failure, 2 for wrong usage.\n",
+        .more =
+            "A call costs about a microsecond more; `cudatrace attach` costs less. Durations are corrected\n"
+            "for the cost of the probe itself.\n"
+            "Processes that the hook records are skipped. The probe ends with Ctrl-C, or with the last "
+            "process\n"
+            "of --pid.\n"
+            "Exit status: 0, 1 for a failure, 2 for wrong usage.\n",
     };
     int first;
     int status = ct_options_parse(argc, argv, &usage, &first);

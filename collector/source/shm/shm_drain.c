@@ -118,9 +118,7 @@ static int make_rows(struct ct_shm_process *process, struct ct_batch *batch)
     return 0;
 }
 
-/* Reads the moment up to which a probe has published everything. Lanes and positions are read afterwards: a
- * record that they miss returned later. */
-static void read_complete(struct ct_shm_process *process)
+void ct_shm_read_complete(struct ct_shm_process *process)
 {
     size_t hint = 0;
     if (ct_shm_is_probed(process))
@@ -147,7 +145,6 @@ static void note_end(struct ct_shm_process *process, const struct ct_batch *batc
 int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch)
 {
     note_end(process, batch);
-    read_complete(process);
     process->unfinished = false;
     if (process->account.generation == 0 && !ct_user_may_start(process->who.user)) {
         process->unfinished = true;

@@ -4,6 +4,9 @@
 
 #include "shm_process.h"
 
+/* Reads the moment up to which a probe has published everything. The caller reads the number of segments,
+ * lanes and positions afterwards: a record that they miss returned later. */
+void ct_shm_read_complete(struct ct_shm_process *process);
 /* Makes the rows of the process, and finds lanes that are new. */
 int ct_shm_sync(struct ct_shm_process *process, struct ct_batch *batch);
 /* Takes the lanes' positions, and lowers batch->until_ns to before any row that may still come. */

@@ -1,8 +1,8 @@
 /* Memory of the traced program. The hook runs in that program and reads its memory directly. cudatrace-probe
  * runs outside of it: it compiles the decoders with CT_DECODE_REMOTE and reads that memory in its own way
  * (probe/target_memory.c), where every read may fail. */
-#ifndef CT_TARGET_H
-#define CT_TARGET_H
+#ifndef CT_TARGET_ACCESS_H
+#define CT_TARGET_ACCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +17,9 @@ bool ct_target_read(uint64_t address, void *to, size_t bytes);
 const char *ct_target_text(uint64_t address);
 /* Returns `bytes` of memory at the address, or NULL. They are valid until the next call. */
 const void *ct_target_block(uint64_t address, uint64_t bytes);
-/* Returns the length of the text at the address, `most` if that is smaller, and 0 if it cannot be read. */
-uint64_t ct_target_text_bytes(uint64_t address, uint64_t most);
+/* Finds the length of the text at the address, or `most` if that is smaller. Returns false if the text cannot
+ * be read. */
+bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_t *bytes);
 /* Returns the size of a file of that name in the program's view, or false. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes);
 
@@ -41,9 +42,10 @@ static inline const void *ct_target_block(uint64_t address, uint64_t bytes)
     return (const void *)address;
 }
 
-static inline uint64_t ct_target_text_bytes(uint64_t address, uint64_t most)
+static inline bool ct_target_text_bytes(uint64_t address, uint64_t most, uint64_t *bytes)
 {
-    return strnlen((const char *)address, most);
+    *bytes = strnlen((const char *)address, most);
+    return true;
 }
 
 /* Not a cancellation point. It may change errno. */
