@@ -1,4 +1,4 @@
-/* The notes by which the hook's file tells what it is (proto/hook_note.h); nothing reads them at run time. */
+/* The notes that identify the hook's file (proto/hook_note.h). Nothing reads them at run time. */
 #include "hook_note.h"
 #include "rows.h"
 
@@ -7,7 +7,7 @@
 #define ROW(function, ...) #function "\0"
 static const struct {
     Elf64_Nhdr header;
-    char owner[12]; /* its length rounded up to 4 */
+    char owner[12]; /* the length rounded up to 4 */
     char names[sizeof(
 #include "driver_api.def"
         )];

@@ -1,11 +1,11 @@
-/* Time. Records carry ticks of the clock that their segment names; the collector turns ticks into
+/* Time. Records contain ticks of the clock given in their segment. The collector converts ticks to
  * CLOCK_MONOTONIC nanoseconds with anchors, pairs of both clocks read together.
  *
- * The processor's counter costs 10 ns where a vDSO clock costs 25, and is used where the kernel itself trusts
- * it. On x86-64: the current clock source is `tsc`, or it is `kvm-clock` and `tsc` is still offered beside it
- * (the kernel withdraws a counter that it found unstable from the list). On aarch64: the current clock source
- * is `arch_sys_counter`, which is cntvct_el0; where an erratum keeps programs from reading it themselves, the
- * kernel answers the read in their place, slowly and correctly. */
+ * Reading the processor's counter takes 10 ns, a vDSO clock 25 ns. The counter is used if the kernel itself
+ * trusts it. On x86-64, the current clock source must be `tsc`, or it must be `kvm-clock` while `tsc` is also
+ * available (the kernel removes a counter found unstable from the list). On aarch64, the current clock source
+ * must be `arch_sys_counter`, which is cntvct_el0. If an erratum prevents programs from reading it, the
+ * kernel emulates the read, slowly but correctly. */
 #ifndef CT_PROTO_CLOCK_H
 #define CT_PROTO_CLOCK_H
 
@@ -19,21 +19,20 @@ enum ct_clock_kind {
     CT_CLOCK_COUNT
 };
 
-/* Both clocks at one moment, to `error_ticks`. */
+/* Both clocks at the same moment, accurate to `error_ticks`. */
 struct ct_anchor {
     uint64_t ticks;
     uint64_t monotonic_ns;
-    uint64_t error_ticks; /* the counter's advance while both were read */
+    uint64_t error_ticks; /* how far the counter advanced while both were read */
 };
 static_assert(sizeof(struct ct_anchor) == 24, "ct_anchor");
 
-/* The counter now. On x86-64 one read never precedes another; it may precede earlier loads and stores that
- * are still in flight, which lane.h allows for. On aarch64 a bare read may be made speculatively and out of
- * order, even ahead of an earlier one ("Arm Architecture Reference Manual for A-profile", on the generic
- * timer), and a call would seem to return before it was made; the isb prevents that, as it does in Linux's
- * own
- * __arch_get_hw_counter(). CNTVCTSS_EL0 would need no isb on processors that have it (FEAT_ECV), but a test
- * for that at every read. */
+/* Reads the counter. On x86-64, reads are never reordered with each other. A read may precede earlier loads
+ * and stores that are still in flight, which lane.h accounts for. On aarch64 a bare read may be speculative
+ * and out of order, even before an earlier read ("Arm Architecture Reference Manual for A-profile", on the
+ * generic timer). A call might seem to return before it was made. The isb prevents that, as in Linux's
+ * __arch_get_hw_counter(). CNTVCTSS_EL0 would need no isb on processors that have it (FEAT_ECV), but each
+ * read would need a test for that. */
 static inline uint64_t ct_counter_read(void)
 {
 #if defined(__x86_64__)
@@ -54,7 +53,8 @@ static inline uint64_t ct_monotonic_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Reads both clocks; the best of `tries` (1 or more), the counter before and after the other. */
+/* Reads both clocks `tries` times (1 or more) and returns the best pair. Reads the counter before and after
+ * the other clock. */
 static inline struct ct_anchor ct_anchor_read(int tries)
 {
     struct ct_anchor best = { .error_ticks = UINT64_MAX };

@@ -1,5 +1,5 @@
-/* Tells which clock this machine's kernel trusts, by the rule in clock.h. The daemon decides by it for its
- * session; `cudatrace doctor` says what it would decide. */
+/* Determines the clock that this machine's kernel trusts, by the rule in clock.h. The daemon uses the result
+ * for its session, and `cudatrace doctor` reports it. */
 #ifndef CT_PROTO_CLOCK_SOURCE_H
 #define CT_PROTO_CLOCK_SOURCE_H
 
@@ -11,7 +11,7 @@
 
 enum { CT_CLOCK_SOURCES_BYTES = 256 };
 
-/* The first line of a file of the kernel's; "" when it cannot be read. */
+/* Reads the first line of a file of the kernel's clock sources, "" if it cannot be read. */
 static inline void ct_clock_source_read(const char *file, char text[CT_CLOCK_SOURCES_BYTES])
 {
     char path[128];
@@ -24,7 +24,7 @@ static inline void ct_clock_source_read(const char *file, char text[CT_CLOCK_SOU
     text[strcspn(text, "\n")] = '\0';
 }
 
-/* The clock to use; the name of the kernel's own clock source goes to `current`. */
+/* Returns the clock to use, and copies the name of the kernel's clock source to `current`. */
 static inline enum ct_clock_kind ct_clock_choose(char current[CT_CLOCK_SOURCES_BYTES])
 {
     ct_clock_source_read("current_clocksource", current);

@@ -1,55 +1,55 @@
-/* A lane: one thread's ring of records in shared memory, and the calls that thread is inside of.
+/* A lane: one thread's ring of records in shared memory, and the calls that the thread has open.
  *
- * One producer (the thread that owns the lane), one consumer (the collector). The producer writes `state`,
- * `depth`, `open` and the slots; the consumer writes `tail` and `wake`; but for `wake`, each side's words
- * have cache lines of their own. Positions count slots from the lane's creation and never wrap (2^63 slots
- * are 10^4 years at 10^9 a second).
+ * A lane has one producer (the thread that owns it) and one consumer (the collector). The producer writes
+ * `state`, `depth`, `open` and the slots. The consumer writes `wake`, and `tail` on its own line. Except for
+ * `wake`, each side's words have cache lines of their own. Positions count slots since the lane's creation
+ * and never wrap (2^63 slots last 292 years at 10^9 per second).
  *
- * A lane has rings of several sizes, and is in one of them at a time: each is eight times as long as the one
- * before, up to the longest that the session allows. When its ring is full the producer turns to the next
- * longer one, at whatever position; what stands in the other stays there until it was read. A ring may be
- * turned to, also back, once all of its slots were given back. `since` says from which position on a ring was
- * in use last, so that each slot that was not given back is in the ring that was begun last before it, at its
- * position modulo the ring's length, a power of two. No record is moved.
+ * A lane has rings of several sizes and uses one at a time. Each is eight times as long as the one before, up
+ * to the longest that the session allows. When its ring is full, the producer switches to the next longer
+ * one, at any position. The contents of the other ring stay there until they have been read. The producer may
+ * switch to a ring, even back to one, once all of its slots have been given back. `since` has the position at
+ * which each ring was last begun. A slot not given back is therefore in the ring begun last before it. Its
+ * index is its position modulo the ring's length, a power of two. No record is moved.
  *
- * The memory of the longer rings is taken when it is needed and given back by the collector, who takes it out
- * of the file. A producer that touched what is not there could die of it. So the producer shows what it may
- * write without asking, the slots of the ring `level` before `upto`, and shows other ones only while it holds
- * that ring's `gate`; the collector takes nothing of it away, nor what it has not given back, and takes away
- * of a ring only while it holds its gate. It counts `ask` before it does, by which the producer knows that
- * the memory of its rings has to be asked for again. The shortest ring is never taken away: it has no gate.
+ * Memory of the longer rings is allocated when needed. The collector gives it back by removing it from the
+ * file. A producer that touches removed memory may be killed. It therefore publishes the part that it may
+ * write without a check, the slots of the ring `level` before `upto`. It changes that part only while it
+ * holds that ring's `gate`. The collector never removes memory of that part, or of slots not given back. It
+ * removes memory of a ring only while it holds the ring's gate. It increments the count in `ask` first, so
+ * that the producer knows that it must allocate its rings' memory again. The shortest ring is never removed
+ * and has no gate.
  *
- * Memory order, all of it:
+ * Memory order:
  *
- *  - A record is published by the release store of `state` in ct_lane_publish(); it pairs with the acquire
- *    load in ct_lane_state(). What the producer wrote before (slots, function directory) is visible with it.
- *  - A slot is given back by the release store of `tail` in ct_lane_consume(), after the consumer's last
- *    read of the slot; it pairs with the acquire load in ct_lane_tail().
- *  - `since` is stored before any position behind it is published, and for a ring of which nothing is left to
- *    be read. Whoever loads it behind the position finds each slot before that which was not given back.
- *  - ct_lane_announce() says "I may be reading my end time": a relaxed store before the clock is read. The
- *    store may still sit in the store buffer when the clock is read, and a fence there would cost more than
- *    the rest of the call. The consumer makes up for it: it takes as watermark a time that lies
- *    CT_PUBLISH_SLACK_NS in the past, longer than any store stays unseen. A lane seen silent after that has
- *    no record older than the watermark to come. Should a machine ever break this, the row is late: stored,
- *    marked and counted. Why no store stays unseen for long:
- *    On x86-64 the store precedes the read of the counter or is still in flight with it; the buffer drains by
- *    itself, in order, and an interrupt drains it, so that a preempted thread cannot hide one.
- *    On aarch64 the counter might be read before the store is so much as made; the isb in ct_counter_read()
- *    sees to it that the store was made. It does not wait for the buffer, which need not drain in order, but
- *    drains by itself (the architecture promises that every store is seen in finite time; what it waits for
- *    is a cache line, some hundred nanoseconds each). An exception does not drain it, and need not: that goes
- *    on under the kernel, which waits for it with a dsb before another thread runs (__switch_to() of
- *    arch/arm64).
- *    The consumer's load of `state` may likewise be made before it reads its own clock, by as much as can be
- *    in flight in a processor, which is nothing against the slack.
- *  - An open call's words are stored with release, after `state` was for the call that stood there before:
- *    a consumer that finds `state` and `depth` unchanged behind its copy has one moment's (ct_lane_open()).
- *  - `wake` and `sleeping` are read by the producer after publishing, without a fence. A consumer that goes
- *    to sleep therefore says so, and looks once more after CT_PUBLISH_SLACK_NS without taking that back: who
- *    found it awake published before, and both sides' stores are seen by then, as above.
+ *  - A record is published by the release store of `state` in ct_lane_publish(), which pairs with the acquire
+ *    load in ct_lane_state(). The producer's earlier writes (slots, function directory) are visible with it.
+ *  - A slot is given back by the release store of `tail` in ct_lane_consume(), after the consumer's last read
+ *    of the slot. It pairs with the acquire load in ct_lane_tail().
+ *  - `since` is stored before any later position is published, and only for a ring without unread slots. A
+ *    reader that loads `since` after the position can locate every earlier slot not given back.
+ *  - ct_lane_announce() announces that the producer may be reading its end time, by a relaxed store before
+ *    the clock is read. The store may still be in the store buffer at that time. A fence there would cost
+ *    more than the rest of the call. The consumer compensates for this. Its watermark is CT_PUBLISH_SLACK_NS
+ *    in the past, longer than any store stays invisible. A lane that is not announcing after that will have
+ *    no further record older than the watermark. If a machine ever breaks this, the row is late: stored,
+ *    marked and counted.
+ *  - On x86-64 that store precedes the read of the counter, or is still in flight with it. The store buffer
+ *    drains by itself and in order. An interrupt drains it, so a preempted thread cannot hide a store.
+ *  - On aarch64 the counter might be read before that store is executed. The isb in ct_counter_read() ensures
+ *    that it was. The isb does not wait for the store buffer, which drains by itself, in any order. (The
+ *    architecture guarantees that every store becomes visible in finite time. The buffer waits for cache
+ *    lines, some hundred nanoseconds each.) An exception does not drain it, and need not. The kernel waits
+ *    for it with a dsb before another thread runs (__switch_to() of arch/arm64).
+ *  - The consumer may likewise load `state` before it reads its own clock. The difference is limited to the
+ *    instructions in flight in a processor, which is negligible compared with the slack.
+ *  - An open call's words are stored with release, after `state` was stored for the previous call in that
+ *    place. If `state` and `depth` are unchanged after a copy, the copy is consistent (ct_lane_open()).
+ *  - The producer reads `wake` and `sleeping` after publishing, without a fence. A consumer about to sleep
+ *    therefore sets them, and checks the lanes once more after CT_PUBLISH_SLACK_NS, without resetting them. A
+ *    producer that found it awake had published before. Both sides' stores are visible by then, as above.
  *
- * Models of all of this, which are searched for states that must not be, are in tests/model/. */
+ * tests/model/ has models of all of this, which are searched for forbidden states. */
 #ifndef CT_PROTO_LANE_H
 #define CT_PROTO_LANE_H
 
@@ -74,37 +74,37 @@ struct ct_loss {
 };
 static_assert(sizeof(struct ct_loss) == 24, "ct_loss");
 
-/* Says whether a thread has the lane, which alone may write it. */
+/* Whether a thread owns the lane. Only the owner may write it. */
 enum ct_lane_owner { CT_LANE_FREE = 0, CT_LANE_OWNED = 1 };
 
 struct ct_lane {
-    /* The line that each call of the producer touches: two nested calls fit beside the position. The consumer
-     * writes `wake` there, once for each of its batches. */
+    /* The line that each of the producer's calls touches. Two nested calls fit next to the position. The
+     * consumer writes `wake` there, once per batch. */
     _Atomic uint64_t state; /* position << 1 | announcing */
-    _Atomic uint32_t depth; /* calls entered and not returned; open[] holds the outermost CT_OPEN_MAX */
-    _Atomic uint32_t tid;   /* the owner's, or the last one's */
-    _Atomic uint64_t wake;  /* the position at which the doorbell is rung; 0: at each call */
+    _Atomic uint32_t depth; /* calls entered and not yet returned; open[] holds the outermost CT_OPEN_MAX */
+    _Atomic uint32_t tid;   /* of the owner, or of the last one */
+    _Atomic uint64_t wake;  /* the position at which the doorbell must be rung; 0: at each call */
     uint64_t pad0;
     struct ct_open open[CT_OPEN_MAX];
-    _Atomic uint64_t since[CT_RINGS]; /* positions, all different but for 0 */
+    _Atomic uint64_t since[CT_RINGS]; /* positions, all different except for 0 */
     uint8_t pad1[48];
 
     /* The consumer's line. */
     _Atomic uint64_t tail;      /* slots before this one may be written again */
-    _Atomic uint64_t loss_seen; /* sum of loss[].calls that is in the database */
-    _Atomic uint32_t ask;       /* times that memory was taken away << 3 | number of the ring that suffices */
+    _Atomic uint64_t loss_seen; /* sum of loss[].calls stored in the database */
+    _Atomic uint32_t ask;       /* number of removals << 3 | number of the ring that suffices */
     uint8_t pad2[44];
 
-    /* The producer's, which a call that is recorded does not touch. */
+    /* The producer's line for words that a recorded call does not touch. */
     _Atomic uint32_t owner;   /* enum ct_lane_owner, taken by compare-and-swap */
     _Atomic uint32_t tenancy; /* counts owners */
-    _Atomic uint64_t skipped; /* calls counted in `unsent` and in no `loss`, behind that */
+    _Atomic uint64_t skipped; /* calls counted in `unsent` and in no `loss`; written after `unsent` */
     struct ct_loss loss[CT_LANE_LOSS_COUNT];
 
-    /* What the producer may write without asking; see above. */
-    _Atomic uint8_t gate[CT_RINGS]; /* enum ct_lane_gate, of each ring but the shortest */
+    /* The part that the producer may write without a check; see above. */
+    _Atomic uint8_t gate[CT_RINGS]; /* enum ct_lane_gate; the shortest ring has none */
     _Atomic uint16_t level;         /* number of the ring in use, and CT_LEVEL_REFUSED */
-    _Atomic uint64_t upto;          /* position; where the shortest ring is in use it says nothing */
+    _Atomic uint64_t upto;          /* position; not meaningful while the shortest ring is in use */
     struct ct_unsent unsent[CT_LANE_UNSENT];
 };
 static_assert(offsetof(struct ct_lane, open) == 32, "open calls share the producer's line");
@@ -123,7 +123,7 @@ static inline uint64_t ct_lane_position(struct ct_lane *lane)
 static inline void ct_lane_announce(struct ct_lane *lane, uint64_t position)
 {
     atomic_store_explicit(&lane->state, position << 1 | 1, memory_order_relaxed);
-    /* Keeps the compiler from reading the clock first; the processor is the slack's business. */
+    /* Keeps the compiler from reading the clock first. For the processor, there is the slack. */
     atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -133,45 +133,46 @@ static inline void ct_lane_publish(struct ct_lane *lane, uint64_t position)
     atomic_store_explicit(&lane->state, position << 1, memory_order_release);
 }
 
-/* From the position on the slots are in that ring, of which nothing is left to be read. No other ring was
- * begun there. Pairs with the acquire in ct_lane_since(), and with that of the first position behind it. */
+/* From `position` on, slots are in that ring, which must have no unread slots. No other ring was begun there.
+ * Pairs with the acquire in ct_lane_since(), and with the acquire of the first later position. */
 static inline void ct_lane_turn(struct ct_lane *lane, uint32_t level, uint64_t position)
 {
     atomic_store_explicit(&lane->since[level], position, memory_order_release);
 }
 
-/* The ring `level`, and what of it may be written. Its gate is held, or it is the shortest. Pairs with the
- * acquire in ct_lane_window(): `since` is known by then. */
+/* Publishes the ring `level` and the part of it that may be written. Requires its gate, unless it is the
+ * shortest ring. Pairs with the acquire in ct_lane_window(): `since` is visible by then. */
 static inline void ct_lane_show(struct ct_lane *lane, uint32_t level, uint64_t upto)
 {
     atomic_store_explicit(&lane->upto, upto, memory_order_relaxed);
     atomic_store_explicit(&lane->level, (uint16_t)level, memory_order_release);
 }
 
-/* Pairs with the release in ct_lane_consume(): the slots before the result were read for the last time. */
+/* Pairs with the release in ct_lane_consume(): the slots before the result have been read for the last
+ * time. */
 static inline uint64_t ct_lane_tail(struct ct_lane *lane)
 {
     return atomic_load_explicit(&lane->tail, memory_order_acquire);
 }
 
-/* To be read behind the publishing: a collector that goes to sleep has set it before. */
+/* Read this after publishing: a collector about to sleep has set it before. */
 static inline uint64_t ct_lane_wake(struct ct_lane *lane)
 {
     return atomic_load_explicit(&lane->wake, memory_order_relaxed);
 }
 
-/* The doorbell was rung for that position: the calls that come until the collector names another one need not
- * do it again. A collector that was awake, and may have looked too early, is tried again with the next call:
- * then this is not called. */
+/* Notes that the doorbell was rung for that position. Later calls need not ring until the collector sets
+ * another one. Not called if the collector was awake and may have looked too early. The next call then tries
+ * again. */
 static inline void ct_lane_rung(struct ct_lane *lane, uint64_t wake)
 {
     atomic_compare_exchange_strong_explicit(&lane->wake, &wake, UINT64_MAX, memory_order_relaxed,
                                             memory_order_relaxed);
 }
 
-/* The open call stands before the counter of open calls says so: pairs with the acquire in ct_lane_depth().
- * Each of its words comes after the publishing of the call that had its place before: pairs with the fence of
- * ct_lane_open(). On x86-64 every store does, at no cost. */
+/* Stores the open call before the count that includes it. Pairs with the acquire in ct_lane_depth(). Each
+ * word is stored after the previous call in that place has been published. Pairs with the fence in
+ * ct_lane_open(). On x86-64 every store is a release store, at no cost. */
 static inline void ct_lane_enter(struct ct_lane *lane, uint32_t depth, uint32_t function, uint64_t start)
 {
     if (depth < CT_OPEN_MAX) {
@@ -201,7 +202,7 @@ static inline struct ct_lane_state ct_lane_state(struct ct_lane *lane)
     return (struct ct_lane_state){ .position = state >> 1, .announcing = state & 1 };
 }
 
-/* Copies from which positions on the rings were in use; to be read behind the position. */
+/* Copies the positions at which the rings were begun. Read them after the position. */
 static inline void ct_lane_since(struct ct_lane *lane, uint64_t since[CT_RINGS])
 {
     for (int level = 0; level < CT_RINGS; level++)
@@ -213,8 +214,8 @@ struct ct_lane_window {
     uint32_t level, refused;
 };
 
-/* Pairs with the release in ct_lane_show(). While a ring's gate is held, its own part of that is one
- * moment's, as long as the producer does not leave it for another one. */
+/* Pairs with the release in ct_lane_show(). While the caller holds a ring's gate, the values for that ring
+ * are consistent, as long as the producer does not switch to another ring. */
 static inline struct ct_lane_window ct_lane_window(struct ct_lane *lane)
 {
     const uint32_t level = atomic_load_explicit(&lane->level, memory_order_acquire);
@@ -233,9 +234,9 @@ static inline uint32_t ct_lane_depth(struct ct_lane *lane)
     return atomic_load_explicit(&lane->depth, memory_order_acquire);
 }
 
-/* Copies the outermost `depth` open calls, CT_OPEN_MAX at most. They are of one moment if ct_lane_state() and
- * ct_lane_depth() give afterwards what they gave before: whoever reads a word of a later call here finds that
- * call's predecessor published there. */
+/* Copies the outermost `depth` open calls, CT_OPEN_MAX at most. The copy is consistent if ct_lane_state() and
+ * ct_lane_depth() return the same afterwards as before. A reader of a later call's word here sees that the
+ * previous call in that place has been published. */
 static inline void ct_lane_open(const struct ct_lane *lane, uint32_t depth, struct ct_open_call *calls)
 {
     for (uint32_t i = 0; i < depth; i++) {

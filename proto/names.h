@@ -1,4 +1,4 @@
-/* The lists of the .def files of this folder as enumerations, CT_CATEGORY_launch and so on, and as names. */
+/* The lists of this folder's .def files as enumerations, such as CT_CATEGORY_launch, and as names. */
 #ifndef CT_PROTO_NAMES_H
 #define CT_PROTO_NAMES_H
 
@@ -23,7 +23,7 @@ static inline bool ct_category_says_more(uint32_t category)
     return says_more >> category & 1;
 }
 
-/* True if a function changes nothing and answers a question. Driver and runtime name such functions
+/* True if a function only queries and changes nothing. Driver and runtime name such functions
  * cuKernelGetName, cuStreamIsCapturing, cudaEventQuery. */
 static inline bool ct_name_asks(const char *name)
 {

@@ -1,4 +1,4 @@
-/* Calls that a thread is inside of, as its lane says them and as a reader copies them. */
+/* Calls that a thread has open, as stored in its lane and as copied by a reader. */
 #ifndef CT_PROTO_OPEN_CALL_H
 #define CT_PROTO_OPEN_CALL_H
 
@@ -6,12 +6,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { CT_OPEN_MAX = 16 }; /* those that a lane has places for, the outermost */
+enum { CT_OPEN_MAX = 16 }; /* the number of a lane's places, for the outermost calls */
 
 /* A call entered and not yet returned. */
 struct ct_open {
-    _Atomic uint64_t start;    /* ticks; 0: the place is empty, as that of a range which ended before what it
-                                  encloses */
+    /* Ticks. 0: the place is empty, for example if a range ended before the calls that it encloses. */
+    _Atomic uint64_t start;
     _Atomic uint32_t function; /* directory index */
     uint32_t reserved;
 };

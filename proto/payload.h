@@ -1,4 +1,4 @@
-/* The payloads of records (record.h). Each says in its name of which kind it is. */
+/* The payloads of records (record.h), each named after its kind. */
 #ifndef CT_PROTO_PAYLOAD_H
 #define CT_PROTO_PAYLOAD_H
 
@@ -13,7 +13,7 @@ struct ct_launch {
 };
 static_assert(sizeof(struct ct_launch) == 32, "ct_launch");
 
-/* Copies and sets of memory. */
+/* Copies of memory, and memory sets. */
 enum ct_transfer_kind {
     CT_TRANSFER_UNKNOWN = 0,
     CT_TRANSFER_HTOD = 1,
@@ -40,36 +40,36 @@ enum ct_alloc_kind {
     CT_ALLOC_MANAGED = 1,
     CT_ALLOC_HOST = 2,
     CT_ALLOC_REGISTERED = 3,
-    CT_ALLOC_POOL = 4,      /* stream-ordered, of a memory pool */
+    CT_ALLOC_POOL = 4,      /* stream-ordered, from a memory pool */
     CT_ALLOC_PHYSICAL = 5,  /* memory without an address: `address` is its handle */
     CT_ALLOC_RESERVED = 6,  /* addresses without memory */
     CT_ALLOC_MAPPED = 7,    /* physical memory at a reserved address; `pool` is its handle */
     CT_ALLOC_IPC = 8,       /* another process's memory, opened here */
     CT_ALLOC_ARRAY = 9,     /* `address` is the array's handle */
-    CT_ALLOC_EXTERNAL = 10, /* memory of another interface, mapped here; `pool` is its handle */
+    CT_ALLOC_EXTERNAL = 10, /* memory of another API, mapped here; `pool` is its handle */
     CT_ALLOC_COUNT
 };
 
 struct ct_alloc {
     uint64_t address;
-    uint64_t stream; /* stream of a stream-ordered allocation, else 0 */
+    uint64_t stream; /* stream of a stream-ordered allocation, otherwise 0 */
     uint64_t pool;   /* handle, 0 for the current pool or none */
-    /* enum ct_alloc_kind. Of memory given back, CT_ALLOC_DEVICE stands for all plain kinds, and CT_ALLOC_POOL
-     * for the same given back in the order of `stream`. */
+    /* enum ct_alloc_kind. For freed memory, CT_ALLOC_DEVICE represents all plain kinds, and CT_ALLOC_POOL
+     * represents these kinds freed in the order of `stream`. */
     uint8_t alloc;
-    uint8_t shared; /* 1: the process may hold it already, and then has to give it back once more */
+    uint8_t shared; /* 1: the process may already hold it, and must then free it once more */
     uint8_t reserved[6];
 };
 static_assert(sizeof(struct ct_alloc) == 32, "ct_alloc");
 
 struct ct_graph_launch {
     uint64_t exec;         /* CUgraphExec */
-    uint32_t kernel_nodes; /* kernels that one launch replays, child graphs included */
+    uint32_t kernel_nodes; /* kernels that one launch replays, including child graphs */
     uint32_t reserved[5];
 };
 static_assert(sizeof(struct ct_graph_launch) == 32, "ct_graph_launch");
 
-/* CUgraphNodeType of cuda.h 13.0, which numbers them so. */
+/* CUgraphNodeType of cuda.h 13.0, with its numbers. */
 enum ct_node_kind {
     CT_NODE_KERNEL = 0,
     CT_NODE_MEMCPY = 1,
@@ -88,14 +88,14 @@ enum ct_node_kind {
     CT_NODE_KINDS
 };
 
-/* The nodes of child graphs are counted too. */
+/* Includes the nodes of child graphs. */
 struct ct_graph_nodes {
     uint64_t exec; /* CUgraphExec */
     uint32_t count[CT_NODE_KINDS];
 };
 static_assert(sizeof(struct ct_graph_nodes) == 64, "ct_graph_nodes");
 
-/* Names what a call was about. An object's role tells what its handle is; unused places have CT_ROLE_none. */
+/* The objects of a call. An object's role is the type of its handle. Unused places have CT_ROLE_none. */
 enum { CT_OBJECTS_MAX = 3 };
 struct ct_objects {
     uint64_t handle[CT_OBJECTS_MAX];
@@ -104,22 +104,22 @@ struct ct_objects {
 };
 static_assert(sizeof(struct ct_objects) == 32, "ct_objects");
 
-/* A range or mark. Its texts follow in the order of their lengths, each with a NUL that its length counts; a
- * length of 0 stands for no text. They stand in the record, and not as string numbers, since applications
- * make up messages without end. */
+/* A range or mark. Its texts follow in the order of their lengths. Each ends with a NUL, which is included in
+ * the length. A length of 0 means no text. The texts are in the record, instead of string numbers, since
+ * applications generate an unlimited number of messages. */
 struct ct_range {
     uint32_t message_bytes;
     uint32_t domain_bytes;   /* name; none for the default domain */
-    uint32_t category_bytes; /* name; none when the category has none */
+    uint32_t category_bytes; /* name; none if the category has none */
     uint32_t category;
     uint32_t color; /* ARGB, 0 for none */
     uint32_t
         payload_type; /* nvtxPayloadType_t: 0 none, 1 and 4 unsigned, 2 and 5 signed, 3 double, 6 float */
-    uint64_t id;      /* identifies a process range, which may end in another thread; else 0 */
+    uint64_t id;      /* identifies a process range, which may end in another thread; otherwise 0 */
 };
 static_assert(sizeof(struct ct_range) == 32, "ct_range");
 
-/* The payload of a call's record, by its kind; of a range the part before its texts. */
+/* The payload of a call's record, by kind. For a range, the part before its texts. */
 union ct_payload {
     struct ct_launch launch;
     struct ct_transfer transfer;
@@ -130,17 +130,17 @@ union ct_payload {
     struct ct_range range;
 };
 
-/* Names a thread, stream, event, context or device as the program calls it. The text follows with a NUL; an
- * empty one takes the name back. */
+/* The program's name for a thread, stream, event, context or device. The text follows, with a NUL. An empty
+ * text removes the name. */
 struct ct_object_name {
     uint32_t role;       /* enum ct_role of proto/names.h */
-    uint32_t text_bytes; /* with its NUL */
+    uint32_t text_bytes; /* includes the NUL */
     uint8_t reserved[24];
 };
 static_assert(sizeof(struct ct_object_name) == 32, "ct_object_name");
 
 struct ct_thread_name {
-    char name[16]; /* as prctl(PR_GET_NAME) gives it, NUL-terminated */
+    char name[16]; /* from prctl(PR_GET_NAME), NUL-terminated */
     uint8_t reserved[16];
 };
 static_assert(sizeof(struct ct_thread_name) == 32, "ct_thread_name");

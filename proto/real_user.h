@@ -1,5 +1,5 @@
-/* Asks the kernel itself whose a process and a file are: a library that is preloaded to lie about it
- * (fakeroot) is not asked. All else, outputs' modes for instance, is left to that library. */
+/* Queries the kernel itself for the owner of a process or a file. A preloaded library that fakes the owner
+ * (fakeroot) is bypassed. It still handles everything else, for example the modes of output files. */
 #ifndef CT_PROTO_REAL_USER_H
 #define CT_PROTO_REAL_USER_H
 
@@ -19,7 +19,7 @@ static inline int ct_real_fstat(int fd, struct stat *status)
     return (int)syscall(SYS_fstat, fd, status);
 }
 
-/* Tells of a link itself. */
+/* Does not follow symbolic links. */
 static inline int ct_real_lstat(const char *path, struct stat *status)
 {
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);

@@ -1,5 +1,4 @@
-/* The rings of a lane, and the gates behind which their memory comes and goes; lane.h says how they are used.
- */
+/* The rings of a lane, and the gates for allocating and removing their memory. lane.h describes their use. */
 #ifndef CT_PROTO_RINGS_H
 #define CT_PROTO_RINGS_H
 
@@ -7,11 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each is 2^CT_RING_STEP times as long as the one before; but the shortest one of the lanes from that number
- * on has half, since a process with so many threads would take much for little. */
+/* Each ring is 2^CT_RING_STEP times as long as the one before. The exception is the shortest ring of lane
+ * CT_LANES_ROOMY and higher, which has half the length. A process with that many threads would otherwise take
+ * too much memory. */
 enum { CT_RINGS = 6, CT_RING_FIRST_SLOTS = 4096, CT_RING_STEP = 3, CT_LANES_ROOMY = 128 };
 
-/* Slots of a lane's ring, and of all its rings together, where the longest may have `most`. */
+/* Return the slots of one of a lane's rings, the number of its rings, and the slots of all its rings
+ * together. `most` is the limit on the longest ring, in slots. */
 static inline uint64_t ct_ring_slots(uint32_t lane, uint32_t level, uint64_t most)
 {
     if (level == 0)
@@ -34,8 +35,8 @@ static inline uint64_t ct_ring_slots_all(uint32_t lane, uint64_t most)
     return all;
 }
 
-/* Returns the number of the ring that the slot at `position` is in; *until is where another one begins,
- * UINT64_MAX where none does. */
+/* Returns the number of the ring that has the slot at `position`. Sets *until to the position at which
+ * another ring begins, UINT64_MAX if none does. */
 static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count, uint64_t position,
                                   uint64_t *until)
 {
@@ -53,13 +54,13 @@ static inline uint32_t ct_ring_at(const uint64_t since[CT_RINGS], uint32_t count
     return found;
 }
 
-/* Says who may change what memory a ring has. */
+/* The side that may change a ring's memory. */
 enum ct_lane_gate { CT_GATE_OPEN = 0, CT_GATE_PRODUCER = 1, CT_GATE_COLLECTOR = 2 };
 
-/* Set in `level` when the producer found no memory for a longer ring. */
+/* Set in `level` if the producer found no memory for a longer ring. */
 enum { CT_LEVEL_REFUSED = 256 };
 
-/* False when the other side holds it. Pairs with the release in ct_gate_give(). */
+/* Returns false if the other side holds the gate. Pairs with the release in ct_gate_give(). */
 static inline bool ct_gate_take(_Atomic uint8_t *gate, enum ct_lane_gate who)
 {
     uint8_t open = CT_GATE_OPEN;

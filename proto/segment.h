@@ -1,15 +1,15 @@
-/* A segment: all that one process shares with the collector. One file in /dev/shm, created by the hook at the
- * process's first CUDA call while a daemon serves its session, removed by the collector. Another process may
- * make one in its place: enum ct_maker.
+/* A segment: all memory that one process shares with the collector. One file in /dev/shm, created by the hook
+ * at the process's first CUDA call while a daemon serves its session, and removed by the collector. Another
+ * process may create one on its behalf (enum ct_maker).
  *
  *   0                    struct ct_segment
  *   CT_DIRECTORY_OFFSET  struct ct_function[function_slots]: the functions this process has called
  *   lane_offset          lane 0: struct ct_lane, then its shortest ring; lane 1; …
- *   behind all of these  the longer rings of lane 0, of lane 1, …: ct_segment_ring_offset()
+ *   after all of these   the longer rings of lane 0, of lane 1, …: ct_segment_ring_offset()
  *
- * The file is sparse: the hook allocates the directory a page at a time, and rings as they are needed, by
- * posix_fallocate and before the first touch, so that a full /dev/shm is an error code and not a SIGBUS. What
- * lanes need no more the collector takes out of the file (lane.h).
+ * The file is sparse. The hook allocates the directory page by page, and rings as they are needed. It calls
+ * posix_fallocate() before the first touch, so that a full /dev/shm is an error code and not a SIGBUS. The
+ * collector removes memory that lanes no longer need from the file (lane.h).
  *
  * The collector reads the geometry once, checks it and keeps its own copy. */
 #ifndef CT_PROTO_SEGMENT_H
@@ -26,7 +26,7 @@
 #define CT_SEGMENT_MAGIC UINT64_C(0x3147455354445543) /* the bytes "CUDTSEG1" */
 
 enum {
-    CT_PROTO_VERSION = 10, /* any change to the bytes of this folder counts it up */
+    CT_PROTO_VERSION = 10, /* incremented by any change to the layouts in this folder */
     CT_DIRECTORY_OFFSET = 4096,
     CT_FUNCTIONS_MAX = 2048,
     CT_FUNCTION_NAME_MAX = 71,
@@ -37,10 +37,10 @@ enum {
     CT_RING_BYTES_DEFAULT = 512 * 1024 * 1024, /* ten million calls, if there is memory */
 };
 
-/* A directory entry. Written by the hook before the first record that names its index; only `lost_*` and
- * `skipped_*` change afterwards, by atomic addition. They count the calls that no lane counts (`unsent` of
- * struct ct_lane): those of threads that have none, or do not hold it, and of functions without a place
- * there. Entry 0 stands for "no more room". */
+/* A directory entry. The hook writes it before the first record that contains its index. Only `lost_*` and
+ * `skipped_*` change afterwards, by atomic addition. They count calls that no lane counts (`unsent` of struct
+ * ct_lane), because their thread has no lane or does not hold it, or their function has no place there. Entry
+ * 0 means "no more room". */
 struct ct_function {
     char name[CT_FUNCTION_NAME_MAX + 1];
     uint8_t layer; /* enum ct_layer */
@@ -51,28 +51,29 @@ struct ct_function {
 };
 static_assert(sizeof(struct ct_function) == 128, "ct_function");
 
-/* Says who writes a segment. */
+/* The process that writes a segment. */
 enum ct_maker {
-    CT_MAKER_HOOK = 0, /* the process that it names */
-    /* Another process, which watches that one. It writes records after the calls have returned, also after
-     * the process has ended. */
+    CT_MAKER_HOOK = 0, /* the process that it describes */
+    /* Another process, which watches it. It writes records after the calls have returned, even after the
+     * process has ended. */
     CT_MAKER_PROBE = 1,
     CT_MAKER_COUNT
 };
 
-/* Marks by which the hook and the collector end a segment's use. */
+/* Flags by which the hook and the collector end a segment's use. */
 enum ct_segment_flags {
     CT_SEGMENT_EXITING = 1,  /* hook: exit handlers have run */
-    CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook lets go of the segment */
-    /* Hook: it has left the process, which runs on. Probe: all is written. Nothing more is written then. */
+    CT_SEGMENT_DETACHED = 2, /* collector: the daemon stops; the hook must drop the segment */
+    /* Hook: it has left the process, which continues. Probe: all records are written. No more is written
+     * after that. */
     CT_SEGMENT_LEFT = 4,
 };
 
-/* Says how calls of a function of the driver come to its stub. CT_WAY_ENV asks for one. */
+/* How calls of a driver function reach its stub. CT_WAY_ENV requests one. */
 #define CT_WAY_ENV "CUDATRACE_WAY"
 enum ct_way {
-    CT_WAY_NAMES, /* who asks for the function, or was linked against it, gets the stub */
-    CT_WAY_SLOTS, /* the driver itself calls it, by its table of entry points */
+    CT_WAY_NAMES, /* look-ups of the function, and objects linked to it, get the stub */
+    CT_WAY_SLOTS, /* the driver itself calls the stub, by its table of entry points */
     CT_WAY_COUNT
 };
 #define CT_WAY_NAMES_TEXT "names"
@@ -84,8 +85,8 @@ struct ct_segment {
     uint32_t header_bytes; /* sizeof(struct ct_segment) */
 
     /* Geometry: constant. */
-    uint32_t function_slots; /* entries that the directory has room for */
-    uint32_t lane_slots;     /* lanes that the segment may have */
+    uint32_t function_slots; /* capacity of the directory, in entries */
+    uint32_t lane_slots;     /* maximum number of lanes */
     uint64_t lane_offset;    /* bytes */
     uint64_t lane_stride;    /* bytes: CT_LANE_HEADER_BYTES + CT_CHUNK_BYTES */
     uint64_t ring_bytes;     /* the longest ring: a power of two, CT_RING_BYTES_MIN to CT_RING_BYTES_MAX */
@@ -93,48 +94,49 @@ struct ct_segment {
     /* Identity: constant. */
     int32_t pid; /* in the hook's pid namespace */
     uint32_t uid;
-    uint64_t process_start; /* field 22 of /proc/self/stat: with the pid, names the process */
-    uint64_t image_ns;      /* CLOCK_MONOTONIC when this program image loaded the hook: tells execs apart */
+    uint64_t process_start; /* field 22 of /proc/self/stat; identifies the process, with the pid */
+    uint64_t image_ns;      /* CLOCK_MONOTONIC when this program image loaded the hook: differs after exec */
     uint32_t clock;         /* enum ct_clock_kind of every tick in the segment */
-    uint32_t held; /* 1: while the program image that writes it has its memory there is a write lock on
-                      the file (an open-file-description lock), which the kernel drops with it */
-    uint64_t
-        pid_namespace; /* inode of /proc/self/ns/pid, 0 when unknown: whether `pid` means anything here */
-    /* CLOCK_MONOTONIC since when calls of the process may be in no segment, this one's or an earlier one's:
-     * no daemon was there, or one had gone. 0: they all are. */
+    /* 1: the program image that writes the segment holds a write lock on the file (an open-file-description
+     * lock) for as long as it has its memory. The kernel drops the lock with that memory. */
+    uint32_t held;
+    /* Inode of /proc/self/ns/pid, 0 if unknown. Decides whether `pid` is valid in the reader's namespace. */
+    uint64_t pid_namespace;
+    /* CLOCK_MONOTONIC since when calls of the process may be missing from its segments, this one or earlier
+     * ones. No daemon was running, or one had ended. 0: no call is missing. */
     uint64_t absent_ns;
     struct ct_anchor anchor; /* taken at creation */
     char exe[256];
-    char cmdline[1024]; /* arguments separated by spaces, cut to fit */
+    char cmdline[1024]; /* arguments separated by spaces, truncated to fit */
 
-    /* Changing. */
-    _Atomic uint32_t ready;      /* 1 once all above is written (release) */
+    /* Variable. */
+    _Atomic uint32_t ready;      /* 1 once all of the above is written (release) */
     _Atomic uint32_t flags;      /* enum ct_segment_flags */
     _Atomic uint32_t lanes;      /* lanes whose header is allocated and set up (release) */
     _Atomic uint32_t functions;  /* directory entries in use (release) */
-    _Atomic uint32_t selections; /* hook: ct_control.selections that it goes by, 0 for its environment's */
+    _Atomic uint32_t selections; /* hook: the ct_control.selections in effect, 0 for the environment's */
     uint32_t maker;              /* enum ct_maker: constant */
     /* Calls of threads without memory for a lane. In a probe's segment: calls of cause CT_LOSS_PROBE. */
     struct ct_loss unlaned;
-    _Atomic uint32_t
-        unsent; /* hook: 1, counters of functions have moved; collector: 0, before it looks at them */
-    _Atomic uint16_t
-        ways[CT_WAY_COUNT];   /* hook: functions of the driver that come so; zeros: it is not known */
-    _Atomic uint16_t drivers; /* hook: images of the driver whose functions are recorded */
+    /* Hook: 1, counters of functions have changed. Collector: 0, before it reads them. */
+    _Atomic uint32_t unsent;
+    /* Hook: the number of driver functions for each way. Zeros: unknown. */
+    _Atomic uint16_t ways[CT_WAY_COUNT];
+    _Atomic uint16_t drivers; /* hook: driver images whose functions are recorded */
     uint16_t reserved0;
     uint32_t reserved1;
-    /* Probe: all calls that returned before these ticks are published. Stored (release) after publishing,
-     * also while no calls come. Pairs with the acquire in ct_shm_read_complete() of
+    /* Probe: all calls that returned before this tick are published. Stored (release) after publishing, even
+     * while there are no calls. Pairs with the acquire in ct_shm_read_complete() of
      * collector/source/shm/shm_drain.c. */
     _Atomic uint64_t complete;
 };
 static_assert(sizeof(struct ct_segment) == 1472, "ct_segment");
 static_assert(sizeof(struct ct_segment) <= CT_DIRECTORY_OFFSET, "ct_segment");
 
-/* Says that a counter of a function has moved, behind that: the collector looks at no directory else. The
- * word is written once for each look. Both sides write before they read: who counts finds the collector's 0,
- * or is found by the look that comes after it. On x86-64 the additions are fences, as is the collector's
- * exchange. */
+/* Notes that a function's counter has changed. Call it after the change. Without the note the collector does
+ * not read the directory. The word is written once per reading. Both sides write before they read: either the
+ * caller sees the collector's 0, or the collector's next reading sees the count. On x86-64 the additions are
+ * fences, as is the collector's exchange. */
 static inline void ct_segment_note_unsent(struct ct_segment *segment)
 {
 #if !defined(__x86_64__)
@@ -144,15 +146,15 @@ static inline void ct_segment_note_unsent(struct ct_segment *segment)
         atomic_store_explicit(&segment->unsent, 1, memory_order_relaxed);
 }
 
-/* Returns what all segments together leave free of a file system of `bytes` bytes: half of it, for what there
- * must be; of a large one no more than is enough for anybody. */
+/* Returns the number of bytes that all segments together leave free in a file system of `bytes` bytes, when
+ * they allocate memory that they require. That is half of it, and 512 MiB at most. */
 static inline uint64_t ct_segment_leaves(uint64_t bytes)
 {
     const uint64_t enough = UINT64_C(512) << 20;
     return bytes / 2 < enough ? bytes / 2 : enough;
 }
 
-/* The entries of the functions, of which `functions` are in use. */
+/* Returns the functions' entries, `functions` of which are in use. */
 static inline struct ct_function *ct_segment_directory(struct ct_segment *segment)
 {
     return (struct ct_function *)(void *)((uint8_t *)segment + CT_DIRECTORY_OFFSET);
@@ -163,29 +165,30 @@ static inline uint64_t ct_segment_lane_offset(const struct ct_segment *geometry,
     return geometry->lane_offset + (uint64_t)lane * geometry->lane_stride;
 }
 
-/* The place of a lane's ring of so many bytes, which is none but the shortest: the lane has twice the longest
- * one, of which the rings are the second half, the second quarter, … */
+/* Returns the offset of a lane's ring of `bytes` bytes, which must not be the shortest ring. A lane has room
+ * for twice its longest ring. The longest ring is in the second half of that room, the next one in the second
+ * quarter, and so on. */
 static inline uint64_t ct_segment_ring_offset(const struct ct_segment *geometry, uint32_t lane,
                                               uint64_t bytes)
 {
     return ct_segment_lane_offset(geometry, geometry->lane_slots) + lane * 2 * geometry->ring_bytes + bytes;
 }
 
-/* True if there may be rings of that size. */
+/* True if a session may have longest rings of that size. */
 static inline bool ct_ring_bytes_valid(uint64_t bytes)
 {
     return bytes >= CT_RING_BYTES_MIN && bytes <= CT_RING_BYTES_MAX && (bytes & (bytes - 1)) == 0;
 }
 
-/* First lane's place: behind the directory, page-aligned. */
+/* The first lane's offset: after the directory, page-aligned. */
 #define CT_LANE_OFFSET (CT_DIRECTORY_OFFSET + (uint64_t)CT_FUNCTIONS_MAX * sizeof(struct ct_function))
 static_assert(CT_LANE_OFFSET % 4096 == 0, "lanes start on a page");
-/* The shortest segment: the header and the directory's first page. A limit on the size of files leaves no
- * room for lanes there. Then the header counts all calls as lost. */
+/* The shortest segment: the header and the directory's first page. Used if a limit on the size of files
+ * leaves no room for lanes. The header then counts all calls as lost. */
 #define CT_SEGMENT_BYTES_MIN (CT_DIRECTORY_OFFSET + UINT64_C(4096))
 
-/* True if geometry, clock and maker are ones of this version: places can be computed with the geometry then.
- */
+/* True if geometry, clock and maker are valid for this version. Offsets may then be computed from the
+ * geometry. */
 static inline bool ct_segment_valid(const struct ct_segment *segment)
 {
     return segment->header_bytes == sizeof(*segment) && ct_ring_bytes_valid(segment->ring_bytes) &&
@@ -198,9 +201,9 @@ static inline bool ct_segment_valid(const struct ct_segment *segment)
 
 enum ct_segment_hold { CT_SEGMENT_HELD, CT_SEGMENT_LET_GO, CT_SEGMENT_HOLD_UNKNOWN };
 
-/* True if the program image that writes the segment has its memory still: its process runs and is no other
- * program, in whatever pid namespace. `fd` is the segment's file, by another open file description than the
- * image's own. Unknown where the kernel did not give the image its lock. */
+/* Checks whether the program image that writes the segment still has its memory. In that case its process
+ * runs the same program, in any pid namespace. `fd` is the segment's file, by another open file description
+ * than the image's own. The result is unknown if the kernel did not give the image its lock. */
 static inline enum ct_segment_hold ct_segment_hold(const struct ct_segment *segment, int fd)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

@@ -1,10 +1,10 @@
-/* A selection: which calls are recorded. The daemon publishes one for its session in the control segment
- * (`cudatrace set`); a process starts with that of its environment (`cudatrace run --layers …`). What is left
- * out is counted, with its time and bytes.
+/* A selection of the calls to record. The daemon publishes one for its session in the control segment
+ * (`cudatrace set`). A process starts with the selection in its environment (`cudatrace run --layers …`).
+ * Calls left out are counted, with their time and bytes.
  *
- * Patterns are names of driver and runtime functions with '*' and '?', separated by commas, a '!' before
- * those that are to be left out. The last one that matches decides; a name that none matches is recorded when
- * the first pattern has a '!', or there is none. */
+ * Patterns are names of driver and runtime functions with '*' and '?', separated by commas. A '!' before a
+ * pattern leaves out matching functions. The last pattern that matches decides. A name without a match is
+ * recorded if the first pattern has a '!', or if there are no patterns. */
 #ifndef CT_PROTO_SELECTION_H
 #define CT_PROTO_SELECTION_H
 
@@ -21,9 +21,9 @@
 enum { CT_SELECTION_CALLS_BYTES = 1024, CT_SAMPLE_MAX = 1000000000 };
 
 struct ct_selection {
-    uint32_t layers; /* a bit 1 << enum ct_layer for each that is recorded */
-    uint32_t sample; /* one of so many outermost calls is recorded, with what is called inside it; 1 to
-                        CT_SAMPLE_MAX */
+    uint32_t layers; /* bit 1 << enum ct_layer is set for each layer to record */
+    /* One in `sample` outermost calls is recorded, together with the calls inside it. 1 to CT_SAMPLE_MAX. */
+    uint32_t sample;
     char calls[CT_SELECTION_CALLS_BYTES]; /* patterns, "" for none */
 };
 static_assert(sizeof(struct ct_selection) == 1032, "ct_selection");
@@ -33,7 +33,8 @@ static inline struct ct_selection ct_selection_everything(void)
     return (struct ct_selection){ .layers = (1U << CT_LAYER_COUNT) - 1, .sample = 1 };
 }
 
-/* Layers' names separated by commas, or "all". False, and nothing is changed, when one is no layer. */
+/* Parses layers' names separated by commas, or "all". Returns false and changes nothing if a name is not a
+ * layer. */
 static inline bool ct_selection_set_layers(struct ct_selection *selection, const char *text)
 {
     uint32_t layers = 0;
@@ -56,7 +57,7 @@ static inline bool ct_selection_set_layers(struct ct_selection *selection, const
     return true;
 }
 
-/* False for what is no number from 1 to CT_SAMPLE_MAX. */
+/* Returns false unless `text` is a number from 1 to CT_SAMPLE_MAX. */
 static inline bool ct_selection_set_sample(struct ct_selection *selection, const char *text)
 {
     char *end;
@@ -67,7 +68,8 @@ static inline bool ct_selection_set_sample(struct ct_selection *selection, const
     return true;
 }
 
-/* False for patterns that are too long, have an empty one, or a character that no name and no pattern has. */
+/* Returns false if the patterns are too long, one is empty, or one has a character that no name or pattern
+ * may have. */
 static inline bool ct_selection_set_calls(struct ct_selection *selection, const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_*?";
@@ -88,7 +90,7 @@ static inline bool ct_selection_set_calls(struct ct_selection *selection, const 
     return true;
 }
 
-/* True if the pattern of that length matches all of `name`. */
+/* True if the pattern, of `length` characters, matches all of `name`. */
 static inline bool ct_pattern_matches(const char *pattern, size_t length, const char *name)
 {
     const char *const end = pattern + length, *star = NULL, *star_name = NULL;
@@ -111,7 +113,7 @@ static inline bool ct_pattern_matches(const char *pattern, size_t length, const 
     return pattern == end;
 }
 
-/* True if calls of that function are recorded, sampling apart. */
+/* True if calls of that function are recorded, disregarding sampling. */
 static inline bool ct_selection_takes(const struct ct_selection *selection, enum ct_layer layer,
                                       const char *name)
 {

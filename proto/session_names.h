@@ -1,15 +1,16 @@
-/* Names in the session's directory, /dev/shm unless CUDATRACE_SHM_DIR names another one. A session belongs to
- * a user: two users' sessions of one name never meet. One of root's may be the system's (`cudatraced
- * --system`): processes of all users belong to it that find no session of their own.
+/* Names in the session's directory, /dev/shm unless CUDATRACE_SHM_DIR names another. A session belongs to a
+ * user: sessions of two users with the same name are separate. One session of root's may be the system's
+ * (`cudatraced --system`). It serves processes of all users that find no session of their own.
  *
  *   cudatrace.UID.SESSION              control segment
  *   cudatrace.UID.SESSION.PID.IMAGE    a process's segment (IMAGE: hexadecimal nanoseconds of its creation)
  *   cudatrace.UID.SESSION.sock         the daemon's command socket
  *   cudatrace.UID.SESSION.system.PID.IMAGE
- *                                      a process's segment for the system's session, UID being the process's
- *   cudatrace.0.SESSION.bell           the doorbell of the system's session, which users can ring and no more
+ *                                      a process's segment for the system's session; UID is the process's
+ *   cudatrace.0.SESSION.bell           the doorbell of the system's session, which users can only ring
  *
- * A session's name is 1 to CT_SESSION_MAX letters, digits, '-' or '_': no dot, so the fields stay apart. */
+ * A session's name is 1 to CT_SESSION_MAX letters, digits, '-' or '_'. It has no dot, which keeps the fields
+ * separate. */
 #ifndef CT_PROTO_SESSION_NAMES_H
 #define CT_PROTO_SESSION_NAMES_H
 
@@ -31,7 +32,7 @@
 #define CT_SESSION_DEFAULT "default"
 #define CT_SESSION_ENV     "CUDATRACE_SESSION"
 enum { CT_SESSION_MAX = 48, CT_NAME_BYTES = 256 };
-/* A directory's path: with the longest name behind it, it fits CT_NAME_BYTES. */
+/* A directory's path. Followed by the longest name, it fits CT_NAME_BYTES. */
 enum { CT_SHM_DIR_BYTES = CT_NAME_BYTES - 64 - CT_SESSION_MAX };
 
 static inline bool ct_session_valid(const char *name)
@@ -47,12 +48,12 @@ static inline bool ct_session_valid(const char *name)
     return n > 0;
 }
 
-/* The user in a session's names: one of ours as the parent of our user namespace knows them. So the root of a
- * container and the user who started it are one. What is further out nobody here can see. `map` is what
- * /proc/self/uid_map says; where it says nothing, it is the user himself. */
+/* Returns the user in a session's names: `uid` of our user namespace, as numbered in its parent. So the root
+ * of a container and the user who started it are the same. Outer namespaces are not visible from here. `map`
+ * is the contents of /proc/self/uid_map. Returns `uid` itself if the map does not contain it. */
 static inline uint32_t ct_session_uid_in(const char *map, uint32_t uid)
 {
-    /* Lines of three numbers: the first user inside, the same one outside, how many. */
+    /* Lines of three numbers: the first user inside, the same user outside, the number of users. */
     for (char *at = (char *)(uintptr_t)map; *at; at++) {
         const uint64_t inside = strtoull(at, &at, 10);
         const uint64_t outside = strtoull(at, &at, 10);
@@ -81,8 +82,8 @@ static inline uint32_t ct_session_uid(void)
     return ct_session_uid_of(ct_real_euid());
 }
 
-/* Each writes a path in the directory `dir` (shorter than CT_SHM_DIR_BYTES) into `path`; with a valid session
- * name it fits. */
+/* These write a path in the directory `dir` (shorter than CT_SHM_DIR_BYTES) into `path`. It fits if the
+ * session's name is valid. */
 static inline void ct_session_control_path(char path[CT_NAME_BYTES], const char *dir, uint32_t uid,
                                            const char *session)
 {
@@ -110,7 +111,7 @@ static inline void ct_session_segment_path(char path[CT_NAME_BYTES], const char 
 
 enum ct_session_file_kind { CT_FILE_CONTROL, CT_FILE_SOCKET, CT_FILE_BELL, CT_FILE_SEGMENT };
 
-/* Holds what a name in the session's directory says. */
+/* The meaning of a name in the session's directory. */
 struct ct_session_file {
     char name[CT_NAME_BYTES];
     enum ct_session_file_kind kind;
@@ -118,10 +119,11 @@ struct ct_session_file {
     char session[CT_SESSION_MAX + 1];
     int32_t pid;         /* pid of a segment's maker, in the maker's own namespace */
     uint64_t created_ns; /* when the segment was created */
-    bool system;         /* a segment for the system's session, which is root's, whosever it is */
+    bool system;         /* a segment for the system's session, which root owns, whoever owns the segment */
 };
 
-/* A number as printf() writes it, without a sign or leading zeros; behind it, or NULL. */
+/* Parses a number as printed by printf(), without sign or leading zeros. Returns the text after it, or
+ * NULL. */
 static inline const char *ct_session_number(const char *text, uint64_t most, uint64_t *number)
 {
     *number = 0;
@@ -131,7 +133,7 @@ static inline const char *ct_session_number(const char *text, uint64_t most, uin
     return i == 0 || (text[0] == '0' && i > 1) || *number > most ? NULL : text + i;
 }
 
-/* True if it is PID.IMAGE, as ct_session_segment_path() writes them. */
+/* True if the text is PID.IMAGE, as written by ct_session_segment_path(). */
 static inline bool ct_session_parse_segment(const char *text, struct ct_session_file *file)
 {
     uint64_t pid;
@@ -145,7 +147,7 @@ static inline bool ct_session_parse_segment(const char *text, struct ct_session_
     return true;
 }
 
-/* False when the name is not one that is written here, to the last letter. */
+/* Returns false unless the name is exactly one of the names written here. */
 static inline bool ct_session_file_parse(const char *name, struct ct_session_file *file)
 {
     static const char prefix[] = "cudatrace.", system[] = "system.";
@@ -173,7 +175,8 @@ static inline bool ct_session_file_parse(const char *name, struct ct_session_fil
     return ct_session_parse_segment(at + (file->system ? strlen(system) : 0), file);
 }
 
-/* True if the socket of that session has an address in that directory: those are 107 bytes at most. */
+/* True if the path of the session's socket in that directory fits a socket address, which has at most 107
+ * bytes. */
 static inline bool ct_session_socket_fits(const char *dir, uint32_t uid, const char *session)
 {
     char path[CT_NAME_BYTES];

@@ -1,7 +1,7 @@
-/* Reads the shapes of exports in libcuda 535 and 580 for x86-64. An export compares a word, which holds a
- * constant once the driver has ended. Then it jumps through its slot, or calls through it and returns. Before
- * a call it has copied the function's stack arguments. The hook reads exports in its own process, the tools
- * read them from outside; both check the result against the image. */
+/* Reads the shapes of exports in libcuda 535 and 580 for x86-64. An export compares a word, which has a
+ * constant value once the driver has ended. Then it jumps through its slot, or calls through it and returns.
+ * Before a call it has copied the function's stack arguments. The hook reads exports in its own process, the
+ * tools read them from outside. Both check the result against the image. */
 #ifndef CT_PROTO_SLOT_SHAPE_H
 #define CT_PROTO_SLOT_SHAPE_H
 
@@ -11,20 +11,20 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of an export that are read, with zeros after the end of its code. */
+/* The number of an export's bytes that are read, with zeros after the end of its code. */
 enum { CT_SLOT_CODE_BYTES = 96 };
 
-/* Where an export of a known shape leads: addresses in the process. */
+/* The target of an export with a known shape, as addresses in the process. */
 struct ct_slot_shape {
-    uint64_t ended; /* the word that is compared, a uint32_t */
+    uint64_t ended; /* the word compared, a uint32_t */
     uint64_t slot;  /* a pointer to a function */
 };
 
 struct ct_slot_prologue {
     uint8_t prologue[12];
     uint8_t prologue_bytes;
-    uint8_t through[2]; /* the instruction through the slot; the distance follows */
-    uint8_t reach;      /* bytes after the branch that are searched for it */
+    uint8_t through[2]; /* opcode of the instruction through the slot; the distance follows */
+    uint8_t reach;      /* the number of bytes after the branch to search for it */
 };
 
 enum { CT_SLOT_COMPARE_BYTES = 10, CT_SLOT_BRANCH_MOST = 6, CT_SLOT_THROUGH_BYTES = 6 };
@@ -36,7 +36,7 @@ static inline int32_t ct_slot_distance(const uint8_t *from)
     return distance;
 }
 
-/* Reads cmpl $ENDED, word(%rip); je. Returns the bytes of both, 0 for anything else. */
+/* Reads cmpl $ENDED, word(%rip); je. Returns the length of both, 0 if the code differs. */
 static inline size_t ct_slot_branch(const uint8_t *code, uint64_t at, uint64_t *ended)
 {
     enum { ENDED = 0x321cba00, JE_SHORT = 0x74, JE_SHORT_BYTES = 2 };
@@ -49,7 +49,7 @@ static inline size_t ct_slot_branch(const uint8_t *code, uint64_t at, uint64_t *
     return branch[0] == 0x0f && branch[1] == 0x84 ? CT_SLOT_COMPARE_BYTES + CT_SLOT_BRANCH_MOST : 0;
 }
 
-/* Reads the export at address `at` from a copy of its code; false without a known shape. */
+/* Reads the export at address `at` from a copy of its code. Returns false if its shape is unknown. */
 static inline bool ct_slot_shape_read(const uint8_t code[CT_SLOT_CODE_BYTES], uint64_t at,
                                       struct ct_slot_shape *shape)
 {

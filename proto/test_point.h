@@ -1,9 +1,9 @@
-/* Test points: named places at which a test can have the process killed or stopped. Ordinary builds have none
- * of them; the hook and the daemon of tests/faults are compiled with CT_TEST_POINTS, and have their names in
- * the section ct_test_points, so that a test can go through all there are.
+/* Test points: named places where a test can have the process killed or stopped. Ordinary builds have none.
+ * The hook and the daemon of tests/faults are compiled with CT_TEST_POINTS. They have the names in the
+ * section ct_test_points, so that a test can try every one of them.
  *
- * A name is its file's and what has just happened there, or is about to: "thread.taken". Which of them does
- * what is told by the environment, see tests/faults/test_point.c. */
+ * A name consists of its file and the event that has just happened, or is about to: "thread.taken".
+ * Environment variables select the actions, see tests/faults/test_point.c. */
 #ifndef CT_PROTO_TEST_POINT_H
 #define CT_PROTO_TEST_POINT_H
 

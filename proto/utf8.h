@@ -1,6 +1,6 @@
-/* Text of unknown origin: what programs call their files, kernels and ranges is theirs to choose. One decoder
- * for all that look at it, so that what one lets through is no surprise to the next: the daemon makes UTF-8
- * of what it stores, its log and the tools keep from a terminal what a terminal would obey. */
+/* Text of unknown origin. Programs choose the names of their files, kernels and ranges. All readers use one
+ * decoder, so that they agree on which text is valid. The daemon stores only valid UTF-8. Its log and the
+ * tools keep characters that control a terminal from being output. */
 #ifndef CT_PROTO_UTF8_H
 #define CT_PROTO_UTF8_H
 
@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character at `text`, of which `bytes` (1 or more) are there: it goes to *point, its length is returned.
- * 0 where there is none: a stray or missing continuation, more bytes than need be, half of a surrogate pair,
- * past U+10FFFF (the Unicode standard, table 3-7). */
+/* Decodes the character at `text`, where `bytes` (1 or more) are available. Stores it in *point and returns
+ * its length. Returns 0 if it is invalid: a stray or missing continuation byte, an overlong form, half of a
+ * surrogate pair, or above U+10FFFF (the Unicode standard, table 3-7). */
 static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *point)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -34,8 +34,9 @@ static inline size_t ct_utf8_next(const char *text, size_t bytes, uint32_t *poin
     return is_character ? length : 0;
 }
 
-/* True if a terminal would obey it rather than show it: control characters, the ends of lines and paragraphs,
- * and what turns the direction of what follows (Bidi_Control in PropList.txt of the Unicode database). */
+/* True if a terminal would interpret the character instead of showing it. These are control characters, line
+ * and paragraph separators, and characters that change the direction of the text after them (Bidi_Control in
+ * PropList.txt of the Unicode database). */
 static inline bool ct_utf8_steers(uint32_t point)
 {
     static const struct {

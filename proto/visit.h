@@ -1,10 +1,10 @@
-/* A visit: `cudatrace attach` brings the hook into a process that runs, and `cudatrace detach` takes it out.
+/* A visit: `cudatrace attach` loads the hook into a running process, and `cudatrace detach` makes it leave.
  *
- * To attach, the command stops one thread for a moment and has it put thunks into the driver's table of entry
- * points. The next call of the driver, by any thread, takes the thunks out again, loads the hook from a file
- * without a name, and calls cudatrace_visit() with CT_VISIT_RECORD. The program itself has called a library's
- * function there, so it is safe to load another library. To detach, the command stops a thread wherever it is
- * and has it call cudatrace_visit() with CT_VISIT_LEAVE, on a stack that the command has mapped.
+ * To attach, the command stops one thread briefly and makes it install thunks in the driver's table of entry
+ * points. The next call of the driver, by any thread, removes the thunks, loads the hook from a file without
+ * a name, and calls cudatrace_visit() with CT_VISIT_RECORD. At that point the program itself has called a
+ * library's function, so it is safe to load another library. To detach, the command stops a thread at any
+ * point, and makes it call cudatrace_visit() with CT_VISIT_LEAVE on a stack that the command has mapped.
  *
  * The struct is in memory that the command has mapped into the process. It stays there until the process
  * ends. */
@@ -18,13 +18,13 @@
 
 enum { CT_VISIT_VERSION = 2 };
 
-/* A visit loads the hook by a path that begins so, which nothing else does. The hook's constructors leave the
- * driver alone then. */
+/* A visit loads the hook by a path with this beginning, which nothing else does. The hook's constructors then
+ * do not touch the driver. */
 #define CT_VISIT_PATH "/proc/self/fd/"
 
 enum ct_visit_wish {
     CT_VISIT_RECORD = 1, /* take the driver's functions, and record for the session */
-    CT_VISIT_LEAVE = 2,  /* put everything back: waits for no lock, and is safe in a signal handler */
+    CT_VISIT_LEAVE = 2,  /* restore everything; waits for no lock, and is safe in a signal handler */
 };
 
 enum ct_visit_answer {
@@ -34,13 +34,13 @@ enum ct_visit_answer {
     CT_VISIT_STRANGER = 3,  /* the visit is of another version */
     CT_VISIT_NO_DAEMON = 4, /* or there is no memory for the process's segment */
     CT_VISIT_NO_SLOTS = 5,  /* the driver was not found, or no function of it has a known shape */
-    CT_VISIT_SILENCED = 6,  /* the program has put on a filter of system calls */
-    CT_VISIT_THERE = 7,     /* the process records for a session already */
+    CT_VISIT_SILENCED = 6,  /* the program has installed a filter of system calls */
+    CT_VISIT_THERE = 7,     /* the process already records for a session */
 };
 
-/* A slot that the command has made for a function of the driver without one. */
+/* A slot made by the command for a driver function that has none. */
 struct ct_visit_slot {
-    uint64_t export; /* address of the function, as the driver exports it */
+    uint64_t export; /* the function's address, as exported by the driver */
     uint64_t slot;   /* address of the pointer that its calls use */
 };
 static_assert(sizeof(struct ct_visit_slot) == 16, "ct_visit_slot");
@@ -51,7 +51,7 @@ struct ct_visit {
     uint32_t wish;    /* enum ct_visit_wish */
     uint32_t slot_count;
     uint64_t slots; /* address of struct ct_visit_slot[slot_count] */
-    /* For this process, the values of the environment's variables of these names; "" for an unset one. */
+    /* The values that these environment variables have for this process; "" if unset. */
     char session[64];
     char shm_dir[CT_NAME_BYTES];
     char layers[128];

@@ -1,12 +1,12 @@
-/* The differences between processors, besides the trampolines: those lie in a folder for each. */
+/* The differences between processors, except for the trampolines, which have a folder per processor. */
 #ifndef CT_MACHINE_H
 #define CT_MACHINE_H
 
-/* Integer arguments that travel in registers. The tables of functions count, in 8-byte words, what a call has
- * beyond the six of x86-64, and name structs that are passed by value and have more than 16 bytes: these lie
- * on the stack on x86-64 (System V ABI, section 3.2.3), and are passed by reference on aarch64 (AAPCS64,
- * section 6.8.2, stage B). CT_STACK_WORDS() makes of that the words that this architecture has on the stack,
- * or more: words that are passed on without need harm nobody. */
+/* The number of integer arguments passed in registers. The tables of functions give the arguments beyond the
+ * six of x86-64, in 8-byte words, and mark structs of more than 16 bytes passed by value. On x86-64 these are
+ * on the stack (System V ABI, section 3.2.3). On aarch64 they are passed by reference (AAPCS64, section
+ * 6.8.2, stage B). CT_STACK_WORDS() converts this to the words on this architecture's stack, or more. Passing
+ * on too many words does no harm. */
 #if defined(__x86_64__)
 #define CT_REGISTER_ARGS 6
 #define BY_VALUE(bytes)  (((bytes) + 7) / 8)
@@ -19,7 +19,7 @@
 #define CT_STACK_WORDS(beyond_six)                                                                           \
     ((beyond_six) + 6 > CT_REGISTER_ARGS ? (beyond_six) + 6 - CT_REGISTER_ARGS : 0)
 
-/* Asks for the line at an address, to be written soon; the address need not be one. */
+/* Prefetches the cache line at an address that will soon be written. The address may be invalid. */
 static inline void ct_prefetch_to_write(const void *address)
 {
 #if defined(__x86_64__)
@@ -29,7 +29,7 @@ static inline void ct_prefetch_to_write(const void *address)
 #endif
 }
 
-/* Makes a system call; -error when it fails. */
+/* Makes a system call. Returns -error on failure. */
 static inline long ct_kernel_call(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)

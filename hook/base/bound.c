@@ -16,19 +16,19 @@
 
 enum { PART_OF_ADDRESSES = 16 };
 
-static _Atomic uint64_t mapped; /* by the hook; a fork's child has it, too */
+static _Atomic uint64_t mapped; /* by the hook; a fork's child inherits it */
 
-/* Returns the limit of addresses, or of private memory, which most of them are, where that is smaller. */
+/* Returns the limit on addresses, or on private memory if that is smaller, since most of them are private. */
 static uint64_t address_limit(void)
 {
-    /* No limit, RLIM_INFINITY, is the highest number. */
+    /* RLIM_INFINITY, no limit, is the largest number. */
     struct rlimit all = { .rlim_cur = RLIM_INFINITY }, data = { .rlim_cur = RLIM_INFINITY };
     getrlimit(RLIMIT_AS, &all);
     getrlimit(RLIMIT_DATA, &data);
     return all.rlim_cur < data.rlim_cur ? all.rlim_cur : data.rlim_cur;
 }
 
-/* The bytes that the process has mapped; 0 when nobody says. */
+/* Returns the number of bytes that the process has mapped, 0 if unknown. */
 static uint64_t addresses_used(void)
 {
     char text[128];
@@ -103,17 +103,18 @@ void ct_pages_unmap(void *pages, size_t bytes)
 
 /* ---- shared memory ---- */
 
-/* A container's /dev/shm has 64 MiB, which its programs need themselves. All that cudatrace has there leaves
- * this much free: half of it, for what there must be, and five eighths as long as rings grow; and on a large
- * one no more than is enough for anybody. A ring gets more only while eight times that could be had, so that
- * many small ones come before a few large ones, and while it leaves as much as it has itself. */
+/* A container's /dev/shm has 64 MiB, which its programs also need. To allocate memory that tracing requires
+ * (CT_BOUND_FIRST), cudatrace must leave half of it free. To let a ring grow, it must leave five eighths
+ * free. On a large /dev/shm, fixed amounts suffice. A ring grows only if eight times the requested bytes are
+ * available, so that many small rings take precedence over a few large ones. It must also leave free as much
+ * as it has itself. */
 enum { MORE_EIGHTHS = 5, MORE_FITS = 8 };
 #define MORE_LEAVES (UINT64_C(1) << 30)
 
 bool ct_bound_has_room(int fd, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     struct statfs status;
-    /* No number of blocks: it has no limit. */
+    /* A file system without a number of blocks has no limit. */
     if (fstatfs(fd, &status) != 0 || status.f_blocks == 0)
         return true;
     const uint64_t block = (uint64_t)status.f_bsize, free_bytes = status.f_bavail * block;

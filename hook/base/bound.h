@@ -1,5 +1,5 @@
-/* The bounds of what the hook takes of the program's own: addresses and shared memory. SECURITY.md has the
- * table of all that it takes. */
+/* Limits the addresses and the shared memory that the hook takes from the program. SECURITY.md lists all its
+ * resources. */
 #ifndef CT_BOUND_H
 #define CT_BOUND_H
 
@@ -8,30 +8,29 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* mmap(), at `at` if that is not NULL, in place of whatever is there: of a file, shared, or of
- * zeroed private pages where `fd` is -1. NULL with errno where there is none, or when the hook would have
- * more than a sixteenth of the program's limit of addresses, or of what is left of it. errno is as it was
- * otherwise. */
+/* Calls mmap() with a shared mapping of `fd`, or zeroed private pages if `fd` is -1. If `at` is not NULL,
+ * maps there, over any existing mapping. Returns NULL with errno on failure, or if the hook would exceed a
+ * sixteenth of the program's address limit or of the remaining addresses. Otherwise leaves errno
+ * unchanged. */
 void *ct_bound_map(void *at, size_t bytes, int protection, int fd, off_t offset);
-/* Moves what ct_bound_map() placed by itself into the place of something that it did. False where that cannot
- * be done. */
+/* Moves a mapping placed by ct_bound_map() over another one. Returns false on failure. */
 bool ct_bound_move(void *memory, size_t bytes, void *to);
-/* Unmaps something that ct_bound_map() placed by itself. */
+/* Unmaps a mapping placed by ct_bound_map(). */
 void ct_bound_unmap(void *memory, size_t bytes);
 
-/* Zeroed pages, for what the hook remembers of a program; NULL when there are none. Where no system call may
- * be made, they come from the reserve. */
+/* Returns zeroed pages for what the hook keeps about a program, NULL if there are none. If system calls are
+ * not allowed, takes them from the reserve. */
 void *ct_pages_map(size_t bytes);
-/* Gives such pages back that nobody else has seen. */
+/* Unmaps such pages if no other thread has seen them. */
 void ct_pages_unmap(void *pages, size_t bytes);
 
-/* Needs that a file system may meet: what tracing cannot do without, or more of what it has already. */
+/* FIRST: memory required for tracing. MORE: more memory than that. */
 enum ct_bound_need { CT_BOUND_FIRST, CT_BOUND_MORE };
-/* True if so many bytes may be taken of the file system that `fd` is on, for something that has `whole` bytes
- * then. */
+/* True if that many bytes may be taken from the file system of `fd`. `whole` is the total size of the ring
+ * that gets them. */
 bool ct_bound_has_room(int fd, uint64_t bytes, uint64_t whole, enum ct_bound_need need);
-/* The same of the machine's memory, and of what the control group of the process may have: memory.c. The
- * process lock is held. */
+/* The same for the machine's memory and the limits of the process's control groups (memory.c). Requires the
+ * process lock. */
 bool ct_bound_has_memory(uint64_t bytes, uint64_t whole);
 
 #endif

@@ -1,7 +1,7 @@
-/* Words to the compiler besides C.
+/* Compiler extensions.
  *
- * All of the hook is compiled with -fvisibility=hidden, which is about definitions. A declaration of data
- * says it by itself: known to be local, it needs no look-up through the global offset table. */
+ * All of the hook is compiled with -fvisibility=hidden, which affects definitions only. A declaration of data
+ * needs the attribute: data known to be local needs no look-up through the global offset table. */
 #ifndef CT_COMPILER_H
 #define CT_COMPILER_H
 

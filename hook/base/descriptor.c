@@ -11,12 +11,11 @@
 
 enum { STANDARD = 3 }; /* standard input, output and error */
 
-/* Every way to a descriptor gives the lowest free number. So what is free of 0 to 2 is filled first with
- * something that is no file to anybody: reading from it or writing to it fails with EBADF, as with the closed
- * number. */
+/* The kernel always returns the lowest free descriptor. Free ones of 0 to 2 are therefore filled first, with
+ * an O_PATH descriptor. Reading or writing it fails with EBADF, like the closed descriptor. */
 static struct {
     _Atomic bool busy;
-    _Atomic uint32_t numbers; /* a bit for each of 0 to 2 that has one of ours */
+    _Atomic uint32_t numbers; /* bit N set: descriptor N is filled */
     dev_t device;
     ino_t inode;
 } filled;
@@ -30,7 +29,8 @@ static bool all_open(void)
     return true;
 }
 
-/* True if it is what we put there still: the program may have opened something at that number (dup2()). */
+/* True if the descriptor is still the hook's. The program may have opened something at that number
+ * (dup2()). */
 static bool is_ours(int number)
 {
     struct stat status;
@@ -50,7 +50,7 @@ static void take_away(void)
     errno = error;
 }
 
-/* False, with nothing filled, where that cannot be had. */
+/* Returns false, with nothing filled, on failure. */
 static bool fill(void)
 {
     struct stat status;
@@ -70,15 +70,15 @@ static bool fill(void)
     return true;
 }
 
-/* To be opened: a path, or a socket where that is NULL. */
+/* A request to open a path, or a socket if `path` is NULL. */
 struct wanted {
     const char *path;
     int flags, domain;
     mode_t mode;
 };
 
-/* A number that somebody has closed between filling and opening: the program closes and opens in two threads
- * at once. */
+/* Moves a descriptor below 3 up. Another thread of the program may have closed one between filling and
+ * opening. */
 static int open_above(const struct wanted *wanted)
 {
     const int fd = wanted->path ? open(wanted->path, wanted->flags | O_CLOEXEC, wanted->mode)
@@ -96,8 +96,8 @@ static int open_wanted(const struct wanted *wanted)
 {
     if (all_open())
         return open_above(wanted);
-    /* One at a time. Whoever comes second does without: those who open files hold the process's lock, and a
-     * doorbell that is not rung is looked at all the same. */
+    /* One thread at a time. A second one fails instead of waiting. Threads that open files hold the process
+     * lock, and the daemon also looks if its doorbell is not rung. */
     if (atomic_exchange(&filled.busy, true)) {
         errno = EAGAIN;
         return -1;

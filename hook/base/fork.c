@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static int32_t pid;
-/* 1 in the memory of process `pid`; wiped in that of a fork's child; NULL: cannot be had. */
+/* 1 in the memory of process `pid`, wiped in a fork's child. NULL: not supported. */
 static uint8_t *own;
 
 __thread uint32_t ct_vforked;
@@ -23,8 +23,8 @@ bool ct_fork_is_borrower(void)
     return own && *own && pid != (int32_t)syscall(SYS_getpid);
 }
 
-/* Without a system call but in a thread that has called vfork(), where the kernel can wipe memory in a fork's
- * child: then that of a parent or of a child that borrows it is told by what is left of it. */
+/* If the kernel can wipe memory in a fork's child, needs a system call only in a thread that has called
+ * vfork(). A child of vfork() shares its parent's memory, where *own is still 1, so the pid decides. */
 enum ct_fork_memory ct_fork_memory(void)
 {
     if (CT_LIKELY(own && *own && !ct_vforked))
@@ -36,7 +36,7 @@ enum ct_fork_memory ct_fork_memory(void)
     const bool is_own = pid == (int32_t)syscall(SYS_getpid);
     ct_system_end();
     if (is_own)
-        ct_vforked = 0; /* its child has gone: the parent waits for that */
+        ct_vforked = 0; /* the child has ended; the parent waits for that */
     return is_own ? CT_MEMORY_OWN : own ? CT_MEMORY_BORROWED : CT_MEMORY_INHERITED;
 }
 
@@ -56,7 +56,7 @@ static void make_own(void)
 void *ct_next_vfork; /* read by the trampoline */
 void *ct_find_vfork(void);
 
-/* Any thread may come first; all would write the same. */
+/* Any thread may get here first. All would write the same value. */
 void *ct_find_vfork(void)
 {
     return ct_next_vfork = ct_symbol_of_library("vfork");

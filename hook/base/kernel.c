@@ -1,4 +1,4 @@
-/* The hook's system calls, under the names of the C library's functions (libc.h). */
+/* The hook's system calls, under the names of C library functions (libc.h). */
 #include "compiler.h"
 #include "libc.h"
 #include "machine.h"
@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-/* The kernel's result as the C library's functions have it: errors are the last 4095 numbers. */
+/* Converts the kernel's result to the C library's convention. Errors are the last 4095 numbers. */
 static long result_of(long result)
 {
     if (CT_LIKELY((unsigned long)result < -4095UL))
@@ -35,13 +35,13 @@ long syscall(long number, ...)
     return CALL_6(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
 }
 
-/* Returns the error, and leaves errno alone. */
+/* Returns the error and does not change errno. */
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
 {
     return (int)-ct_kernel_call(SYS_clock_nanosleep, clock, flags, (long)time, (long)left, 0, 0);
 }
 
-/* The kernel looks at the mode only where it makes a file. */
+/* The kernel ignores the mode unless it creates a file. */
 int open(const char *path, int flags, ...)
 {
     va_list list;
@@ -90,7 +90,7 @@ int linkat(int from_folder, const char *from, int to_folder, const char *to, int
     return (int)CALL_5(SYS_linkat, from_folder, from, to_folder, to, flags);
 }
 
-/* The two as the C library makes them: filters know what it does. */
+/* These two use the same system calls as the C library, which filters allow. */
 ssize_t readlink(const char *path, char *text, size_t bytes)
 {
 #ifdef SYS_readlink

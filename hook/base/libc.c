@@ -1,4 +1,4 @@
-/* The C library's functions, called where its own symbol table has them (libc.h). */
+/* The C library's functions, called at the addresses in its own symbol table (libc.h). */
 #include "libc.h"
 
 #include "compiler.h"
@@ -13,7 +13,7 @@
 static void *find_once(void *_Atomic *place, const char *name)
 {
     void *found = atomic_load_explicit(place, memory_order_relaxed);
-    if (CT_UNLIKELY(!found)) { /* any thread may come first; all would write the same */
+    if (CT_UNLIKELY(!found)) { /* any thread may get here first; all would write the same value */
         found = ct_symbol_in_libc(name);
         atomic_store_explicit(place, found, memory_order_relaxed);
     }
@@ -98,7 +98,7 @@ int snprintf(char *text, size_t bytes, const char *format, ...)
     return length;
 }
 
-/* A shell defines its own getenv(). */
+/* Some shells define their own getenv(). */
 char *getenv(const char *name)
 {
     const size_t bytes = strlen(name);

@@ -13,8 +13,8 @@
 
 #include <sys/types.h>
 
-/* Declared before their headers. Those may define the first two inline (_FORTIFY_SOURCE). The others' headers
- * declare functions of floating-point numbers, which the hot path is compiled without. */
+/* Declared before their headers, which may define the first two inline (_FORTIFY_SOURCE). The headers of the
+ * others declare functions with floating-point numbers, which are disabled for the hot path. */
 extern ssize_t read(int fd, void *bytes, size_t count) __asm__("ct_own_read");
 extern ssize_t readlink(const char *path, char *text, size_t bytes) __asm__("ct_own_readlink");
 extern char *getenv(const char *name) __asm__("ct_own_getenv");

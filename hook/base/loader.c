@@ -10,11 +10,12 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Written once, by whichever thread comes first; all would write the same. Read by the trampoline's. */
+/* Written once, by whichever thread gets here first. All would write the same value. Read by the
+ * trampolines. */
 ct_dlsym_function *ct_next_dlsym, *ct_library_dlsym;
 ct_dlvsym_function *ct_next_dlvsym;
 
-/* Reads the loader's list. dlsym would find us. musl has no such list, and no dlvsym. */
+/* Reads the loader's list, since dlsym would find the hook. musl has no such list and no dlvsym. */
 #pragma weak _r_debug
 static void *find_next(const char *name)
 {
@@ -66,10 +67,10 @@ void *ct_loader_next(const char *name)
     return ct_loader_symbol(RTLD_NEXT, name);
 }
 
-/* The hook's constructors run before all others (-z initfirst), the C library's among them. glibc 2.33 and
- * older claim the same for libpthread, and have it. The C library has begun when it has put down the
- * program's name, or an environment. `environ` alone would not tell: clearenv() makes it NULL again. Both
- * words are atomic, because clang runs a constructor that only stores when it compiles it. */
+/* The hook's constructors run before all others (-z initfirst), including the C library's. glibc 2.33 and
+ * older mark libpthread that way, which takes precedence. The C library has started once it has set the
+ * program's name or an environment. `environ` alone is not enough, since clearenv() resets it to NULL. Both
+ * words are atomic, because clang evaluates at compile time a constructor that only stores. */
 static _Atomic bool begun;
 static _Atomic(const char *) first_name;
 

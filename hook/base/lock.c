@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Long enough for a holder that hundreds of threads on few processors keep from running. */
+/* Long enough for a holder that is preempted by hundreds of threads on few processors. */
 uint32_t ct_lock_patience_ms = 10000;
 
 static struct timespec later(struct timespec time)
@@ -23,10 +23,10 @@ static struct timespec later(struct timespec time)
 }
 
 static __thread uint32_t own_number;
-static _Atomic bool no_inheritance; /* the kernel has no futexes that lend priority */
+static _Atomic bool no_inheritance; /* the kernel lacks futexes with priority inheritance */
 
-/* Asks the C library for the thread's number, for when the kernel may not be asked: glibc's mutex that checks
- * for errors says who holds it; musl's says 0 there. */
+/* Obtains the thread's number from the C library if system calls are not allowed. glibc stores the holder in
+ * an error-checking mutex. musl leaves 0 there. */
 static uint32_t number_by_mutex(void)
 {
     uint32_t number = 0;
@@ -72,7 +72,7 @@ static bool try(struct ct_lock *lock, uint32_t number, uint32_t *found)
                                                    memory_order_relaxed);
 }
 
-/* Without inheritance: the holder wakes all. */
+/* Without priority inheritance: the holder wakes all waiters. */
 static int sleep_for(struct ct_lock *lock, uint32_t found)
 {
     const struct timespec patience = later((struct timespec){ 0 });
@@ -82,14 +82,14 @@ static int sleep_for(struct ct_lock *lock, uint32_t found)
     return futex(lock, FUTEX_WAIT, waited, &patience) == 0 ? 0 : errno;
 }
 
-/* The lock is another's: waits for it, in the kernel. */
+/* Waits in the kernel for a lock that another thread holds. */
 static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now); /* the only clock of FUTEX_LOCK_PI */
+    clock_gettime(CLOCK_REALTIME, &now); /* the only clock that FUTEX_LOCK_PI supports */
     const struct timespec until = later(now);
     CT_TEST_POINT("lock.waiting");
-    while (ct_system_allowed()) { /* a filter may be about to come */
+    while (ct_system_allowed()) { /* a filter may be about to be installed */
         if (found == 0 && try(lock, number, &found))
             return true;
         int error;
@@ -97,7 +97,8 @@ static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
             error = sleep_for(lock, found);
             found = 0;
         } else if (futex(lock, FUTEX_LOCK_PI, 0, &until) == 0) {
-            /* Pairs with the release in give_to_next(): the kernel handed the word over, unseen by tools. */
+            /* Pairs with the release in give_to_next(). The kernel handed the word over, which sanitizers
+             * cannot see. */
             atomic_load_explicit(&lock->word, memory_order_acquire);
             return true;
         } else {
@@ -105,7 +106,7 @@ static bool wait_for(struct ct_lock *lock, uint32_t number, uint32_t found)
         }
         if (error == ENOSYS) {
             atomic_store_explicit(&no_inheritance, true, memory_order_relaxed);
-        } else if (error == ESRCH) { /* the holder is no more */
+        } else if (error == ESRCH) { /* the holder no longer exists */
             found = atomic_load_explicit(&lock->word, memory_order_relaxed);
             if (found && atomic_compare_exchange_strong(&lock->word, &found, number))
                 return true;
@@ -126,8 +127,8 @@ static bool take(struct ct_lock *lock, uint32_t number)
     if (CT_LIKELY(try(lock, number, &found)))
         return true;
     const uint32_t holder = found & FUTEX_TID_MASK;
-    /* A handler's jump may have left it held: then what it protects was left in the middle, too, which
-     * those who read it survive. */
+    /* If a handler jumped away and left it held, the protected data was also left in the middle of a change.
+     * Its readers cope with that. */
     if (holder == number)
         return lock->frame && ct_stack_left(lock->frame, (uintptr_t)__builtin_frame_address(0));
     if (holder == atomic_load_explicit(&lock->stuck, memory_order_relaxed) || !ct_system_begin())
@@ -168,14 +169,14 @@ bool ct_lock_try(struct ct_lock *lock)
     return true;
 }
 
-/* Somebody waits, or gave up waiting. */
+/* Called if a thread waits, or has given up waiting. */
 static void give_to_next(struct ct_lock *lock)
 {
     if (!ct_system_allowed() && ct_system_alone()) {
         atomic_store_explicit(&lock->word, 0, memory_order_release);
         return;
     }
-    /* Changes nothing; pairs with the acquire in wait_for(). */
+    /* Changes nothing. Pairs with the acquire in wait_for(). */
     atomic_fetch_or_explicit(&lock->word, 0, memory_order_release);
     ct_system_begin_anyway();
     const bool inherits = !atomic_load_explicit(&no_inheritance, memory_order_relaxed);

@@ -1,10 +1,10 @@
-/* The hook's one kind of lock. Taken where nobody else wants it, it makes no system call. A thread that must
- * wait lends its priority to the holder (FUTEX_LOCK_PI), and waits for ten seconds at most: whoever does
- * not get the lock does without what it protects, as it does where its own thread holds the lock already and
- * was interrupted by a signal.
+/* The hook's only kind of lock. Taking it without contention makes no system call. A thread that must wait
+ * lends its priority to the holder (FUTEX_LOCK_PI), and waits ten seconds at most. A thread that does not get
+ * the lock continues without the data protected by it. So does a signal handler whose own thread holds the
+ * lock.
  *
- * Two instances: the process's (ct_process_lock()), under which signals wait, and that of what is remembered
- * about the program's objects (ct_table_lock()), where they do not. The second may be held when the first is
+ * There are two instances. The process lock (ct_process_lock()) blocks signals while held. The lock of the
+ * data about the program's objects (ct_table_lock()) does not. It may be held when the process lock is
  * taken. */
 #ifndef CT_LOCK_H
 #define CT_LOCK_H
@@ -17,33 +17,34 @@
 #include <stdint.h>
 
 struct ct_lock {
-    _Atomic uint32_t word; /* as the kernel has it: the holder's thread number and FUTEX_WAITERS; 0 is free */
-    _Atomic uint32_t stuck; /* the word for which a thread has waited in vain: nobody waits for it again */
-    /* Signals wait while it is held: for what a handler's call must not be refused. They do not once a filter
-     * was put on (system.h). */
+    _Atomic uint32_t
+        word; /* as the kernel defines it: the holder's thread number and FUTEX_WAITERS; 0: free */
+    _Atomic uint32_t stuck; /* the holder for which a wait has timed out: no thread waits for it again */
+    /* Blocks signals while held, if a handler's call must not be refused. No longer blocks them once a filter
+     * is on (system.h). */
     const bool signals_wait;
     bool masked;      /* by the holder */
     bool is_bare;     /* taken by ct_lock_try() */
-    uintptr_t frame;  /* address on the holder's stack */
-    uint64_t signals; /* the holder's mask without the lock */
+    uintptr_t frame;  /* an address on the holder's stack */
+    uint64_t signals; /* the holder's signal mask before it took the lock */
     struct quiet quiet;
 };
 
-/* False when the caller holds it already, or cannot have it. Cancellation waits while it is held; errno is
- * afterwards as it was. */
+/* Takes the lock. Returns false if the caller already holds it, or cannot get it. Cancellation is disabled
+ * while it is held. ct_lock_give() restores errno. */
 bool ct_lock_take(struct ct_lock *lock);
 void ct_lock_give(struct ct_lock *lock);
-/* Takes it if it is free, without waiting. Leaves signals and cancellation as they are: a visit has a stopped
- * thread call this anywhere (proto/visit.h). */
+/* Takes the lock without waiting if it is free. Leaves signals and cancellation as they are: a visit has a
+ * stopped thread call this anywhere (proto/visit.h). */
 bool ct_lock_try(struct ct_lock *lock);
-/* In a fork's child, whose holder may have stayed behind. */
+/* In a fork's child, where the holder may not exist. */
 void ct_lock_forget(struct ct_lock *lock);
 
 extern CT_LOCAL uint32_t ct_lock_patience_ms; /* for tests */
 
-/* The calling thread's number: asked for once. */
+/* Returns the calling thread's number, which is cached after the first call. */
 uint32_t ct_thread_number(void);
-/* In a fork's child, whose thread has another one. */
+/* In a fork's child, whose thread has another number. */
 void ct_thread_number_forget(void);
 
 #endif

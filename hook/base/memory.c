@@ -1,5 +1,5 @@
-/* The memory that rings may take: pages of /dev/shm are the machine's, and count in the control group of the
- * process that asked for them, which the kernel kills when it has more than it may. */
+/* The memory available to rings. Pages of /dev/shm use the machine's memory, and are charged to the control
+ * group of the process that allocated them. The kernel kills processes in a group over its limit. */
 #include "bound.h"
 
 #include "clock.h"
@@ -9,24 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTS = 4 }; /* a quarter of what there is stays free, but for what is enough for anybody */
+enum { PARTS = 4 }; /* a quarter of the total stays free, at most LEAVES */
 #define LEAVES (UINT64_C(4) << 30)
 
-/* One look at the files serves for an eighth of what it found, of so much at most, and for so long. */
+/* One reading of the files is good for an eighth of the memory it found, at most LOOK_BYTES, and for
+ * LOOK_NS. */
 enum { LOOK_PARTS = 8 };
 #define LOOK_BYTES (UINT64_C(32) << 20)
 #define LOOK_NS    UINT64_C(100000000)
 
 enum { DEPTH_MAX = 12, TEXT_BYTES = 4096 };
 
-/* Returns what is left of `all` beside the part that stays free. */
+/* Returns the rest of `available` without the part of `all` that stays free. */
 static uint64_t spare(uint64_t all, uint64_t available)
 {
     const uint64_t leaves = all / PARTS < LEAVES ? all / PARTS : LEAVES;
     return available > leaves ? available - leaves : 0;
 }
 
-/* Returns the number behind a word at the beginning of a line; 0 where there is none. */
+/* Returns the number after a word at the beginning of a line, 0 if there is none. */
 static uint64_t number_of(const char *text, const char *word)
 {
     const size_t length = strlen(word);
@@ -45,7 +46,7 @@ static uint64_t of_machine(char text[TEXT_BYTES])
     return spare(number_of(text, "MemTotal:") * 1024, number_of(text, "MemAvailable:") * 1024);
 }
 
-/* Names the files that say it, which differ between the two versions of control groups. */
+/* The names of the files to read, which differ between the two versions of control groups. */
 struct group_files {
     const char *root, *limit, *used, *cache;
 };
@@ -63,10 +64,11 @@ static size_t read_file(const struct group_files *files, const char *group, cons
     return length > 0 && (size_t)length < sizeof(path) ? ct_descriptor_read(path, text, TEXT_BYTES) : 0;
 }
 
-/* Returns what one group may have more. Files that the kernel can drop do not count as had. */
+/* Returns the number of bytes that one group may still allocate. File pages that the kernel can drop count as
+ * free. */
 static uint64_t of_group(const struct group_files *files, const char *group, char text[TEXT_BYTES])
 {
-    /* "max" is no number. */
+    /* "max" is not a number. */
     if (read_file(files, group, files->limit, text) == 0 || text[0] < '0' || text[0] > '9')
         return UINT64_MAX;
     const uint64_t limit = strtoull(text, NULL, 10);
@@ -78,8 +80,8 @@ static uint64_t of_group(const struct group_files *files, const char *group, cha
     return spare(limit, left + number_of(text, files->cache));
 }
 
-/* Returns what the group and those around it may have more. In a container the name may be the host's, and
- * the group be what is mounted there. */
+/* Returns the number of bytes that the group and all groups around it may still allocate. In a container the
+ * name may be the host's, and the mounted root is the group. */
 static uint64_t of_groups(char text[TEXT_BYTES])
 {
     char group[256] = "";

@@ -1,5 +1,5 @@
-/* Numbers that come back are given out again first, so that what comes and goes by the thousand takes the
- * memory of what is there at once. */
+/* Numbers given back are reused first, so a pool never takes more memory than the objects alive at once
+ * need. */
 #include "pool.h"
 
 #include "bound.h"

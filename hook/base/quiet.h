@@ -1,5 +1,5 @@
-/* Quiet: on its slow ways the hook opens files and makes system calls. That must make no point of
- * cancellation of the application's calls, cancel no holder of the process's lock, and leave errno alone. */
+/* On its slow paths the hook opens files and makes system calls. That must not turn the application's calls
+ * into cancellation points, cancel a holder of the process lock, or change errno. */
 #ifndef CT_QUIET_H
 #define CT_QUIET_H
 
@@ -23,7 +23,7 @@ static inline void quiet_end(const struct quiet *quiet)
     errno = quiet->saved_errno;
 }
 
-/* Holds from here to the end of the block, whichever way that is left. */
+/* In effect from here to the end of the block, however that is left. */
 #define CT_QUIET const struct quiet quiet_here __attribute__((cleanup(quiet_end), unused)) = quiet_begin()
 
 #endif

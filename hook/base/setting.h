@@ -1,13 +1,13 @@
-/* The settings of the hook: the last visit's (proto/visit.h), or else variables of the environment. */
+/* The hook's settings: those of the last visit (proto/visit.h), otherwise environment variables. */
 #ifndef CT_SETTING_H
 #define CT_SETTING_H
 
 struct ct_visit;
 
-/* The value of the variable; NULL if it is not set. Variables that a visit does not have are always the
- * environment's. */
+/* Returns a variable's value, NULL if it is not set. Variables that a visit lacks are always read from the
+ * environment. */
 const char *ct_setting(const char *variable);
-/* Takes the settings of a visit. No other thread may call ct_setting() then. */
+/* Adopts the settings of a visit. No other thread may call ct_setting() at that time. */
 void ct_setting_take(const struct ct_visit *visit);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-/* A handler's calls stand below what it interrupted, unless it runs on a stack of its own. */
+/* A handler's calls are below the call that it interrupted, unless it runs on an alternate stack. */
 bool ct_stack_left(uintptr_t holder, uintptr_t frame)
 {
     stack_t stack;

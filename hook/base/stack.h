@@ -1,12 +1,13 @@
-/* Calls by where they stand on the stack: what stands at or below a call that is made is there no more. */
+/* Compares calls by their stack addresses. When a call is made, frames at its address or below no longer
+ * exist. */
 #ifndef CT_STACK_H
 #define CT_STACK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if what `holder` held has been left by a jump out of a signal handler, as is seen from a call at
- * `frame`: both are addresses on the stack. */
+/* True if a signal handler has jumped out of the code that owns the frame `holder`, judging from a call at
+ * `frame`. Both are stack addresses. */
 bool ct_stack_left(uintptr_t holder, uintptr_t frame);
 
 #endif

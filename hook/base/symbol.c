@@ -1,6 +1,6 @@
-/* Symbols of loaded objects, read as the dynamic linker reads them: from their dynamic sections, by the hash
- * tables that are there (gABI, chapter 5; the GNU hash table is described by its users alone). No lock but
- * the loader's own, in dl_iterate_phdr(); no memory, no system call. */
+/* Reads symbols of loaded objects as the dynamic linker does: from their dynamic sections, by whichever hash
+ * table is present. (gABI, chapter 5. The GNU hash table is documented only by its implementations.) Takes no
+ * lock except the loader's, in dl_iterate_phdr(). Makes no allocation and no system call. */
 #include "symbol.h"
 
 #include "compiler.h"
@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-extern const char __ehdr_start[]; /* the hook itself is loaded here; the linker defines it */
+extern const char __ehdr_start[]; /* the hook's own load address; defined by the linker */
 
-/* Compares as strcmp() does. That may be a sanitizer's, which is not ready yet and looks symbols up to be. */
+/* Compares as strcmp() does. strcmp() may be a sanitizer's, which looks symbols up before it is ready. */
 static bool is_same(const char *a, const char *b)
 {
     while (*a && *a == *b) {
@@ -24,8 +24,8 @@ static bool is_same(const char *a, const char *b)
 
 /* ---- objects ---- */
 
-/* Some dynamic entries hold addresses, others distances from the object's start: glibc relocates those that
- * it uses itself, musl none. */
+/* Some dynamic entries hold addresses, others offsets from the object's start. glibc relocates those that it
+ * uses itself, musl relocates none. */
 static const void *dynamic_address(uintptr_t base, uint64_t value)
 {
     return (const void *)(uintptr_t)(value < base ? base + value : value);
@@ -132,10 +132,10 @@ void *ct_symbol_behind(const struct link_map *first, const char *name)
     return found;
 }
 
-/* The number of objects that were loaded when the hook was: a preloaded one comes with the program. */
+/* The number of objects loaded when the hook was. A preloaded hook is loaded with the program. */
 static _Atomic uint64_t loaded_at_start;
 
-/* musl's loader has no such list. The hook does nothing in its programs, but has to be loaded there. */
+/* musl's loader has no such list. The hook does nothing in its programs, but must load there. */
 #pragma weak _r_debug
 
 static void *find_listed(const char *name)
@@ -149,13 +149,13 @@ static void *find_listed(const char *name)
     return found;
 }
 
-/* Calls dl_iterate_phdr() as libc.h has it; by its symbol in musl alone. */
+/* Calls dl_iterate_phdr() as libc.h calls functions. Only with musl is it called by its symbol. */
 typedef int visit_function(struct dl_phdr_info *info, size_t bytes, void *data);
 static int iterate(visit_function *visit, void *data)
 {
     static __typeof__(&dl_iterate_phdr) _Atomic known;
     __typeof__(&dl_iterate_phdr) next = atomic_load_explicit(&known, memory_order_relaxed);
-    if (CT_UNLIKELY(!next)) { /* any thread may come first; all would write the same */
+    if (CT_UNLIKELY(!next)) { /* any thread may get here first; all would write the same value */
         next = (__typeof__(next))(uintptr_t)find_listed("dl_iterate_phdr");
         next = next ? next : dl_iterate_phdr;
         atomic_store_explicit(&known, next, memory_order_relaxed);
@@ -166,7 +166,7 @@ static int iterate(visit_function *visit, void *data)
 struct walk {
     bool (*visit)(const struct ct_object *object, void *data);
     void *data;
-    uint64_t at, from, to; /* the object at hand, and which are visited */
+    uint64_t at, from, to; /* the current object's index, and the range to visit */
 };
 
 static int visit_object(struct dl_phdr_info *info, size_t bytes, void *data)
@@ -240,7 +240,7 @@ static bool is_hook(const struct ct_object *object, void *data)
 bool ct_symbol_is_visitor(void)
 {
     static const char beginning[] = CT_VISIT_PATH;
-    static _Atomic int known; /* 0: not known yet, 1: no, 2: yes */
+    static _Atomic int known; /* 0: unknown, 1: no, 2: yes */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (answer == 0) {
         const char *path = "";
@@ -256,8 +256,8 @@ bool ct_symbol_is_visitor(void)
     return answer == 2;
 }
 
-/* After a visit (proto/visit.h) it is not known which libraries came with the program. Only the program
- * itself counts then. */
+/* After a visit (proto/visit.h) it is unknown which libraries were loaded with the program. In that case only
+ * the program itself counts. */
 __attribute__((constructor)) static void count_start(void)
 {
     uint64_t count = 0;
@@ -271,9 +271,10 @@ __attribute__((constructor)) static void count_start(void)
 struct wanted {
     const char *name;
     const void *address;
-    struct ct_object object, before; /* `object` was found; `before` begins highest below `address` */
+    struct ct_object object,
+        before; /* `object` was found; `before` begins at the highest address below `address` */
     void *symbol;
-    bool behind; /* the hook has been passed */
+    bool behind; /* already past the hook */
 };
 
 bool ct_symbol_is(const struct ct_object *object, const char *soname)
@@ -319,7 +320,8 @@ bool ct_symbol_object_at(const void *address, struct ct_object *object)
 
 enum { VERSION_HIDDEN = 0x8000, VERSION_BASE = 1 };
 
-/* The version of that name; NULL when the object defines none, or the file's own name alone. */
+/* Returns the definition of that version. Returns NULL if the object does not define it, or only as the
+ * file's own name. */
 static const ElfW(Verdef) * find_version(const struct ct_object *object, const char *version)
 {
     const char *at = object->definitions;
@@ -435,7 +437,7 @@ unsigned ct_symbol_use(const struct ct_object *object, const void *address, uint
     return sealed && use & CT_SEGMENT_DATA ? CT_SEGMENT_SEALED : use;
 }
 
-/* ---- several ---- */
+/* ---- several objects ---- */
 
 static bool defines_behind(const struct ct_object *object, void *data)
 {

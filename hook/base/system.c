@@ -9,15 +9,15 @@
 _Atomic uint32_t ct_system_silenced;
 static _Atomic bool confined; /* by Landlock */
 
-/* Threads between begin and end, each as often as it is. */
+/* Sum over all threads of their nested begins without an end. */
 static _Atomic uint32_t busy;
 static __thread uint32_t own_busy;
 
 void ct_system_begin_anyway(void)
 {
     own_busy++;
-    /* Sequentially consistent, as the store of silence and the look at this are: one of the two sees the
-     * other. */
+    /* Sequentially consistent, like the store in ct_system_silence() and the load after this: one side sees
+     * the other. */
     atomic_fetch_add(&busy, 1);
 }
 
@@ -38,7 +38,7 @@ void ct_system_end(void)
     own_busy--;
 }
 
-/* The raw call: masks are 64 bits wide to the kernel. Cannot fail with these arguments. */
+/* Makes the raw system call, with a mask of 64 bits. It cannot fail with these arguments. */
 uint64_t ct_system_mask_signals(uint64_t mask)
 {
     uint64_t before = 0;
@@ -51,8 +51,8 @@ bool ct_system_alone(void)
     return atomic_load(&busy) <= own_busy;
 }
 
-/* rt_sigprocmask() copies the set from memory before it refuses a `how` that does not exist: EINVAL for a
- * word that can be read, EFAULT for one that cannot, and the mask stays as it is. */
+/* rt_sigprocmask() copies the set from memory before it rejects an invalid `how`. The error is EINVAL for a
+ * readable word and EFAULT for an unreadable one. The mask does not change. */
 enum ct_readable ct_system_readable(uint64_t address)
 {
     const long nonsense = -1, set_bytes = 8;
@@ -67,8 +67,8 @@ enum ct_readable ct_system_readable(uint64_t address)
     return error == EINVAL ? CT_READABLE_YES : error == EFAULT ? CT_READABLE_NO : CT_READABLE_UNKNOWN;
 }
 
-/* FUTEX_WAKE_OP adds to the second word before it wakes those who wait for either. It fails with EFAULT where
- * that word may not be written. It adds 0 here, and no thread waits for these words. */
+/* FUTEX_WAKE_OP adds to the second word before it wakes waiters of either. It fails with EFAULT if that word
+ * is not writable. Here it adds 0, and no thread waits for these words. */
 bool ct_system_writable(const void *address)
 {
     static uint32_t nobody;
@@ -84,7 +84,7 @@ bool ct_system_writable(const void *address)
 
 bool ct_page_writable(struct ct_page *page, const void *address)
 {
-    enum { PAGE_BITS = 12 }; /* of the smallest pages */
+    enum { PAGE_BITS = 12 }; /* of the smallest page */
     const uintptr_t number = (uintptr_t)address >> PAGE_BITS;
     if (page->number != number)
         *page = (struct ct_page){ .number = number, .is_writable = ct_system_writable(address) };

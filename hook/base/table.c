@@ -1,7 +1,7 @@
-/* Open addressing. A key that was taken out keeps its slot until the table is rebuilt, so that readers need
- * no lock: a rebuild copies what is alive into other memory and then turns readers there. Memory is never
- * unmapped, since a reader may be in it; the table of the last rebuild but one is written again, which its
- * readers notice by `rebuilds`. */
+/* A hash table with open addressing. A removed key keeps its slot until the table is rebuilt, so that readers
+ * need no lock. A rebuild copies the live keys into other memory, then switches readers to it. Memory is
+ * never unmapped, since a reader may be in it. A rebuild reuses the table before the previous rebuild.
+ * Readers still in that one notice this by `rebuilds`. */
 #include "table.h"
 
 #include "bound.h"
@@ -10,22 +10,22 @@
 
 struct slot {
     _Atomic uint64_t key;
-    _Atomic uint32_t value; /* 0: taken out */
+    _Atomic uint32_t value; /* 0: removed */
     uint32_t reserved;
 };
 
 struct ct_table_slots {
     uint64_t mask; /* slots - 1 */
     uint64_t used; /* slots with a key */
-    uint64_t live; /* slots whose key has a value */
+    uint64_t live; /* slots with a key that has a value */
     uint64_t reserved;
     struct slot slot[];
 };
 
 enum { SLOTS_FIRST = 256 };
 
-/* Signals do not wait: this lock is taken in the middle of many a call. A handler's call that is refused
- * learns nothing, and loses a name or the size of a range. */
+/* Does not block signals, since it is taken inside many calls. A handler's call that cannot take it records
+ * nothing here. It loses a name or the size of a range. */
 static struct ct_lock lock;
 
 bool ct_table_lock(void)
@@ -71,7 +71,8 @@ uint32_t ct_table_get(struct ct_table *table, uint64_t key)
             return 0;
         struct slot *slot = find(slots, key);
         const uint32_t value = slot ? atomic_load_explicit(&slot->value, memory_order_relaxed) : 0;
-        /* Pairs with the fence in rebuild(): whoever read what it wrote sees that it began. */
+        /* Pairs with the fence in rebuild(): a reader of data written by a rebuild sees that the rebuild has
+         * begun. */
         atomic_thread_fence(memory_order_acquire);
         if (CT_LIKELY(atomic_load_explicit(&table->rebuilds, memory_order_relaxed) == rebuilds))
             return value;
@@ -95,12 +96,12 @@ static size_t bytes_of(uint64_t count)
     return sizeof(struct ct_table_slots) + count * sizeof(struct slot);
 }
 
-/* Memory for `count` slots: the spare where it fits. */
+/* Returns memory for `count` slots: the spare if it has that size. */
 static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
 {
     struct ct_table_slots *slots = table->spare;
     if (slots && slots->mask + 1 == count) {
-        for (uint64_t i = 0; i < count; i++) { /* a reader may still look at each */
+        for (uint64_t i = 0; i < count; i++) { /* a reader may still look at each slot */
             atomic_store_explicit(&slots->slot[i].key, 0, memory_order_relaxed);
             atomic_store_explicit(&slots->slot[i].value, 0, memory_order_relaxed);
         }
@@ -113,14 +114,15 @@ static struct ct_table_slots *empty(struct ct_table *table, uint64_t count)
     return slots;
 }
 
-/* Takes the keys without a value out; doubles when that would not make room for long. */
+/* Drops keys without a value. Doubles the table if that would not make enough room. */
 static bool rebuild(struct ct_table *table)
 {
     struct ct_table_slots *old = atomic_load_explicit(&table->current, memory_order_relaxed);
     uint64_t count = old ? old->mask + 1 : SLOTS_FIRST;
     if (old && old->live > count / 2)
         count *= 2;
-    /* Release: who counts this rebuild sees the table of the last one as current, not the spare. */
+    /* Release: a reader that sees this rebuild counted sees the last rebuild's table as current, not the
+     * spare. */
     atomic_fetch_add_explicit(&table->rebuilds, 1, memory_order_release);
     atomic_thread_fence(memory_order_release); /* before the spare is written */
     struct ct_table_slots *slots = empty(table, count);

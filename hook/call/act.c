@@ -21,14 +21,14 @@ struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function)
     const enum ct_attached attached = ct_process_attach(0);
     if (attached != CT_ATTACHED_NOT)
         producer = attached == CT_ATTACHED ? ct_self : &ct_unlaned;
-    /* Attaching may have begun a segment, which numbers anew. */
+    /* Attaching may have begun a segment, which has new function numbers. */
     *function = producer ? atomic_load_explicit(&ct_rows[row].id, memory_order_acquire) : 0;
     if (producer && !*function)
         *function = ct_row_define(row);
     return producer;
 }
 
-/* Counts an act that cannot be recorded, or is not to be. */
+/* Counts an act that cannot be recorded, or is left out. */
 static void count(struct ct_producer *self, const struct ct_act *act, uint16_t function, bool left_out,
                   bool idle)
 {

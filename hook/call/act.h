@@ -1,11 +1,11 @@
-/* Acts: what is recorded without a trampoline, as ranges are. */
+/* Acts: records written without a trampoline, such as ranges. */
 #ifndef CT_ACT_H
 #define CT_ACT_H
 
 #include "producer.h"
 
 struct ct_act {
-    uintptr_t frame; /* place on the stack of the function that the application called */
+    uintptr_t frame; /* stack address of the function that the application called */
     uint64_t start;  /* ticks; 0: now */
     uint32_t row;    /* a row that ct_act_begin() has given a number */
     uint32_t depth;
@@ -14,12 +14,12 @@ struct ct_act {
     const void *payload;
     size_t payload_bytes;
 };
-/* Finds where an act of the calling thread goes: its lane, which is taken if need be; &ct_unlaned when it can
- * only be counted; NULL while nothing is recorded. *function is the row's number. */
+/* Finds the destination of an act of the calling thread. Returns its lane, taking one if needed; &ct_unlaned
+ * if the act can only be counted; NULL if nothing is recorded. Sets *function to the row's number. */
 struct ct_producer *ct_act_begin(uint32_t row, uint16_t *function);
-/* Writes the record of an act that ends now, or counts it. */
+/* Writes the record of an act that ends now, or counts the act. */
 void ct_act_record(struct ct_producer *producer, const struct ct_act *act);
-/* Counts one that cannot be kept. */
+/* Counts an act that cannot be kept. */
 void ct_act_lose(uint32_t row, enum ct_loss_cause cause);
 
 #endif

@@ -1,8 +1,8 @@
-/* The hot path: what every traced call runs before and after the real function.
+/* The hot path: the code that every traced call runs before and after the real function.
  *
- * This file is compiled for general registers alone (-mgeneral-regs-only), so that the trampoline need not
- * save the vector registers around ct_enter(). It holds no lock, makes no system call and no allocation, and
- * writes no line of memory that another thread writes. */
+ * This file is compiled with -mgeneral-regs-only, so that the trampoline need not save the vector registers
+ * around ct_enter(). It takes no lock, makes no system call and no allocation, and writes no cache line that
+ * another thread writes. */
 #include "hot_count.h"
 #include "hot_record.h"
 

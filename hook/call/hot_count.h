@@ -1,6 +1,6 @@
-/* The hot path's ways to count a call that is not recorded, for entry.c and wrap.c: one that the selection
- * leaves out, or that finds the ring as full as the one before it did. A loop of such calls goes at the pace
- * of one that is recorded. */
+/* Counts, on the hot path, a call that is not recorded, for entry.c and wrap.c. The selection leaves the call
+ * out, or the ring is as full as at the previous call. A loop of such calls runs at the speed of recorded
+ * calls. */
 #ifndef CT_HOT_COUNT_H
 #define CT_HOT_COUNT_H
 
@@ -10,7 +10,7 @@
 #include "ring.h"
 #include "row_selection.h"
 
-/* As hold() of hot_record.h, for a call that writes nothing into the ring. */
+/* Like hold() of hot_record.h, for a call that writes nothing into the ring. */
 static inline __attribute__((always_inline)) bool hold_to_count(struct ct_producer *self)
 {
     if (CT_UNLIKELY(!self->idle))
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void finish_counted(struct ct_produ
     self->idle = 1;
 }
 
-/* A call that the selection leaves out. False: nothing was done. */
+/* Counts a call left out by the selection. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool
 count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_call call)
 {
@@ -49,9 +49,9 @@ count_left_out(const struct ct_row *row, struct ct_producer *self, struct open_c
     return true;
 }
 
-/* The call of that number, which moved no bytes and whose record has so many slots, where the ring has no
- * room as it had none before: skipped where it says little and only the reserve is left, or lost. False:
- * nothing was done. */
+/* Counts a call that moved no bytes, if the ring is still as full as at the previous call. `id` is its
+ * function number, `slots` the length of its record. A low-priority call is skipped if only the reserve has
+ * room. All other calls are lost. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool
 count_full(struct ct_producer *self, uint16_t id, struct open_call call, uint32_t slots, bool says_little)
 {
@@ -70,8 +70,8 @@ count_full(struct ct_producer *self, uint16_t id, struct open_call call, uint32_
     return true;
 }
 
-/* A call without a decoder, of the number `id` where the selection takes it, which could not be recorded the
- * short way. False: nothing was done. */
+/* Counts a call without a decoder that could not be recorded on the fast path. `id` is 0 if the selection
+ * leaves the call out. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool count_plain(const struct ct_row *row,
                                                               struct ct_producer *self, uint16_t id,
                                                               struct open_call call, uint64_t result)

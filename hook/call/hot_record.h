@@ -1,6 +1,6 @@
-/* The hot path's way to write a record, for entry.c and wrap.c. A lane is held from hold() to
- * finish_record(); only then does what is found in it stay, because a signal handler's calls before it have
- * written records, and those that come meanwhile are counted. */
+/* Writes a record on the hot path, for entry.c and wrap.c. A lane is held from hold() to finish_record(), and
+ * its state is stable only then. A signal handler's calls write records before that, and are only counted
+ * while the lane is held. */
 #ifndef CT_HOT_RECORD_H
 #define CT_HOT_RECORD_H
 
@@ -11,13 +11,13 @@
 
 #include <string.h>
 
-/* A call on its way out, as far as it is known. */
+/* A call about to return. */
 struct open_call {
     uint64_t start;
     uint32_t depth;
 };
 
-/* Takes the lane for a record of so many slots. False: the call has to go the slow way. */
+/* Holds the lane for a record of that many slots. Returns false if the call must take the slow path. */
 static inline __attribute__((always_inline)) bool hold(struct ct_producer *self, uint32_t slots)
 {
     if (CT_UNLIKELY(!self->idle))
@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     self->idle = 0;
     atomic_signal_fence(memory_order_seq_cst);
     CT_TEST_POINT("hot_record.held");
-    /* The limit is 0 where the lane is not ours any more: it was given back, or this is a fork's child. */
+    /* The limit is 0 if the lane is no longer ours: it was given back, or this is a fork's child. */
     if (CT_LIKELY(self->position + slots <= self->limit &&
                   (slots == 1 || (self->position & self->mask) + slots <= self->mask + 1)))
         return true;
@@ -33,13 +33,13 @@ static inline __attribute__((always_inline)) bool hold(struct ct_producer *self,
     return false;
 }
 
-/* Says where the next record goes, in a lane that is held. */
+/* The place of the next record in a lane that is held. */
 struct record_place {
     struct ct_lane *lane;
     uint64_t position;
 };
 
-/* Announces the record of a call, and reads when that returned. */
+/* Announces a call's record, and reads the time of the call's return. */
 static inline __attribute__((always_inline)) struct record_place begin_record(struct ct_producer *self,
                                                                               uint64_t *end)
 {
@@ -79,8 +79,8 @@ finish_record(struct ct_producer *self, const struct record_place *place, uint32
         ct_attach_heed(self);
 }
 
-/* The whole record of a call without a decoder. False: nothing is written. That is so of one that lasted, or
- * whose status is out of the ordinary: a struct ct_short does not say it. */
+/* Writes the record of a call without a decoder. Returns false if nothing was written. A struct ct_short has
+ * no room for a long duration or an unusual status. */
 static inline __attribute__((always_inline)) bool write_plain(struct ct_producer *self, uint16_t id,
                                                               const struct open_call *call, uint64_t result)
 {
@@ -90,7 +90,7 @@ static inline __attribute__((always_inline)) bool write_plain(struct ct_producer
     const struct record_place place = begin_record(self, &end);
     const uint64_t ticks = end - call->start;
     if (CT_UNLIKELY(!ct_short_fits(ticks, (int32_t)result))) {
-        ct_lane_publish(place.lane, place.position); /* announces no more */
+        ct_lane_publish(place.lane, place.position); /* withdraws the announcement */
         self->idle = 1;
         return false;
     }

@@ -1,5 +1,5 @@
-/* The slow ways of a call: a thread's first one, functions that are not there, calls with decoded arguments,
- * clocks that are a function, full rings, loss. */
+/* The slow path of a call: a thread's first call, missing functions, decoded arguments, clocks that need a
+ * function call, full rings, loss. */
 #include "attach.h"
 #include "current.h"
 #include "decoded.h"
@@ -13,8 +13,8 @@
 #include "test_point.h"
 #include "trampoline.h"
 
-/* The answers of the runtime's stubs when there is no such function: with the hook away, the program would
- * not have been linked at all. cudaErrorSharedObjectSymbolNotFound, and no text. */
+/* Stand in for functions that the runtime lacks. Without the hook, the program would have failed to link.
+ * They return cudaErrorSharedObjectSymbolNotFound, and no text. */
 static ct_status missing_function(void)
 {
     return 302;
@@ -33,7 +33,7 @@ static void *find_missing(uint32_t row)
                                                  : (void *)(uintptr_t)missing_function;
 }
 
-/* Begins the record of a call, if there is somewhere to write it. */
+/* Begins a call's record, if there is a place to write it. */
 static void begin(struct ct_frame *frame, const struct ct_row *row)
 {
     const enum ct_attached attached = ct_process_attach(ct_frame_address(frame));
@@ -43,8 +43,8 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     if (!id)
         id = ct_row_define(frame->row);
     CT_TEST_POINT("slow.defined");
-    /* Read once: a signal handler may fork in here. Its child has no lane any more, and the parent's is
-     * private memory to it. */
+    /* Read once, since a signal handler may fork here. The child no longer has a lane, and has private memory
+     * in place of the parent's. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
     if (attached == CT_ATTACHED && self->lane) {
         frame->producer = self;
@@ -60,7 +60,7 @@ static void begin(struct ct_frame *frame, const struct ct_row *row)
     }
 }
 
-/* `real` is NULL when there is no such function. */
+/* `real` is NULL if the function does not exist. */
 static struct ct_target enter(struct ct_frame *frame, const struct ct_row *row, void *real)
 {
     struct ct_target target = { real, CT_MODE_STRAIGHT };
@@ -88,7 +88,7 @@ struct ct_target ct_enter_careful(struct ct_frame *frame, const void *caller)
     return enter(frame, &ct_rows[frame->row], ct_runtime_real(frame->row, caller));
 }
 
-/* Says what the call was: as `decode` does where it is not NULL, else as its row's decoder does. */
+/* Decodes the call with `decode`, or with its row's decoder if `decode` is NULL. */
 static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *decode)
 {
     if (!decode)
@@ -98,20 +98,20 @@ static struct ct_decoded decoded_call(const struct ct_frame *frame, ct_decoder *
     return decoded;
 }
 
-/* As `totals` counts them: of calls that succeeded. */
+/* Returns the bytes as the table `totals` counts them: only of calls that succeeded. */
 static uint64_t bytes_of(const struct ct_decoded *decoded)
 {
     return decoded->status == 0 && ct_kind_has_bytes(decoded->kind, decoded->flags) ? decoded->value : 0;
 }
 
-/* The call's end without a record: nothing recorded, or a lane that is gone. */
+/* Ends a call without a record: nothing is recorded, or the lane is gone. */
 static void leave_unrecorded(const struct ct_frame *frame)
 {
     if (ct_decode_always(frame->row))
         ct_decode(frame);
 }
 
-/* Counts the call of a thread without a lane, in a process that records. */
+/* Counts a call of a thread without a lane, in a process that records. */
 static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
 {
     struct ct_segment *segment = ct_process_current();
@@ -121,14 +121,15 @@ static void leave_unlaned(const struct ct_frame *frame, uint16_t id)
         ct_record_lose_unlaned(segment, id, frame->start, ct_now());
 }
 
-/* A call to be counted and not recorded, also in a signal handler that interrupted a record. */
+/* Counts a call that is left out, even in a signal handler that interrupted a record. Returns false if the
+ * call is not left out. */
 static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *decode, bool idle)
 {
     struct ct_producer *self = frame->producer;
     if (!id || !ct_selection_leaves_out(self, frame->row))
         return false;
     const uint64_t end = ct_now();
-    frame->producer = NULL; /* names are not sent for it */
+    frame->producer = NULL; /* sends no names for it */
     CT_TEST_POINT("slow.skipping");
     const struct ct_decoded decoded = decoded_call(frame, decode);
     const uint64_t bytes = bytes_of(&decoded);
@@ -149,35 +150,36 @@ static bool leave_left_out(struct ct_frame *frame, uint16_t id, ct_decoder *deco
     return true;
 }
 
-/* A signal handler's call, made while its thread was writing a record; or no room in the directory. */
+/* Counts a call as lost. A signal handler made it while its thread was writing a record, or the directory has
+ * no room. */
 static void leave_lost(struct ct_frame *frame, uint16_t id)
 {
     struct ct_producer *self = frame->producer;
     ct_record_lose(self, CT_LOSS_MEMORY, id, frame->start, ct_now());
-    frame->producer = NULL; /* names are not sent in the middle of that record */
+    frame->producer = NULL; /* sends no names in the middle of that record */
     leave_unrecorded(frame);
     self->depth = frame->depth;
     ct_lane_leave(self->lane, frame->depth);
 }
 
-/* As short calls of the hot path do, count_full(): those that say little give way to the others. A payload of
- * objects does not count as much, for programs ask events and streams again and again. */
+/* True for low-priority calls, as in count_full() for short calls. They are dropped first. A payload of
+ * objects does not raise a call's priority, since programs query events and streams in loops. */
 static bool says_little(const struct ct_frame *frame, const struct ct_record *record)
 {
-    enum { NOT_READY = 600 }; /* an answer that is no failure */
+    enum { NOT_READY = 600 }; /* cudaErrorNotReady, which is not a failure */
     return ct_row_says_little(&ct_rows[frame->row]) &&
            (record->kind == CT_KIND_CALL || record->kind == CT_KIND_OBJECTS) &&
            (record->status == 0 || record->status == NOT_READY) &&
            record->end - frame->start < frame->producer->long_ticks;
 }
 
-/* Of the calls that are not recorded most go the short way, count_full(). */
+/* Most calls that are not recorded take the fast path instead, count_full(). */
 static void lose_full(const struct ct_frame *frame, enum ct_loss_cause cause, uint16_t id, uint64_t end,
                       const struct ct_decoded *decoded)
 {
     struct ct_producer *self = frame->producer;
     ct_record_lose_held(self, cause, id, frame->start, end, bytes_of(decoded));
-    ct_lane_publish(self->lane, self->position); /* announces no more */
+    ct_lane_publish(self->lane, self->position); /* withdraws the announcement */
 }
 
 static void leave(struct ct_frame *frame, ct_decoder *decode)
@@ -191,7 +193,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
         leave_unrecorded(frame);
         return;
     }
-    /* Another thread has given the segment up since the call began: no segment has the call. */
+    /* Another thread has given the segment up since the call began, so no segment records the call. */
     if (self->epoch != ct_process_epoch()) {
         leave_unrecorded(frame);
         ct_attach_heed(self);
@@ -203,7 +205,7 @@ static void leave(struct ct_frame *frame, ct_decoder *decode)
     if (is_left_out || !idle || !id) {
         if (!is_left_out)
             leave_lost(frame, id);
-        /* In a segment that was given up nothing has a number. */
+        /* In a segment that was given up, no function has a number. */
         if (idle && ct_wants_attention(lane))
             ct_attach_heed(self);
         return;

@@ -1,15 +1,15 @@
-/* Calls of functions that the table lacks, which come by spare stubs: nobody told how many words they take
- * from the caller's stack. */
+/* Calls of functions missing from the table, by spare stubs. Their number of stack arguments is unknown. */
 #include "current.h"
 #include "loss.h"
 #include "system.h"
 #include "trampoline.h"
 
-/* Counts the words above a call's frame that can hold arguments: those behind which the caller's stack may
- * end, as a coroutine's does, are on another page, and count where they can be read. */
+/* Counts the words above a call's frame that can hold arguments. The caller's stack may end at a page
+ * boundary, as a coroutine's does. Words on the next page count only if they are readable. Returns false if
+ * that is unknown. */
 static bool find_stack_words(const uint64_t *from, uint64_t *words)
 {
-    const uint64_t page = 4096, begin = (uintptr_t)from; /* the smallest that there is */
+    const uint64_t page = 4096, begin = (uintptr_t)from; /* the smallest page size */
     const uint64_t end = ((begin - 1) | (page - 1)) + 1;
     *words = CT_SPARE_STACK_WORDS;
     if ((end - begin) / sizeof(*from) >= CT_SPARE_STACK_WORDS)
@@ -20,7 +20,7 @@ static bool find_stack_words(const uint64_t *from, uint64_t *words)
     return beyond != CT_READABLE_UNKNOWN;
 }
 
-/* Jumps to the function, and only counts its call, where the number of stack words cannot be told. */
+/* If the number of stack words is unknown, jumps to the function and only counts the call. */
 struct ct_target ct_enter_spare(struct ct_frame *frame)
 {
     struct ct_target target = ct_enter(frame);

@@ -1,14 +1,13 @@
-/* The hot path of most calls, x86-64: a whole call in one function, so that the compiler keeps in registers
- * what the general way (trampoline, ct_enter(), ct_leave()) has to lay into a frame, and so that the code of
- * a call is one short piece: between two calls the program has driven it from the nearest cache.
+/* The hot path of most calls on x86-64, each in a single function. The compiler keeps values in registers
+ * that the general path (trampoline, ct_enter(), ct_leave()) stores in a frame. The code of a call is one
+ * short piece, because the program evicts it from the nearest cache between two calls.
  *
- * The trampoline (trampoline_x86_64.S) jumps here once it has seen that the thread has a lane and less than
- * CT_OPEN_MAX open calls, and the function a number. Arguments beyond those that are named are not passed on,
- * so that each wrapper is for the functions whose stubs name it: plain ones whose arguments fit six
- * registers, and launches. What turns out to be rare on the way out goes the slow way with a frame that is
- * laid out then.
+ * The trampoline (trampoline_x86_64.S) jumps here after three checks: the thread has a lane and less than
+ * CT_OPEN_MAX open calls, and the function has a number. Arguments beyond the named ones are not passed on.
+ * Each wrapper therefore serves only functions whose stubs name it: plain ones whose arguments fit six
+ * registers, and launches. Rare cases at the return build a frame then, and take the slow path.
  *
- * The rules are entry.c's: no vector register, lock, system call or allocation. */
+ * The rules of entry.c apply: no vector register, lock, system call or allocation. */
 #include "graphs.h"
 #include "hot_count.h"
 #include "hot_record.h"
@@ -20,9 +19,9 @@ static inline __attribute__((always_inline)) struct open_call enter(const struct
 {
     CT_TEST_POINT("wrap.begun");
     uint32_t depth = ct_depth_around(self, place);
-    /* Keeps the compiler from making a second way for a call that is outermost, which costs registers. */
+    /* Keeps the compiler from emitting a second path for outermost calls, which would cost registers. */
     __asm__("" : "+r"(depth));
-    /* As the trampoline has seen, unless a signal handler has opened ranges since, and left them open. */
+    /* The trampoline has checked this. A signal handler may have opened ranges since, and left them open. */
     depth %= CT_OPEN_MAX;
     ct_depth_put(self, depth, place);
     const uint64_t start = ct_counter_read();
@@ -32,7 +31,7 @@ static inline __attribute__((always_inline)) struct open_call enter(const struct
     return (struct open_call){ start, depth };
 }
 
-/* Lays out what the trampoline would have. */
+/* Builds the frame that the trampoline would have built. */
 static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row, struct ct_producer *self,
                                                        struct open_call call, word result, const word *args,
                                                        const word *stack_args)
@@ -52,7 +51,7 @@ static __attribute__((noinline, cold)) word leave_slow(const struct ct_row *row,
     return frame.result;
 }
 
-/* A call without a decoder that is not recorded, for whatever reason. */
+/* Counts a call without a decoder that is not recorded, for whatever reason. */
 static __attribute__((noinline)) word leave_counted(const struct ct_row *row, struct ct_producer *self,
                                                     struct open_call call, word result, uint16_t id)
 {
@@ -61,7 +60,7 @@ static __attribute__((noinline)) word leave_counted(const struct ct_row *row, st
     return leave_slow(row, self, call, result, NULL, NULL);
 }
 
-/* A call without a decoder returned. */
+/* Ends a call without a decoder. */
 static inline __attribute__((always_inline)) word
 leave_plain(const struct ct_row *row, struct ct_producer *self, const struct open_call *call, word result)
 {
@@ -81,7 +80,7 @@ word ct_wrap_plain(word a, word b, word c, word d, word e, word f)
     return leave_plain(row, self, &call, result);
 }
 
-/* Wraps a function with two words on the stack, as cudaLaunchKernel has them. */
+/* Wraps a function with two arguments on the stack, such as cudaLaunchKernel. */
 word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
@@ -92,8 +91,8 @@ word ct_wrap_plain_2(word a, word b, word c, word d, word e, word f)
     return leave_plain(row, self, &call, result);
 }
 
-/* struct ct_launch as four words, the lower half of the first to be filled in: what comes in registers of 64
- * bits is put together there, because a load that spans two stores has to wait for both. */
+/* struct ct_launch as four words. The lower half of the first is filled in later. Values from 64-bit
+ * registers are combined here, because a load that spans two stores must wait for both. */
 struct launch_words {
     word kernel_grid_x, grid_yz, block_xy, block_z_shared;
 };
@@ -110,7 +109,7 @@ static inline word pair(word lower, word upper)
 }
 
 /* Writes the record of a launch that succeeded, was not captured, and was of a kernel that this lane has
- * launched before, or counts it where the ring is full. False: nothing is done. */
+ * launched before. Counts the call if the ring is full. Returns false if nothing was done. */
 static inline __attribute__((always_inline)) bool
 leave_launch(const struct ct_row *row, struct ct_producer *self, const struct open_call *call, word result,
              word function, word stream, const struct launch_words *launch)
@@ -132,7 +131,7 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
     const struct record_place place = begin_record(self, &end);
     struct ct_record *record = record_at(self, &place);
     const uint32_t head = ct_head(id, CT_KIND_LAUNCH, LAUNCH_SLOTS);
-    memcpy(record, &head, sizeof(head)); /* as one word, since compilers make three of it */
+    memcpy(record, &head, sizeof(head)); /* as one word; compilers would make three stores of it */
     record->status = 0;
     record->end = end;
     record->span = ct_span(end - call->start, call->depth, 0);
@@ -147,7 +146,8 @@ leave_launch(const struct ct_row *row, struct ct_producer *self, const struct op
     return true;
 }
 
-/* cuLaunchKernel and its kin: function, grid, block, shared bytes, stream, and two words not read. */
+/* Wraps cuLaunchKernel and similar functions: function, grid, block, shared bytes, stream, and two words that
+ * are not read. */
 word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);
@@ -163,7 +163,7 @@ word ct_wrap_launch(word a, word b, word c, word d, word e, word f)
     return leave_slow(row, self, call, result, args, stack);
 }
 
-/* cuLaunchKernelEx: configuration, function, and what is not read. */
+/* Wraps cuLaunchKernelEx: configuration, function, and arguments that are not read. */
 word ct_wrap_launch_ex(word a, word b, word c, word d, word e, word f)
 {
     FOUND_BY_TRAMPOLINE(row, self, place);

@@ -1,11 +1,11 @@
-/* How the trampoline of x86-64 jumps into a wrapper (wrap.c). */
+/* How the x86-64 trampoline jumps into a wrapper (wrap.c). */
 #ifndef CT_WRAPPER_H
 #define CT_WRAPPER_H
 
 #include <stdint.h>
 
-/* The registers in which the trampoline leaves what it found; no argument travels there, and what a compiler
- * puts before the first statement of such a function does not use it. */
+/* The registers in which the trampoline leaves its results. No argument is passed in them, and the code that
+ * a compiler emits before the function's first statement does not use them. */
 #define FOUND_BY_TRAMPOLINE(row, self, place)                                                                \
     register const struct ct_row *row##_found __asm__("r11");                                                \
     register struct ct_producer *self##_found __asm__("r10");                                                \
@@ -17,14 +17,14 @@
 
 typedef uint64_t word;
 
-/* The words that the caller has laid on the stack, behind where the call returns to. They are no parameters,
- * which a compiler may fetch before the registers above are read, and into one of these. */
+/* Returns the words that the caller has pushed, which follow the return address. They are not declared as
+ * parameters: a compiler may load those before the registers above are read, and into one of them. */
 static inline const word *stack_words(uintptr_t place)
 {
     return (const word *)place + 1;
 }
 
-/* They lie beside the trampolines, in as few pages as can be. */
+/* Places the wrappers next to the trampolines, in as few pages as possible. */
 #define BESIDE_TRAMPOLINES __attribute__((section(".text.hot")))
 
 BESIDE_TRAMPOLINES word ct_wrap_plain(word a, word b, word c, word d, word e, word f);

@@ -33,7 +33,8 @@ void ct_decode_add_object(struct ct_decoded *decoded, enum ct_role role, uint64_
     }
 }
 
-/* True if an allocation's addresses are the device's; mapped memory lies in addresses that were reserved. */
+/* True for kinds with device addresses. CT_ALLOC_MAPPED is not one: memory is mapped at addresses that were
+ * reserved before. */
 static bool on_device(enum ct_alloc_kind kind)
 {
     return kind == CT_ALLOC_DEVICE || kind == CT_ALLOC_MANAGED || kind == CT_ALLOC_POOL ||

@@ -1,7 +1,7 @@
-/* Memory that is got by cuMemAlloc and its kin, and given back. */
+/* Allocation and release of memory by cuMemAlloc and related functions. */
 #include "decode.h"
 
-/* out(), of 32 bits. */
+/* Like out(), for a 32-bit address in argument 0. */
 static uint64_t out32(const struct ct_frame *frame)
 {
     uint32_t address;

@@ -1,4 +1,4 @@
-/* Copies and sets of memory: direction, bytes, addresses and stream, from each shape of argument list. */
+/* Memory copies and sets: direction, bytes, addresses and stream, for each shape of argument list. */
 #include "addresses.h"
 #include "decode.h"
 
@@ -7,7 +7,7 @@
 struct transfer {
     uint64_t destination, source, bytes, stream;
     bool async;
-    uint32_t more; /* copies of a batch besides the first */
+    uint32_t more; /* further copies of a batch, after the first */
 };
 
 static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_transfer_kind kind,
@@ -23,7 +23,7 @@ static void transferred(const struct ct_frame *frame, struct ct_decoded *decoded
         .transfer = (uint8_t)kind,
         .async = t.async,
     };
-    /* A copy of nothing becomes no node (driver 580.159.04). */
+    /* A copy of 0 bytes does not become a node (driver 580.159.04). */
     if (t.async)
         decoded->flags =
             ct_decode_captured_as(frame, t.stream, kind == CT_TRANSFER_SET ? CT_NODE_MEMSET : CT_NODE_MEMCPY,
@@ -42,7 +42,7 @@ static enum ct_transfer_kind kind_of(enum side source, enum side destination)
     return (enum ct_transfer_kind)kinds[source][destination];
 }
 
-/* Tells the side of an address by what was allocated: memory that is not the device's is the host's. */
+/* Derives the side of an address from the allocations: all memory that is not the device's is the host's. */
 static enum side side_of(uint64_t address)
 {
     return !address ? SIDE_UNKNOWN : ct_addresses_are_device(address) ? SIDE_DEVICE : SIDE_HOST;
@@ -64,7 +64,7 @@ static enum side side_of_type(uint32_t type, uint64_t address)
     }
 }
 
-/* The linear forms, as places in the argument list: destination, source, bytes, stream; NO for none. */
+/* Linear copies. The positions of destination, source, bytes and stream in the argument list; NO for none. */
 enum { NO = -1 };
 #define ARGUMENT(i)   ((i) == NO ? 0 : frame->args[(i) == NO ? 0 : (i)])
 #define ARGUMENT32(i) ((uint32_t)ARGUMENT(i))
@@ -79,7 +79,7 @@ enum { NO = -1 };
                                        .stream = ARGUMENT(stream_at),                                        \
                                        .async = (stream_at) != NO });                                        \
     }
-/* The first versions: device addresses and sizes of 32 bits, whose upper halves are not the caller's. */
+/* The first versions have 32-bit device addresses and sizes. The caller does not set the upper halves. */
 #define COPY_V1(name, kind, destination_at, source_at, bytes_at, stream_at)                                  \
     void ct_decode_##name##_v1(const struct ct_frame *frame, struct ct_decoded *decoded)                     \
     {                                                                                                        \
@@ -137,8 +137,8 @@ static void copied_block(const struct ct_frame *frame, struct ct_decoded *decode
                                    .async = async });
 }
 
-/* CUDA_MEMCPY2D and CUDA_MEMCPY3D, whose words have 64 bits, and 32 in the first versions; a 3D_PEER has a
- * context in the place of each `reserved`. */
+/* CUDA_MEMCPY2D and CUDA_MEMCPY3D. Their words have 64 bits, in the first versions 32. CUDA_MEMCPY3D_PEER has
+ * a context in place of each `reserved`. */
 #define SIDE_2D(side, word)                                                                                  \
     word side##_x, side##_y;                                                                                 \
     uint32_t side##_type;                                                                                    \
@@ -189,7 +189,8 @@ COPY_BLOCK(copy_3d_async_v1, memcpy_3d_v1, VOLUME, true, false)
 COPY_BLOCK(copy_3d_peer, memcpy_3d, VOLUME, false, true)
 COPY_BLOCK(copy_3d_peer_async, memcpy_3d, VOLUME, true, true)
 
-/* A batch is one call and one row: the bytes of all its copies, the direction and addresses of its first. */
+/* A batch is one call and one row, with the bytes of all its copies, and the direction and addresses of the
+ * first. */
 static void copied_batch(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t stream)
 {
     const uint64_t sizes = frame->args[2], count = frame->args[3];
@@ -216,7 +217,7 @@ void ct_decode_copy_batch_v2(const struct ct_frame *frame, struct ct_decoded *de
     copied_batch(frame, decoded, ct_argument(frame, 7));
 }
 
-/* CUDA_MEMCPY3D_BATCH_OP_v1; an operand of type 1 is a pointer, 2 an array. */
+/* CUDA_MEMCPY3D_BATCH_OP_v1. An operand of type 1 is a pointer, of type 2 an array. */
 struct batch_operand {
     uint32_t type;
     uint64_t pointer_or_array, words[3];
@@ -233,7 +234,7 @@ static enum side side_of_operand(const struct batch_operand *operand)
     return operand->type == 2 ? SIDE_DEVICE : side_of(operand->pointer_or_array);
 }
 
-/* Extents count elements: those of the array that takes part, and bytes where there is none (cuda.h 13.0). */
+/* Extents count elements of the array in the copy, or bytes if there is no array (cuda.h 13.0). */
 static uint64_t operation_bytes(const struct batch_operation *operation)
 {
     const struct batch_operand *source = &operation->source, *destination = &operation->destination;

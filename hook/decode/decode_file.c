@@ -1,4 +1,4 @@
-/* Files that the program names to the driver. */
+/* Sizes of files whose paths the program passes to the driver. */
 #include "quiet.h"
 #include "system.h"
 #include "target_access.h"
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* It makes the system call itself: glibc has a function for it under this name only since 2.33. */
+/* Makes the system call directly, because glibc exports stat() and fstatat() only since 2.33. */
 bool ct_target_file_bytes(uint64_t path, uint64_t *bytes)
 {
     CT_QUIET;

@@ -1,4 +1,4 @@
-/* Graphs and stream capture: what the bookkeeping of graphs.c is told, and what the records say. */
+/* Graphs and stream capture: updates the bookkeeping of graphs.c and describes the calls. */
 #include "decode.h"
 #include "graphs.h"
 
@@ -25,10 +25,11 @@ void ct_decode_capture_begin_to_graph(const struct ct_frame *frame, struct ct_de
     about(decoded, CT_ROLE_stream, stream_of(frame, frame->args[0]), CT_ROLE_graph, frame->args[1]);
 }
 
-/* Ends the capture whatever it returns, but for a stream that was not captured or is another thread's. */
+/* The call ends the capture whatever it returns, unless the stream was not being captured, or the capture is
+ * another thread's. */
 void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
-    const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900-909 are the captures' own errors */
+    const ct_status not_capturing = 1; /* CUDA_ERROR_INVALID_VALUE; 900 to 909 are errors of captures */
     const ct_status wrong_thread = 908, illegal_state = 401;
     const ct_status status = (ct_status)frame->result;
     const uint64_t made = out(frame, 1), stream = stream_of(frame, frame->args[0]);
@@ -37,7 +38,7 @@ void ct_decode_capture_end(const struct ct_frame *frame, struct ct_decoded *deco
     about(decoded, CT_ROLE_stream, stream, made ? CT_ROLE_graph : CT_ROLE_none, made);
 }
 
-/* The program may add nodes by hand to the graph that it is told here. */
+/* The call returns the capture's graph, and the program may then add nodes to it by hand. */
 void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const int32_t active = 1;
@@ -49,7 +50,7 @@ void ct_decode_capture_info(const struct ct_frame *frame, struct ct_decoded *dec
     ct_decode_stream(frame, decoded);
 }
 
-enum { EXTERNAL = 1 }; /* CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: a node, and not a dependency */
+enum { EXTERNAL = 1 }; /* CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: a node instead of a dependency */
 
 static void recorded(const struct ct_frame *frame, struct ct_decoded *decoded, uint64_t flags)
 {
@@ -87,7 +88,7 @@ void ct_decode_wait_event(const struct ct_frame *frame, struct ct_decoded *decod
     decoded->flags = ct_decode_captured(frame, frame->args[0]);
 }
 
-/* ---- graphs by hand ---- */
+/* ---- graphs built by hand ---- */
 
 static void added(const struct ct_frame *frame, struct ct_decoded *decoded, enum ct_node_kind kind,
                   uint64_t child)
@@ -122,7 +123,7 @@ void ct_decode_graph_add_child(const struct ct_frame *frame, struct ct_decoded *
     added(frame, decoded, CT_NODE_GRAPH, frame->args[4]);
 }
 
-/* CUgraphNodeParams; a child graph's handle comes first in its part of the union. */
+/* CUgraphNodeParams. Its part for child graphs begins with the child's handle. */
 struct node_params {
     uint32_t type;
     int32_t reserved[3];
@@ -217,7 +218,7 @@ void ct_decode_graph_launch(const struct ct_frame *frame, struct ct_decoded *dec
     decoded->flags = ct_decode_captured(frame, frame->args[1]); /* driver 580 refuses to capture it */
     bool all;
     const struct ct_graph_nodes nodes = ct_graphs_nodes(exec, &all);
-    /* Only the GPU knows how often the bodies of a conditional node run. */
+    /* How often the bodies of a conditional node run is decided on the GPU. */
     if (!all || nodes.count[CT_NODE_CONDITIONAL] > 0)
         decoded->flags |= CT_FLAG_UNKNOWN;
     decoded->payload.graph =

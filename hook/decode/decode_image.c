@@ -1,6 +1,6 @@
-/* An image of code does not come with its length: it says itself how long it is, each kind in its own way;
- * and some say which kernels are in it. Parts that are compressed are not opened: the hook has no code for
- * that. */
+/* The program passes an image of code without its length. Each format needs its own way to find the length,
+ * and some formats list their kernels. Compressed parts are not opened, because the hook has no code to
+ * decompress them. */
 #include "decode_image.h"
 
 #include "target_access.h"
@@ -11,14 +11,14 @@
 
 enum { TEXT_BYTES_MAX = 1 << 28 };
 
-/* The wrapper that nvcc lays around a fat binary: __fatBinC_Wrapper_t of fatbinary_section.h, CUDA 13.0. */
+/* The wrapper that nvcc puts around a fat binary: __fatBinC_Wrapper_t of fatbinary_section.h, CUDA 13.0. */
 struct wrapper {
     uint32_t magic, version;
     uint64_t image;
     uint64_t file_name;
 };
 
-/* The head of a fat binary, as fatbinary of CUDA 13.0 writes it. */
+/* The header of a fat binary, as written by the tool fatbinary of CUDA 13.0. */
 struct fatbin {
     uint32_t magic;
     uint16_t version, head_bytes;
@@ -26,7 +26,7 @@ struct fatbin {
 };
 static_assert(sizeof(struct fatbin) == 16, "fat binary");
 
-/* A cubin is an ELF file whose last part is one of its two tables of headers. */
+/* A cubin is an ELF file that ends with its section headers or its program headers. */
 static bool elf_bytes(uint64_t image, uint64_t *bytes)
 {
     Elf64_Ehdr head;
@@ -47,7 +47,7 @@ static bool fatbin_bytes(uint64_t image, uint64_t *bytes)
     return true;
 }
 
-/* Byte by byte, since text may be shorter than a magic number. */
+/* Compares byte by byte, since text may be shorter than a magic number. */
 static bool begins_with(const unsigned char *image, uint32_t magic)
 {
     for (int i = 0; i < 4; i++) {
@@ -68,7 +68,7 @@ static bool begins_at(uint64_t image, uint32_t magic)
     return true;
 }
 
-/* PTX and other sources: images that begin as text. */
+/* True for images that begin like text: PTX and other sources. */
 static bool is_text(uint64_t image)
 {
     uint8_t first;
@@ -97,13 +97,13 @@ bool ct_image_bytes(uint64_t address, uint64_t *bytes)
     return is_text(image) && ct_target_text_bytes(image, TEXT_BYTES_MAX, bytes);
 }
 
-/* ---- which kernels are in it ---- */
+/* ---- the kernels of an image ---- */
 
-/* The kernel that was found so far, and whether there can be another one. */
+/* The kernel found so far, and whether there may be another. */
 struct found {
     const char *name; /* NULL: none yet */
     size_t bytes;
-    bool others; /* another one, or a part that could not be read */
+    bool others; /* there is another, or a part that could not be read */
 };
 
 static void add(struct found *found, const char *name, size_t bytes)
@@ -116,7 +116,7 @@ static void add(struct found *found, const char *name, size_t bytes)
     }
 }
 
-/* In bounds, of an image that is `bytes` long. */
+/* True if the range is inside an image of `bytes` bytes. */
 static bool lies_within(uint64_t bytes, uint64_t offset, uint64_t length)
 {
     return offset <= bytes && length <= bytes - offset;
@@ -125,7 +125,7 @@ static bool lies_within(uint64_t bytes, uint64_t offset, uint64_t length)
 static void add_symbols(struct found *found, const char *image, const Elf64_Shdr *symbols,
                         const Elf64_Shdr *strings)
 {
-    enum { STO_CUDA_ENTRY = 0x10 }; /* as cuobjdump -elf shows it, and as cubins of CUDA 13.0 have it */
+    enum { STO_CUDA_ENTRY = 0x10 }; /* shown by cuobjdump -elf, and found in cubins of CUDA 13.0 */
     for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols->sh_size; at += sizeof(Elf64_Sym)) {
         Elf64_Sym symbol;
         memcpy(&symbol, image + symbols->sh_offset + at, sizeof(symbol));
@@ -178,7 +178,7 @@ static bool in_name(char c)
            c == '$' || c == '%';
 }
 
-/* Returns what is behind a comment that begins at `at`; `at` when there is none. */
+/* Returns the end of the comment that begins at `at`, or `at` if there is none. */
 static const char *skip_comment(const char *at, const char *end)
 {
     if (end - at < 2 || at[0] != '/' || (at[1] != '/' && at[1] != '*'))
@@ -191,7 +191,7 @@ static const char *skip_comment(const char *at, const char *end)
     return end;
 }
 
-/* PTX: ".entry NAME", outside of comments. */
+/* Searches PTX for ".entry NAME" outside comments. */
 static void search_text(struct found *found, const char *text, uint64_t bytes)
 {
     static const char entry[] = ".entry";
@@ -220,8 +220,8 @@ static void search_text(struct found *found, const char *text, uint64_t bytes)
     }
 }
 
-/* Each part of a fat binary is for other devices: which one the driver takes is not told. The head of a part
- * as fatbinary of CUDA 13.0 writes it. */
+/* The parts of a fat binary are for different devices, and the driver does not report which one it uses. This
+ * is the header of a part, as written by fatbinary of CUDA 13.0. */
 struct part {
     uint16_t kind, version;
     uint32_t head_bytes;

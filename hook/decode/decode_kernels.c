@@ -1,4 +1,4 @@
-/* Calls that tell the program of its kernels, or take them away: their names are learned by it. */
+/* Calls that show the handles and names of kernels, and calls that end kernels. Updates kernel_names.c. */
 #include "decode.h"
 #include "kernel_names.h"
 #include "object_names.h"
@@ -20,7 +20,7 @@ void ct_decode_kernel_function(const struct ct_frame *frame, struct ct_decoded *
         ct_names_alias(handle, frame->args[1], frame->producer);
 }
 
-/* There may be room for more than there is: what stands there is not the driver's. */
+/* The program's array may have room for more handles than there are. The driver does not set the rest. */
 void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
@@ -33,7 +33,7 @@ void ct_decode_enumerate(const struct ct_frame *frame, struct ct_decoded *decode
     }
 }
 
-/* (const char **name, function or kernel): what the program asked for. */
+/* (const char **name, function or kernel): the driver has returned the name to the program. */
 void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
@@ -43,7 +43,7 @@ void ct_decode_get_name(const struct ct_frame *frame, struct ct_decoded *decoded
         ct_names_told(frame->args[1], name, frame->producer);
 }
 
-/* A library's module may be asked for functions, which go when the library goes. */
+/* The program may get functions from a library's module. They end with the library. */
 void ct_decode_library_module(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const uint64_t module = out(frame, 0);
@@ -71,8 +71,8 @@ void ct_decode_library_unload(const struct ct_frame *frame, struct ct_decoded *d
     unloaded(frame, decoded, CT_ROLE_library);
 }
 
-/* All that was loaded in the context is gone. Releasing a primary context is not among the ends: it has more
- * holders than can be seen. */
+/* Ends everything that was loaded in the context. A released primary context is not counted as ended: it may
+ * have holders that the hook cannot see. */
 void ct_decode_context_end(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     ct_decode_add_object(decoded, CT_ROLE_context, frame->args[0]);

@@ -1,13 +1,13 @@
-/* Calls that hand out the driver's functions: the program gets stubs. The result, the status and a pointer
- * that is not the driver's stay as they are. */
+/* Calls that return addresses of driver functions, which are replaced by stubs. The result, the status and
+ * pointers that are not the driver's are left unchanged. */
 #include "decode.h"
 #include "driver_functions.h"
 #include "lookup.h"
 
 #include <dlfcn.h>
 
-/* CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), and _v2 with
- * a status pointer more. */
+/* CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), and _v2,
+ * which has a status pointer as a fifth argument. */
 void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;
@@ -17,8 +17,8 @@ void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *dec
         ct_lookup_replace(answer, symbol);
 }
 
-/* cudaGetDriverEntryPoint(symbol, function *, …): libcudart asks cuGetProcAddress, whose answers are stubs
- * already, unless it knew the function before the hook could look. */
+/* cudaGetDriverEntryPoint(symbol, function *, …). libcudart calls cuGetProcAddress, which already returns
+ * stubs, unless libcudart got the function before the hook could replace it. */
 void ct_decode_entry_point(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     (void)decoded;

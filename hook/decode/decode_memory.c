@@ -1,5 +1,6 @@
-/* Memory that is got and given back by other ways than cuMemAlloc and its kin: physical memory and addresses,
- * which are got apart and mapped, arrays, and what other processes and other interfaces share. */
+/* Memory from functions other than cuMemAlloc and its relatives. Physical memory and address ranges are
+ * allocated separately and then mapped. There are also arrays, and memory shared by other processes and other
+ * interfaces. */
 #include "compiler.h"
 #include "decode.h"
 #include "table.h"
@@ -13,14 +14,14 @@ FREED(reserve_free, CT_ALLOC_RESERVED, ct_argument(frame, 0), ct_argument(frame,
 FREED(unmap, CT_ALLOC_MAPPED, ct_argument(frame, 0), ct_argument(frame, 1))
 FREED(ipc_close, CT_ALLOC_IPC, ct_argument(frame, 0), 0)
 
-/* Memory of others: the driver does not tell how much it is. */
+/* Memory shared by others. The driver does not report its size. */
 static void shared_by_others(struct ct_decoded *decoded, enum ct_alloc_kind kind, uint64_t address)
 {
     ct_decode_allocated(decoded, kind, address, 0);
     decoded->flags = CT_FLAG_UNKNOWN;
 }
 
-/* The handle is the one that the process may hold already: it then wants to be released once more. */
+/* The process may already have the same handle. It must then release it once more. */
 void ct_decode_physical_shared(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_PHYSICAL, out(frame, 0));
@@ -33,23 +34,23 @@ void ct_decode_map(const struct ct_frame *frame, struct ct_decoded *decoded)
     decoded->payload.alloc.pool = ct_argument(frame, 3);
 }
 
-/* ---- what others share ---- */
+/* ---- memory shared by others ---- */
 
-/* The memory is of another process's pool, and in no stream's order. */
+/* The memory belongs to another process's pool and is not ordered by any stream. */
 void ct_decode_pool_import(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
     decoded->payload.alloc.pool = ct_argument(frame, 1);
 }
 
-/* A handle that is open already gives the same address, to be closed once more. */
+/* Opening a handle twice returns the same address, which must be closed once more. */
 void ct_decode_ipc_open(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     shared_by_others(decoded, CT_ALLOC_IPC, out(frame, 0));
     decoded->payload.alloc.shared = 1;
 }
 
-/* (pointer *, CUexternalMemory, CUDA_EXTERNAL_MEMORY_BUFFER_DESC *); given back by cuMemFree. */
+/* (pointer *, CUexternalMemory, CUDA_EXTERNAL_MEMORY_BUFFER_DESC *). Released by cuMemFree. */
 void ct_decode_external_map(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     uint64_t offset_and_bytes[2];
@@ -60,9 +61,9 @@ void ct_decode_external_map(const struct ct_frame *frame, struct ct_decoded *dec
 
 /* ---- arrays ---- */
 
-/* CUarray_format of cuda.h 13.0: how its elements are laid out, by bits. Of plain formats the bits are those
- * of one channel; a texel of the others has as many whatever the number of channels; blocks are 4 by 4
- * texels. */
+/* CUarray_format of cuda.h 13.0: the layout of its elements and their bits. LAYOUT_CHANNELS has bits per
+ * channel. LAYOUT_TEXEL has bits per texel, whatever the number of channels. LAYOUT_BLOCK has bits per block
+ * of 4 by 4 texels. */
 enum layout { LAYOUT_CHANNELS = 1, LAYOUT_TEXEL, LAYOUT_BLOCK };
 static const struct format {
     uint8_t first, last; /* CUarray_format */
@@ -86,7 +87,7 @@ static const struct format {
 };
 
 struct extent {
-    uint64_t width, height, depth; /* 0 as good as 1, but for the width */
+    uint64_t width, height, depth; /* height and depth: 0 means 1 */
     uint32_t format, channels;
 };
 
@@ -104,7 +105,8 @@ static uint64_t at_least_1(uint64_t n)
     return n > 0 ? n : 1;
 }
 
-/* 0 for formats that are not known. Rows are without gaps here; what the driver adds it does not tell. */
+/* Returns 0 for unknown formats. Counts rows without padding, which the driver may add without reporting
+ * it. */
 static uint64_t extent_bytes(const struct extent *extent)
 {
     const struct format *format = format_of(extent->format);
@@ -119,7 +121,7 @@ static uint64_t extent_bytes(const struct extent *extent)
     return columns * rows * at_least_1(extent->depth) * bits / 8;
 }
 
-/* CUDA_ARRAY_DESCRIPTOR_v2, CUDA_ARRAY3D_DESCRIPTOR_v2, and the same of version 1. */
+/* CUDA_ARRAY_DESCRIPTOR_v2, CUDA_ARRAY3D_DESCRIPTOR_v2, and their first versions. */
 struct array_2d {
     uint64_t width, height;
     uint32_t format, channels;
@@ -143,7 +145,7 @@ static void array_allocated(struct ct_decoded *decoded, uint64_t array, uint64_t
         decoded->flags = CT_FLAG_UNKNOWN;
 }
 
-/* Holds the bytes of an element for each array: extents of some copies count elements. */
+/* Maps each array to the bytes of an element, because some copies have extents in elements. */
 static struct ct_table element_bytes;
 
 static void array_got(const struct ct_frame *frame, struct ct_decoded *decoded, const struct extent *extent)
@@ -179,8 +181,8 @@ static uint64_t halved(uint64_t n)
     return n > 1 ? n / 2 : n;
 }
 
-/* (array *, CUDA_ARRAY3D_DESCRIPTOR *, levels): each level is half as large as the one before, but for the
- * number of layers, which stand in the place of the depth. */
+/* (array *, CUDA_ARRAY3D_DESCRIPTOR *, levels). Each level is half as large as the previous one. In layered
+ * arrays and cubemaps, the depth is the number of layers, which is the same for all levels. */
 void ct_decode_array_create_mipmapped(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     enum { LAYERED = 1, CUBEMAP = 4, LEVELS_MAX = 64 };

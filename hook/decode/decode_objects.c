@@ -1,8 +1,8 @@
-/* Calls by what they are about: the decoders that objects.def lists, one row each. A row is a list of places,
- * each of which says where in the arguments something stands; one function reads them all.
+/* The decoders of objects.def, which record the objects of a call. A row is a list of places in the
+ * arguments, and one function reads them all.
  *
- * Arguments themselves are recorded whatever the call returned. Behind a pointer is looked only after
- * success: then the driver has read or written there itself, and its counts are true. */
+ * Arguments themselves are recorded whatever the call returned. Pointers are followed only after success:
+ * then the driver has read or written there itself, and the counts are valid. */
 #include "addresses.h"
 #include "decode.h"
 #include "decode_image.h"
@@ -19,7 +19,7 @@ enum how {
     STREAM_QUEUED,
     STREAM_NODE,
     LOCATION_VALUE,
-    /* Behind a pointer from here on, */
+    /* From here on, read through a pointer, */
     BEHIND_WORD,
     BEHIND_UINT,
     BEHIND_INT,
@@ -30,21 +30,21 @@ enum how {
     POOL_VALUE_BEHIND,
     IMAGE_BYTES,
     FILE_BYTES,
-    /* and here of several elements. */
+    /* and from here on, through a pointer to several elements. */
     FIRST_OF,
     SUM_OF,
     OPERATION_BEHIND,
 };
 
-/* A place where something stands. One without a role is the call's number of bytes. */
+/* A place in the arguments. CT_ROLE_none is for the call's number of bytes. */
 struct place {
     uint8_t how; /* enum how */
     uint8_t role;
     uint8_t argument;
-    uint8_t count; /* the argument with the number of elements, of what has several; of a node its kind; of
-                    * what was loaded the argument with its image, 0 for none */
+    uint8_t count; /* of an array, the argument with the number of elements; of a node, its kind; of a loaded
+                    * handle, the argument with its image, 0 for none */
     uint8_t offset, stride;
-    uint8_t flags; /* besides CT_FLAG_BYTES, of the call's number of bytes */
+    uint8_t flags; /* set together with CT_FLAG_BYTES */
 };
 
 static bool word_at(uint64_t address, uint64_t *word)
@@ -61,14 +61,14 @@ static bool uint_at(uint64_t address, uint64_t *value)
     return true;
 }
 
-/* An int as a handle: -1 stays -1 in the database. */
+/* Sign-extends an int to a handle: -1 stays -1 in the database. */
 static uint64_t widened(uint64_t word)
 {
     return (uint64_t)(int64_t)(int32_t)(uint32_t)word;
 }
 
-/* CUmemLocation: a type, and in the upper half a number. All places of the host's are CU_DEVICE_CPU, by which
- * the first versions of the same functions call it. */
+/* CUmemLocation: a type, and a number in the upper half. All host locations become CU_DEVICE_CPU, the value
+ * that the first versions of these functions use. */
 static uint64_t device_of_location(uint64_t location)
 {
     enum { LOCATION_DEVICE = 1, DEVICE_CPU = -1 };
@@ -85,14 +85,14 @@ static bool resource_at(uint64_t descriptor, uint64_t *value, uint8_t *role)
     return word_at(descriptor + 8, value);
 }
 
-/* CUstreamBatchMemOpParams; barriers (6) and flushes (3) have no address. */
+/* CUstreamBatchMemOpParams. Barriers (6) and flushes (3) have no address. */
 static bool operation_at(uint64_t operation, uint64_t *address)
 {
     uint64_t type;
     return uint_at(operation, &type) && type != 3 && type != 6 && word_at(operation + 8, address);
 }
 
-/* CUmemPool_attribute: the first three are ints, the others 64 bits wide. */
+/* CUmemPool_attribute: the first three are ints, the others have 64 bits. */
 static bool pool_value_at(uint64_t pointer, uint32_t attribute, uint64_t *value)
 {
     if (attribute > 3)
@@ -113,8 +113,8 @@ static bool sum_at(uint64_t first, uint64_t count, uint32_t stride, uint64_t *su
     return true;
 }
 
-/* True if there is something. Numbers of elements are unsigned int or size_t: 32 bits of them say whether
- * there is one. */
+/* True if there is a value to read. Numbers of elements are unsigned int or size_t, so only their lower 32
+ * bits are compared with 0. */
 static bool is_there(const struct ct_frame *frame, const struct place *place)
 {
     return (place->how < BEHIND_WORD || (succeeded(frame) && ct_argument(frame, place->argument))) &&

@@ -1,7 +1,7 @@
-/* Runtime functions. The driver calls inside a runtime call tell what was launched,
- * copied, allocated and freed; here are the bytes, which a reader of the runtime layer alone would
- * miss, where objects.def cannot say them. Structures are declared as far as they are read, from
- * driver_types.h 13.0; those of CUDA 11 and 12 are laid out alike. */
+/* Runtime functions. The driver calls inside a runtime call record its launches, copies, allocations and
+ * releases. The decoders here add the bytes, for readers of the runtime layer alone, where objects.def cannot
+ * describe them. Structures are declared only as far as they are read, from driver_types.h 13.0. Their layout
+ * is the same in CUDA 11 and 12. */
 #include "decode.h"
 
 void ct_decode_no_status(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -23,7 +23,7 @@ struct extent {
     uint64_t width, height, depth;
 };
 
-/* Structures by value are larger than 16 bytes and so on the stack, one after the other. */
+/* Structures larger than 16 bytes are passed on the stack, one after the other. */
 void ct_decode_bytes_set_3d(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
     const struct extent *extent =
@@ -45,14 +45,15 @@ void ct_decode_bytes_pitch(const struct ct_frame *frame, struct ct_decoded *deco
     moved(decoded, (succeeded(frame) && pitch ? *pitch : frame->args[2]) * frame->args[3]);
 }
 
-/* Counts no copy with an array: the width is in the array's elements, whose size the driver call knows. */
+/* Ignores copies with an array. Their width is in elements of the array, whose size only the driver call
+ * records. */
 static void moved_3d(struct ct_decoded *decoded, uint64_t source, uint64_t destination, struct extent extent)
 {
     if (!source && !destination)
         moved(decoded, extent.width * extent.height * extent.depth);
 }
 
-/* `device` is behind each side of a copy between peers. */
+/* `device` declares the field that follows each side of a copy between peers. */
 #define COPY_3D(name, device)                                                                                \
     void ct_decode_bytes_##name(const struct ct_frame *frame, struct ct_decoded *decoded)                    \
     {                                                                                                        \

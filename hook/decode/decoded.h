@@ -1,4 +1,4 @@
-/* Decoders: what the arguments and the result of a call say. */
+/* Decoders, which read the arguments and the result of a call. */
 #ifndef CT_DECODED_H
 #define CT_DECODED_H
 
@@ -7,12 +7,12 @@
 #include "record.h"
 #include "rows.h"
 
-/* A decoder's account of a returned call. Zeroed before. */
+/* A returned call as described by its decoder. Fields that it does not set are 0, except kind and status. */
 struct ct_decoded {
     uint8_t kind;          /* enum ct_kind; CT_KIND_CALL when nothing else fits */
     uint8_t flags;         /* CT_FLAG_… */
     uint8_t payload_bytes; /* 0: no payload */
-    int32_t status;        /* the result's lower half, unless the decoder knows better */
+    int32_t status;        /* the result's lower half, unless the decoder sets it */
     uint64_t value;
     union ct_payload payload;
 };
@@ -23,8 +23,8 @@ struct ct_launch_config {
     uint64_t stream;
 };
 
-/* Reads a returned call's arguments and result. Runs on the application's thread; may call the real driver
- * only for look-ups that neither synchronise nor break a stream capture. */
+/* Reads a returned call's arguments and result. In the hook, it runs on the application's thread. It may call
+ * the real driver only for look-ups that neither synchronise nor break a stream capture. */
 typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded);
 
 #define DECODER(name)        ct_decoder ct_decode_##name;
@@ -38,9 +38,9 @@ typedef void ct_decoder(const struct ct_frame *frame, struct ct_decoded *decoded
 #undef OBJECTS_ALWAYS
 #undef OBJECTS
 
-/* Asks the row's decoder about the call; without one the answer is what every call has. */
+/* Runs the row's decoder. A row without one gives a plain CT_KIND_CALL with the result's status. */
 struct ct_decoded ct_decode(const struct ct_frame *frame);
-/* True if the row's decoder is wanted even while nothing is recorded. */
+/* True if the row's decoder must run even while nothing is recorded. */
 bool ct_decode_always(uint32_t row);
 
 #endif

@@ -19,7 +19,7 @@ enum {
 
 #define ct_decode_none NULL
 #ifdef CT_DECODE_REMOTE
-/* Calls of the runtime are not probed, and functions of the driver are not replaced. */
+/* The probe neither probes calls of the runtime nor replaces functions of the driver. */
 #define RUNTIME_DECODERS 0
 void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *decoded)
 {
@@ -29,7 +29,7 @@ void ct_decode_proc_address(const struct ct_frame *frame, struct ct_decoded *dec
 #else
 #define RUNTIME_DECODERS CT_RUNTIME_FUNCTIONS
 #endif
-/* In the order of the rows, those of the runtime's functions once for all versions. */
+/* In the order of the rows. The functions of the runtime occur once for all versions. */
 static const struct decoder {
     ct_decoder *decode;
     bool always;
@@ -53,16 +53,17 @@ static const struct decoder *decoder_of(uint32_t row)
     return has_one ? &decoders[row - CT_SECOND_FIRST] : &none;
 }
 
-/* In a capture, every call may become a node. */
+/* During a capture, any call may become a node. */
 bool ct_decode_always(uint32_t row)
 {
     const struct decoder *decoder = decoder_of(row);
     return decoder->always || (decoder->decode && ct_capturing());
 }
 
-/* Decoders that learn or hand out may do anything; what the others do besides reading is under the lock, or
- * quiet by itself. The calls that are made most are those of the others, and switching cancellation off and
- * on is two locked instructions, which wait for the stores of a launch to reach the device. */
+/* Decoders that learn facts or replace functions may do anything, so they run with CT_QUIET. The others
+ * mostly read; anything else they do is under the table lock or sets CT_QUIET itself. They decode the most
+ * frequent calls, and CT_QUIET would slow these down. Switching cancellation off and on takes two locked
+ * instructions, which wait until the stores of a launch reach the device. */
 struct ct_decoded ct_decode(const struct ct_frame *frame)
 {
     struct ct_decoded decoded = { .kind = CT_KIND_CALL, .status = (int32_t)frame->result };

@@ -11,7 +11,7 @@
 
 typedef int32_t ct_status; /* CUresult */
 
-/* It lies on the application's stack. The trampoline knows the offsets. */
+/* On the application's stack. The trampoline depends on the offsets. */
 struct ct_frame {
     uint64_t args[CT_REGISTER_ARGS];
     const uint64_t *stack_args; /* the words that the caller passed on its stack */
@@ -19,8 +19,8 @@ struct ct_frame {
     struct ct_producer *producer;
     uint32_t row;
     uint32_t depth;
-    uint64_t result;   /* what the real function left in the return register */
-    uint64_t indirect; /* aarch64: x8, where the caller wants a result that fits no register */
+    uint64_t result;   /* the return register after the real function */
+    uint64_t indirect; /* aarch64: x8, the address for a result that fits no register */
 };
 #define CT_FRAME_REST (8 * CT_REGISTER_ARGS)
 static_assert(sizeof(struct ct_frame) == CT_FRAME_REST + 48, "trampoline");
@@ -30,17 +30,18 @@ static_assert(offsetof(struct ct_frame, row) == CT_FRAME_REST + 24, "trampoline"
 static_assert(offsetof(struct ct_frame, result) == CT_FRAME_REST + 32, "trampoline");
 static_assert(offsetof(struct ct_frame, indirect) == CT_FRAME_REST + 40, "trampoline");
 
-/* Argument `i`, counted from 0 among integers, pointers and structs of up to 8 bytes. A float has no number,
- * having registers of its own; a larger struct by value has one on aarch64, where it is a reference, and none
- * on x86-64. `frame->args` is right for the first six. Of an argument narrower than 64 bits the upper bits
- * are not the caller's; on the stack, too, each takes 8 bytes on both architectures. */
+/* Returns argument `i`, counted from 0 among integers, pointers and structs of up to 8 bytes. Floats are not
+ * counted, since they have registers of their own. A larger struct by value is counted on aarch64, where it
+ * is a reference, but not on x86-64. `frame->args` has at least the first six. If an argument is narrower
+ * than 64 bits, the caller does not set the upper bits. On the stack, each argument takes 8 bytes on both
+ * architectures. */
 static inline uint64_t ct_argument(const struct ct_frame *frame, unsigned int i)
 {
     return i < CT_REGISTER_ARGS ? frame->args[i] : frame->stack_args[i - CT_REGISTER_ARGS];
 }
 
-/* The place of a call on its thread's stack: the same for one place in the program, whichever way its calls
- * take through the hook. On x86-64 that is where the return address lies. */
+/* Returns the place of a call on its thread's stack. It is the same for one place in the program, whichever
+ * path its calls take through the hook. On x86-64 it is the address of the return address. */
 static inline uintptr_t ct_frame_address(const struct ct_frame *frame)
 {
     return (uintptr_t)frame->stack_args - 8;

@@ -1,5 +1,5 @@
 /* Memory of the traced program. The hook runs in that program and reads its memory directly. cudatrace-probe
- * runs outside of it: it compiles the decoders with CT_DECODE_REMOTE and reads that memory in its own way
+ * runs outside of it. It compiles the decoders with CT_DECODE_REMOTE and reads that memory in its own way
  * (probe/target_memory.c), where every read may fail. */
 #ifndef CT_TARGET_ACCESS_H
 #define CT_TARGET_ACCESS_H

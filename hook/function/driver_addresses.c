@@ -3,8 +3,8 @@
 #include "loader.h"
 #include "rows.h"
 
-/* Open addressing. Entries are added with the process lock, and never changed; here, so that no stub is
- * missed for want of memory. */
+/* A hash table with open addressing. Entries are added with the process lock held and never change. The table
+ * is static, so that no stub is lost for lack of memory. */
 enum { ADDRESS_BITS = 12, ADDRESS_SLOTS = 1 << ADDRESS_BITS };
 static_assert(ADDRESS_SLOTS > 2 * CT_DRIVERS * CT_ROW_COUNT, "half empty");
 static struct {
@@ -15,7 +15,7 @@ static _Atomic bool published;
 
 void ct_driver_publish(void)
 {
-    /* Pairs with the acquire below. */
+    /* Pairs with the acquire in ct_driver_is_known(). */
     atomic_store_explicit(&published, true, memory_order_release);
 }
 
@@ -29,17 +29,17 @@ bool ct_driver_is_known(void)
     return atomic_load_explicit(&published, memory_order_acquire);
 }
 
-/* Returns the place that the address has, or would have, and the address there. */
+/* Returns the address's place, present or not, and sets *there to the address found there. */
 static size_t address_place(const void *real, const void **there)
 {
     size_t place = ((uint64_t)(uintptr_t)real * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - ADDRESS_BITS);
-    /* Pairs with the release below. */
+    /* Pairs with the release in ct_driver_remember(). */
     while ((*there = atomic_load_explicit(&addresses[place].real, memory_order_acquire)) && *there != real)
         place = (place + 1) % ADDRESS_SLOTS;
     return place;
 }
 
-/* A function that is exported under two names keeps the first: the driver has none such. */
+/* A function exported under two names would keep the first. The driver has none. */
 void ct_driver_remember(const void *real, uint32_t row)
 {
     const void *there;

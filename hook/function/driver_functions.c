@@ -15,14 +15,15 @@
 #include <string.h>
 #include <time.h>
 
-/* Images of libcuda, the first one found first. */
+/* Images of libcuda in the order in which they were found. */
 static struct driver {
     struct ct_scope scope;             /* the image and its dependencies */
-    _Atomic bool is_claimed, is_found; /* the scope is being written; is there */
-    _Atomic bool is_known;             /* its rows are filled, and published */
-    uint32_t exported, slots, refused; /* functions; those by slots; slots that may not be written */
-    bool is_due, was_exchanged;        /* its slots; written with the process lock */
-    bool has_made;                     /* a visit has made slots for some functions, perhaps not for all */
+    _Atomic bool is_claimed, is_found; /* the scope is being written; is complete */
+    _Atomic bool is_known;             /* its rows are filled and published */
+    uint32_t exported, slots,
+        refused;                /* number of functions; of those by slots; of slots that are not writable */
+    bool is_due, was_exchanged; /* for its slots; written with the process lock held */
+    bool has_made;              /* a visit has made slots for some functions, perhaps not for all */
 } drivers[CT_DRIVERS];
 
 static struct driver *const first = &drivers[0], *const second = &drivers[1];
@@ -52,10 +53,10 @@ static bool is_in_namespace(void *handle, struct search *search)
            is_other(search->driver, &search->object);
 }
 
-/* One that the program was linked against may be found before the constructors. One that is loaded later may
- * not: the environment is not there yet, and pinning it by dlopen() runs those that have not run yet. Were
- * the C library's among them, it would take the environment from itself, where there is none, and the program
- * would never see its own (glibc 2.36). */
+/* A driver that the program is linked to may be found before the constructors run. One loaded later may not:
+ * the environment is not set up yet, and pinning the driver by dlopen() runs pending constructors. If the C
+ * library's were among them, it would copy the environment from its own variable, which is still empty. The
+ * program would then never see its environment (glibc 2.36). */
 static bool find_driver(struct driver *driver, void *handle, bool is_asked)
 {
     static struct ct_seen seen[CT_DRIVERS];
@@ -89,14 +90,14 @@ void *ct_driver_symbol(const char *name)
                : NULL;
 }
 
-/* ---- the ways in ---- */
+/* ---- entry points ---- */
 
-/* Tells the trampoline's dlsym whether each look-up comes here: 1 while what was loaded just now may be the
- * driver, or want it by name. */
+/* Read by the trampoline's dlsym. 1 if each look-up must go through the hook, since a library loaded just now
+ * may be the driver or import it by name. */
 _Atomic uint32_t ct_dlsym_looks;
 
-/* The look-ups may wait for the loader's lock, whose holder may be waiting for ours: they come before ours is
- * taken. Threads that race here write the same. A second image may depend on the first. */
+/* The look-ups may wait for the loader's lock, whose holder may be waiting for ours. So they precede taking
+ * ours. Threads that race here write the same values. A second image may depend on the first. */
 static void look_all_up(struct driver *driver, void *_Atomic *exports)
 {
     for (uint32_t function = 0; function < CT_ROW_COUNT; function++) {
@@ -107,7 +108,7 @@ static void look_all_up(struct driver *driver, void *_Atomic *exports)
     }
 }
 
-/* CUDATRACE_WAY asks for names alone. */
+/* CUDATRACE_WAY requests calls by name only. */
 static bool wants_names;
 
 static void read_way(char **environment)
@@ -132,7 +133,7 @@ void ct_driver_tell(struct ct_segment *segment)
                               memory_order_relaxed);
 }
 
-/* Later-loaded libraries may want functions that come by their names. */
+/* True if libraries loaded later may import functions that are called by name. */
 static bool wants_looks(const struct driver *driver)
 {
     return atomic_load(&driver->is_known) && (driver->slots == 0 || driver->refused > 0 || driver->has_made);
@@ -143,7 +144,7 @@ bool ct_driver_second_by_names(void)
     return atomic_load_explicit(&second->is_known, memory_order_acquire) && second->slots < second->exported;
 }
 
-/* The process lock is held. */
+/* Requires the process lock. */
 static void note_ways(void)
 {
     atomic_store_explicit(&ct_dlsym_looks, wants_looks(first) || wants_looks(second), memory_order_relaxed);
@@ -155,7 +156,7 @@ static void note_ways(void)
     ct_driver_tell(ct_process_current());
 }
 
-/* The process lock is held. */
+/* Requires the process lock. */
 static void fill_rows(struct driver *driver, void *_Atomic *exports)
 {
     const uint32_t number = (uint32_t)(driver - drivers);
@@ -176,14 +177,14 @@ static void fill_rows(struct driver *driver, void *_Atomic *exports)
 
 /* ---- forks ---- */
 
-/* A fork copies memory page by page, while other threads write. Its child would get some slots exchanged and
- * others not, or slots without the addresses that they held. So a fork waits for an exchange, which takes
- * microseconds. An exchange does not wait for a fork, whose handlers may wait for this thread: the forking
- * thread makes it up. */
+/* A fork copies memory page by page while other threads write. Its child could get only some slots exchanged,
+ * or slots without their original addresses. A fork therefore waits for an exchange, which takes
+ * microseconds. An exchange does not wait for a fork, whose handlers may be waiting for this thread. The
+ * forking thread does the exchange afterwards. */
 static _Atomic uint32_t forks;     /* in progress */
-static _Atomic bool is_exchanging; /* Sequentially consistent, like the count of forks: one sees the other. */
+static _Atomic bool is_exchanging; /* sequentially consistent, like `forks`: one side sees the other */
 
-/* The process lock is held. Publishes the driver, too, so that a child sees both or neither. */
+/* Requires the process lock. Also publishes the driver, so that a child sees both or neither. */
 static void take_slots(struct driver *driver)
 {
     atomic_store(&is_exchanging, true);
@@ -208,7 +209,7 @@ void ct_driver_fork_begins(void)
 void ct_driver_fork_ends(void)
 {
     uint32_t count = atomic_load(&forks);
-    /* A fork that began before the handlers were there is not counted. */
+    /* A fork that began before the handlers were registered is not counted. */
     while (count > 0 && !atomic_compare_exchange_weak(&forks, &count, count - 1))
         ;
     for (uint32_t i = 0; i < CT_DRIVERS; i++) {
@@ -230,7 +231,7 @@ void ct_driver_fork_child(void)
         driver->is_due = false;
         if (driver->was_exchanged)
             continue;
-        /* What another thread of the parent was writing is not whole here. */
+        /* Another thread of the parent may have been writing this, and left it incomplete here. */
         atomic_store(&driver->is_found, false);
         atomic_store(&driver->is_claimed, false);
         atomic_store(&driver->is_known, false);
@@ -260,7 +261,7 @@ static bool resolve(struct driver *driver)
     return true;
 }
 
-/* Waits a second at most: handlers of the fork may wait for this thread. */
+/* Waits one second at most, since handlers of the fork may be waiting for this thread. */
 static void await_forks(void)
 {
     enum { TRIES = 1000, PAUSE_NS = 1000000 };
@@ -270,7 +271,7 @@ static void await_forks(void)
     }
 }
 
-/* The process lock is held. Slots of functions that the hook does not know stay as they are. */
+/* Requires the process lock. Ignores slots of functions that the hook does not know. */
 static void add_made(const struct ct_visit *visit)
 {
     const struct ct_visit_slot *slots = (const struct ct_visit_slot *)(uintptr_t)visit->slots;
@@ -298,7 +299,7 @@ uint32_t ct_driver_take_late(const struct ct_visit *visit)
 
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* Returns whether a second image has just come. */
+/* Returns true if a second image has just been found. */
 static bool look_for_second(void *handle, bool is_asked)
 {
     return !atomic_load_explicit(&second->is_known, memory_order_acquire) &&
@@ -308,7 +309,7 @@ static bool look_for_second(void *handle, bool is_asked)
 bool ct_driver_look(void *handle, bool is_asked)
 {
     const bool known = ct_driver_is_known();
-    if (!gnu_get_libc_version) /* another C library's program */
+    if (!gnu_get_libc_version) /* a program of another C library */
         return false;
     if (!known && !(find_driver(first, handle, is_asked) && resolve(first)))
         return false;
@@ -318,13 +319,13 @@ bool ct_driver_look(void *handle, bool is_asked)
     return true;
 }
 
-/* Runs before all other constructors (-z initfirst): the program is linked, and nothing of it has run. A
- * sanitizer may begin inside, by a function of the C library's that it stands in front of, and looks symbols
- * up then: `ct_dlsym_looks` is set behind that. */
+/* Runs before all other constructors (-z initfirst): the program is linked, and none of its code has run.
+ * During this, a sanitizer may start in a function of the C library that it interposes, and look symbols up.
+ * `ct_dlsym_looks` is therefore set last. */
 __attribute__((constructor)) static void look_at_start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    if (!gnu_get_libc_version || ct_symbol_is_visitor()) /* another C library hands over no environment */
+    if (!gnu_get_libc_version || ct_symbol_is_visitor()) /* another C library passes no environment */
         return;
     read_way(environment);
     if (!ct_driver_look(RTLD_DEFAULT, false))

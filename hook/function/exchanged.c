@@ -1,5 +1,5 @@
-/* An object may have been unloaded since, with its tables. So the kernel reads each entry first, and only an
- * entry that still leads to the hook is written. */
+/* An object may have been unloaded since, with its tables. The kernel therefore reads each entry first, and
+ * only an entry that still leads to the hook is written. */
 #include "exchanged.h"
 
 #include "bound.h"
@@ -19,7 +19,7 @@ struct entry {
 
 enum { CHUNK_ENTRIES = 1024, CHUNKS = 64, CHUNK_BYTES = CHUNK_ENTRIES * sizeof(struct entry) };
 static struct entry *_Atomic chunks[CHUNKS];
-static _Atomic uint32_t count;   /* entries, those that found no room included */
+static _Atomic uint32_t count;   /* entries, including those that found no room */
 static _Atomic uint32_t writers; /* threads between begin and end */
 
 void ct_exchanged_begin(void)
@@ -75,7 +75,7 @@ static bool is_unloading(void)
     return &_r_debug && *(volatile int *)&_r_debug.r_state == RT_DELETE;
 }
 
-/* Returns whether a page's protection may have changed. */
+/* Returns true if a page's protection may have changed. */
 static bool open_pages(struct ct_sealed *open, const struct ct_sealed *wanted)
 {
     if (open->from == wanted->from)

@@ -1,9 +1,9 @@
-/* An entry that was bound holds an address of the driver. One that is bound at its first call leads into its
- * own object until then, and would be written over: it gets the stub now if it would be bound to the driver.
+/* An entry that is bound holds an address of the driver. A lazily bound entry leads into its own object until
+ * its first call, which would overwrite a stub. It gets the stub now if it would be bound to the driver.
  *
- * After a visit (proto/visit.h) no object was linked to the hook's own exports. Then entries that lead to the
- * runtime, or to functions of the C library that the hook exports, are exchanged, too, and all of them can be
- * put back. */
+ * After a visit (proto/visit.h) no object is linked to the hook's own exports. Entries that lead to the
+ * runtime, or to functions of the C library that the hook exports, are then exchanged as well. All of them
+ * can be restored. */
 #include "imports.h"
 
 #include "driver_addresses.h"
@@ -28,17 +28,17 @@ enum { BY_CALL = R_AARCH64_JUMP_SLOT, BY_TABLE = R_AARCH64_GLOB_DAT, BY_DATA = R
 enum { WANTED_MOST = 16384 };
 struct importer {
     bool is_visitor;         /* a visit has loaded the hook */
-    bool is_opened;          /* the hook has opened the pages that the loader had protected */
+    bool is_opened;          /* the hook has made the pages protected by the loader writable */
     struct ct_sealed sealed; /* those pages */
-    struct ct_page page;     /* that of the last entry */
-    /* A bit for each wanted symbol of the object, if the number of those that it does not define is known.
+    struct ct_page page;     /* the page of the last entry */
+    /* One bit for each wanted symbol of the object, if the number of its undefined symbols is known.
      * Comparing the name of each relocation instead takes tens of milliseconds. */
     bool has_list;
     uint8_t list[WANTED_MOST / 8];
-    uint32_t look; /* the number of this call of ct_imports_take() */
+    uint32_t look; /* number of this call of ct_imports_take() */
 };
 
-/* Functions of the C library that the hook exports as well. */
+/* Functions of the C library that the hook also exports. */
 static struct own {
     const char *const name;
     void *ours, *theirs;
@@ -72,7 +72,7 @@ static struct own *own_named(const char *name)
     return NULL;
 }
 
-/* True if an entry of that name may have to be exchanged. */
+/* True if an entry with that name may have to be exchanged. */
 static bool is_wanted(const struct importer *importer, const char *name)
 {
     if (name[0] == 'c' && name[1] == 'u')
@@ -81,16 +81,16 @@ static bool is_wanted(const struct importer *importer, const char *name)
     return importer->is_visitor && own_named(name);
 }
 
-/* ---- whom an entry leads to ---- */
+/* ---- targets of entries ---- */
 
-/* The address in the first object that defines a name, and how many objects define it. */
+/* The address in the first object that defines a name, and the number of objects that define it. */
 struct definer {
     const char *name;
     void *first;
     uint32_t count;
 };
 
-/* The definers found so far, by row: thousands of entries have some hundred names. */
+/* The definers found so far, by row: thousands of entries share a few hundred names. */
 static struct {
     struct definer found;
     _Atomic uint32_t look;
@@ -120,8 +120,8 @@ static struct definer find_definer(const struct importer *importer, const char *
     return definer;
 }
 
-/* The address that an entry leads to, or will lead to: the first object's that defines the name, also if that
- * object was loaded for a single library only. NULL if that is not known. */
+/* Returns the address that an entry leads to, or will lead to once bound. The first object that defines the
+ * name provides it, even one loaded with RTLD_LOCAL. NULL if unknown. */
 static void *leads_to(const struct importer *importer, const struct ct_object *object,
                       const ElfW(Rela) * entry, void *value)
 {
@@ -135,12 +135,12 @@ static void *leads_to(const struct importer *importer, const struct ct_object *o
     if (function)
         return function->theirs;
     const struct definer definer = find_definer(importer, name);
-    /* The entry's version, which is not read, names one of them. */
+    /* The entry's symbol version would decide, but is not read. */
     const bool is_one_of_several = definer.count > 1 && ct_row_of_runtime(name) != CT_ROWS_ALL;
     return is_one_of_several ? NULL : definer.first;
 }
 
-/* The stub for an entry that leads to `real`; NULL for an entry that stays. */
+/* Returns the stub for an entry that leads to `real`, NULL if the entry must stay. */
 static void *stub_of(const struct importer *importer, const char *name, void *real)
 {
     void *stub = real ? ct_driver_stub(real) : NULL;
@@ -155,7 +155,7 @@ static void *stub_of(const struct importer *importer, const char *name, void *re
 
 /* ---- one object ---- */
 
-/* The pages that the loader protects after filling them. */
+/* Returns the pages that the loader protects after filling them. */
 static struct ct_sealed sealed_of(const struct ct_object *object)
 {
     const ElfW(Phdr) *const headers = object->headers;
@@ -175,7 +175,7 @@ static bool protect(const struct ct_sealed *sealed, int protection)
     return !sealed->from || mprotect(sealed->from, sealed->bytes, protection) == 0;
 }
 
-/* Program headers do not show which pages another library has protected or opened since. The kernel knows. */
+/* Program headers do not show which pages another library has since protected or opened. The kernel knows. */
 static bool may_write(struct importer *importer, const struct ct_object *object, void *where)
 {
     const unsigned use = ct_symbol_use(object, where, sizeof(void *));
@@ -223,8 +223,8 @@ static void take_table(struct importer *importer, const struct ct_object *object
     }
 }
 
-/* Most objects want nothing of the driver: what they do want stands in front of the symbols that are hashed,
- * which are their own. Where none is hashed, how many there are is not known. */
+/* Most objects import nothing from the driver. Imported symbols precede the hashed ones, which the object
+ * defines itself. If none is hashed, the number of imports is unknown. */
 static bool wants_any(struct importer *importer, const struct ct_object *object)
 {
     const uint32_t *const table = object->gnu_hash;
@@ -264,8 +264,9 @@ static bool take_object(const struct ct_object *object, void *data)
     return false;
 }
 
-/* An object is in the list before its tables are filled. A look-up waits until nobody is loading: one is made
- * here behind the counting, so that what was counted is filled. Who called dlsym would wait for the same. */
+/* The loader lists an object before it has filled the object's tables. A look-up waits until no thread is
+ * loading. The one made here, after counting the objects, ensures that all counted ones are filled. The
+ * program's own call of dlsym would wait for the same. */
 static struct ct_seen seen;
 
 void ct_imports_take(void)

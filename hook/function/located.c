@@ -1,5 +1,5 @@
-/* dladdr() and dladdr1() of a function that programs got a stub for. Loaders of packages find libraries by
- * the address of a function, so the answer is that for the real one. */
+/* Interposes dladdr() and dladdr1() for functions replaced by a stub. Package loaders locate libraries by the
+ * address of a function, so the result must be for the real function. */
 #include "rows.h"
 #include "symbol.h"
 
@@ -11,8 +11,8 @@ typedef int dladdr1_function(const void *address, Dl_info *info, void **extra, i
 int ct_dladdr_entry(const void *address, Dl_info *info) __asm__("dladdr");
 int ct_dladdr1_entry(const void *address, Dl_info *info, void **extra, int flags) __asm__("dladdr1");
 
-/* Returns the row whose stub is at an address; CT_ROWS_ALL for none. An exported function of the runtime lies
- * right before its stub. */
+/* Returns the row whose stub is at an address, CT_ROWS_ALL if there is none. An exported function of the
+ * runtime is placed right before its stub. */
 static uint32_t row_at(uintptr_t address)
 {
     enum { ALIGNMENT = 16, EXPORTED_BYTES = 32 };
@@ -25,21 +25,21 @@ static uint32_t row_at(uintptr_t address)
     return CT_ROWS_ALL;
 }
 
-/* The real function behind an address; the address itself where the hook stands in front of none. */
+/* Returns the real function for a stub's address, and any other address unchanged. */
 static const void *real_at(const void *address)
 {
-    /* The linker defines them. */
+    /* Defined by the linker. */
     extern const char __ehdr_start[] CT_LOCAL, _end[] CT_LOCAL;
     if ((const char *)address < __ehdr_start || (const char *)address >= _end)
         return address;
     const uint32_t row = row_at((uintptr_t)address);
     const void *real = row < CT_ROWS_ALL ? ct_rows[row].real : NULL;
-    if (!real && row < CT_SECOND_FIRST) /* no call of it, and no look-up, has come by yet */
+    if (!real && row < CT_SECOND_FIRST) /* not yet called or looked up */
         real = ct_symbol_next(ct_row_symbol(row), NULL);
     return real ? real : address;
 }
 
-/* Any thread may come first; all would write the same. musl has no dladdr1(). */
+/* Any thread may get here first. All would write the same value. musl has no dladdr1(). */
 static void *find_once(void *_Atomic *place, const char *name)
 {
     void *found = atomic_load_explicit(place, memory_order_relaxed);

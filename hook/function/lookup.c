@@ -1,7 +1,8 @@
-/* dlsym and dlvsym come here from the trampoline's file, cuGetProcAddress from the decoder of its own row.
+/* Look-ups of functions. The trampoline's file calls ct_dlsym() and ct_dlvsym(), and the decoder of
+ * cuGetProcAddress calls ct_lookup_replace().
  *
- * A program finds what it would have found without the hook. Where that is the driver's own function, and its
- * calls do not come by a slot, it gets the stub. */
+ * A program gets the result that it would get without the hook. Only if that is the driver's own function,
+ * and its calls do not come by a slot, it gets the stub instead. */
 #include "lookup.h"
 
 #include "driver_addresses.h"
@@ -14,16 +15,16 @@
 
 struct ct_dlsym_result {
     void *pointer;
-    uint64_t tail; /* 1: not for us, jump to the real dlsym */
+    uint64_t tail; /* 1: not handled here, jump to the real dlsym */
 };
-/* The handlers of the entries, which they leave for those of the same name in loader.h. */
+/* The handlers of the entries. They leave other look-ups to the functions of the same name in loader.h. */
 struct ct_dlsym_result ct_dlsym(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const void *caller);
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version);
 static const struct ct_dlsym_result on = { NULL, 1 };
 
-/* A runtime function is known by its address. Where the order of libraries decides, the hook need not find
- * what the caller would: then the real dlsym goes on. */
+/* A function of the runtime is recognized by its address. If the order of libraries decides, the hook may
+ * find a different one than the caller would. In that case the real dlsym continues. */
 static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *handle, const char *name)
 {
     const bool searches = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
@@ -37,8 +38,8 @@ static struct ct_dlsym_result runtime_symbol(ct_dlsym_function *next, void *hand
     return on;
 }
 
-/* Names are compared here by hand: a sanitizer that looks up what it stands in front of is not ready to
- * compare them. */
+/* Compares names without the C library: a sanitizer that looks up the functions that it interposes cannot
+ * compare them yet. */
 static bool begins(const char *name, const char *with)
 {
     while (*with && *name == *with) {
@@ -58,9 +59,9 @@ static bool is_drivers(const char *name)
     return begins(name, "cu") && is_upper(name[2]);
 }
 
-/* ---- what the caller would find ---- */
+/* ---- the caller's own result ---- */
 
-/* A search in the order of loading, behind the caller's object. */
+/* A search in load order, starting after the caller's object. */
 struct search {
     const char *name;
     const void *caller; /* an address in it: its dynamic section */
@@ -79,7 +80,7 @@ static bool is_behind(const struct ct_object *object, void *data)
     return search->found != NULL;
 }
 
-/* Looks in the caller's own dependencies, as for an object that was loaded for itself. */
+/* Searches the caller's own dependencies, as for an object loaded with RTLD_LOCAL. */
 static void *find_in_scope(const struct ct_object *caller, const char *name, bool is_next)
 {
     struct ct_scope scope;
@@ -92,7 +93,8 @@ static void *find_in_scope(const struct ct_object *caller, const char *name, boo
     return NULL;
 }
 
-/* True if all see the driver, though it was loaded later: a function that it alone defines is found. */
+/* True if the driver is in the global scope although it was loaded later. Tests a function that only the
+ * driver defines. */
 static bool driver_is_global(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {
@@ -114,14 +116,14 @@ static void *find_next(const struct ct_object *caller, const char *name)
     return search.at_start || driver_is_global() ? search.found : NULL;
 }
 
-/* Everyone finds what the hook finds, and else what is his own. */
+/* The global scope is the same for all objects. An object loaded later then searches its own dependencies. */
 static void *find_default(const struct ct_object *caller, const char *name)
 {
     void *found = ct_loader_symbol(RTLD_DEFAULT, name);
     return found || caller->at_start ? found : find_in_scope(caller, name, false);
 }
 
-/* The driver's function of that name, if it is what the look-up finds that `caller` makes; else NULL. */
+/* Returns the driver's function of that name if a look-up by `caller` would find it, otherwise NULL. */
 static void *find_as(void *handle, const char *name, const void *caller)
 {
     struct ct_object object;
@@ -130,15 +132,15 @@ static void *find_as(void *handle, const char *name, const void *caller)
     void *found = handle == RTLD_NEXT ? find_next(&object, name) : find_default(&object, name);
     if (!found || !ct_driver_has(found))
         return NULL;
-    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* a success, which ends a pending dlerror() */
+    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* succeeds, and so clears a pending dlerror() */
     return found;
 }
 
-/* ---- the ways in ---- */
+/* ---- entry points ---- */
 
-/* Takes any name: what is looked up may have been loaded just now, with what wants the driver. "cu" and
- * "cuda" and an upper-case letter are for us. The order of look-ups matters: the last one must be the one
- * whose dlerror() the application may ask for. */
+/* Called with any name, since a library that uses the driver may have been loaded just now. Handles names
+ * that begin with "cu" or "cuda" and an upper-case letter. The order of look-ups matters: the last one must
+ * be the one whose dlerror() the application may read. */
 static struct ct_dlsym_result look_up(ct_dlsym_function *next, void *handle, const char *name,
                                       const void *caller)
 {
@@ -171,8 +173,8 @@ struct ct_dlsym_result ct_dlsym_of_library(void *handle, const char *name, const
     return look_up(ct_library_dlsym_find(), handle, name, caller);
 }
 
-/* The driver's functions have no version, and any finds them. Whoever asks for the C library's dlsym, to pass
- * others by, gets an entry of ours, which goes on to that. */
+/* The driver's functions have no version, so any version finds them. A look-up of the C library's dlsym,
+ * meant to bypass interposers, gets an entry of the hook that calls that dlsym. */
 struct ct_dlsym_result ct_dlvsym(void *handle, const char *name, const char *version)
 {
     const bool is_driver = is_drivers(name);

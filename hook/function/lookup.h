@@ -1,11 +1,11 @@
-/* The ways in: what programs get when they look functions up. */
+/* Replaces the results of a program's look-ups of functions. */
 #ifndef CT_LOOKUP_H
 #define CT_LOOKUP_H
 
 #include <stdbool.h>
 
-/* Puts a stub in the place of what the driver has answered for `name`: that of the function's row, else,
- * unless `name` is NULL, a spare one. */
+/* Replaces the driver's answer for `name` with a stub: the stub of the function's row, or a spare one unless
+ * `name` is NULL. */
 void ct_lookup_replace(void **answer, const char *name);
 
 #endif

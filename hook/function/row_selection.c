@@ -1,6 +1,6 @@
-/* A function that is left out keeps its short way in, so that its calls nest and are seen while they are
- * open; on the way out it is counted in the directory. The daemon makes running processes look at its wishes
- * by asking for the doorbell at the next record (`wake` of a lane); a call that is left out looks itself. */
+/* A function that is left out keeps its fast path at entry, so that its calls nest and are visible while
+ * open. At return it is counted in the directory. To make running processes read its request, the daemon
+ * requests the doorbell at the next record (`wake` of a lane). A call that is left out checks by itself. */
 #include "row_selection.h"
 
 #include "current.h"
@@ -15,10 +15,10 @@
 
 /* Written with the process lock held. */
 static struct ct_selection selection;
-static _Atomic uint32_t followed; /* the number of wishes (ct_control.selections), 0: the environment's */
+static _Atomic uint32_t followed; /* number of the request (ct_control.selections), 0: the environment's */
 static _Atomic uint32_t sample = 1;
 
-/* Tells a row that has just got a number what to do; the process lock is held. */
+/* Applies the selection to a row that has just got a number. Requires the process lock. */
 static void apply(uint32_t index)
 {
     struct ct_row *row = &ct_rows[index];
@@ -44,7 +44,8 @@ static void apply_to_all(void)
     }
 }
 
-/* Takes the daemon's wishes over unless it is just writing them; it asks again then. */
+/* Reads the daemon's request, unless the daemon is just writing it. In that case the daemon notifies
+ * again. */
 static void read_wishes(struct ct_segment *segment)
 {
     const uint32_t wished = atomic_load_explicit(&ct_control->selections, memory_order_acquire);
@@ -72,7 +73,7 @@ void ct_selection_begin(struct ct_segment *segment)
     const char *layers = ct_setting(CT_LAYERS_ENV), *calls = ct_setting(CT_CALLS_ENV),
                *rate = ct_setting(CT_SAMPLE_ENV);
     selection = ct_selection_everything();
-    /* `cudatrace run` has refused what is no selection; what is set by hand and is none changes nothing. */
+    /* `cudatrace run` has rejected invalid selections. An invalid one set by hand changes nothing. */
     if (layers)
         ct_selection_set_layers(&selection, layers);
     if (calls)
@@ -94,8 +95,9 @@ void ct_selection_follow(struct ct_segment *segment)
     ct_process_unlock();
 }
 
-/* An outermost call is kept or left out with all that is called inside it: those return first, so the choice
- * hangs on the number of the tree that goes on, mixed so that no rhythm of the program meets it. */
+/* An outermost call is kept or left out together with all calls inside it. Those return first, so the choice
+ * depends on the number of the current tree. The number is hashed, so that no periodic pattern of the program
+ * affects the choice. */
 static bool in_sample(const struct ct_producer *self, uint32_t one_of)
 {
     const uint64_t mixed =

@@ -1,4 +1,4 @@
-/* The rows that are recorded, by `cudatrace run --layers --calls --sample` and `cudatrace set`, and the
+/* The rows to record, as selected by `cudatrace run --layers --calls --sample` and `cudatrace set`, and the
  * numbers of rows. */
 #ifndef CT_ROW_SELECTION_H
 #define CT_ROW_SELECTION_H
@@ -6,16 +6,17 @@
 #include "find_daemon.h"
 #include "producer.h"
 
-/* Begins with what the environment says. The process lock is held, by the maker of a segment. */
+/* Starts with the selection in the environment. Requires the process lock; the maker of a segment holds
+ * it. */
 void ct_selection_begin(struct ct_segment *segment);
-/* Goes by what the session's daemon wishes now, if that has changed. */
+/* Applies the daemon's current request if it has changed. */
 void ct_selection_follow(struct ct_segment *segment);
-/* True if this call of the row, which has returned, is one to be counted and not recorded. */
+/* True if this call of the row, which has returned, must be counted but not recorded. */
 bool ct_selection_leaves_out(const struct ct_producer *self, uint32_t row);
 
-/* The row's number, which it is given if need be; 0 when the directory is full or cannot grow. */
+/* Returns the row's number, assigning one if needed. 0 if the directory is full or cannot grow. */
 uint16_t ct_row_define(uint32_t row);
-/* Takes every row's number away: a new segment numbers anew. */
+/* Clears every row's number: a new segment starts numbering again. */
 void ct_rows_forget_numbers(void);
 
 #endif

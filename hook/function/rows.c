@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A decoder's name says nothing but that there is one, unless it stands in these two lines. */
+/* A decoder's name only implies that there is one, except for those in these two lines. */
 #define FLAGS_none                 , 0
 #define FLAGS_no_status            , CT_ROW_DECODED | CT_ROW_NO_STATUS
 #define SECOND(first, second, ...) second
 #define FLAGS_OF(...)              SECOND(__VA_ARGS__, CT_ROW_DECODED, )
 
 /* A second image of the driver has a single decoder. The others keep facts about the first image's objects,
- * and call its functions. Handles of the two images may be equal. */
+ * and call its functions. The two images may have equal handles. */
 #define OTHERS_proc_address , CT_ROW_DECODED
 #define OTHERS_OF(...)      SECOND(__VA_ARGS__, 0, )
 
@@ -64,9 +64,9 @@ static const char *const runtime_names[CT_RUNTIME_FUNCTIONS] = {
 #undef ROW
 };
 
-/* Names of the rows that no table names: spares, then extras. */
+/* Names of the rows that are in no table: spares, then extras. */
 static char made_names[CT_ROWS_ALL - CT_NAMED_COUNT][CT_FUNCTION_NAME_MAX + 1];
-static _Atomic uint32_t spares, extras; /* in use; a row's fields are written before */
+static _Atomic uint32_t spares, extras; /* in use; a row's fields are written before these */
 
 const char *ct_row_symbol(uint32_t row)
 {
@@ -95,7 +95,7 @@ static int compare_names(const void *name, const void *place)
     return strcmp(name, *(const char *const *)place);
 }
 
-/* The tables are sorted as strcmp sorts. */
+/* The tables are sorted by strcmp(). */
 static uint32_t find_name(const char *name, const char *const *names, uint32_t count)
 {
     const char *const *found = bsearch(name, names, count, sizeof(*names), compare_names);
@@ -113,7 +113,7 @@ uint32_t ct_row_of_runtime(const char *name)
     return function == CT_ROWS_ALL ? CT_ROWS_ALL : CT_RUNTIME_ROW(0, function);
 }
 
-/* ---- rows that are made ---- */
+/* ---- rows made at run time ---- */
 
 static uint32_t find_spare(const void *real)
 {

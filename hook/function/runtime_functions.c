@@ -1,13 +1,13 @@
-/* A process may hold more than one libcudart, and a kernel is known to that one alone with which its library
- * registered it. libcudart gives its symbols a version, its soname; the hook exports each function once for
- * each version, so the dynamic linker has told the versions apart before a stub is entered. Two libraries can
- * still have one version: wheels carry copies that were renamed (libcudart-d0da41ae.so.11.0) beside one that
- * was not. So the stub looks where it was called from. A page of code that is known to be bound to the
- * version's first library goes on as any call (`ct_runtime_callers`, read by the trampoline); any other page
- * comes here, once, or each time where it is bound to another library.
+/* A process may load more than one libcudart. A kernel is known only to the libcudart that its library
+ * registered it with. libcudart gives its symbols a version, its soname. The hook exports each function once
+ * per version, so the dynamic linker has resolved the version before a stub is entered. Two libraries can
+ * still have the same version: wheels contain renamed copies (libcudart-d0da41ae.so.11.0) next to the
+ * original name. The stub therefore checks its caller. A call from a page of code known to be bound to the
+ * version's first library proceeds like any other (`ct_runtime_callers`, read by the trampoline). Any other
+ * page gets here once, or at each call if it is bound to another library.
  *
- * Whatever dlsym found has an address, and a stub is given for the first library's alone; that stub's other
- * entry (ct_row_stub()) does not look at the caller. */
+ * A function found by dlsym has an address, and only the first library's functions get a stub. That stub's
+ * other entry (ct_row_stub()) does not check the caller. */
 #include "runtime_functions.h"
 
 #include "bound.h"
@@ -18,14 +18,14 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* In the order of the stubs, see trampoline_x86_64.S and hook.map. */
+/* In the order of the stubs; see trampoline_x86_64.S and hook.map. */
 static const char *const versions[CT_RUNTIME_VERSIONS] = {
     "libcudart.so.11.0",
     "libcudart.so.12",
     "libcudart.so.13",
 };
 
-/* A libcudart. Once listed it is constant, and it stays loaded: its handle is kept. */
+/* A libcudart. Constant once listed, and never unloaded, since its handle is kept. */
 struct library {
     uintptr_t base; /* the address at which it is loaded */
     uint32_t version;
@@ -36,22 +36,23 @@ struct library {
 enum { LIBRARIES_MAX = 16 };
 static struct library *_Atomic libraries[LIBRARIES_MAX];
 static _Atomic uint32_t library_count;
-static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* their functions are in ct_rows */
+static struct library *_Atomic first[CT_RUNTIME_VERSIONS]; /* the libraries whose functions are in ct_rows */
 
 _Atomic uint64_t ct_runtime_callers[CT_RUNTIME_VERSIONS][CT_RUNTIME_CALLERS];
-/* The same without forgetting, and for all libraries: page and version to index in `libraries`, plus 1. */
+/* The same for all libraries, and never overwritten: maps page and version to the index in `libraries`, plus
+ * 1. */
 static struct ct_table callers;
 
 enum { PAGE_SHIFT = 12 };
 
-/* ---- what is loaded ---- */
+/* ---- loaded libraries ---- */
 
-/* The libraries of a version among all loaded objects, by their program headers. */
+/* The libraries of a version among all loaded objects, found by their program headers. */
 struct census {
     const char *version;
     uint32_t count;
     bool has_soname;
-    struct ct_object object; /* the library with the version as its soname, else the first that was loaded */
+    struct ct_object object; /* the library with the version as its soname, otherwise the first one loaded */
 };
 
 /* The latest census of each version. */
@@ -60,8 +61,8 @@ static struct {
     _Atomic uint32_t count;
 } counted[CT_RUNTIME_VERSIONS];
 
-/* True if the object is a libcudart of that version: by what it defines, or, where it defines no versions, by
- * its soname. */
+/* True if the object is a libcudart of that version, judging from the versions it defines. If it defines
+ * none, judging from its soname. */
 static bool defines(const struct ct_object *object, const char *version, bool *has_soname)
 {
     if (!object->soname)
@@ -90,7 +91,7 @@ static void take_census(uint32_t version, struct census *census)
     ct_symbol_each(visit_object, census);
 }
 
-/* Counts the libraries of the version that are loaded. One that was unloaded may still be counted. */
+/* Returns the number of loaded libraries of the version. An unloaded one may still be counted. */
 static uint32_t count_libraries(uint32_t version)
 {
     struct ct_arrivals arrivals;
@@ -116,8 +117,8 @@ static struct library *find_library(uint32_t version, uintptr_t base)
     return NULL;
 }
 
-/* Reads what the library exports, and keeps it loaded. All calls of the loader are made here, before the
- * process's lock is taken: its own lock may be held by a thread that waits for ours. */
+/* Reads the library's exports and keeps it loaded. Makes all calls of the loader before taking the process
+ * lock: a thread that holds the loader's lock may be waiting for ours. */
 static struct library *read_library(uint32_t version, const struct ct_object *object)
 {
     struct library *library = ct_loader_pin(object) ? ct_pages_map(sizeof(*library)) : NULL;
@@ -132,7 +133,7 @@ static struct library *read_library(uint32_t version, const struct ct_object *ob
     return library;
 }
 
-/* Lists a library; the first one of its version gets the rows. NULL when there is no room. */
+/* Lists a library. The first one of its version fills the rows. Returns NULL if there is no room. */
 static struct library *list_library(struct library *library)
 {
     if (!ct_process_lock())
@@ -171,14 +172,14 @@ static struct library *find_first(uint32_t version)
     return read && list_library(read) ? atomic_load_explicit(&first[version], memory_order_acquire) : NULL;
 }
 
-/* The library that the dynamic linker bound the caller's reference to, or would have without the hook: the
- * first in the order of the process, else in that of the caller's own dependencies. Where neither tells, as
- * when the call was made by a jump from another object's code, the first library. */
+/* Returns the library to which the dynamic linker bound the caller's reference, or would have bound it
+ * without the hook. That is the first in the process's order, otherwise in the order of the caller's own
+ * dependencies. If neither decides, as for a jump from another object's code, returns the first library. */
 static struct library *bound_library(uint32_t version, uint32_t function, const void *caller)
 {
     struct library *fallback = find_first(version);
     struct ct_object object;
-    /* Asked of the dynamic linker, which alone knows what was loaded for all; musl knows no versions. */
+    /* Only the dynamic linker knows which objects are in the global scope. musl has no symbol versions. */
     void *real = ct_loader_versioned(RTLD_NEXT, ct_row_symbol(CT_ROW_COUNT + function), versions[version]);
     if (real)
         ct_symbol_object_at(real, &object);
@@ -195,13 +196,13 @@ static struct library *bound_library(uint32_t version, uint32_t function, const 
             library = read ? list_library(read) : NULL;
         }
     }
-    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* takes away the dlerror() of what failed above */
+    ct_loader_symbol(RTLD_DEFAULT, "dlsym"); /* clears the dlerror() of failures above */
     return library ? library : fallback;
 }
 
 /* ---- calls ---- */
 
-/* Index in `libraries` plus 1. */
+/* Returns the index in `libraries` plus 1, 0 if not listed. */
 static uint32_t number_of(const struct library *library)
 {
     const uint32_t count = atomic_load_explicit(&library_count, memory_order_acquire);
@@ -225,14 +226,14 @@ static struct library *library_of_caller(uint32_t version, uint32_t function, co
     } else {
         if (count_libraries(version) > 1)
             library = bound_library(version, function, caller);
-        /* A signal handler that interrupted the holder of the lock asks again at its next call. */
+        /* A signal handler that interrupted the lock's holder repeats this at its next call. */
         if (!ct_table_lock())
             return library;
         ct_table_set(&callers, key, number_of(library));
         ct_table_unlock();
     }
-    /* The trampoline lets this page pass from now on. ct_enter() checks the row for itself, so nothing needs
-     * to be seen in order. */
+    /* The trampoline accepts this page from now on. ct_enter() checks the row itself, so no ordering is
+     * needed. */
     if (library == atomic_load_explicit(&first[version], memory_order_relaxed))
         atomic_store_explicit(&ct_runtime_callers[version][page % CT_RUNTIME_CALLERS], page,
                               memory_order_relaxed);
@@ -270,7 +271,7 @@ void *ct_runtime_stub(const void *real, uint32_t row)
     return ct_runtime_known_stub(real, row);
 }
 
-/* Only the dynamic linker knows whether an object that was loaded later is looked at. */
+/* Only the dynamic linker knows whether it searches an object that was loaded later. */
 static void *find_elsewhere(const char *name)
 {
     struct ct_object object;

@@ -1,9 +1,9 @@
-/* An export with any difference from a known shape keeps its slot, and its calls come by name.
+/* An export that differs in any way from a known shape keeps its slot, and its calls are traced by name.
  *
- * A driver, or a library that hardens programs, may protect the table's pages at any time. Right before the
- * hook writes a page's slots, it checks with the kernel that the page may be written. A page that another
+ * A driver, or a library that hardens programs, may protect the table's pages at any time. Just before
+ * writing a page's slots, the hook checks with the kernel that the page is writable. A page that another
  * thread protects in the microsecond between check and store still faults. Writing through the kernel instead
- * (process_vm_writev) would fail cleanly, but other threads might read a slot that is half written. */
+ * (process_vm_writev) would fail cleanly, but other threads might read a half-written slot. */
 #include "slots.h"
 
 #include "rows.h"
@@ -15,19 +15,19 @@
 
 /* ---- finding ---- */
 
-/* An image's table. All slots are within its length of the first one found. A slot of two functions stays as
- * it is. */
+/* An image's table. All slots are within its length of the first one found. A slot shared by two functions is
+ * left as it is. */
 enum { TABLE_SLOTS = 8192, SHARED = UINT16_MAX };
 static_assert((int)CT_ROW_COUNT < (int)SHARED, "functions of slots");
 static struct table {
     void **first;
-    uint16_t functions[TABLE_SLOTS]; /* of each slot, plus 1; 0: of none */
+    uint16_t functions[TABLE_SLOTS]; /* for each slot, the function plus 1; 0: none */
 } tables[CT_DRIVERS];
 
 /* Slots that a visit has made for functions of the first image; NULL: none. */
 static void **made[CT_ROW_COUNT];
 
-/* Reads an export's code, and returns whether its shape is known. */
+/* Reads an export's code. Returns true if its shape is known. */
 static bool read_shape(const struct ct_object *image, const void *export, struct ct_slot_shape *shape)
 {
     uint8_t code[CT_SLOT_CODE_BYTES] = { 0 };
@@ -41,7 +41,7 @@ static bool read_shape(const struct ct_object *image, const void *export, struct
            ct_symbol_use(image, (void *)(uintptr_t)shape->ended, sizeof(uint32_t)) == CT_SEGMENT_DATA;
 }
 
-/* Finds the slot of an export; NULL unless it is in the image's own data. */
+/* Returns the slot of an export, NULL unless it is in the image's own data. */
 static void **find_slot(const struct ct_object *image, const void *export)
 {
     struct ct_slot_shape shape;
@@ -62,7 +62,7 @@ static void note(struct table *table, void **slot, uint32_t function)
         table->functions[place] = table->functions[place] ? SHARED : (uint16_t)(function + 1);
 }
 
-/* Returns the row of a place of the table; CT_ROWS_ALL for a place that stays. */
+/* Returns the row of a place in the table, CT_ROWS_ALL for a place that is left alone. */
 static uint32_t row_at(uint32_t driver, uint32_t place)
 {
     const uint16_t function = tables[driver].functions[place];
@@ -72,7 +72,8 @@ static uint32_t row_at(uint32_t driver, uint32_t place)
     return ct_row_stub(row) ? row : CT_ROWS_ALL;
 }
 
-/* Reads the slots in the order of addresses, and forgets those that do not lead into the image's own code. */
+/* Reads the slots in address order, and drops those that do not lead into the image's own code. Returns the
+ * number of slots that are not writable. */
 static uint32_t read_slots(uint32_t driver, const struct ct_object *image)
 {
     struct table *const table = &tables[driver];
@@ -98,7 +99,7 @@ static uint32_t read_slots(uint32_t driver, const struct ct_object *image)
 uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
 {
     struct table *const table = &tables[driver];
-    if (table->first) /* a fork's child, whose parent had begun */
+    if (table->first) /* a fork's child whose parent had begun this */
         memset(table, 0, sizeof(*table));
     if (driver == 0)
         memset(made, 0, sizeof(made));
@@ -110,21 +111,21 @@ uint32_t ct_slots_find(uint32_t driver, const struct ct_object *image)
     return read_slots(driver, image);
 }
 
-/* Until a jump to it is written, nothing uses the slot. `real` is set before the slot is exchanged, or the
- * stub would call the function, and so itself. */
+/* Nothing uses the slot until a jump to it is written. `real` is set before the slot is exchanged, since
+ * otherwise the stub would call the function, and so itself. */
 void ct_slots_add_made(uint32_t row, void **slot)
 {
     if (row >= CT_ROW_COUNT || !ct_row_stub(row) || ct_rows[row].way == CT_WAY_SLOTS)
         return;
     made[row] = slot;
-    if (*slot != ct_row_stub(row)) /* a fork's child, whose parent was putting it back */
+    if (*slot != ct_row_stub(row)) /* equal in a fork's child whose parent was restoring it */
         ct_rows[row].real = *slot;
     ct_rows[row].way = CT_WAY_SLOTS;
 }
 
-/* ---- taking and putting back ---- */
+/* ---- taking and restoring ---- */
 
-/* Returns whether the slot is as wanted afterwards. */
+/* Returns true if the slot has the wanted value afterwards. */
 static bool exchange_one(uint32_t row, void **slot, bool to_stub)
 {
     void *stub = ct_row_stub(row), *real = ct_rows[row].real;
@@ -136,7 +137,7 @@ static bool exchange_one(uint32_t row, void **slot, bool to_stub)
     return is_done;
 }
 
-/* Returns how many slots are as wanted afterwards. */
+/* Returns the number of slots that have the wanted value afterwards. */
 static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
 {
     const struct table *const table = &tables[driver];
@@ -155,7 +156,8 @@ static uint32_t exchange(uint32_t driver, bool to_stubs, bool checks)
     return count;
 }
 
-/* The next visit may not want them. `real` stays: moved instructions do the same without a jump to them. */
+/* The next visit may not use them. `real` stays: without a jump to them, the moved instructions behave the
+ * same. */
 static void forget_made(void)
 {
     for (uint32_t row = 0; row < CT_ROW_COUNT; row++) {

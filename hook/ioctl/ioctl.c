@@ -1,15 +1,14 @@
-/* The ioctl layer: what the process asks of the NVIDIA kernel driver. libcuda (and NVML) call ioctl() of the
- * C library through the dynamic linker, so they come by here.
+/* The ioctl layer: the process's requests to the NVIDIA kernel driver. libcuda (and NVML) call the C
+ * library's ioctl() through the dynamic linker, and so reach this file.
  *
- * Which driver a request is for is told by the file and not by the number: the descriptor must be a character
- * device with the numbers that /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset have now.
- * Numbers are compared first all the same, since that is cheap and lets every other ioctl of every program
- * pass at once. Everything else goes straight on.
+ * The file identifies the driver, not the request's number. The descriptor must be a character device with
+ * the current numbers of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools or nvidia-modeset. The request's number
+ * is still compared first, since that is cheap and lets all other ioctls of any program pass at once.
  *
- * A traced ioctl is a call like any other, of layer `ioctl`, whose row is found by its number. Its name is
- * the number until the collector translates it.
+ * A traced ioctl is a call of layer `ioctl`. Its row is found by its number. Its name is that number until
+ * the collector translates it.
  *
- * For tests without a GPU, $CUDATRACE_DEVICES names another directory than /dev. */
+ * For tests without a GPU, $CUDATRACE_DEVICES names a directory to use instead of /dev. */
 #include "compiler.h"
 #include "current.h"
 #include "ioctl_layout.h"
@@ -31,28 +30,29 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Rows that this layer takes of the CT_EXTRA_COUNT; a process that asks for more different things has the
- * rest counted under one name for each driver. */
+/* The maximum number of CT_EXTRA_COUNT rows for this layer. If a process makes more kinds of requests, the
+ * rest are counted under one name for each driver. */
 enum { ROWS_MAX = 512 };
 
-/* /dev/nvidia-modeset shares nvidiactl's major number and speaks another language. */
+/* /dev/nvidia-modeset has nvidiactl's major number, but a different protocol. */
 enum { MINOR_MODESET = 254 };
 
 typedef int ioctl_function(int fd, unsigned long request, void *argument);
 
-/* The function behind the hook; NULL until the constructors run. */
+/* The function after the hook. NULL until the constructors run. */
 static ioctl_function *_Atomic next_ioctl;
 
-/* Files that speak different languages. /dev/nvidia-uvm-tools speaks that of /dev/nvidia-uvm. */
+/* Protocols of the files. /dev/nvidia-uvm-tools uses the one for /dev/nvidia-uvm. */
 enum language { ESCAPES, UVM, MODESET, LANGUAGES };
 static const char *const other_names[LANGUAGES] = { "RM other", "UVM other", "NVKMS other" };
 
 static struct ct_table rows_by_code;
 static _Atomic uint32_t rows_used;
-static _Atomic uint32_t other_rows[LANGUAGES]; /* by language, for what has no row of its own; 0 until made */
-static _Atomic uint32_t driver_release;        /* as ct_ioctl_release() gives it */
+static _Atomic uint32_t
+    other_rows[LANGUAGES]; /* by language, for requests without a row of their own; 0 until made */
+static _Atomic uint32_t driver_release; /* as returned by ct_ioctl_release() */
 
-/* Device numbers, 0 while they are not known. */
+/* Device numbers, 0 if unknown. */
 static struct file {
     const char *name;
     enum language language;
@@ -62,7 +62,7 @@ static struct file {
               { .name = "nvidia-uvm-tools", .language = UVM },
               { .name = "nvidia-modeset", .language = MODESET } };
 
-/* ---- which file ---- */
+/* ---- identifying the file ---- */
 
 static uint64_t device_number(const char *name)
 {
@@ -78,7 +78,7 @@ static uint64_t device_number(const char *name)
                : 0;
 }
 
-/* nvidiactl and nvidiaN share their major number. */
+/* nvidiactl and nvidiaN have the same major number. */
 static bool is_file(uint64_t device, const struct file *file)
 {
     const uint64_t known = atomic_load_explicit(&file->device, memory_order_relaxed);
@@ -87,8 +87,8 @@ static bool is_file(uint64_t device, const struct file *file)
     return known && major(device) == major(known) && minor(device) != MINOR_MODESET;
 }
 
-/* The numbers may change, when a module is loaded anew or the nodes are made by nvidia-modprobe after the
- * first look: a device that is not the known one is compared with what the file says now. */
+/* The numbers may change: a module is reloaded, or nvidia-modprobe creates the nodes after the first check.
+ * If a device does not match, the files' current numbers are read. */
 static bool is_driver_file(int fd, enum language language)
 {
     struct stat status;
@@ -99,7 +99,7 @@ static bool is_driver_file(int fd, enum language language)
         struct file *file = &files[i % CT_ARRAY_LENGTH(files)];
         if (file->language != language)
             continue;
-        if (i >= CT_ARRAY_LENGTH(files)) /* the second time round */
+        if (i >= CT_ARRAY_LENGTH(files)) /* second pass */
             atomic_store_explicit(&file->device, device_number(file->name), memory_order_relaxed);
         if (is_file(device, file))
             return true;
@@ -107,7 +107,7 @@ static bool is_driver_file(int fd, enum language language)
     return false;
 }
 
-/* The low descriptors as they were last, for when the kernel may not be asked: a bit for each language. */
+/* The last result for each low descriptor, for when system calls are not allowed. One bit per language. */
 enum { KNOWN_FILES = 4096 };
 static _Atomic uint8_t known[KNOWN_FILES];
 
@@ -124,13 +124,13 @@ static bool is_driver(int fd, enum language language)
     return driver;
 }
 
-/* ---- which row ---- */
+/* ---- choosing the row ---- */
 
-/* A call in flight. */
+/* A call in progress. */
 struct traced {
     struct ct_frame frame; /* first */
     struct ct_ioctl ioctl;
-    int error; /* errno after it */
+    int error; /* errno after the call */
 };
 
 static void decode_ioctl(const struct ct_frame *frame, struct ct_decoded *decoded)
@@ -153,7 +153,7 @@ static uint32_t row_for_others(enum language language)
     return row;
 }
 
-/* CT_ROWS_ALL when even the row for others cannot be made. */
+/* Returns CT_ROWS_ALL if even the row for others cannot be made. */
 static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
 {
     const uint64_t key = (uint64_t)ioctl->space << 32 | ioctl->code;
@@ -177,8 +177,8 @@ static uint32_t row_of(const struct ct_ioctl *ioctl, enum language language)
 
 /* ---- the call ---- */
 
-/* Without the look-up, which is not to be made under a dlerror() of the application's, so the constructor
- * alone makes it: the system call is all that the C library's own does. */
+/* Calls the next ioctl(). Only the constructor looks it up, since a look-up here could clear a pending
+ * dlerror() of the application's. The C library's own function only makes the system call. */
 static int call_next(int fd, unsigned long request, void *argument)
 {
     ioctl_function *next = atomic_load_explicit(&next_ioctl, memory_order_relaxed);
@@ -193,8 +193,8 @@ __attribute__((constructor)) static void find_next(void)
         row_for_others((enum language)language);
 }
 
-/* libcuda tells the kernel its version before anything else, and the two must be equal. Learnt also while
- * nothing is recorded: it is asked once. nv_ioctl_rm_api_version_t has the text behind two words. */
+/* libcuda first sends its version to the kernel, and the two must be equal. Record the version even when not
+ * tracing; libcuda sends it only once. In nv_ioctl_rm_api_version_t the text follows two words. */
 static void learn_release(uint64_t argument)
 {
     CT_QUIET;
@@ -206,7 +206,7 @@ static void learn_release(uint64_t argument)
     }
 }
 
-/* Not inlined: ioctls that are not the driver's need none of this stack. */
+/* Not inlined, so that ioctls of other drivers need none of this stack. */
 __attribute__((noinline)) static int call_candidate(int fd, unsigned long request, void *argument,
                                                     enum language language)
 {
@@ -236,9 +236,8 @@ __attribute__((noinline)) static int call_candidate(int fd, unsigned long reques
     return result;
 }
 
-/* int ioctl(int fd, unsigned long request, ...), with its one argument named: on x86-64 and aarch64 a
- * variable argument is passed as a named one is, and this way nothing has to be saved before the jump to the
- * real one. */
+/* int ioctl(int fd, unsigned long request, ...) with its one argument named. x86-64 and aarch64 pass a
+ * variable argument like a named one. This way nothing need be saved before the jump to the real function. */
 __attribute__((visibility("default"))) int ct_ioctl_entry(int fd, unsigned long request,
                                                           void *argument) __asm__("ioctl");
 

@@ -1,8 +1,9 @@
-/* Reads from the application's structs what an ioctl of the NVIDIA kernel driver asks. Knows nothing of
- * files, rows or lanes, so that a test can run it alone.
+/* Reads an ioctl of the NVIDIA kernel driver from the application's structs. Knows nothing of files, rows or
+ * lanes, so that a test can run it on its own.
  *
- * The structs are those of open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
- * application's pointers are not trusted: a wrong one gives EFAULT without the hook, and must with it. */
+ * The structs are from open-gpu-kernel-modules (MIT): nvos.h, nv-ioctl.h, uvm_ioctl.h, nvkms-ioctl.h. The
+ * application's pointers are not trusted. An invalid one returns EFAULT without the hook, and must do so with
+ * it. */
 #include "ioctl_layout.h"
 
 #include "system.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The parts that are read of NVOS54_PARAMETERS, NVOS21_PARAMETERS (and NVOS64, which begins alike),
+/* The parts read from NVOS54_PARAMETERS, NVOS21_PARAMETERS (and NVOS64, which begins the same way) and
  * nv_ioctl_xfer_t. */
 enum {
     CONTROL_COMMAND = 8,
@@ -54,7 +55,7 @@ bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes)
     return true;
 }
 
-/* `size_bytes` is 0 for requests that do not tell it. */
+/* `size_bytes` is 0 for requests that do not contain it. */
 static const struct layout *find_layout(uint32_t space, uint32_t number, uint32_t size_bytes,
                                         uint32_t release)
 {
@@ -121,7 +122,7 @@ struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t
     };
 }
 
-/* Commands answer in structs of their own, of which none has an RM status. */
+/* Commands return results in structs of their own, without an RM status. */
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release)
 {
     struct ct_ioctl ioctl = { .space = CT_IOCTL_MODESET,

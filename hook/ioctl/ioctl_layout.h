@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The things that have numbers. */
+/* Number spaces. */
 enum ct_ioctl_space {
     CT_IOCTL_ESCAPE = 1, /* _IOC_NR of a request on /dev/nvidiactl or /dev/nvidiaN */
     CT_IOCTL_CONTROL,    /* the command of NV_ESC_RM_CONTROL */
@@ -16,38 +16,37 @@ enum ct_ioctl_space {
 };
 
 enum {
-    CT_IOCTL_TYPE = 'F', /* _IOC_TYPE on nvidiactl and nvidiaN; on nvidia-uvm requests are plain numbers */
+    CT_IOCTL_TYPE = 'F', /* _IOC_TYPE of nvidiactl and nvidiaN; nvidia-uvm uses plain numbers as requests */
     CT_IOCTL_UVM_MAX = 2047,
     CT_IOCTL_UVM_INITIALIZE = 0x30000001,
     CT_IOCTL_UVM_DEINITIALIZE = 0x30000002,
-    CT_IOCTL_MODESET_REQUEST = 'm' << 8, /* _IOC_TYPE and _IOC_NR of the one that nvidia-modeset has */
+    CT_IOCTL_MODESET_REQUEST = 'm' << 8, /* _IOC_TYPE and _IOC_NR of nvidia-modeset's only request */
 };
 
-/* The escapes that the hook looks into. */
+/* The escapes that the hook decodes. */
 enum {
     CT_ESCAPE_RM_CONTROL = 0x2a,
     CT_ESCAPE_RM_ALLOC = 0x2b,
     CT_ESCAPE_CHECK_VERSION = 0xd2,
-    CT_ESCAPE_XFER = 0xd3, /* carries a request whose struct is too large for its own number */
+    CT_ESCAPE_XFER = 0xd3, /* contains a request whose struct is too large for the request's number */
 };
 
-/* A request as far as it was understood before the kernel had it. */
+/* A request, decoded before it is passed to the kernel. */
 struct ct_ioctl {
     enum ct_ioctl_space space;
     uint32_t code;
-    uint32_t escape;     /* CT_IOCTL_ESCAPE, CONTROL and CLASS: the escape itself, or the one that a transfer
-                            carried */
-    uint64_t address;    /* address of the request's struct */
-    uint32_t size_bytes; /* size of the struct; 0 when nobody knows */
-    uint32_t params_bytes; /* size of the parameters: what RM_CONTROL points to, else the struct */
-    int32_t status_offset; /* place of the RM status in the struct, -1 where there is none */
+    uint32_t escape;       /* CT_IOCTL_ESCAPE, CONTROL and CLASS: the escape, after unwrapping a transfer */
+    uint64_t address;      /* address of the request's struct */
+    uint32_t size_bytes;   /* size of the struct; 0 if unknown */
+    uint32_t params_bytes; /* size of the parameters: RM_CONTROL's own, otherwise the struct */
+    int32_t status_offset; /* offset of the RM status in the struct, -1 if there is none */
 };
 
-/* Reads `bytes`, 1 to 8, at `address`; false when they cannot be read. Neither crashes nor touches errno's
- * owner: the caller saves errno. */
+/* Reads `bytes`, 1 to 8, at `address`. Returns false if they are not readable. Never crashes. The caller
+ * saves errno. */
 bool ct_ioctl_peek(uint64_t address, void *value, uint32_t bytes);
 
-/* True if a request may be one of the driver's at all. */
+/* True if a request may be for the driver. */
 static inline bool ct_ioctl_is_escape(uint32_t request)
 {
     return (request >> 8 & 0xff) == CT_IOCTL_TYPE;
@@ -63,18 +62,18 @@ static inline bool ct_ioctl_is_modeset(uint32_t request)
     return (request & 0xffff) == CT_IOCTL_MODESET_REQUEST;
 }
 
-/* Says what a request on a file of the driver is. `argument` may be anything; what cannot be read is not
- * known. `release` is the driver's, 0 when it is not known and taken for the newest. */
+/* Decode a request on a file of the driver. `argument` may be any value; unreadable fields are unknown.
+ * `release` is the driver's, 0 if unknown, which means the newest. */
 struct ct_ioctl ct_ioctl_parse_escape(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_uvm(uint32_t request, uint64_t argument, uint32_t release);
 struct ct_ioctl ct_ioctl_parse_modeset(uint32_t request, uint64_t argument, uint32_t release);
-/* The RM status that a request that did not fail left in its struct; 0 where there is none. */
+/* Returns the RM status that a successful request left in its struct, 0 if there is none. */
 int32_t ct_ioctl_status(const struct ct_ioctl *ioctl);
-/* 1000 times the first number of a driver's version plus the second, 0 for what is none. The text ends within
- * `bytes`. */
+/* Returns 1000 times the first number of a driver's version plus the second, 0 if `version` is not a version.
+ * The text ends within `bytes`. */
 uint32_t ct_ioctl_release(const char *version, uint32_t bytes);
-/* The name under which the hook counts a request: its space and its number; the collector knows more. `name`
- * has room for CT_IOCTL_NAME_BYTES. */
+/* Writes the name that the hook counts a request under: its space and its number. The collector has better
+ * names. `name` has room for CT_IOCTL_NAME_BYTES. */
 enum { CT_IOCTL_NAME_BYTES = 32 };
 void ct_ioctl_name(const struct ct_ioctl *ioctl, char *name);
 

@@ -1,12 +1,13 @@
-/* How many ticks a long call takes: one that has a place in the ring where it is nearly full. */
+/* The number of ticks that make a call long. A long call may use the reserve of a ring that is nearly
+ * full. */
 #ifndef CT_LONG_CALL_H
 #define CT_LONG_CALL_H
 
 #include <stdint.h>
 
-/* Begins to measure the clock's rate, when the process has chosen its clock. */
+/* Starts measuring the clock's rate, once the process has chosen its clock. */
 void ct_long_begin(void);
-/* 100 microseconds, or somewhat less while the rate is hardly known. */
+/* Returns 100 microseconds in ticks, or somewhat less while the rate is barely known. */
 uint64_t ct_long_ticks(void);
 
 #endif

@@ -1,31 +1,32 @@
-/* Calls that are not in the ring, counted: those that were lost, and those that were to be left out. Who
- * holds the lane counts them there, without a locked instruction. The others, a signal handler that
- * interrupted the holder among them, count in the segment's directory. */
+/* Counts calls that are not in the ring: lost calls, and calls left out by a selection. The holder of a lane
+ * counts them in the lane, without a locked instruction. All others count in the segment's directory. Among
+ * them are signal handlers that interrupted the holder. */
 #ifndef CT_LOSS_H
 #define CT_LOSS_H
 
 #include "producer.h"
 #include "test_point.h"
 
-/* A call that is lost to a thread that does not hold its lane; if the lane is held, the cause is
+/* Counts a call lost to a thread that does not hold its lane. If the lane is held, the cause becomes
  * CT_LOSS_SIGNAL. */
 void ct_record_lose(struct ct_producer *producer, enum ct_loss_cause cause, uint16_t function, uint64_t start,
                     uint64_t end);
 /* The same for a thread without a lane. */
 void ct_record_lose_unlaned(struct ct_segment *segment, uint16_t function, uint64_t start, uint64_t end);
 
-/* Counts many calls as lost: the sum of their ticks, and about when the last one returned. */
+/* Counts many calls as lost. `ticks` is their sum, and `end` is about when the last one returned. */
 void ct_record_lose_many(struct ct_segment *segment, uint16_t function, uint64_t calls, uint64_t ticks,
                          uint64_t end);
 
-/* A call that the selection leaves out, counted without holding a lane. */
+/* Counts a call left out by the selection, without holding a lane. */
 void ct_record_skip(struct ct_segment *segment, uint16_t function, uint64_t ticks, uint64_t bytes);
 
-/* ---- by the holder of the lane, inline for the short ways ---- */
+/* ---- by the holder of the lane, inline for the fast paths ---- */
 
-/* The lane's counters of that key, which get a place; NULL when all that they may have are taken. */
+/* Returns the lane's counters of that key, taking a place if they have none. NULL if the key's places are all
+ * taken. */
 struct ct_unsent *ct_loss_find(struct ct_lane *lane, uint32_t key);
-/* Counts in the directory what has no place in the lane. */
+/* Counts in the directory a call that has no place in the lane. */
 void ct_loss_count_shared(struct ct_producer *producer, uint16_t function, enum ct_unsent_kind kind,
                           uint64_t ticks, uint64_t bytes);
 
@@ -55,7 +56,8 @@ static inline void ct_loss_count(struct ct_producer *producer, uint16_t function
     CT_TEST_POINT("loss.held_calls");
 }
 
-/* A call that found no room, lost or, by cause CT_LOSS_PRESSURE, skipped: `bytes` are those that it moved. */
+/* Counts a call that found no room. It is lost, or skipped if the cause is CT_LOSS_PRESSURE. `bytes` is the
+ * number of bytes that it moved. */
 static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_loss_cause cause,
                                        uint16_t function, uint64_t start, uint64_t end, uint64_t bytes)
 {
@@ -72,7 +74,7 @@ static inline void ct_record_lose_held(struct ct_producer *producer, enum ct_los
     CT_TEST_POINT("loss.held_cause");
 }
 
-/* A call that the selection leaves out. */
+/* Counts a call left out by the selection. */
 static inline void ct_record_skip_held(struct ct_producer *producer, uint16_t function, uint64_t ticks,
                                        uint64_t bytes)
 {

@@ -24,7 +24,7 @@ static uint64_t reserve_at(const struct ct_producer *self, uint32_t pressure)
     return self->mask + 1 - share_at(self, pressure);
 }
 
-/* Raises the pressure until the reserve has so many slots, or the pressure is `most`. */
+/* Raises the pressure until the reserve has that many slots, or the pressure reaches `most`. */
 static void enlarge(struct ct_producer *self, uint64_t slots, uint32_t most)
 {
     while (self->pressure < most && reserve_at(self, self->pressure) < slots)
@@ -62,7 +62,7 @@ void ct_reserve_sample(struct ct_producer *self)
         memcpy(&head, self->ring + (at & self->mask) * CT_SLOT_BYTES, sizeof(head));
         const uint32_t kind = head >> CT_FUNCTION_BITS & CT_KIND_MASK;
         const uint32_t length = head >> (CT_FUNCTION_BITS + CT_KIND_BITS) & CT_SLOTS_MASK;
-        if (length == 0) /* the segment is given up, or another process has written here */
+        if (length == 0) /* the segment has been given up, or another process has written here */
             break;
         if (is_important(kind))
             important += length;
@@ -80,7 +80,8 @@ void ct_reserve_sample(struct ct_producer *self)
 void ct_reserve_adapt(struct ct_producer *self)
 {
     const uint64_t slots = self->mask + 1;
-    /* The half is for important calls in the part of the share that the reserve takes over. */
+    /* The extra half of lost_slots is for important calls in the part of the share that the reserve takes
+     * over. */
     if (self->lost_slots > 0)
         enlarge(self, reserve_at(self, self->pressure) + self->lost_slots + self->lost_slots / 2,
                 PRESSURE_MAX);

@@ -10,7 +10,7 @@
 
 void ct_record_begin_lane(struct ct_producer *producer)
 {
-    producer->limit = producer->reserve = 0; /* the first record asks */
+    producer->limit = producer->reserve = 0; /* the first record calls ct_turn_make_room() */
     producer->full_tail = UINT64_MAX;
     ct_reserve_begin(producer);
 }
@@ -76,17 +76,17 @@ void ct_record_release(struct ct_producer *self)
     self->act = 0;
 }
 
-/* True if the record that holds the lane will never be finished, since a signal handler left it by
- * siglongjmp, or its thread was cancelled there: a call at `frame`, with `depth` open calls and ranges around
- * it, finds out. Whoever writes a record is a call around it, or an act, for as long as anything is left to
- * be written but `idle`; so where there is neither, the lane may be taken. What was left while another call
- * went on around it is found when that one returns. */
+/* True if the record that holds the lane will never be finished: a signal handler left it by siglongjmp, or
+ * its thread was cancelled there. A call at `frame`, with `depth` open calls and ranges around it, finds out.
+ * A writer of a record stays an open call, or an act, until only `idle` remains to be written. So the lane
+ * may be taken over if there is neither. If another call around the abandoned record is still open, the
+ * record is found when that call returns. */
 bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t frame)
 {
     if (depth >= CT_OPEN_MAX)
         return false;
     for (uint32_t i = 0; i < depth; i++) {
-        if ((intptr_t)self->frames[i] > 0) /* no range's */
+        if ((intptr_t)self->frames[i] > 0) /* not a range */
             return false;
     }
     return ct_stack_left(self->act, frame);
@@ -94,13 +94,13 @@ bool ct_record_is_left(const struct ct_producer *self, uint32_t depth, uintptr_t
 
 uint64_t ct_record_published(const struct ct_producer *self)
 {
-    enum { MOST = 2 * CT_SLOTS_MAX }; /* a pad, and a record */
+    enum { MOST = 2 * CT_SLOTS_MAX }; /* a pad and a record */
     const uint64_t published = ct_lane_position(self->lane);
     return published + MOST - self->position <= 2 * MOST ? published : self->position;
 }
 
-/* The record in the making was not published, or is complete: it goes on from there. A kernel that was being
- * remembered may be half another one. */
+/* Either the record being written was not published, or it is complete. The lane continues at the published
+ * position. Clears `kernels`, where an entry may have been half written. */
 void ct_record_take_over(struct ct_producer *self)
 {
     self->position = ct_record_published(self);

@@ -10,28 +10,29 @@
 #include <sys/mman.h>
 
 enum {
-    BEGIN_SLOTS = 4096 / CT_SLOT_BYTES, /* of a ring, for a thread that takes over its lane */
+    BEGIN_SLOTS = 4096 / CT_SLOT_BYTES, /* free slots in the ring, needed to hand the lane over */
     BLOCK_SLOTS = 16,
     BLOCKS = 2 * CT_LANES_MAX / BLOCK_SLOTS,
     BLOCK_MAPS = 4096,
     BLOCK_LANES = BLOCK_SLOTS * CT_LANE_HEADER_BYTES,
     PRODUCER_BYTES = 4096,
-    /* A lane begins on a page, and so does the room of each producer: without a distance the loads from the
-     * one would have the low twelve bits of the stores to the other, and processors let them wait. */
+    /* A lane begins on a page, and so does each producer's room. Without this distance, loads from one would
+     * have the same low 12 bits as stores to the other, and processors would delay the loads. */
     PRODUCER_APART = 192,
     BLOCK_PRODUCERS = BLOCK_SLOTS * PRODUCER_BYTES,
 };
 static_assert(PRODUCER_APART + sizeof(struct ct_producer) <= PRODUCER_BYTES, "producers");
 static_assert(BLOCK_SLOTS * sizeof(struct ct_slot_map) <= BLOCK_MAPS, "maps");
 
-/* Each is mapped at once and never unmapped: the maps, room for headers of lanes, producers. */
+/* Each block is mapped at once and never unmapped. It has the maps, room for the lanes' headers, and the
+ * producers. */
 static uint8_t *blocks[BLOCKS];
 static uint32_t slots; /* in use */
 
 struct ct_producer ct_dormant, ct_unlaned;
 __thread struct ct_producer *ct_self = &ct_dormant;
 
-static _Atomic uint32_t free_lanes; /* CT_SLOT_FREE, about */
+static _Atomic uint32_t free_lanes; /* approximate number of CT_SLOT_FREE */
 
 static struct ct_producer *slot_at(uint32_t slot)
 {
@@ -49,7 +50,7 @@ struct ct_slot_map *ct_slot_map(const struct ct_producer *producer)
     return map_of(producer->slot);
 }
 
-/* The address at which the header of its lane is mapped. */
+/* Returns the address at which the header of the slot's lane is mapped. */
 static void *lane_of(uint32_t slot)
 {
     return blocks[slot / BLOCK_SLOTS] + BLOCK_MAPS + slot % BLOCK_SLOTS * CT_LANE_HEADER_BYTES;
@@ -60,21 +61,21 @@ static bool add_block(void)
     const uint32_t block = slots / BLOCK_SLOTS;
     if (block >= BLOCKS)
         return false;
-    if (blocks[block]) /* with slots that were never used */
+    if (blocks[block]) /* its slots were never used */
         return true;
     uint8_t *memory =
         ct_bound_map(NULL, BLOCK_MAPS + BLOCK_LANES + BLOCK_PRODUCERS, PROT_READ | PROT_WRITE, -1, 0);
     if (!memory)
         return false;
-    /* Linux 4.14; before it the atfork handler of process.c is all there is. */
+    /* Since Linux 4.14. Before that, only the atfork handler of process.c protects the child. */
     madvise(memory + BLOCK_MAPS + BLOCK_LANES, BLOCK_PRODUCERS, MADV_WIPEONFORK);
     CT_TEST_POINT("slot.block_made");
     blocks[block] = memory;
     return true;
 }
 
-/* Rings are written and read only while their thread holds the lane (`idle` is 0), and no thread lets go of
- * one then. */
+/* Rings are written and read only while their thread holds the lane (`idle` is 0). No thread lets go of a
+ * lane at that time. */
 void ct_slot_drop_rings(struct ct_slot_map *map)
 {
     if ((!map->ring && !map->longer) || !ct_system_begin())
@@ -94,11 +95,11 @@ static uint32_t owner_of(const struct ct_producer *producer)
 
 void ct_slot_set_owner(struct ct_producer *producer, enum ct_slot_owner owner)
 {
-    /* Pairs with the acquire of owner_of(): the last owner's private words are ours to read. */
+    /* Pairs with the acquire in owner_of(), after which the last owner's private words may be read. */
     atomic_store_explicit(&producer->owner, (uint32_t)owner, memory_order_release);
 }
 
-/* A slot without a lane; NULL without memory. The process lock is held. */
+/* Returns a slot without a lane, NULL if out of memory. Requires the process lock. */
 static struct ct_producer *spare_slot(void)
 {
     for (uint32_t slot = 0; slot < slots; slot++) {
@@ -121,8 +122,8 @@ static struct ct_producer *spare_slot(void)
 
 /* ---- taking and giving back ---- */
 
-/* A lane that its thread gave back: with room in its ring to begin with, and no loss that the collector has
- * not seen, since that would pass to the new owner. */
+/* Takes a lane only if its ring has enough room to start, and if the collector has seen all of its losses.
+ * Unseen losses would be attributed to the new owner. */
 struct ct_producer *ct_slot_take_free(void)
 {
     for (uint32_t slot = 0; slot < slots; slot++) {
@@ -192,7 +193,7 @@ void ct_slot_give_back(struct ct_producer *producer)
     atomic_fetch_add_explicit(&free_lanes, 1, memory_order_relaxed);
 }
 
-/* Puts private memory in the place of the rings; false where there is none. */
+/* Maps private memory over the rings. Returns false on failure. */
 static bool make_private(const struct ct_slot_map *map)
 {
     const int access = PROT_READ | PROT_WRITE;
@@ -200,7 +201,7 @@ static bool make_private(const struct ct_slot_map *map)
            (!map->longer || ct_bound_map(map->longer, map->longer_bytes, access, -1, 0));
 }
 
-/* ---- private memory in the place of lanes ---- */
+/* ---- private memory over lanes ---- */
 
 void ct_slots_abandon(void)
 {

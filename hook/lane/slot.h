@@ -1,48 +1,48 @@
-/* Slots: each has a producer, and knows where its lane is mapped; there are as many as threads had lanes at
- * once. A lane is a thread's until that gives it back, and is taken by the next thread then. */
+/* Slots. Each has a producer and records where its lane is mapped. There are as many as threads have had
+ * lanes at the same time. A lane belongs to a thread until the thread gives it back. The next thread then
+ * takes it. */
 #ifndef CT_SLOT_H
 #define CT_SLOT_H
 
 #include "producer.h"
 
 enum ct_slot_owner {
-    CT_SLOT_SPARE = 0, /* nobody's, and no lane of the current segment */
-    CT_SLOT_FREE,      /* a lane whose thread has given it back; of an earlier segment it is a spare one */
+    CT_SLOT_SPARE = 0, /* no owner, and no lane of the current segment */
+    CT_SLOT_FREE,      /* its thread has given the lane back; if of an earlier segment, the slot is spare */
     CT_SLOT_OWNED,
-    /* Its thread has let go of it while a call was open, which may be about to enter or to leave, and come to
-     * its end after a handler's. */
+    /* Its thread let go of it during an open call. That call may be about to enter or return, and may end
+     * after a signal handler's call. */
     CT_SLOT_LEFT,
 };
 void ct_slot_set_owner(struct ct_producer *producer, enum ct_slot_owner owner);
 
-/* A lane that its thread gave back, or a new one: NULL when there is none. The process lock is held, and for
- * a new one system calls may be made. */
+/* Take a lane that its thread gave back, or a new one. Both return NULL if there is none, and require the
+ * process lock. ct_slot_take_new() makes system calls. */
 struct ct_producer *ct_slot_take_free(void);
 struct ct_producer *ct_slot_take_new(struct ct_segment *segment);
-/* True if it is worth asking for either. */
+/* True if either of these may succeed. */
 bool ct_slot_may_take(void);
-/* For the next thread. */
+/* Makes the lane available to the next thread. */
 void ct_slot_give_back(struct ct_producer *producer);
 
-/* The mappings of the lane's rings: inherited by a fork's child, as the memory is. The shortest one stays, so
- * that it can be turned to where no system call may be made. */
+/* The mappings of a lane's rings. A fork's child inherits both this struct and the memory. The shortest ring
+ * stays mapped, so that the producer can switch to it where no system call is allowed. */
 struct ct_slot_map {
-    uint8_t *ring; /* the shortest one; NULL: none is mapped */
+    uint8_t *ring; /* the shortest ring; NULL: none is mapped */
     uint64_t ring_bytes;
     uint8_t *longer; /* one longer ring, or NULL */
     uint64_t longer_bytes;
-    uint8_t *used; /* the one in use */
-    bool is_kept;  /* the child of a fork has private memory there for good */
+    uint8_t *used; /* the ring in use */
+    bool is_kept;  /* in a fork's child: private memory is mapped there for good */
 };
 struct ct_slot_map *ct_slot_map(const struct ct_producer *producer);
-/* The rings of a lane that is written no more. */
+/* Unmaps the rings of a lane that is no longer written. */
 void ct_slot_drop_rings(struct ct_slot_map *map);
 
-/* Puts private memory in the place of the lanes of the segment, which is given up: what is still written
- * there harms nobody, and the shared memory is free. The process lock is held. */
+/* Called when the segment is given up. Maps private memory over its lanes, so that late writes do no harm and
+ * the shared memory is freed. Requires the process lock. */
 void ct_slots_abandon(void);
-/* The same for one lane that was mapped in the parent of a fork, in the child; NULL for none. No other is
- * free. */
+/* The same in a fork's child for one lane mapped in the parent, NULL for none. No other lane is free. */
 void ct_slots_redirect(struct ct_producer *producer, struct ct_slot_map *map, struct ct_lane *lane);
 
 #endif

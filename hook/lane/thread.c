@@ -11,19 +11,19 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-/* Keep the map and the lane of ct_self, in memory that a fork's child has, too. */
+/* The map and the lane of ct_self, in memory that is not wiped in a fork's child. */
 static __thread struct ct_slot_map *own_map;
 static __thread struct ct_lane *own_lane;
-static __thread struct ct_producer *left; /* the producers that this thread has let go of */
+static __thread struct ct_producer *left; /* producers that this thread has let go of */
 
-/* In the segment of that epoch no lane could be taken: threads look again from that moment on. */
+/* No lane of that epoch's segment was available. Threads try again from this time on. */
 static _Atomic uint64_t next_take_ns; /* CLOCK_MONOTONIC_COARSE */
 static _Atomic uint32_t next_take_epoch;
 
 /* ---- letting go ---- */
 
 static pthread_key_t exit_key;
-static _Atomic uint32_t exit_key_state; /* 0 none, 1 being made, 2 ready, 3 not to be had */
+static _Atomic uint32_t exit_key_state; /* 0 none, 1 being made, 2 ready, 3 unavailable */
 static void (*_Atomic ends[CT_THREAD_ENDS])(void);
 
 static void run_end(enum ct_thread_end which)
@@ -33,7 +33,7 @@ static void run_end(enum ct_thread_end which)
         end();
 }
 
-/* Runs at thread exit. Calls that come later (from other keys' destructors) take a lane anew, and this
+/* Runs at thread exit. Calls made after that (by destructors of other keys) take another lane, and this
  * destructor runs again. */
 static void give_back(void *unused)
 {
@@ -43,7 +43,7 @@ static void give_back(void *unused)
     ct_self = &ct_dormant;
     own_map = NULL;
     run_end(CT_THREAD_RANGES);
-    /* All that was open in them is no more. */
+    /* The calls that were open in them are no longer open. */
     for (struct ct_producer *next; left; left = next) {
         next = left->next_left;
         ct_slot_set_owner(left, CT_SLOT_SPARE);
@@ -57,7 +57,7 @@ static void give_back(void *unused)
         ct_slot_set_owner(self, CT_SLOT_SPARE);
         return;
     }
-    /* Asynchronous cancellation may have come behind the publishing of a record, or before it. */
+    /* Asynchronous cancellation may have hit before or after the publishing of a record. */
     self->position = ct_record_published(self);
     ct_lane_publish(self->lane, self->position);
     ct_lane_leave(self->lane, 0);
@@ -83,7 +83,7 @@ void ct_thread_watch_end(enum ct_thread_end which, void (*end)(void))
 
 static void leave(void)
 {
-    ct_self->limit = 0; /* calls that are under way go the slow way out */
+    ct_self->limit = 0; /* open calls return by the slow path */
     ct_self = &ct_dormant;
     own_map = NULL;
 }
@@ -94,7 +94,7 @@ void ct_thread_forget(void)
     left = NULL;
 }
 
-/* The outermost call that is open: a range has no address (range.c). */
+/* Returns the address of the outermost open call. Ranges have none (range.c). */
 static uintptr_t outermost(const struct ct_producer *self)
 {
     for (uint32_t i = 0; i < self->depth && i < CT_OPEN_MAX; i++) {
@@ -117,8 +117,8 @@ void ct_thread_let_go(void)
     ct_slot_set_owner(self, CT_SLOT_LEFT);
 }
 
-/* Slots that this thread has let go of are spare once the calls that were open are left, as is seen from a
- * call at `frame`. */
+/* Marks slots that this thread has let go of as spare. A slot is spare once the calls that were open at that
+ * time have been left, judging from a call at `frame`. */
 static void release_left(uintptr_t frame)
 {
     for (struct ct_producer **link = &left; *link;) {
@@ -139,7 +139,7 @@ void ct_thread_redirect(void)
 
 /* ---- taking ---- */
 
-/* True for a moment after a thread has found no lane. */
+/* True for TAKE_INTERVAL_NS after a thread has found no lane. */
 static bool is_too_soon(void)
 {
     return ct_coarse_ns() < atomic_load_explicit(&next_take_ns, memory_order_relaxed) &&
@@ -189,7 +189,8 @@ static struct ct_thread_identity own_identity(void)
     return own;
 }
 
-/* Writes the first record of every owner: whose calls follow. False when there is no room for it. */
+/* Writes the first record of each owner, which identifies the thread. Returns false if there is no room for
+ * it. */
 static bool introduce(struct ct_producer *self, const struct ct_thread_identity *owner)
 {
     atomic_store_explicit(&self->lane->tid, owner->tid, memory_order_relaxed);
@@ -214,7 +215,7 @@ static bool introduce(struct ct_producer *self, const struct ct_thread_identity 
     return room;
 }
 
-/* `owner`: NULL for the calling thread. Returns NULL if no lane can be had, or the lane has no room. */
+/* `owner` is NULL for the calling thread. Returns NULL if no lane is available, or the lane has no room. */
 static struct ct_producer *take_for(struct ct_segment *segment, uintptr_t frame,
                                     const struct ct_thread_identity *owner)
 {
@@ -223,7 +224,7 @@ static struct ct_producer *take_for(struct ct_segment *segment, uintptr_t frame,
         return NULL;
     self->depth = 0;
     self->act = 0;
-    if (!self->idle) /* its last owner ended in the middle of a record */
+    if (!self->idle) /* the last owner ended in the middle of a record */
         ct_record_take_over(self);
     ct_record_begin_lane(self);
     const struct ct_thread_identity identity = owner ? *owner : own_identity();

@@ -1,10 +1,9 @@
-/* A lane stays in its ring as long as there is room in it: short rings stay near, in the processor's cache.
- * It turns to a longer one when its ring is full, and to a shorter one when the collector says that this
- * suffices.
+/* A lane stays in its ring while there is room, since short rings stay in the processor's cache. It switches
+ * to a longer ring when its ring is full, and to a shorter one when the collector reports that this suffices.
  *
- * Whatever needs a system call is done under the process lock, where signals wait. The rest a signal handler
- * may leave in the middle, by siglongjmp: `level` alone says then which ring it is, and what follows from it
- * is made again (settle()). */
+ * System calls are made under the process lock, which blocks signals. A signal handler may leave all other
+ * code in the middle, by siglongjmp. In that case `level` decides which ring is in use, and settle() derives
+ * the rest from it again. */
 #include "turn.h"
 
 #include "current.h"
@@ -22,13 +21,13 @@
 
 enum {
     PAGE_SLOTS = 4096 / CT_SLOT_BYTES,
-    /* A ring of up to so many slots is taken as a whole, a longer one in pieces of as many: who finds no
-     * memory for the next one goes on in a whole ring. */
+    /* A ring of up to that many slots is allocated as a whole, a longer ring in pieces of that size. If there
+     * is no memory for the next piece, the producer continues in a whole ring. */
     PIECE_SLOTS = 2 * 1024 * 1024 / CT_SLOT_BYTES,
-    STEPS = 8, /* of a ring, at which the collector's wish is looked at */
+    STEPS = 8, /* per ring; the collector's request is checked at each */
     GATE_LOOKS = 4000,
     GATE_PAUSE_NS = 50000,
-    GATE_WAIT_LONGS = 50, /* of ct_long_ticks(), 5 ms: longer than a time slice of another thread */
+    GATE_WAIT_LONGS = 50, /* multiple of ct_long_ticks(): 5 ms, longer than another thread's time slice */
 };
 
 static uint64_t slots_of(const struct ct_producer *self, uint32_t level)
@@ -46,7 +45,7 @@ static uint64_t at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
-/* Makes what follows from the number of the ring. */
+/* Derives the other fields from `level`. */
 static void settle(struct ct_producer *self)
 {
     struct ct_slot_map *map = ct_slot_map(self);
@@ -59,15 +58,15 @@ static void settle(struct ct_producer *self)
 
 /* ---- the gates ---- */
 
-/* The gate is open, or has the producer's own mark, which a signal handler has left. */
+/* The gate is taken, or already has the producer's own mark, left there when a signal handler jumped away. */
 static bool try_gate(_Atomic uint8_t *gate)
 {
     return ct_gate_take(gate, CT_GATE_PRODUCER) ||
            atomic_load_explicit(gate, memory_order_relaxed) == CT_GATE_PRODUCER;
 }
 
-/* Lets other threads run for a moment. Signals wait, since a handler may jump away. False where no system
- * call may be made. */
+/* Lets other threads run for a moment, with signals blocked since a handler may jump away. Returns false
+ * where no system call is allowed. */
 static bool pause_briefly(void)
 {
     if (!ct_system_begin())
@@ -79,8 +78,8 @@ static bool pause_briefly(void)
     return true;
 }
 
-/* The collector holds a gate for microseconds, unless it loses its processor or is stopped meanwhile. Waits
- * for that once. Until a gate has been taken, later calls only look. */
+/* The collector holds a gate for microseconds, unless it loses its processor or is stopped. Waits for a held
+ * gate once. Until a gate has been taken again, later calls only try it. */
 static bool take_gate(struct ct_producer *self, uint32_t level)
 {
     _Atomic uint8_t *gate = &self->lane->gate[level];
@@ -98,7 +97,7 @@ static bool take_gate(struct ct_producer *self, uint32_t level)
     return taken;
 }
 
-/* Follows from the collector's wish: what was taken of the rings may not be there any more. */
+/* Applies the collector's request. Memory allocated for the rings may have been taken away since. */
 static void heed(struct ct_producer *self)
 {
     const uint32_t ask = atomic_load_explicit(&self->lane->ask, memory_order_relaxed);
@@ -112,8 +111,8 @@ static void heed(struct ct_producer *self)
 
 /* ---- memory ---- */
 
-/* Has the slots of a ring from the position on, up to another one, made such that they can be touched. The
- * ring's gate and the process lock are held. */
+/* Allocates the slots of a ring from position `from` up to `to`, so that they can be touched. Requires the
+ * ring's gate and the process lock. Returns the ring's mapping, NULL without memory. */
 static uint8_t *make(struct ct_producer *self, uint32_t level, uint8_t *ring, uint64_t from, uint64_t to)
 {
     const uint64_t slots = slots_of(self, level);
@@ -140,13 +139,13 @@ static uint8_t *make(struct ct_producer *self, uint32_t level, uint8_t *ring, ui
     return ring;
 }
 
-/* True if memory may be asked for, with the process lock held then. */
+/* True if memory may be allocated. The process lock is then held until end_asking(). */
 static bool begin_asking(const struct ct_producer *self)
 {
     if (!ct_segment_may_allocate(CT_BOUND_MORE) || !ct_system_begin())
         return false;
     if (ct_process_lock()) {
-        if (self->epoch == ct_process_epoch()) /* else it is an earlier segment's */
+        if (self->epoch == ct_process_epoch()) /* otherwise it belongs to an earlier segment */
             return true;
         ct_process_unlock();
     }
@@ -162,7 +161,7 @@ static void end_asking(void)
 
 /* ---- the ring in use ---- */
 
-/* Returns the position up to which a ring is written without another look at the collector's wish. */
+/* Returns the position up to which a ring is written before the collector's request is checked again. */
 static uint64_t step_from(uint64_t position, uint64_t slots)
 {
     return (position + at_most(slots / STEPS, PIECE_SLOTS)) / PAGE_SLOTS * PAGE_SLOTS;
@@ -173,7 +172,7 @@ static bool is_empty(const struct ct_producer *self, uint32_t level, uint64_t ta
     return level != self->level && tail >= self->ended[level];
 }
 
-/* True if it seems that the ring can be left for a longer one once it is full. */
+/* True if the lane can probably switch to a longer ring once this one is full. */
 static bool may_grow(const struct ct_producer *self, uint64_t tail)
 {
     if (self->stuck || !ct_segment_may_allocate(CT_BOUND_MORE))
@@ -186,7 +185,7 @@ static bool may_grow(const struct ct_producer *self, uint64_t tail)
     return false;
 }
 
-/* Samples the slots since `step`, unless the collector has read some of them: it may have taken away their
+/* Samples the slots since `step`, unless the collector has read some of them and may have taken away their
  * memory. It takes away no unread slots while the gate is held. */
 static void sample(struct ct_producer *self)
 {
@@ -198,14 +197,14 @@ static void sample(struct ct_producer *self)
         ct_gate_give(&self->lane->gate[self->level]);
 }
 
-/* Returns where the reserve begins of a ring that ends there. */
+/* Returns the position at which the reserve of a ring that ends at `end` begins. */
 static uint64_t reserve_of(const struct ct_producer *self, uint64_t end)
 {
     return end - (self->mask + 1) + ct_reserve_share(self);
 }
 
-/* Returns the position up to which the ring in use may be written now, `most` at most; 0 without memory for
- * more, or while the collector holds the gate. */
+/* Returns the position up to which the ring in use may be written now, at most `most`. Returns 0 if there is
+ * no memory for more, or while the collector holds the gate. */
 static uint64_t reach(struct ct_producer *self, uint64_t most)
 {
     if (self->level == 0)
@@ -226,8 +225,8 @@ static uint64_t reach(struct ct_producer *self, uint64_t most)
     return may_be_touched ? upto : 0;
 }
 
-/* Lets the ring in use be written further; false when there is no room for a record that ends at `wanted`, no
- * memory, or no gate. */
+/* Extends the part of the ring in use that may be written. Returns false if there is no room for a record
+ * that ends at `wanted`, no memory, or no gate. */
 static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 {
     const uint64_t begun = self->begun[self->level], end = (tail > begun ? tail : begun) + self->mask + 1;
@@ -250,7 +249,7 @@ static bool extend(struct ct_producer *self, uint64_t tail, uint64_t wanted)
 
 /* ---- another ring ---- */
 
-/* The ring becomes the one in use, from the position on. */
+/* Makes this ring the one in use, from the current position on. */
 static void turn(struct ct_producer *self, uint32_t level)
 {
     self->limit = self->reserve = 0;
@@ -264,8 +263,8 @@ static void turn(struct ct_producer *self, uint32_t level)
     CT_TEST_POINT("turn.turned");
 }
 
-/* Turns to a longer ring, with memory for what is written first; false when there is none. Its gate is
- * held. */
+/* Switches to a longer ring, with memory for the slots that are written first. Returns false if there is no
+ * memory. Requires the ring's gate. */
 static bool fetch(struct ct_producer *self, uint32_t level)
 {
     struct ct_slot_map *map = ct_slot_map(self);
@@ -299,8 +298,8 @@ static bool fetch(struct ct_producer *self, uint32_t level)
     return ring != NULL;
 }
 
-/* Turns to a ring that was read to its end; false without memory for it, or while the collector holds its
- * gate. */
+/* Switches to a ring that has been read to its end. Returns false if there is no memory for it, or while the
+ * collector holds its gate. */
 static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
 {
     if (level == 0) {
@@ -325,8 +324,9 @@ static bool take(struct ct_producer *self, uint32_t level, uint64_t tail)
     return fetched;
 }
 
-/* Turns to the next longer ring that is to be had; to a shorter one where the ring in use has room that
- * cannot be reached. A full ring is gone round in: what is read of it first makes room in no other. */
+/* Switches to the next longer ring available. Switches to a shorter one only if the room in the ring in use
+ * cannot be reached. Otherwise the producer wraps around in a full ring: the collector reads it first, which
+ * makes no room in others. */
 static bool take_another(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t rings = rings_of(self), level = self->level;
@@ -347,7 +347,7 @@ static bool take_another(struct ct_producer *self, uint64_t tail)
     return false;
 }
 
-/* Follows the collector's wish for a shorter ring. */
+/* Switches to a shorter ring if the collector requests it. */
 static void shrink(struct ct_producer *self, uint64_t tail)
 {
     const uint32_t ask = atomic_load_explicit(&self->lane->ask, memory_order_relaxed);
@@ -364,7 +364,7 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
     const uint64_t tail = ct_lane_tail(self->lane);
     if (tail > self->position ||
         self->position - tail > ct_ring_slots_all(self->index, ct_segment_ring_slots()))
-        return false; /* not what a collector writes */
+        return false; /* no collector writes such a tail */
     if (!ct_slot_map(self)->ring)
         return false;
     self->refused = self->held = false;
@@ -379,15 +379,15 @@ static bool make_room(struct ct_producer *self, uint32_t slots)
         self->refused = false;
         return ct_turn_end_of(self, slots) <= self->limit;
     }
-    /* What is read next may make room. The next call looks again where all was read, or a gate is held:
-     * nothing would say that it has opened. */
+    /* Retry after the collector reads more. If everything has been read, or a gate is held, retry at the next
+     * call, since nothing would report that the gate has opened. */
     self->full_tail = tail < self->position && !self->held ? tail : UINT64_MAX;
     self->full_cause = self->refused ? CT_LOSS_MEMORY : CT_LOSS_FULL;
     self->long_ticks = ct_long_ticks();
     if (self->refused)
         atomic_fetch_or_explicit(&self->lane->level, CT_LEVEL_REFUSED, memory_order_relaxed);
     self->limit =
-        self->position; /* none, but the lane is ours: what comes is counted the short way (hot_count.h) */
+        self->position; /* no room, but the lane is ours: the fast path counts further calls (hot_count.h) */
     return false;
 }
 

@@ -1,10 +1,10 @@
-/* Which of its rings a lane is in, and how far it may be written: the slow way of ring.c. */
+/* Chooses the ring of a lane, and how far it may be written: the slow path of ring.c. */
 #ifndef CT_TURN_H
 #define CT_TURN_H
 
 #include "producer.h"
 
-/* The end of a record of so many slots, with the pad that fills the ring's end. */
+/* Returns the end of a record of that many slots, including the pad that fills the ring's end. */
 static inline uint64_t ct_turn_end_of(const struct ct_producer *producer, uint32_t slots)
 {
     const uint64_t capacity = producer->mask + 1, place = producer->position & producer->mask;
@@ -12,9 +12,9 @@ static inline uint64_t ct_turn_end_of(const struct ct_producer *producer, uint32
     return producer->position + pad + slots;
 }
 
-/* Makes room for a record of so many slots; false where there is none. Its thread holds the lane. */
+/* Makes room for a record of that many slots. Returns false if there is none. The thread holds the lane. */
 bool ct_turn_make_room(struct ct_producer *producer, uint32_t slots);
-/* Behind that: makes room in the ring's reserve, if it has one. */
+/* Called after ct_turn_make_room() has failed. Makes room in the ring's reserve, if it has one. */
 bool ct_turn_use_reserve(struct ct_producer *producer, uint32_t slots);
 
 #endif

@@ -1,10 +1,10 @@
-/* NVTX: the entry points through which applications name ranges of their time (torch.cuda.nvtx, the header
- * library of NVTX 3, libnvToolsExt of version 2). A client loads the library that NVTX_INJECTION64_PATH names
- * at its first call and runs InitializeInjectionNvtx2(), which fills in the client's tables; the executable
- * and each library that uses NVTX are clients of their own, so this happens many times in a process.
+/* NVTX: the entry points that applications use to name ranges of their time (torch.cuda.nvtx, the header
+ * library of NVTX 3, libnvToolsExt of version 2). At its first call, a client loads the library named by
+ * NVTX_INJECTION64_PATH and runs InitializeInjectionNvtx2(), which fills in the client's tables. The
+ * executable and each library that uses NVTX are separate clients, so this happens many times in a process.
  *
- * Handles are numbers, checked at each use. What is not filled in here (names of OpenCL objects,
- * user-defined synchronisation) the client turns into calls that do nothing. */
+ * Handles are numbers and are checked at each use. For functions not filled in here (names of OpenCL objects,
+ * user-defined synchronisation), the client makes calls that do nothing. */
 #include "attach.h"
 #include "compiler.h"
 #include "kernel_names.h"
@@ -17,7 +17,7 @@
 #include "ring.h"
 #include "thread.h"
 
-/* ---- what the arguments say ---- */
+/* ---- reading arguments ---- */
 
 static uint32_t domain_of(const void *handle)
 {
@@ -27,7 +27,7 @@ static uint32_t domain_of(const void *handle)
 
 #define HERE ((const char *)__builtin_dwarf_cfa() - 8)
 
-/* Older attributes have the same fields; newer ones may have more behind them. */
+/* Older attributes have the same fields. Newer ones may have more after them. */
 static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_attributes *attributes,
                                       const void *frame)
 {
@@ -53,7 +53,7 @@ static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_a
 
 /* ---- ranges and marks, of the default domain and of others ---- */
 
-/* In the forms that a name, a string or a message is given in: UTF-8, or wide characters. */
+/* Defines both forms of a function that takes a name, a string or a message: UTF-8 and wide characters. */
 #define IN_BOTH_FORMS(type, function, parameters, act)                                                       \
     static type function##_a(parameters const char *text)                                                    \
     {                                                                                                        \
@@ -67,7 +67,7 @@ static struct ct_said read_attributes(const void *domain, const struct ct_nvtx_a
     }
 #define AND ,
 
-/* `act` takes what is said, and begins with return where there is a result. */
+/* `act` takes a struct ct_said, and begins with return if there is a result. */
 #define SAYS(type, name, act)                                                                                \
     static type name##_ex(const struct ct_nvtx_attributes *attributes)                                       \
     {                                                                                                        \
@@ -106,8 +106,8 @@ static int domain_range_pop(const void *domain)
     return ct_range_pop(domain_of(domain), HERE);
 }
 
-/* The client's beginning, and the ends of domains and resources. A domain that is created again has the same
- * number, and a name stays with its object when the resource goes: nothing is given back. */
+/* Initializes a client, and destroys domains and resources. Nothing needs freeing. A domain that is created
+ * again has the same number, and an object's name outlasts its resource. */
 static void nothing(const void *object)
 {
     (void)object;
@@ -135,7 +135,7 @@ IN_BOTH_FORMS(void, name_category, uint32_t category AND, name_a_category(NULL, 
 IN_BOTH_FORMS(void, domain_name_category, const void *domain AND uint32_t category AND,
               name_a_category(domain, category, text, wide))
 
-/* The numbers are the process's: a string serves in every domain. */
+/* String numbers are valid in the whole process: a string works in every domain. */
 static void *register_text(const char *text, const wchar_t *wide, const void *frame)
 {
     enum ct_loss_cause cause;
@@ -151,7 +151,7 @@ static void *register_text(const char *text, const wchar_t *wide, const void *fr
 IN_BOTH_FORMS(void *, domain_register_string, const void *domain AND,
               return ((void)domain, register_text(text, wide, HERE)))
 
-/* ---- names of threads and of CUDA's objects: the runtime's are the driver's ---- */
+/* ---- names of threads and CUDA objects, where runtime and driver are the same ---- */
 
 static_assert((int)CT_NAMED_TEXT_BYTES == (int)CT_RANGE_NAME_BYTES, "one length of names");
 
@@ -162,8 +162,8 @@ static void end_thread(void)
         ct_attach_heed(ct_self);
 }
 
-/* Sent at once if there is a daemon; in a signal handler that interrupted a record with the next lane that is
- * taken. */
+/* Sends a name at once if there is a daemon. In a signal handler that interrupted a record, it is sent when
+ * the next lane is taken. */
 static void set_name(enum ct_role role, uint64_t handle, const char *name)
 {
     CT_QUIET;
@@ -219,7 +219,7 @@ static enum ct_role role_of_resource(int32_t type)
     return CT_ROLE_none;
 }
 
-/* A client may take a handle of NULL for failure. */
+/* Never returns NULL, since a client may interpret that as failure. */
 static void *resource_create(const void *domain, const struct ct_nvtx_resource *resource)
 {
     static char handle;
@@ -254,7 +254,7 @@ TABLE(cuda, name_device_a, name_device_w, name_context_a, name_context_w, name_s
       name_event_a, name_event_w);
 TABLE(cudart, name_device_a, name_device_w, name_stream_a, name_stream_w, name_event_a, name_event_w);
 
-/* Fills in what both sides know: the client's table may be that of an older or a newer version. */
+/* Fills in the entries that both sides know. The client's table may be from an older or a newer version. */
 static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, const void *const *ours,
                     size_t count)
 {
@@ -269,8 +269,8 @@ static bool fill_in(const struct ct_nvtx_callbacks *callbacks, uint32_t module, 
     return true;
 }
 
-/* The client holds its own lock and waits; it finds the functions in its tables when this returns 1. After a
- * 0 it unloads the library and works without. */
+/* The client holds its own lock and waits. If this returns 1, the client finds the functions in its tables.
+ * If 0, it unloads the library and continues without it. */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table);
 
 int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)
@@ -283,7 +283,7 @@ int InitializeInjectionNvtx2(ct_nvtx_get_table *get_table)
     if (version && version->struct_bytes >= sizeof(*version) && version->set_injection_version)
         version->set_injection_version(CT_NVTX_VERSION);
     const bool filled = fill_in(callbacks, CT_NVTX_MODULE_CORE, core, CT_ARRAY_LENGTH(core));
-    /* Version 1 has the first table alone. */
+    /* Version 1 has only the first table. */
     fill_in(callbacks, CT_NVTX_MODULE_CORE2, core2, CT_ARRAY_LENGTH(core2));
     fill_in(callbacks, CT_NVTX_MODULE_CUDA, cuda, CT_ARRAY_LENGTH(cuda));
     fill_in(callbacks, CT_NVTX_MODULE_CUDART, cudart, CT_ARRAY_LENGTH(cudart));

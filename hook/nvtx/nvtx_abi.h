@@ -1,6 +1,6 @@
-/* NVTX as an injection library sees it. The facts are those of nvToolsExt.h, nvToolsExtCuda.h,
- * nvToolsExtCudaRt.h and nvtxDetail/nvtxTypes.h of NVTX 3 as CUDA 13.0 has it (Apache-2.0 with LLVM
- * exception), which keeps them compatible with version 2: numbers and layouts alone. */
+/* The ABI of NVTX for an injection library. The source is nvToolsExt.h, nvToolsExtCuda.h, nvToolsExtCudaRt.h
+ * and nvtxDetail/nvtxTypes.h of NVTX 3 in CUDA 13.0 (Apache-2.0 with LLVM exception). These keep the ABI
+ * compatible with version 2. Only numbers and layouts are taken from them. */
 #ifndef CT_NVTX_ABI_H
 #define CT_NVTX_ABI_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <wchar.h>
 
-/* nvtxRangePush and nvtxRangePop return this when they cannot tell a level. */
+/* nvtxRangePush and nvtxRangePop return this if they do not know the level. */
 #define CT_NVTX_NO_PUSH_POP_TRACKING (-2)
 
 enum ct_nvtx_message {
@@ -22,7 +22,7 @@ enum { CT_NVTX_COLOR_ARGB = 1, CT_NVTX_PAYLOAD_COUNT = 7 };
 /* nvtxEventAttributes_t, versions 1 to 3. */
 struct ct_nvtx_attributes {
     uint16_t version;
-    uint16_t size; /* bytes, of what the application filled in */
+    uint16_t size; /* in bytes, of the fields filled in by the application */
     uint32_t category;
     int32_t color_type;
     uint32_t color;
@@ -45,7 +45,7 @@ static_assert(sizeof(struct ct_nvtx_attributes) == 48, "nvtxEventAttributes_t");
 struct ct_nvtx_resource {
     uint16_t version;
     uint16_t size;
-    int32_t type; /* enum ct_nvtx_resource_type, or another one */
+    int32_t type; /* enum ct_nvtx_resource_type, or any other value */
     uint64_t identifier;
     int32_t message_type;
     int32_t reserved0;
@@ -57,7 +57,7 @@ struct ct_nvtx_resource {
 };
 static_assert(sizeof(struct ct_nvtx_resource) == 32, "nvtxResourceAttributes_t");
 
-/* Those that are shown anywhere, of nvToolsExt.h, nvToolsExtCuda.h and nvToolsExtCudaRt.h. */
+/* The types that cudatrace shows, from nvToolsExt.h, nvToolsExtCuda.h and nvToolsExtCudaRt.h. */
 enum ct_nvtx_resource_type {
     CT_NVTX_RESOURCE_THREAD_NATIVE = 1 << 16 | 3,
     CT_NVTX_RESOURCE_CUDA_DEVICE = 4 << 16 | 1,
@@ -69,8 +69,8 @@ enum ct_nvtx_resource_type {
     CT_NVTX_RESOURCE_CUDART_EVENT = 5 << 16 | 2,
 };
 
-/* An application and each of its libraries has tables of its own, of pointers to the function pointers that
- * its calls go through. */
+/* An application and each of its libraries have separate tables. These contain pointers to the function
+ * pointers used by its calls. */
 enum { CT_NVTX_TABLE_CALLBACKS = 1, CT_NVTX_TABLE_VERSION = 3, CT_NVTX_VERSION = 3 };
 enum {
     CT_NVTX_MODULE_CORE = 1,
@@ -89,7 +89,7 @@ struct ct_nvtx_callbacks {
 
 struct ct_nvtx_version {
     size_t struct_bytes;
-    uint32_t version; /* the application's */
+    uint32_t version; /* of the application */
     uint32_t reserved0;
     void (*set_injection_version)(uint32_t version);
 };

@@ -1,19 +1,20 @@
-/* Ranges of threads, and marks. Each thread that uses them has a piece of memory with its open ranges and
- * their messages, mapped at its first one and unmapped at its end. Levels are counted there by domain, also
- * while nothing is recorded: the application gets to see them.
+/* Ranges of threads, and marks. Each thread that uses them has memory for its open ranges and their messages,
+ * mapped at the first use and unmapped when the thread ends. Levels are counted in it per domain, even while
+ * nothing is recorded, since the application can see them.
  *
- * A pushed range stands among the open calls of the lane, so that the calls inside it have their depth. It
- * has no frame on the stack by which ct_depth_around() could tell that it was left, and must not be taken for
- * left: its place holds a number above every address, which also says later whose place it is. For what comes
- * between push and pop is the application's choice:
+ * A pushed range has a place among the lane's open calls, so that the calls inside it get their depth. It has
+ * no stack frame by which ct_depth_around() could detect that it was left, and must not be considered left.
+ * Its place therefore holds a token above every address, which also identifies the range later. Between push
+ * and pop, the application can do the following:
  *
- *  - Ranges of two domains may overlap, and one may be popped inside a call that it enclosed. Its place then
- *    holds 0, which is below every address: it is dropped with the next look from below, and the collector
- *    passes over an open call that has no start.
- *  - A call may return while a range that was pushed inside it is open. The lane's depth goes back with the
- *    call, the range loses its place, and is recorded all the same when it is popped.
- *  - The thread may have got another lane, or the process another segment. A range is recorded in the segment
- *    in which it was pushed or, like a call, not at all: in a fork's child it is the parent's. */
+ *  - Ranges of two domains may overlap, and one may be popped inside a call that it encloses. Its place then
+ *    holds 0, which is below every address. The next ct_depth_around() from below drops it. The collector
+ *    skips an open call that has no start.
+ *  - A call may return while a range pushed inside it is open. The lane's depth returns to the call's, and
+ *    the range loses its place. It is still recorded when it is popped.
+ *  - The thread may have got another lane, or the process another segment. A range is recorded only in the
+ *    segment in use when it was pushed. Like a call, it is otherwise not recorded: in a fork's child it
+ *    belongs to the parent. */
 #include "range.h"
 
 #include "act.h"
@@ -27,37 +28,37 @@
 #include "thread.h"
 
 enum {
-    PUSHED_MAX = 1024,       /* open ranges of a thread; deeper ones have a level and are counted as lost */
+    PUSHED_MAX = 1024,       /* a thread's open ranges; deeper ones have a level and are counted as lost */
     TEXT_BYTES = 256 * 1024, /* bytes of their messages */
 };
 
-/* Above every address of a program, on all architectures that the driver runs on. */
+/* Above all of a program's addresses on every architecture that the driver supports. */
 #define PLACE_TOKEN (UINT64_C(1) << 63)
 
 struct pushed {
     struct ct_range_kept kept;
-    uint64_t token;    /* the value at its place in ct_producer.frames[] */
-    uint32_t depth;    /* its place */
+    uint64_t token;    /* its value in ct_producer.frames[] */
+    uint32_t depth;    /* its index there */
     uint32_t text_end; /* end of its message in the thread's text */
-    uint16_t previous; /* the range around it in its domain: index + 1, 0 for none */
+    uint16_t previous; /* the enclosing range in its domain: index + 1, 0 for none */
     bool open;
 };
 
 struct level {
     uint16_t top;    /* the domain's innermost range: index + 1, 0 for none */
     uint16_t kept;   /* ranges among `pushed` */
-    uint32_t unkept; /* ranges inside of them for which there was no room */
+    uint32_t unkept; /* ranges inside these that found no room */
 };
 
 struct ct_range_thread {
-    uintptr_t holder; /* place of the holder on the stack; 0: nobody */
-    uint32_t used;    /* entries of `pushed`, in order of their push */
+    uintptr_t holder; /* the holder's stack address; 0: not held */
+    uint32_t used;    /* entries of `pushed`, in the order of pushing */
     uint32_t text_used;
     uint64_t tokens;
     struct level levels[CT_DOMAINS_MAX];
     struct pushed pushed[PUSHED_MAX];
     uint64_t scratch[CT_RANGE_PAYLOAD_BYTES / 8];
-    char text[TEXT_BYTES + CT_RANGE_MESSAGE_BYTES]; /* behind what is used there is room for a message */
+    char text[TEXT_BYTES + CT_RANGE_MESSAGE_BYTES]; /* has room for a message after the part in use */
 };
 
 static uint32_t row_push = CT_ROWS_ALL, row_mark = CT_ROWS_ALL;
@@ -71,7 +72,7 @@ bool ct_range_begin(void)
 
 static __thread struct ct_range_thread *mine;
 
-/* Forgets the ranges that the ending thread left open. */
+/* Drops the ranges that the ending thread has left open. */
 static void end_thread(void)
 {
     struct ct_range_thread *thread = mine;
@@ -98,7 +99,7 @@ static bool is_open(const struct ct_range_thread *thread, uint64_t token)
     return false;
 }
 
-/* Frees the places of ranges that are open no more. */
+/* Frees the places of ranges that are no longer open. */
 static void free_places(const struct ct_range_thread *thread, struct ct_producer *self)
 {
     for (uint32_t i = 0; self->lane && i < self->depth && i < CT_OPEN_MAX; i++) {
@@ -109,8 +110,8 @@ static void free_places(const struct ct_range_thread *thread, struct ct_producer
     }
 }
 
-/* The holder was left by a jump out of a signal handler, in the middle of a push or a pop. Which ranges are
- * open says their mark; all else follows from it. */
+/* Called if a signal handler jumped out of the holder, in the middle of a push or a pop. The `open` flags
+ * decide which ranges are open. All else is derived from them. */
 static void set_right(struct ct_range_thread *thread)
 {
     while (thread->used > 0 && !thread->pushed[thread->used - 1].open)
@@ -197,10 +198,10 @@ static void leave_place(struct ct_producer *self, const struct pushed *range, co
     const uint32_t place = range->depth;
     uint32_t depth = ct_depth_around(self, (uintptr_t)frame);
     if (place >= depth || (place < CT_OPEN_MAX && self->frames[place] != range->token))
-        return; /* lost to a call that returned */
+        return; /* the place was lost when an enclosing call returned */
     if (place + 1 == depth) {
         self->depth = place;
-        depth = ct_depth_around(self, (uintptr_t)frame); /* without the places that became free below it */
+        depth = ct_depth_around(self, (uintptr_t)frame); /* excludes places below it that have become free */
     } else if (place < CT_OPEN_MAX) {
         self->frames[place] = 0;
         self->lane->open[place].start = 0;
@@ -214,7 +215,7 @@ static void leave_place(struct ct_producer *self, const struct pushed *range, co
 
 /* ---- push, pop, mark ---- */
 
-/* Deeper ranges of a domain may only be kept when all around them are. */
+/* Keeps a range only if all ranges around it in its domain are kept. */
 static bool keep(struct ct_range_thread *thread, struct level *level, const struct ct_said *said)
 {
     if (level->unkept > 0 || thread->used == PUSHED_MAX)
@@ -284,7 +285,7 @@ int ct_range_pop(uint32_t domain, const void *frame)
         level->unkept--;
     } else if (level->top) {
         struct pushed *range = &thread->pushed[level->top - 1];
-        range->open = false; /* first: whatever a jump leaves undone, it is not recorded twice */
+        range->open = false; /* first, so that it is never recorded twice if a jump interrupts this */
         atomic_signal_fence(memory_order_seq_cst);
         record_pushed(thread, range, frame);
         CT_TEST_POINT("range.recorded");

@@ -1,7 +1,7 @@
-/* They overlap as they like. Those that run stand in
- * cells, small ones or, where the message is long, big ones. A range's identifier names its cell and is never
- * given twice, so one that is ended twice, or was never started, harms nobody. No lock: a free cell is taken
- * from a list by compare-and-swap, and whoever takes the identifier out of a cell has the cell. */
+/* Ranges that may overlap arbitrarily. Open ranges are in cells, either small ones or, if the message is
+ * long, big ones. A range's identifier names its cell and is never reused. It is therefore harmless to end a
+ * range twice, or without having started it. No lock is needed. A thread takes a free cell from a list by
+ * compare-and-swap, and the thread that removes the identifier from a cell owns the cell. */
 #include "range_process.h"
 
 #include "act.h"
@@ -20,14 +20,13 @@ enum {
     BIG_CELLS = 1 << 12,
     SMALL_BYTES = 256,
     BIG_BYTES = 256 + CT_RANGE_MESSAGE_BYTES,
-    CELL_BITS =
-        17, /* bits of an identifier: 0 for a range that is not kept, then small cells, then big ones */
+    CELL_BITS = 17, /* bits of an identifier for the cell: 0 if not kept, then small cells, then big ones */
 };
 static_assert(1 + SMALL_CELLS + BIG_CELLS <= 1 << CELL_BITS, "every cell has a number");
 
 struct cell {
     _Atomic uint64_t id;   /* 0 while free */
-    _Atomic uint32_t next; /* free cell behind this one: index + 1 */
+    _Atomic uint32_t next; /* next free cell: index + 1 */
     uint32_t reserved;
     struct ct_range_kept kept;
     char text[]; /* its message */
@@ -37,10 +36,10 @@ static_assert(sizeof(struct cell) <= SMALL_BYTES / 2, "room for a message");
 static struct pool {
     const uint32_t cells, cell_bytes, first; /* number of the first cell */
     uint8_t *_Atomic memory;
-    /* First free cell, index + 1; the upper half counts changes, so that a list that changed and changed
-     * back is not taken for the same. */
+    /* First free cell, index + 1. The upper half counts changes, so that a list that changed and changed back
+     * is not mistaken for the same. */
     _Atomic uint64_t free;
-    _Atomic uint32_t made; /* cells that were in use at some time */
+    _Atomic uint32_t made; /* cells that have ever been in use */
 } small = { .cells = SMALL_CELLS, .cell_bytes = SMALL_BYTES, .first = 1 },
   big = { .cells = BIG_CELLS, .cell_bytes = BIG_BYTES, .first = 1 + SMALL_CELLS };
 
@@ -78,8 +77,8 @@ static struct cell *take(struct pool *pool, uint32_t *index)
 {
     if (!map_pool(pool))
         return NULL;
-    /* Pairs with the release in give(). The next of a cell that another thread takes meanwhile may be
-     * anything; the exchange then fails. */
+    /* Pairs with the release in give(). If another thread takes the cell at the same time, `next` may be any
+     * value. The exchange then fails. */
     uint64_t head = atomic_load_explicit(&pool->free, memory_order_acquire);
     while ((uint32_t)head) {
         struct cell *cell = cell_at(pool, (uint32_t)head - 1);
@@ -112,7 +111,7 @@ static void give(struct pool *pool, struct cell *cell, uint32_t index)
                                                     memory_order_relaxed));
 }
 
-/* Puts the range into a cell; the cell's number, 0 when there is none. */
+/* Stores the range in a cell. Returns the cell's number, 0 if there is no free cell. */
 static uint32_t store(const struct ct_range_kept *kept, uint32_t own_bytes, uint64_t serial)
 {
     struct pool *pool = sizeof(struct cell) + own_bytes <= SMALL_BYTES ? &small : &big;

@@ -1,13 +1,13 @@
-/* Ranges of the process: any thread may end them. */
+/* Ranges of the process, which any thread may end. */
 #ifndef CT_RANGE_PROCESS_H
 #define CT_RANGE_PROCESS_H
 
 #include "range_text.h"
 
-/* Finds the row of the function under which they are recorded; false when there is none. */
+/* Finds the row of the function that these ranges are recorded under. Returns false if there is none. */
 bool ct_range_process_begin(void);
 
-/* Never 0. */
+/* Starts a range and returns its identifier, which is never 0. */
 uint64_t ct_range_start(const struct ct_said *said);
 void ct_range_end(uint64_t id, const void *frame);
 

@@ -1,6 +1,5 @@
-/* Names of domains, names of categories and registered strings are few and kept for good (kernel_names.c).
- * Messages are without end ("step 123456"): they are copied when the range starts and are gone when it has
- * ended. */
+/* Names of domains, names of categories and registered strings are few and kept forever (kernel_names.c).
+ * Messages are unlimited ("step 123456"): they are copied when the range starts and dropped when it ends. */
 #include "range_text.h"
 
 #include "act.h"
@@ -13,12 +12,12 @@ static uint32_t domain_names[CT_DOMAINS_MAX]; /* string numbers; entry 0 is the 
 static _Atomic uint32_t domain_count = 1;
 static struct ct_table category_names; /* domain + 1 and category to string number */
 
-/* Cut at a character to fit. */
+/* Copies text, cut at a character to fit. */
 static size_t copy(char *to, size_t room, const char *from)
 {
     size_t bytes = strnlen(from, room);
     if (bytes == room) {
-        /* The byte that is cut off first must not be one inside a character. */
+        /* The first byte cut off must not be inside a character. */
         bytes--;
         while (bytes > 0 && ((unsigned char)from[bytes] & 0xc0) == 0x80)
             bytes--;
@@ -35,7 +34,7 @@ static size_t narrow(char *to, size_t room, const wchar_t *from)
     for (; *from; from++) {
         uint32_t c = (uint32_t)*from;
         if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-            c = 0xfffd; /* no character: the one that stands for those */
+            c = 0xfffd; /* not a character: use the replacement character */
         const size_t wanted = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
         if (bytes + wanted >= room)
             break;
@@ -57,7 +56,7 @@ size_t ct_range_text(char *to, size_t room, const char *text, const wchar_t *wid
 
 static uint32_t find_domain(uint32_t name)
 {
-    /* Pairs with the release below: the names before it are there. */
+    /* Pairs with the release in ct_range_domain(): the names of these domains have been written. */
     const uint32_t count = atomic_load_explicit(&domain_count, memory_order_acquire);
     for (uint32_t domain = 1; domain < count; domain++) {
         if (domain_names[domain] == name)
@@ -85,7 +84,7 @@ uint32_t ct_range_domain(const char *name)
     if (domain)
         return domain;
     number = ct_names_string("(one of more domains than cudatrace keeps)");
-    domain_names[CT_DOMAINS_MAX - 1] = number; /* threads that race here write the same */
+    domain_names[CT_DOMAINS_MAX - 1] = number; /* threads that race here write the same value */
     return CT_DOMAINS_MAX - 1;
 }
 
@@ -125,7 +124,7 @@ uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, c
     };
     size_t bytes = 0;
     if (said->registered) {
-        /* A number that is no registered string's may be a kernel's name, which can be longer. */
+        /* The number may be a kernel's name instead of a registered string, and so may be too long. */
         kept->text = ct_names_text(said->registered, &bytes);
         if (kept->text && bytes < CT_RANGE_MESSAGE_BYTES)
             kept->text_bytes = (uint32_t)bytes + 1;
@@ -138,7 +137,7 @@ uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, c
     return (uint32_t)bytes;
 }
 
-/* Appends a kept name; its bytes with the NUL, 0 for none. */
+/* Appends a kept name. Returns its bytes with the NUL, 0 for none. */
 static uint32_t append_name(char **end, uint32_t number)
 {
     size_t bytes;

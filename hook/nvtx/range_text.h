@@ -1,5 +1,5 @@
-/* The texts of ranges: messages, and the names of domains and categories; and their records, which carry
- * these texts themselves. */
+/* The texts of ranges: messages, and the names of domains and categories. Also the records of ranges, which
+ * contain these texts. */
 #ifndef CT_RANGE_TEXT_H
 #define CT_RANGE_TEXT_H
 
@@ -9,17 +9,17 @@
 #include <wchar.h>
 
 enum {
-    CT_DOMAINS_MAX = 1024,         /* the last one stands for all that exceed it */
-    CT_RANGE_MESSAGE_BYTES = 4096, /* with its NUL; what exceeds it is cut at a character */
+    CT_DOMAINS_MAX = 1024,         /* the last one represents all domains beyond */
+    CT_RANGE_MESSAGE_BYTES = 4096, /* with its NUL; longer messages are cut at a character */
 };
 
-/* A domain by its name: the same number for the same name. Never 0, which is the default domain. */
+/* Returns a domain's number, which is the same for the same name. Never 0, the default domain. */
 uint32_t ct_range_domain(const char *name);
 /* Names a category of a domain. */
 void ct_range_name_category(uint32_t domain, uint32_t category, const char *name);
 
-/* The application's words about a range. One of the first three at most is set. `frame` is that
- * of the function which the application called: what lies at or below it is not open any more. */
+/* The application's description of a range. Of the first three members, at most one is set. `frame` is the
+ * frame of the function that the application called. Calls at or below that address are no longer open. */
 struct ct_said {
     const char *message;
     const wchar_t *wide;
@@ -37,8 +37,8 @@ struct ct_range_kept {
     uint64_t start; /* ticks */
     uint64_t payload;
     const char *text;    /* the message */
-    uint32_t text_bytes; /* with its NUL; 0 for none */
-    uint32_t epoch;      /* the process's epoch when it started; 0: nothing was recorded then */
+    uint32_t text_bytes; /* includes the NUL; 0: no message */
+    uint32_t epoch;      /* the process's epoch at its start; 0: nothing was recorded then */
     uint32_t domain, category, color, payload_type;
 };
 
@@ -48,15 +48,15 @@ enum {
 };
 static_assert((int)CT_RANGE_PAYLOAD_BYTES <= (int)CT_PAYLOAD_MAX, "fits a record");
 
-/* Takes over what is said, start and epoch excepted. A message that may not outlast the call is copied to
- * `room`, CT_RANGE_MESSAGE_BYTES of it; the bytes used there. */
+/* Fills in `kept` from `said`, except for start and epoch. Copies a message that may not outlast the call to
+ * `room`, which has CT_RANGE_MESSAGE_BYTES. Returns the number of bytes used there. */
 uint32_t ct_range_keep(struct ct_range_kept *kept, const struct ct_said *said, char *room);
-/* Writes the record of a range that ends now: start 0 for a mark. `scratch` has CT_RANGE_PAYLOAD_BYTES, and
- * `frame` is that of the function that the application called. */
+/* Writes the record of a range that ends now; start is 0 for a mark. `scratch` has CT_RANGE_PAYLOAD_BYTES.
+ * `frame` belongs to the function that the application called. */
 void ct_range_write(struct ct_producer *producer, uint32_t row, const struct ct_range_kept *kept,
                     uint32_t depth, uint64_t id, uintptr_t frame, uint64_t *scratch);
-/* The text, or the wide characters as UTF-8, or neither, with a NUL, cut to fit; the bytes written. `room` is
- * at least 1. */
+/* Writes the text, or the wide characters as UTF-8, or an empty string, with a NUL and cut to fit. Returns
+ * the bytes written. `room` is at least 1. */
 size_t ct_range_text(char *to, size_t room, const char *text, const wchar_t *wide);
 
 #endif

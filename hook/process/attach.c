@@ -14,11 +14,11 @@
 #include "thread.h"
 
 enum { LOOK_INTERVAL_NS = 1000000000 };
-static _Atomic uint64_t next_look_ns; /* CLOCK_MONOTONIC_COARSE: no sooner look for a daemon again */
-static _Atomic bool asleep;           /* no visit records (visit.c): the process looks for no daemon */
+static _Atomic uint64_t next_look_ns; /* CLOCK_MONOTONIC_COARSE: look for no daemon before this time */
+static _Atomic bool asleep;           /* no visit records (visit.c): do not look for a daemon */
 
-/* Since when calls may be in no segment: the first look that found no daemon, or the end of the last segment;
- * 0: none are. */
+/* Calls since this time may be in no segment: the first search that found no daemon, or the end of the last
+ * segment. 0: no calls are missing. */
 static uint64_t absent_ns;
 
 bool ct_attach_is_due(void)
@@ -27,7 +27,7 @@ bool ct_attach_is_due(void)
            ct_coarse_ns() >= atomic_load_explicit(&next_look_ns, memory_order_relaxed);
 }
 
-/* A segment for the daemon that is there, if one is. The process lock is held. */
+/* Creates a segment for the running daemon, if there is one. Requires the process lock. */
 static struct ct_segment *make_segment(uint64_t image_ns)
 {
     struct ct_session session;
@@ -82,8 +82,8 @@ struct ct_segment *ct_attach(uint64_t image_ns)
     return segment;
 }
 
-/* Lets go of the current segment. Other threads may still write to it after its last reader has gone. The
- * process lock is held. */
+/* Gives up the current segment. Other threads may still write to it after its last reader has left. Requires
+ * the process lock. */
 static void abandon(void)
 {
     ct_process_set_current(NULL);
@@ -99,8 +99,8 @@ void ct_detach(void)
 {
     CT_QUIET;
     CT_TEST_POINT("attach.detaching");
-    /* Under the lock, since otherwise a segment for the next daemon could be made between the two, and its
-     * lanes be abandoned; or a lane be added to this one behind them. */
+    /* The lock is needed, since otherwise another thread could create a segment for the next daemon between
+     * the two steps, and its lanes would be abandoned. Or it could add a lane to this one after they were. */
     if (ct_process_lock()) {
         if (ct_process_current() && ct_self->epoch == ct_process_epoch())
             abandon();

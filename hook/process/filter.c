@@ -1,6 +1,6 @@
-/* A filter's program (classic BPF, as seccomp takes it) is run here for each row of system.def. The kernel
- * has checked it: it ends, reads no word that is not there, and jumps forward alone. What it does that is not
- * known here counts as a refusal. */
+/* Runs a filter's program (classic BPF, as seccomp takes it) for each row of system.def. The kernel has
+ * checked it: it ends, reads no word out of range, and only jumps forward. An instruction unknown here counts
+ * as a refusal. */
 #include "filter.h"
 
 #include "compiler.h"
@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* `number` is an int, and arguments are compared by halves. */
+/* `number` is an int, and filters compare 32-bit halves of arguments. */
 #define ROW(name, number, a, b, c)                                                                           \
     { number, CT_AUDIT_ARCH, 0, { (uint64_t)(a), (uint64_t)(b), (uint64_t)(c) } },
 static const struct seccomp_data own_calls[] = {
@@ -82,7 +82,7 @@ static bool compare(uint16_t code, uint32_t a, uint32_t with)
     }
 }
 
-/* One instruction that neither jumps nor returns. False: not known. */
+/* Runs one instruction that neither jumps nor returns. Returns false if it is unknown. */
 static bool step(struct machine *machine, const struct sock_filter *at, const struct seccomp_data *data)
 {
     uint32_t *const word = &machine->memory[at->k % BPF_MEMWORDS];

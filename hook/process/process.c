@@ -21,12 +21,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t image_ns; /* when the program began, 0 until that is known */
+static uint64_t image_ns; /* when the program began, 0 until known */
 
 /* ---- forks and exits ---- */
 
-/* Everything of the parent's is let go; the child looks for a daemon at its next call. Runs in the child of
- * fork(), and by hand in the child of a clone() that ran no handlers. */
+/* Drops everything inherited from the parent. The child looks for a daemon at its next call. Runs in the
+ * child of fork(), and is called directly in the child of a clone() that ran no handlers. */
 static void start_anew(void)
 {
     CT_TEST_POINT("process.child_begun");
@@ -52,8 +52,8 @@ static void start_anew(void)
     CT_TEST_POINT("process.child_ready");
 }
 
-/* pthread_atfork() and at_quick_exit() of glibc come to these, and not all have them: a program of another C
- * library (musl) loads the hook as well, which does nothing there. */
+/* glibc implements pthread_atfork() and at_quick_exit() with these. They are weak since programs of another C
+ * library (musl) also load the hook, which then does nothing. */
 extern void *__dso_handle __attribute__((visibility("hidden")));
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
     __attribute__((weak));
@@ -66,7 +66,7 @@ static pid_t (*next_fork)(void);
 static void mark_exiting(void)
 {
     struct ct_segment *segment = ct_process_current();
-    /* In the child of vfork() the memory is the parent's. */
+    /* The child of vfork() shares its parent's memory. */
     if (!segment || ct_fork_memory() != CT_MEMORY_OWN)
         return;
     CT_TEST_POINT("process.exiting");
@@ -80,7 +80,7 @@ static void mark_exiting_quickly(void *unused)
     mark_exiting();
 }
 
-/* Also called by hand when a call comes before the constructors. */
+/* Also called directly if a call precedes the constructors. */
 __attribute__((constructor)) static void begin(void)
 {
     if (image_ns)
@@ -91,14 +91,14 @@ __attribute__((constructor)) static void begin(void)
     next_fork = (pid_t(*)(void))(uintptr_t)ct_symbol_of_library("_Fork");
     if (__register_atfork)
         __register_atfork(ct_driver_fork_begins, ct_driver_fork_ends, start_anew, __dso_handle);
-    if (__cxa_at_quick_exit) /* it ends in the C library's own _exit(), which is not ours */
+    if (__cxa_at_quick_exit) /* its last step is the C library's own _exit(), not ours */
         __cxa_at_quick_exit(mark_exiting_quickly, __dso_handle);
     if (!gnu_get_libc_version)
         ct_system_silence();
 }
 
-/* Marks a process that ends by _exit(), as the child of vfork() does. Where a filter is on, it is not asked
- * for its number. */
+/* Marks a process that ends by _exit(). The child of vfork() also ends this way. If that child has installed
+ * a filter, ct_vforked identifies it and getpid() is not called. */
 static void mark_exiting_at_once(void)
 {
     if (ct_vforked == CT_VFORK_FILTERED)
@@ -107,15 +107,15 @@ static void mark_exiting_at_once(void)
         mark_exiting();
 }
 
-/* Nothing is unmapped or freed: exit handlers and destructors that run later may still call the driver. */
+/* Unmaps and frees nothing, since later exit handlers and destructors may still call the driver. */
 __attribute__((destructor)) static void end(void)
 {
     mark_exiting();
 }
 
-/* _exit() runs no destructor, and is how forked children of Python end: without this they would count as
- * killed. Whoever else interposes it (the sanitizers do) comes next; the system call is all that the C
- * library's own does. */
+/* _exit() runs no destructor, and forked children of Python end by it. Without this function they would count
+ * as killed. Calls the next interposed _exit(), such as the sanitizers' one. The C library's own only makes
+ * the system call. */
 __attribute__((noreturn, visibility("default"))) void _exit(int status)
 {
     mark_exiting_at_once();
@@ -126,8 +126,8 @@ __attribute__((noreturn, visibility("default"))) void _exit(int status)
 }
 __attribute__((noreturn, visibility("default"), alias("_exit"))) void _Exit(int status);
 
-/* _Fork() (glibc 2.34) is fork() for signal handlers: it runs no atfork handler. The child of one that
- * interrupted the hook would go on in its parent's lane. */
+/* _Fork() (glibc 2.34) is fork() for signal handlers and runs no atfork handler. If it interrupted the hook,
+ * its child would continue in the parent's lane. */
 __attribute__((visibility("default"))) pid_t _Fork(void)
 {
     ct_driver_fork_begins();
@@ -141,11 +141,11 @@ __attribute__((visibility("default"))) pid_t _Fork(void)
 
 /* ---- the segment ---- */
 
-/* Once a second at most, one thread looks for the daemon; the others go on without. A dormant process's calls
- * come here: no system call before the second is over. */
+/* One thread looks for the daemon, at most once a second. The other threads continue without it. Calls of a
+ * dormant process end up here, and make no system call until that second is over. */
 static struct ct_segment *look(void)
 {
-    /* The session that would be found is the default one, which may be somebody else's. */
+    /* Until then, the search would find the default session, which may be the wrong one. */
     if (!ct_loader_ready() || !ct_system_allowed() || !ct_attach_is_due() || !ct_system_begin())
         return NULL;
     struct ct_segment *segment = NULL;
@@ -187,12 +187,12 @@ enum ct_attached ct_process_attach(uintptr_t frame)
             break;
         if (!segment && !was_there)
             return CT_ATTACHED_NOT;
-        if (epoch == ct_process_epoch()) /* there is no lane, or the segment is the parent's of a vfork() */
+        if (epoch == ct_process_epoch()) /* no lane is available, or the segment is a vfork() parent's */
             return CT_ATTACHED_NOWHERE;
         if (!segment)
             return CT_ATTACHED_NOT;
     }
-    /* Read once: a signal handler may fork in here. Its child has no lane. */
+    /* Read once, since a signal handler may fork here. The child has no lane. */
     struct ct_producer *const self = *(struct ct_producer *volatile *)&ct_self;
     if (self->lane && ct_wants_doorbell(self->lane, self->position))
         ct_attach_heed(self);

@@ -1,6 +1,6 @@
-/* The ways to put a filter of system calls on: the C library's prctl() and syscall(). Before one is on,
- * the hook is ready to do without system calls (system.h); afterwards it has a look whether it must. A filter
- * that inline assembly puts on is not seen. */
+/* Interposes the C library's prctl() and syscall(), which install filters of system calls. Before a filter is
+ * on, prepares the hook to work without system calls (system.h). Afterwards, checks whether it must. A filter
+ * installed by inline assembly is not noticed. */
 #include "bound.h"
 #include "current.h"
 #include "filter.h"
@@ -29,8 +29,8 @@
 
 enum { DRAIN_MS = 1000 };
 
-/* Gets what could not be had afterwards: a number for each function that the process may call, and memory for
- * names. */
+/* Obtains resources that are unavailable afterwards: a number for each function that the process may call,
+ * and memory for names. */
 static void prepare(void)
 {
     static void *_Atomic reserve;
@@ -40,14 +40,14 @@ static void prepare(void)
         if (ct_rows[row].real)
             ct_row_define(row);
     }
-    if (!reserve && ct_system_begin()) { /* addresses, and no memory yet */
+    if (!reserve && ct_system_begin()) { /* reserves addresses, not memory */
         reserve = ct_bound_map(NULL, CT_RESERVE_BYTES, PROT_READ | PROT_WRITE, -1, 0);
         ct_system_set_reserve(reserve);
         ct_system_end();
     }
 }
 
-/* Waits for the threads that are in the middle of system calls of the hook's: a filter may be for all. */
+/* Waits for threads that are inside the hook's system calls: a filter may apply to all threads. */
 static void drain(void)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
@@ -55,7 +55,8 @@ static void drain(void)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-/* Silence, before a filter is on. False in the child of vfork(), whose filter is not its parent's. */
+/* Silences the hook before a filter is on. Returns false in the child of vfork(), whose filter does not apply
+ * to its parent. */
 static bool hush(void)
 {
     CT_QUIET;
@@ -66,7 +67,7 @@ static bool hush(void)
         if (!hushed)
             ct_vforked = CT_VFORK_FILTERED;
     }
-    /* Not in the child of a bare clone(), whose segment is its parent's. */
+    /* Not in the child of a bare clone(), whose segment belongs to its parent. */
     if (first && ct_fork_memory() == CT_MEMORY_OWN)
         prepare();
     if (hushed)
@@ -76,11 +77,11 @@ static bool hush(void)
     return hushed;
 }
 
-/* ---- the ways in ---- */
+/* ---- entry points ---- */
 
 typedef long syscall_function(long number, ...);
 typedef int prctl_function(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
-/* Read by the trampoline, which goes on to it. */
+/* Read by the trampoline, which jumps to it. */
 syscall_function *ct_next_syscall;
 syscall_function *ct_find_syscall(void);
 static prctl_function *_Atomic next_prctl;
@@ -88,7 +89,7 @@ static prctl_function *_Atomic next_prctl;
 long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 int ct_prctl_entry(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d) __asm__("prctl");
 
-/* Any thread may come first; all would write the same. */
+/* Any thread may get here first. All would write the same value. */
 syscall_function *ct_find_syscall(void)
 {
     return ct_next_syscall = (syscall_function *)(uintptr_t)ct_symbol_of_library("syscall");
@@ -101,14 +102,14 @@ static prctl_function *find_prctl(void)
     return found;
 }
 
-/* Calls that come before the constructors do it by themselves. */
+/* Calls made before the constructors look these up themselves. */
 __attribute__((constructor)) static void find_next(void)
 {
     ct_find_syscall();
     find_prctl();
 }
 
-/* A filter is on unless the call failed; `listens` says that a success is a descriptor. */
+/* A filter is on unless the call failed. `listens`: on success the result is a descriptor. */
 static void filtered(bool hushed, long result, bool listens, const void *program)
 {
     const bool on = result == 0 || (listens && result > 0);
@@ -123,7 +124,7 @@ static bool puts_filter_on(long number, uint64_t a)
     return number == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER);
 }
 
-/* Calls syscall(): none of the three calls that come here has more arguments. */
+/* Replaces syscall(). None of the three calls that are handled here has more arguments. */
 long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
 {
     syscall_function *next = ct_next_syscall ? ct_next_syscall : ct_find_syscall();
@@ -140,7 +141,7 @@ long ct_syscall(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uin
     return result;
 }
 
-/* int prctl(int option, ...), with its arguments named, as ioctl()'s is. */
+/* int prctl(int option, ...) with named arguments, like the hook's ioctl(). */
 static __attribute__((noinline)) int put_on(int option, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
     prctl_function *next = atomic_load_explicit(&next_prctl, memory_order_relaxed);

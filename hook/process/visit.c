@@ -1,7 +1,7 @@
-/* Visits (proto/visit.h): the hook records in a process that ran without it, and leaves it again.
+/* Visits (proto/visit.h): the hook records in a process that started without it, and leaves again.
  *
  * Before the first visit and after each, the hook does nothing. Its constructors have changed nothing, and
- * stubs that are still in use jump to the driver. */
+ * stubs still in use jump to the driver. */
 #include "visit.h"
 
 #include "attach.h"
@@ -15,8 +15,8 @@
 #include "setting.h"
 #include "system.h"
 
-/* The process lock is held. Returns false and changes nothing while another thread exchanges entries of
- * tables. Does not wait, allocate, or call the loader. */
+/* Restores the tables of functions and ends recording. Requires the process lock. Returns false and changes
+ * nothing while another thread exchanges entries of tables. Does not wait, allocate, or call the loader. */
 static bool put_back(void)
 {
     if (!ct_imports_put_back())
@@ -26,7 +26,7 @@ static bool put_back(void)
     return true;
 }
 
-/* The thread may be stopped anywhere, also inside the loader or the allocator. */
+/* The thread may have been stopped anywhere, even inside the loader or the allocator. */
 static uint32_t leave(void)
 {
     const int saved_errno = errno;
@@ -42,7 +42,7 @@ static uint32_t leave(void)
     return answer;
 }
 
-/* Ends a visit that failed. Entries that cannot be put back now lead to a hook that does nothing. */
+/* Ends a visit that failed. Entries that cannot be restored now lead to a hook that does nothing. */
 static uint32_t give_up(uint32_t answer)
 {
     ct_attach_sleep();
@@ -53,7 +53,7 @@ static uint32_t give_up(uint32_t answer)
     return answer;
 }
 
-/* Called in place of a call of the driver, which the thread makes afterwards. */
+/* Called in place of a call of the driver. The thread makes that call afterwards. */
 static uint32_t record(const struct ct_visit *visit)
 {
     CT_QUIET;

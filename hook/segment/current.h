@@ -1,4 +1,4 @@
-/* The segment that the process writes to now, the clock that it names, and the lock of both. */
+/* The process's current segment, its clock, and the lock of both. */
 #ifndef CT_CURRENT_H
 #define CT_CURRENT_H
 
@@ -11,20 +11,20 @@
 
 /* NULL while nothing is recorded. */
 struct ct_segment *ct_process_current(void);
-/* Counts segments of this process, their beginnings and ends: what was defined in an earlier one must be
- * defined again. */
+/* Counts the beginnings and ends of this process's segments. Definitions made in an earlier segment must be
+ * repeated in the next. */
 uint32_t ct_process_epoch(void);
 void ct_process_count_epoch(void);
-/* Makes the segment the process's own from now on. The lock is held, or the process is a fork's child. */
+/* Makes the segment the process's own from now on. Requires the lock, or a fork's child. */
 void ct_process_set_current(struct ct_segment *segment);
 
-/* The lock of what makes the segment (lock.h), and of the rows of functions. */
+/* The lock for creating and growing the segment (lock.h), and for the rows of functions. */
 bool ct_process_lock(void);
 bool ct_process_lock_try(void); /* ct_lock_try() */
 void ct_process_unlock(void);
 void ct_process_lock_forget(void);
 
-/* True if ticks are the processor's counter. Set before the first segment, for all of a session. */
+/* True if ticks are the processor's counter. Set before the first segment, for a whole session. */
 extern CT_LOCAL bool ct_clock_is_counter;
 
 /* Of a call that another process made, and that cudatrace-probe decodes later: what the decoder finds out was

@@ -19,16 +19,17 @@
 
 struct ct_control *ct_control;
 
-/* The places of the control segments of a user's own daemons, one after the other, and those of the system's,
- * which cannot be written: an earlier one may still be in a thread's hands. */
+/* The addresses at which control segments are mapped, one after the other. A user's own daemons have one
+ * address, and the system's daemons, whose segments are read-only, the other. They are never unmapped, since
+ * a thread may still use an earlier segment. */
 static struct ct_control *places[2];
 
 static struct {
-    struct sockaddr_un address; /* without a path where that is too long for one */
-    _Atomic uint32_t rung;      /* the sleep for which this process has rung */
-} bell;                         /* reaches the system's daemon */
+    struct sockaddr_un address; /* has an empty path if the path does not fit */
+    _Atomic uint32_t rung;      /* the sleep for which this process has rung last */
+} bell;                         /* of the system's daemon */
 
-/* A relative directory would be another after chdir(). */
+/* Rejects a relative directory: chdir() would change its meaning. */
 bool ct_daemon_session(struct ct_session *session)
 {
     session->name = ct_setting(CT_SESSION_ENV);
@@ -44,7 +45,8 @@ bool ct_daemon_session(struct ct_session *session)
            strlen(session->dir) < CT_SHM_DIR_BYTES;
 }
 
-/* Reads it once, and checks it; false when it is none that hooks of this version go by. */
+/* Reads the control segment's words once and checks them. Returns false if a hook of this version cannot use
+ * them. */
 static bool read_wishes(const struct ct_control *control, bool own, struct ct_wishes *wishes)
 {
     const uint32_t clock = control->clock;
@@ -56,9 +58,9 @@ static bool read_wishes(const struct ct_control *control, bool own, struct ct_wi
            (own || wishes->system) && clock < CT_CLOCK_COUNT && ct_ring_bytes_valid(wishes->ring_bytes);
 }
 
-/* Maps a control segment if a daemon holds its lock: our own, or the system's, which is root's and can be
- * read only. `named` is the user in its name, `owner` whose it must be. A lock that shows its process is a
- * tool's. */
+/* Maps a control segment if a daemon holds its lock: our own daemon's, or the system's, which belongs to root
+ * and is read-only. `named` is the user in its name, `owner` the required owner. A lock that shows its
+ * process belongs to a tool. */
 static struct ct_control *map_control(const struct ct_session *session, uint32_t named, uint32_t owner,
                                       struct ct_wishes *wishes)
 {
@@ -70,7 +72,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
         return NULL;
     struct ct_control *control = NULL;
     struct stat status;
-    /* A daemon's lock is one for writing, which nobody can take who may only read. */
+    /* A daemon takes a write lock. Users with read access only cannot take one. */
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (ct_real_fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
         (status.st_mode & 022) == 0 && status.st_size >= (off_t)sizeof(*control) &&
@@ -84,7 +86,7 @@ static struct ct_control *map_control(const struct ct_session *session, uint32_t
     return control;
 }
 
-/* The daemon knew the directory by a name that fits. It may be longer here: a container's, a link's. */
+/* The path fitted for the daemon, but may be longer here: in a container, or through a symbolic link. */
 static void find_bell(const struct ct_session *session)
 {
     char path[CT_NAME_BYTES];
@@ -125,8 +127,9 @@ void ct_daemon_forget(void)
     atomic_store(&bell.rung, 0);
 }
 
-/* One datagram for each sleep and process. No descriptor stays; a full queue says that others have rung; and
- * what cannot be sent (a filter of system calls, a path too long) is seen by the daemon within a second. */
+/* Sends one datagram for each sleep and process. Keeps no descriptor. A full queue means that others have
+ * rung. If sending fails (a filter of system calls, a path too long), the daemon notices new calls within a
+ * second. */
 static bool ring_system(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
@@ -156,14 +159,15 @@ static bool ring(struct ct_control *control)
     return true;
 }
 
-/* Most calls find it awake, and a thread whose ring is full asks at each of its calls. */
+/* Checked first, since most calls find the daemon awake, and a thread whose ring is full checks at each
+ * call. */
 static bool is_asleep(const struct ct_control *control)
 {
     const uint32_t sleep = atomic_load_explicit(&control->sleeping, memory_order_relaxed);
     return sleep && (control != places[1] || atomic_load_explicit(&bell.rung, memory_order_relaxed) != sleep);
 }
 
-/* Without a system call, the daemon looks by itself within a second. */
+/* If system calls are not allowed, the daemon looks by itself within a second. */
 bool ct_daemon_ring(void)
 {
     if (!is_asleep(ct_control))

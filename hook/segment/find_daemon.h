@@ -1,4 +1,4 @@
-/* The session's daemon: found by its control segment, and rung for. */
+/* Finds the session's daemon by its control segment, and rings its doorbell. */
 #ifndef CT_FIND_DAEMON_H
 #define CT_FIND_DAEMON_H
 
@@ -10,26 +10,28 @@
 
 extern CT_LOCAL struct ct_control *ct_control; /* the session's segment; NULL before the first attachment */
 
-/* A control segment's words, read once. */
+/* The words of a control segment, read once. */
 struct ct_wishes {
     uint64_t ring_bytes;
     bool clock_is_counter, system;
 };
 /* The parts of the paths of a session's files. */
 struct ct_session {
-    const char *dir, *name; /* the settings' */
+    const char *dir, *name; /* from the settings */
     uint32_t uid;
 };
-/* The session of the settings (setting.h); false if they name no valid session or directory. */
+/* Reads the session from the settings (setting.h). Returns false if they name no valid session or
+ * directory. */
 bool ct_daemon_session(struct ct_session *session);
-/* Maps the control segment of the session's daemon, a user's own before the system's; NULL for none. */
+/* Maps the control segment of the session's daemon, preferring a user's own daemon to the system's. Returns
+ * NULL if there is none. */
 struct ct_control *ct_daemon_find(const struct ct_session *session, struct ct_wishes *wishes);
-/* Goes by that one from now on; false where it cannot be put in its place. */
+/* Uses that control segment from now on. Returns false if it cannot be moved to its address. */
 bool ct_daemon_take(struct ct_control *control, const struct ct_wishes *wishes);
 void ct_daemon_drop(struct ct_control *control);
-/* Wakes the collector if it sleeps; true when it did. */
+/* Wakes the collector if it sleeps. Returns true if the collector was asleep. */
 bool ct_daemon_ring(void);
-/* In a fork's child: what its parent did is not done by it. */
+/* In a fork's child: forgets the parent's rings. */
 void ct_daemon_forget(void);
 
 #endif

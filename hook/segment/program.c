@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Reads a file of /proc into `text`; NULs between arguments become spaces. */
+/* Reads a file of /proc into `text`, with spaces in place of NULs between arguments. */
 static void read_proc(const char *path, char *text, size_t bytes)
 {
     size_t n = ct_descriptor_read(path, text, bytes);
@@ -32,8 +32,8 @@ static uint64_t pid_namespace(void)
     return number ? strtoull(number + 1, NULL, 10) : 0;
 }
 
-/* Names a process's folder in /proc. If /proc belongs to another pid namespace, only `self` is certain to be
- * the calling process. */
+/* The name of a process's folder in /proc. If /proc belongs to another pid namespace, only `self` reliably
+ * denotes the calling process. */
 struct folder {
     char name[16];
 };
@@ -45,9 +45,9 @@ static struct folder folder_of(int32_t pid, bool is_own)
     return folder;
 }
 
-/* Field 22 of /proc/PID/stat, counted from behind the last ')': a program's name may hold spaces. Read as
- * that of the first thread, which started with the process: qemu makes /proc/self/stat up, of another time.
- */
+/* Reads field 22 of /proc/PID/stat, counting from the last ')', since a program's name may contain spaces.
+ * Reads the first thread's file, which has the process's start time: qemu emulates /proc/self/stat, with
+ * another time. */
 static uint64_t start_ticks(const char *process, int32_t pid)
 {
     char path[64], stat[1024];
@@ -71,8 +71,8 @@ uint64_t ct_program_start_ticks(int32_t pid)
     return start_ticks(folder_of(pid, true).name, pid);
 }
 
-/* /proc counts from the machine's start, time in suspension included. The two clocks are not read at one
- * moment: their difference is cut to milliseconds, so that it is the same each time. */
+/* /proc counts from boot, including time in suspend. The two clocks are not read at the same moment. Their
+ * difference is truncated to milliseconds, so that it is the same each time. */
 uint64_t ct_program_start_ns(uint64_t ticks)
 {
     enum { TO_NS = 1000000 };
@@ -83,8 +83,8 @@ uint64_t ct_program_start_ns(uint64_t ticks)
     return start_ns > suspended_ns && start_ns - suspended_ns < awake_ns ? start_ns - suspended_ns : 1;
 }
 
-/* Asks /proc about the process, and where that has nothing, since the first thread has ended, about the
- * calling thread. Never about the thread first: qemu makes up the process's entry alone. */
+/* Reads /proc/PID first. If that is empty because the first thread has ended, reads the calling thread's
+ * files. The order matters: qemu emulates only the process's entries. */
 void ct_program_describe(struct ct_program *program, int32_t pid, bool is_own)
 {
     char path[64];

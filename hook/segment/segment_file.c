@@ -1,6 +1,6 @@
-/* No descriptor stays open between calls: a program that closes all of them (as daemons do) and gets the
- * number back for a file of its own must not have it written by us. The segment is opened again by name when
- * it has to grow, and is checked to be the same file. */
+/* No descriptor stays open between calls. A program may close all descriptors (daemons do), and get the same
+ * number for its own file, which the hook must not write. To grow, the segment is opened again by name, and
+ * checked to be the same file. */
 #include "segment_file.h"
 
 #include "current.h"
@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 static struct {
-    /* Place of every segment's header and directory, one segment after the other; NULL before the first. A
-     * thread that writes late, as it has not let go of an earlier segment, writes into the current one. */
+    /* Address of every segment's header and directory, one segment after the other; NULL before the first. A
+     * late writer, which still has an earlier segment, writes into the current one. */
     struct ct_segment *place;
     void *hold; /* the mapping that holds the lock on the segment */
     uint64_t ring_bytes;
@@ -29,7 +29,8 @@ static struct {
     uint32_t lanes;
     uint64_t inode, device;
     char path[CT_NAME_BYTES];
-    _Atomic uint64_t next_ns[2]; /* by need, CLOCK_MONOTONIC_COARSE: no sooner ask for shared memory again */
+    _Atomic uint64_t
+        next_ns[2]; /* by need, CLOCK_MONOTONIC_COARSE: allocate no shared memory before this time */
 } own;
 
 enum { REFUSAL_INTERVAL_NS = 1000000000 };
@@ -40,7 +41,7 @@ bool ct_segment_may_allocate(enum ct_bound_need need)
            ct_coarse_ns() >= atomic_load_explicit(&own.next_ns[need], memory_order_relaxed);
 }
 
-/* Memory is not asked for again for a while; -error. */
+/* Stops allocations for REFUSAL_INTERVAL_NS. Returns -error. */
 static int refuse(int error, enum ct_bound_need need)
 {
     ct_system_refused(error);
@@ -54,14 +55,14 @@ static void forget_refusals(void)
         atomic_store_explicit(&own.next_ns[need], 0, memory_order_relaxed);
 }
 
-/* Returns whether a limit on the size of files allows so many bytes. A larger file raises SIGXFSZ. */
+/* True if the limit on the size of files allows `bytes` bytes. A larger file raises SIGXFSZ. */
 static bool may_have(uint64_t bytes)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-/* Makes a range touchable, of something that has `whole` bytes then; 0 or -errno. */
+/* Makes a range touchable. `whole` is the size of the ring that it completes. Returns 0 or -errno. */
 static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enum ct_bound_need need)
 {
     int error = 0;
@@ -77,7 +78,7 @@ static int allocate(int fd, uint64_t offset, uint64_t bytes, uint64_t whole, enu
     return error ? refuse(error, need) : 0;
 }
 
-/* ---- making one ---- */
+/* ---- creating a segment ---- */
 
 static void describe(struct ct_segment *segment, const struct ct_segment_plan *plan, bool held)
 {
@@ -96,7 +97,7 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     segment->maker = plan->maker;
     CT_TEST_POINT("segment_file.half_described");
     segment->held = held;
-    static struct ct_program mine; /* the stack may be small */
+    static struct ct_program mine; /* static, since the stack may be small */
     if (!plan->program)
         ct_program_describe(&mine, plan->pid, true);
     const struct ct_program *program = plan->program ? plan->program : &mine;
@@ -113,13 +114,13 @@ static void describe(struct ct_segment *segment, const struct ct_segment_plan *p
     unknown->category = CT_CATEGORY_other;
     atomic_store_explicit(&segment->functions, 1, memory_order_relaxed);
     CT_TEST_POINT("segment_file.described");
-    /* Pairs with the collector's acquire: the header is complete. */
+    /* Pairs with the acquire in the collector: the header is complete. */
     atomic_store_explicit(&segment->ready, 1, memory_order_release);
 }
 
-/* A file without a name, which it gets once it is complete: whoever is killed over it leaves nothing behind,
- * and the collector sees no half of it. Where that cannot be had (Linux before 3.11, no /proc), `dir` is
- * NULL: it has its name from the start, and the collector takes away what stays incomplete
+/* Creates a file without a name, which it gets once it is complete. A process killed here leaves nothing, and
+ * the collector never sees an incomplete file. If that fails (Linux before 3.11, no /proc), `dir` is NULL and
+ * the file has its name from the start. The collector then removes files that stay incomplete
  * (collector/source/shm/watch.c). */
 static int create_file(const char *dir)
 {
@@ -135,16 +136,16 @@ static bool give_name(int fd)
     return linkat(AT_FDCWD, link, AT_FDCWD, own.path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Locks the segment for as long as this program image has its memory: the collector may be in a pid namespace
- * that ours is not seen from. An open file description keeps its lock while anything refers to it, and a
- * mapping does, without a descriptor; no child of fork() gets this one. `fd` is another description of the
- * same file. False, and no lock, where the kernel does not do all that. */
+/* Locks the segment for as long as this program image has its memory, since the collector may be in a pid
+ * namespace that cannot see ours. An open file description keeps its lock while anything refers to it. A
+ * mapping does so without a descriptor, and no child of fork() inherits this one. `fd` is another description
+ * of the same file. Returns false, without a lock, if the kernel does not support all of this. */
 static bool hold_segment(int fd)
 {
     const struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     struct flock seen = whole;
     if (own.hold)
-        ct_bound_unmap(own.hold, CT_DIRECTORY_OFFSET); /* an earlier daemon's */
+        ct_bound_unmap(own.hold, CT_DIRECTORY_OFFSET); /* of an earlier daemon's segment */
     own.hold = NULL;
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -168,27 +169,27 @@ static bool hold_segment(int fd)
     return false;
 }
 
-/* Puts what is mapped anywhere into the place that all segments have. */
+/* Moves a mapping to the address that all segments have. */
 static struct ct_segment *put_in_place(void *map)
 {
     if (!own.place) {
         own.place = map;
-    } else { /* from one moment to the next: others may be writing there */
+    } else { /* atomically, since other threads may be writing there */
         if (!ct_bound_move(map, CT_LANE_OFFSET, own.place))
             return NULL;
     }
     return own.place;
 }
 
-/* Allocates the header and the directory's first page, and makes the file as long as both are. Where a limit
- * on the size of files prevents that, the segment has no lanes, and counts the calls that are lost. */
+/* Allocates the header and the directory's first page, and makes the file long enough for both. If a limit on
+ * the size of files prevents that, the segment has no lanes and only counts lost calls. */
 static bool allocate_first(int fd)
 {
     return (!may_have(CT_LANE_OFFSET) || allocate(fd, CT_LANE_OFFSET - 4096, 4096, 0, CT_BOUND_FIRST) == 0) &&
            allocate(fd, 0, CT_SEGMENT_BYTES_MIN, 0, CT_BOUND_FIRST) == 0;
 }
 
-/* NULL when memory is refused, or no file without a name is to be had. */
+/* Returns NULL if memory is refused, or if `dir` is set and unnamed files are not supported. */
 static struct ct_segment *make(const struct ct_segment_plan *plan, const char *dir)
 {
     const int fd = create_file(dir);
@@ -197,7 +198,7 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
     CT_TEST_POINT("segment_file.file_made");
     struct stat status;
     void *map = NULL;
-    /* A umask may have taken the owner's own rights, and the daemon's with them. */
+    /* A umask may have removed the owner's own rights, and so the daemon's. */
     if (ct_real_fstat(fd, &status) == 0 && ((status.st_mode & 0777) == 0600 || fchmod(fd, 0600) == 0) &&
         allocate_first(fd)) {
         CT_TEST_POINT("segment_file.allocated");
@@ -210,7 +211,7 @@ static struct ct_segment *make(const struct ct_segment_plan *plan, const char *d
         own.device = status.st_dev;
         describe(map, plan, hold_segment(fd));
         CT_TEST_POINT("segment_file.ready");
-        if (!dir) /* an event, now that it is complete */
+        if (!dir) /* generates an event, now that the file is complete */
             utimensat(AT_FDCWD, own.path, NULL, AT_SYMLINK_NOFOLLOW);
         if (!dir || give_name(fd))
             segment = put_in_place(map);
@@ -256,10 +257,10 @@ void ct_segment_forget(void)
     own.hold = NULL; /* not mapped in a fork's child */
 }
 
-/* ---- more of it ---- */
+/* ---- growing it ---- */
 
-/* The segment's file, for a moment; -errno when it is not there or not ours. A process that has become
- * another user's may not open it any more: it has what it had mapped, and asks again a second later. */
+/* Opens the segment's file briefly. Returns -errno if it is missing or not ours. A process that has changed
+ * its user may be unable to open it. It keeps its existing mappings, and tries again a second later. */
 static int reopen(enum ct_bound_need need)
 {
     const int fd = ct_descriptor_open(own.path, O_RDWR | O_NOFOLLOW, 0);
@@ -390,8 +391,8 @@ uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct
     entry->layer = (uint8_t)layer;
     entry->category = category;
     CT_TEST_POINT("segment_file.entry_written");
-    /* Pairs with the collector's acquire, and with the acquire in ct_enter(): whoever names the function
-     * in a record has seen its entry. */
+    /* Pairs with the acquires in the collector and in ct_enter(): a record with this number is written only
+     * after the function's entry. */
     own.functions = id + 1;
     atomic_store_explicit(&segment->functions, id + 1, memory_order_release);
     CT_TEST_POINT("segment_file.entry_published");

@@ -1,7 +1,7 @@
-/* The process's segment as the hook keeps it: its file, its directory, the memory of its lanes.
+/* The hook's side of the process's segment: its file, its directory, the memory of its lanes.
  *
- * What stands in the segment is for the collector. Others can write there, so that nothing is read back from
- * it that anything is decided by: geometry and counts are kept here. */
+ * The segment's contents are for the collector. Other processes can write there, so the hook bases no
+ * decision on them and keeps geometry and counts here. */
 #ifndef CT_SEGMENT_FILE_H
 #define CT_SEGMENT_FILE_H
 
@@ -10,50 +10,52 @@
 #include "program.h"
 #include "segment.h"
 
-/* A segment to be made. */
+/* A description of a segment to be created. */
 struct ct_segment_plan {
     const struct ct_session *session;
     const struct ct_wishes *wishes;
-    int32_t pid; /* the process that makes the calls */
+    int32_t pid; /* the process whose calls are recorded */
     enum ct_maker maker;
-    const struct ct_program *program; /* the process's; NULL: the calling process is described */
+    const struct ct_program *program; /* the program of `pid`; NULL: describe the calling process */
     uint64_t image_ns, absent_ns;
-    uint64_t complete; /* the first value of the segment's, which probes have */
+    uint64_t complete; /* initial value of the segment's `complete`, for probes */
 };
 
-/* A segment in the place of the last one, which nobody has any more; NULL when that cannot be had. The
- * process lock is held in all of these but those that only ask, and system calls may be made (system.h). */
+/* Creates a segment in place of the last one, which no thread uses any more. Returns NULL on failure. Except
+ * for queries, all of these functions require the process lock and permission for system calls (system.h). */
 struct ct_segment *ct_segment_create(const struct ct_segment_plan *plan);
-/* Maps private memory over the segment, so that late writers do no harm. The collector must know before that
- * nothing more is written. Takes no lock and makes no call except to the kernel. */
+/* Maps private memory over the segment, so that late writers do no harm. The collector must have been
+ * notified before that nothing more will be written. Takes no lock and calls nothing except the kernel. */
 void ct_segment_abandon(void);
-/* In a fork's child: it is its parent's. */
+/* In a fork's child: forgets the parent's segment. */
 void ct_segment_forget(void);
-/* The number of its lanes, and another one, with `lane_place` (CT_LANE_HEADER_BYTES) for its header, and its
- * shortest ring at *ring. NULL when memory is refused. It is counted once it is set up. */
+/* ct_segment_lanes() returns the number of lanes. ct_segment_lane() adds one, with its header at `lane_place`
+ * (CT_LANE_HEADER_BYTES) and its shortest ring at *ring, or returns NULL if memory is refused.
+ * ct_segment_lane_done() counts it once it is set up. */
 uint32_t ct_segment_lanes(void);
 struct ct_lane *ct_segment_lane(void *lane_place, uint8_t **ring);
 void ct_segment_lane_done(void);
-/* Bytes of the shortest ring of a lane. */
+/* Returns the bytes of a lane's shortest ring. */
 uint64_t ct_segment_first_bytes(uint32_t index);
-/* Slots that the longest ring may have. */
+/* Returns the maximum number of slots of the longest ring. */
 uint64_t ct_segment_ring_slots(void);
-/* A piece of one of a lane's longer rings; `whole`: what the ring has with it. */
+/* A piece of one of a lane's longer rings. `whole` is the size of the ring up to and including this piece. */
 struct ct_ring_piece {
     uint64_t ring_bytes, from, bytes, whole;
 };
-/* Makes the piece one that may be touched, also where it was one and no longer is: of the ring at that
- * address, or, where that is NULL, at one that it returns, with no other piece. NULL when memory is refused.
- */
+/* Makes a piece touchable, even if it was before and its memory has been taken away. `ring` is the ring's
+ * address; if NULL, the ring is mapped with this piece only. Returns the ring's address, NULL if memory is
+ * refused. */
 uint8_t *ct_segment_ring(uint32_t index, const struct ct_ring_piece *piece, uint8_t *ring);
 
-/* True if the directory may have another entry: on a page that it has already, or while memory may be asked
- * for. */
+/* True if the directory can take another entry: on a page that is already allocated, or while memory may be
+ * allocated. */
 bool ct_segment_may_define(void);
-/* The number of a new function in the directory, 0 where that cannot grow. The process lock is held. */
+/* Defines a function in the directory and returns its number, 0 if the directory cannot grow. Requires the
+ * process lock. */
 uint16_t ct_segment_define(struct ct_segment *segment, const char *name, enum ct_layer layer,
                            uint32_t category);
-/* True if shared memory may be asked for: after a refusal, no sooner than a second later. */
+/* True if shared memory may be allocated. False for one second after a refusal. */
 bool ct_segment_may_allocate(enum ct_bound_need need);
 
 #endif

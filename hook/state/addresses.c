@@ -1,6 +1,6 @@
-/* The address space in aligned blocks of three sizes, each with the number of ranges that reach into it. The
- * driver takes addresses for devices in pieces of 2 MiB or more, so that a block of that size never holds
- * both host and device memory, and a range of any length touches some hundreds of blocks at most. */
+/* The address space as aligned blocks of three sizes, each with the number of ranges that touch it. The
+ * driver reserves device addresses in pieces of 2 MiB or more. So a block of that size never holds both host
+ * and device memory. A range of up to 512 GiB is covered by about 1500 blocks at most. */
 #include "addresses.h"
 
 #include "compiler.h"
@@ -11,7 +11,7 @@ static const unsigned shifts[] = { 39, 30, 21 }; /* 512 GiB, 1 GiB, 2 MiB */
 enum { SMALLEST = 21 };
 #define ADDRESSES_END (UINT64_C(1) << 57)
 
-static struct ct_table ranges;     /* address to length in the smallest blocks */
+static struct ct_table ranges;     /* address to length, in blocks of the smallest size */
 static struct ct_table held;       /* block to number of ranges */
 static struct ct_table learned[2]; /* address to ct_now() when its range was learned, low and high half */
 
@@ -20,7 +20,7 @@ static uint64_t key_of(uint64_t address, unsigned level)
     return UINT64_C(1) << 63 | address >> shifts[level] << 2 | level;
 }
 
-/* Adds `by` to every block of a range, the largest that fit. The table lock is held. */
+/* Adds `by` to the blocks that cover a range, using the largest that fit. The table lock is held. */
 static void change(uint64_t address, uint64_t blocks, int32_t by)
 {
     uint64_t at = address >> SMALLEST << SMALLEST;

@@ -1,14 +1,14 @@
-/* The driver is never asked: its answer would be a call that the program did not make. Names come from the
- * calls that hand the handles out, from images that have one kernel alone, and from what the driver answers
- * when the program asks. A handle that came by none of these (cuFFT 12 gets its functions through a table of
- * cuGetExportTable) has no name.
+/* The driver is never queried, since that would be a call that the program did not make. Names are learned
+ * from the calls that return handles, from images with exactly one kernel, and from the driver's answers to
+ * the program's own queries. A handle from another source has no name. For example, cuFFT 12 gets its
+ * functions through a table of cuGetExportTable.
  *
- * The driver reuses a handle's address after an unload, but every way to get one that is seen passes here and
- * overwrites what was known of its predecessor. Each handle is remembered with its owner, the handle with
- * which it goes: a function with its module or its kernel, a kernel and a module with their library. An
- * unload takes out all that goes with it, so memory is bounded by what is loaded at once.
+ * The driver reuses a handle's address after an unload. Every visible way to get a handle leads here, and
+ * overwrites the facts about its predecessor. Each handle is stored with its owner. A module or kernel owns
+ * its functions, and a library owns its kernels and modules. An unload removes everything that the handle
+ * owns, so memory is bounded by the code that is loaded at once.
  *
- * Readers take no lock (table.h, pool.h). Writers hold the table lock; a signal handler that finds its own
+ * Readers take no lock (table.h, pool.h). Writers hold the table lock. A signal handler that finds its own
  * thread holding it learns nothing and loses only a name. */
 #include "kernel_names.h"
 
@@ -21,29 +21,29 @@
 struct entry {
     struct ct_pool_link link;
     _Atomic uint32_t string; /* 0: no name is known */
-    _Atomic uint32_t doubts; /* as many as there were when the name was learned */
+    _Atomic uint32_t doubts; /* the number of doubts when the name was learned */
     uint64_t handle, owner;
-    uint64_t learned;        /* ct_now(), 0 for what was learned while nothing was recorded */
+    uint64_t learned;        /* ct_now(), 0 if nothing was recorded then */
     uint32_t previous, next; /* with the same owner */
 };
 
 static struct ct_pool entries = { .object_bytes = sizeof(struct entry) };
 static struct ct_table by_handle; /* CUfunction, CUkernel or CUmodule to entry */
-static struct ct_table by_owner;  /* CUmodule, CUlibrary or CUkernel to the first entry that goes with it */
+static struct ct_table by_owner;  /* CUmodule, CUlibrary or CUkernel to its first entry */
 
 static struct entry *entry_at(uint32_t number)
 {
     return ct_pool_at(&entries, number);
 }
 
-/* Handles that are nobody's. */
+/* Owners that are not handles. */
 enum {
-    OWNER_UNKNOWN = 1, /* owner of a handle that was handed out past the hook */
+    OWNER_UNKNOWN = 1, /* owner of handles that the program got past the hook */
     OWNER_NONE = 2,    /* owner of modules and libraries */
 };
 
-/* Contexts that ended: their modules went too, and nobody told which. Whoever gets functions past the hook
- * may be given their handles without a word: then the names from before an end are not believed. */
+/* Counts contexts that ended. Their modules ended, too, but no call names these. If a program gets functions
+ * past the hook, it may get the same handles again unseen. Names learned before an end are then not used. */
 static _Atomic uint32_t doubts;
 static _Atomic bool hidden_ways;
 
@@ -52,17 +52,17 @@ _Atomic uint32_t ct_names_version = 1;
 /* ---- writing ---- */
 
 static _Atomic bool writing;
-static uint32_t forgotten; /* counts the times that all was */
+static uint32_t forgotten; /* counts how often everything was forgotten */
 
-/* Makes lanes look up again what they remember of kernels. */
+/* Makes lanes look up again the kernels that they remember. */
 static void count_change(void)
 {
     if (atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release) == UINT32_MAX)
         atomic_fetch_add_explicit(&ct_names_version, 1, memory_order_release);
 }
 
-/* The child of a fork that came while another thread was writing has that thread's lists half changed, and
- * nobody to finish them: it starts with none. */
+/* If a process forks while another thread is writing, the child has half-changed lists and no thread that
+ * completes them. The child then starts with empty lists. */
 static bool write_begin(void)
 {
     if (!ct_table_lock())
@@ -77,7 +77,8 @@ static bool write_begin(void)
     }
     atomic_store_explicit(&writing, true, memory_order_relaxed);
     CT_TEST_POINT("kernel_names.writing");
-    atomic_thread_fence(memory_order_seq_cst); /* before what is written: that may be all that a child gets */
+    atomic_thread_fence(memory_order_seq_cst); /* before the changes, since a fork's child may have only some
+                                                * of them */
     return true;
 }
 
@@ -122,7 +123,7 @@ static void take_out(uint32_t number)
     ct_pool_give(&entries, number);
 }
 
-/* True if the entry says the same already. */
+/* True if the entry already has this owner and this name, and no new doubts. */
 static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
 {
     return entry->owner == owner && atomic_load_explicit(&entry->string, memory_order_relaxed) == string &&
@@ -130,9 +131,9 @@ static bool says(const struct entry *entry, uint64_t owner, uint32_t string)
                atomic_load_explicit(&doubts, memory_order_relaxed);
 }
 
-/* Remembers that `handle` goes with `owner` and is named by a string that the entry holds from now on. What
- * was known of a predecessor is gone, also where there is no memory for this one. Returns false when nothing
- * is new: cuBLASLt asks for the same function before each of its launches. */
+/* Stores the owner and the name of `handle`. The entry takes over the string. The handle's earlier entry is
+ * removed, even if there is no memory for the new one. Returns false if nothing has changed: cuBLASLt gets
+ * the same function before each of its launches. */
 static bool put(uint64_t handle, uint64_t owner, uint32_t string, uint64_t learned)
 {
     const uint32_t before = ct_table_get(&by_handle, handle);
@@ -177,7 +178,7 @@ void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const str
     write_end(put(handle, owner, name ? ct_texts_hold(name, CT_STRING_MAX) : 0, now));
 }
 
-/* The string of an entry, 0 for none and for one that is not to be believed. */
+/* Returns the string of an entry, 0 if it has none or one in doubt that must not be used. */
 static uint32_t string_of(struct entry *entry)
 {
     const uint32_t string = entry ? atomic_load_explicit(&entry->string, memory_order_relaxed) : 0;
@@ -230,7 +231,8 @@ void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *prod
     write_end(put(handle, of, string, now));
 }
 
-/* Puts what goes with an entry (a library's module has functions of its own) behind it in its owner's. */
+/* Moves all entries that an entry owns to its own owner's list, after the entry. For example, a library's
+ * module has functions of its own. */
 static void adopt_below(uint32_t number, struct entry *entry)
 {
     for (uint32_t i = ct_table_get(&by_owner, entry->handle), after; i; i = after) {
@@ -246,8 +248,8 @@ static void adopt_below(uint32_t number, struct entry *entry)
     }
 }
 
-/* A handle that was learned since the unload began is another thread's, whose module got the address that the
- * driver had just taken back. */
+/* Keeps handles that were learned since the unload began. They are another thread's, whose module got the
+ * address that the driver had just freed. */
 static void take_below(uint64_t owner, uint64_t began)
 {
     for (uint32_t number = ct_table_get(&by_owner, owner), next; number; number = next) {
@@ -274,7 +276,7 @@ void ct_names_unload(uint64_t owner, uint64_t began)
     if (!write_begin())
         return;
     unload(owner, began);
-    take_below(OWNER_UNKNOWN, began); /* handles without a known owner may have gone with it */
+    take_below(OWNER_UNKNOWN, began); /* it may have owned handles whose owner is not known */
     write_end(true);
 }
 
@@ -319,7 +321,8 @@ uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool ali
 
 /* ---- strings that the application registers ---- */
 
-/* A number says when it was given: texts that were forgotten since are nobody's. */
+/* The upper bits of a number show when it was given. If its text was forgotten since, the number is
+ * invalid. */
 enum { STRING_BITS = 24 };
 static_assert((uint64_t)CT_POOL_BLOCK * CT_POOL_BLOCKS <= UINT64_C(1) << STRING_BITS, "a string fits");
 

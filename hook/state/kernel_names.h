@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counts what changes the name of any handle; never 0. */
+/* Counts changes to the name of any handle; never 0. */
 extern CT_LOCAL _Atomic uint32_t ct_names_version;
 
 static inline struct ct_kernel_memo *ct_kernel_memo(struct ct_producer *producer, uint64_t handle)
@@ -16,32 +16,33 @@ static inline struct ct_kernel_memo *ct_kernel_memo(struct ct_producer *producer
     return &producer->kernels[handle * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CT_KERNEL_MEMO_BITS)];
 }
 
-/* String number of a kernel's name, defined in the caller's lane if need be; 0 when unknown. `producer` is
- * busy. `alive` says that the driver has taken the handle for one. */
+/* Returns the string number of a kernel's name, 0 if unknown. Defines it in the caller's lane if necessary.
+ * `producer` is busy. `alive` is true if the driver has accepted the handle as a kernel. */
 uint32_t ct_names_kernel(uint64_t handle, struct ct_producer *producer, bool alive);
-/* `handle` was handed out and goes with `owner`; `name` is copied, NULL where the program did not say one.
- * `producer` is the frame's, NULL while nothing is recorded. */
+/* Notes that the program got `handle`, which `owner` owns. `name` is copied; it is NULL if the program gave
+ * none. `producer` is the frame's, NULL while nothing is recorded. */
 void ct_names_learn(uint64_t handle, uint64_t owner, const char *name, const struct ct_producer *producer);
-/* The same for a handle that has the name of the one with which it goes. */
+/* The same for a handle that has the name of its owner, `of`. */
 void ct_names_alias(uint64_t handle, uint64_t of, const struct ct_producer *producer);
-/* The driver told the program the name of `handle`. */
+/* Notes the name of `handle`, as the driver reported it to the program. */
 void ct_names_told(uint64_t handle, const char *name, const struct ct_producer *producer);
-/* `handle` was handed out in a list of what `owner` has: its name is known if it was before, or if there is
- * no other kernel in the image. False when nothing can follow in the list. */
+/* Notes that the program got `handle` in a list of the handles that `owner` owns. Its name is known if it was
+ * before, or if the image has no other kernel. Returns false if nothing can follow in the list. */
 bool ct_names_listed(uint64_t handle, uint64_t owner, const struct ct_producer *producer);
-/* A module or library was loaded by a call that began at `began`: what goes with an earlier one of that
- * handle is forgotten. `name` is that of its one kernel, `name_bytes` long, NULL where it is not known. */
+/* Notes that a module or library was loaded by a call that began at `began`. Forgets everything that an
+ * earlier one with that handle owned. `name` is the name of its only kernel, `name_bytes` long, or NULL if
+ * unknown. */
 void ct_names_load(uint64_t handle, uint64_t began, const char *name, size_t name_bytes,
                    const struct ct_producer *producer);
-/* `owner` was unloaded by a call that began at `began` (ct_now()): what goes with it is forgotten. */
+/* Forgets everything that `owner` owns. It was unloaded by a call that began at `began` (ct_now()). */
 void ct_names_unload(uint64_t owner, uint64_t began);
-/* A context was destroyed, and with it nobody knows whose functions. */
+/* Notes that a context was destroyed, and with it an unknown set of functions. */
 void ct_names_doubt(void);
-/* Number of a text that the application means to name again, kept for good; 0 without memory. What exceeds
- * the limits of ct_texts_keep() gets the number of a text that says so. */
+/* Returns the number of a text that the application will refer to again. It is kept for good. Returns 0
+ * without memory. Texts beyond the limits of ct_texts_keep() share the number of a placeholder text. */
 uint32_t ct_names_string(const char *text);
-/* The text of such a number, and its length; NULL when there is no such, as in the child of a fork that came
- * while names were being written. */
+/* Returns the text of such a number, and its length. Returns NULL for other numbers, for example in the child
+ * of a fork that was made while names were being written. */
 const char *ct_names_text(uint64_t number, size_t *bytes);
 
 #endif

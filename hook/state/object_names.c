@@ -1,6 +1,6 @@
-/* Names are records of their own, ahead of what they are about in their lane, and no calls. They are kept,
- * since a program names its streams once and its daemons come and go; the memory for that is mapped with the
- * first name. */
+/* A name is a record of its own, not a call. It is in the lane before the records of its object. Names are
+ * kept, since a program names its streams once, but its daemons may be restarted. The memory for names is
+ * mapped with the first name. */
 #include "object_names.h"
 
 #include "bound.h"
@@ -16,18 +16,18 @@
 struct named {
     uint64_t handle;
     uint32_t role;                  /* CT_ROLE_none: the place is free */
-    uint32_t epoch;                 /* the epoch of the segment that has got it */
-    char text[CT_NAMED_TEXT_BYTES]; /* empty: the object has ended, which is to be told yet */
+    uint32_t epoch;                 /* the epoch of the last segment that got the name */
+    char text[CT_NAMED_TEXT_BYTES]; /* empty: the object has ended, and this has not been sent yet */
 };
 
-/* The lock of tables is held around all of these. A fork's child has them as they were; what another thread
- * was about to write then may be a name that is cut. */
+/* Protected by the table lock. A fork's child inherits them. A name that another thread was writing then may
+ * be truncated. */
 static struct named *all;
-static uint32_t used; /* places that were ever taken */
+static uint32_t used; /* places that have ever been taken */
 
-/* The number of those that have a name: while it is 0, as mostly, no end of an object is looked at. */
+/* The number of named objects. While it is 0, as it mostly is, ends of objects are not looked up. */
 static _Atomic uint32_t count;
-static bool overflowed;           /* some have a name that is not kept */
+static bool overflowed;           /* some names are not kept */
 static __thread uint64_t own_tid; /* the thread's number, if it has a name */
 
 static struct named *find(enum ct_role role, uint64_t handle)
@@ -60,7 +60,7 @@ static void give(struct named *named)
     atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
 }
 
-/* False without room. */
+/* Returns false without room. */
 static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t handle, const char *text)
 {
     struct {
@@ -81,7 +81,7 @@ static bool write_name(struct ct_producer *producer, uint32_t role, uint64_t han
     return true;
 }
 
-/* Sends what the segment of `producer` has not got, as far as there is room. The lane is held. */
+/* Sends all names that the segment of `producer` does not have, as far as there is room. The lane is held. */
 static void send_all(struct ct_producer *producer)
 {
     if (!atomic_load_explicit(&count, memory_order_relaxed) || !ct_table_lock())
@@ -147,7 +147,7 @@ void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *produc
     ct_table_unlock();
 }
 
-/* Its number may be the next thread's. */
+/* The kernel may give the thread's number to the next thread. */
 void ct_named_end_thread(void)
 {
     const uint64_t tid = own_tid;

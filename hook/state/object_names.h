@@ -6,21 +6,20 @@
 #include "producer.h"
 
 enum {
-    CT_NAMED_MAX =
-        1024, /* objects whose names are kept for the next daemon; later ones are sent once, and their end */
-    CT_NAMED_TEXT_BYTES = 256, /* bytes of a name, with its NUL: what exceeds it is cut at a character */
+    CT_NAMED_MAX = 1024, /* names kept for the next daemon; further names and their ends are sent only once */
+    CT_NAMED_TEXT_BYTES = 256, /* bytes of a name, with its NUL; a longer name is cut at a character */
 };
 
-/* `handle` is called `name` from now on, by nobody's name where it is empty: kept for each segment that
- * comes, as far as there is room. `name` has CT_NAMED_TEXT_BYTES at most. */
+/* Names `handle`, or removes its name if `name` is empty. The name is kept for each new segment, as far as
+ * there is room. `name` has CT_NAMED_TEXT_BYTES at most. Returns true if it was kept. */
 bool ct_named_keep(enum ct_role role, uint64_t handle, const char *name);
-/* Sends that, kept or not, in the calling thread's lane, which is held. */
+/* Sends that name, kept or not, in the calling thread's lane, which is held. */
 void ct_named_tell(struct ct_producer *producer, enum ct_role role, uint64_t handle, const char *name,
                    bool kept);
-/* The object has ended: its handle may come again. `producer` is the frame's. */
+/* The object has ended, and its handle may be reused. `producer` is the frame's. */
 void ct_named_end(enum ct_role role, uint64_t handle, struct ct_producer *producer);
-/* The calling thread ends, and its name, if it has told one. */
+/* The calling thread ends, and so does its name, if it has one. */
 void ct_named_end_thread(void);
-/* In a fork's child: its parent's objects are not its own. */
+/* In a fork's child, forgets the names of the parent's objects. */
 void ct_named_forget(void);
 #endif

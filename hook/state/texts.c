@@ -1,9 +1,9 @@
-/* Each text is sent once, ahead of the first record of a segment that names it.
+/* Each text is sent once, before the first record of a segment that refers to it.
  *
- * A text that nobody holds any more stays for a while, since a module that is unloaded is often loaded again;
- * of those, the oldest go when there is more than IDLE_BYTES_MAX. So memory is bounded by what is held at
- * once, whatever a program compiles and throws away in days. Numbers are not used again: the collector keeps
- * a process's texts by them. */
+ * A text without holders is kept for a while, since a module that is unloaded is often loaded again. If such
+ * texts have more than IDLE_BYTES_MAX, the oldest are dropped. So memory is bounded by the texts held at
+ * once, even if a program compiles and unloads code for days. Numbers are not reused, since the collector
+ * keeps a process's texts by them. */
 #include "texts.h"
 
 #include "bound.h"
@@ -18,18 +18,18 @@
 struct string {
     struct ct_pool_link link;
     uint32_t holders;
-    uint32_t older, newer; /* among those without a holder */
-    uint64_t key;          /* under which by_text has it */
+    uint32_t older, newer; /* in the list of those without a holder */
+    uint64_t key;          /* its key in by_text */
     char *text;
     uint32_t bytes;
     _Atomic bool kept; /* by ct_texts_keep() */
     _Atomic uint32_t number;
-    _Atomic uint32_t epoch; /* the epoch of the segment in which it was defined last */
+    _Atomic uint32_t epoch; /* the epoch of the last segment where it was defined */
 };
 
 static struct ct_pool pool = { .object_bytes = sizeof(struct string) };
 static struct ct_table by_text; /* hash of the text to string */
-static uint32_t numbers;        /* given so far; 0 means unknown */
+static uint32_t numbers;        /* the last one given; 0 means unknown */
 
 static struct string *string_at(uint32_t string)
 {
@@ -80,7 +80,7 @@ static void piece_give(char *text, uint32_t size)
     free_pieces[size] = text;
 }
 
-/* ---- strings without a holder, in the order in which they lost the last one ---- */
+/* ---- strings without a holder, oldest first ---- */
 
 enum { IDLE_BYTES_MAX = 256 * 1024 };
 static struct {
@@ -154,8 +154,8 @@ static uint32_t create(uint64_t key, const char *text, uint32_t bytes)
     return made;
 }
 
-/* Two texts of one 64-bit hash lie under successive keys. When the first of them is dropped the second is not
- * found again and gets another number when it is held anew, which costs a definition. */
+/* Two texts with the same 64-bit hash have successive keys. If the first is dropped, the second is no longer
+ * found. If it is held again, it gets another number, which costs a definition. */
 uint32_t ct_texts_hold(const char *text, size_t room)
 {
     const uint32_t bytes = (uint32_t)strnlen(text, room < CT_STRING_MAX ? room : CT_STRING_MAX);
@@ -242,9 +242,9 @@ void ct_texts_forget(void)
 
 /* ---- numbers ---- */
 
-/* Sends the definition ahead of the record that will name it; where that cannot be done now, the next record
- * tries again. The lock keeps the text in its place: a program that launches a kernel while it unloads it is
- * wrong, but must not be ended by us. */
+/* Sends the definition before the record that will refer to it. If that is not possible now, the next record
+ * tries again. The lock keeps the text in place: a program that launches a kernel while it unloads it is
+ * wrong, but the hook must not crash it. */
 static void define(uint32_t number, struct string *string, struct ct_producer *producer)
 {
     if (!ct_table_lock())

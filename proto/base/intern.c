@@ -20,7 +20,8 @@ uint64_t ct_hash_seed(void)
     return getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed) ? seed : ct_monotonic_ns();
 }
 
-/* Both halves of each product: what differs between two keys reaches all bits, by way of the seed. */
+/* Combines both halves of each product, so that every bit of a key affects all bits, and the seed affects
+ * how. */
 static uint64_t hash(const struct ct_intern *intern, const uint64_t *key)
 {
     uint64_t h = intern->seed;
@@ -36,7 +37,7 @@ static uint64_t *slot_at(const struct ct_intern *intern, size_t i)
     return intern->slots + (i & intern->mask) * (1 + intern->key_bytes / 8);
 }
 
-/* The place of the key, or the empty one where it belongs. */
+/* Returns the key's slot, or the empty slot for it. */
 static uint64_t *find_slot(const struct ct_intern *intern, const void *key)
 {
     for (size_t i = hash(intern, key);; i++) {

@@ -1,6 +1,6 @@
-/* Numbers for combinations: the same key gives the same number. Open addressing, keys of a fixed size. When a
- * table has grown to its limit it starts anew, which costs duplicate rows in the database and nothing else.
- */
+/* Numbers for combinations: the same key gets the same number. A hash table with open addressing and keys of
+ * a fixed size. When a table has reached its limit it starts again, which only costs duplicate rows in the
+ * database. */
 #ifndef CT_INTERN_H
 #define CT_INTERN_H
 
@@ -12,21 +12,21 @@ struct ct_intern {
     size_t key_bytes; /* a multiple of 8 */
     size_t limit;     /* entries */
     size_t count, mask;
-    uint64_t *slots; /* each: number (0: empty), then the key */
+    uint64_t *slots; /* each has the number (0: empty), then the key */
     uint64_t seed;
     int64_t next;
 };
 
-/* Returns a random start for hashes: no program can make up keys or texts that all have one place. */
+/* Returns a random seed for hashes, so that no program can construct keys or texts that all collide. */
 uint64_t ct_hash_seed(void);
 
-/* Numbers start at `first`, 1 or more. */
+/* The first number is `first`, 1 or more. */
 void ct_intern_init(struct ct_intern *intern, size_t key_bytes, size_t limit, int64_t first);
-/* The number of `key`; *is_new says that it was given just now. 0 without memory. */
+/* Returns the number of `key`, 0 without memory. Sets *is_new if the number has just been assigned. */
 int64_t ct_intern_get(struct ct_intern *intern, const void *key, bool *is_new);
-/* The same of one that has a number already; 0 for another. */
+/* Returns the number of a key that already has one, 0 for any other. */
 int64_t ct_intern_find(const struct ct_intern *intern, const void *key);
-/* Forgets all keys; numbers go on from `first`. */
+/* Forgets all keys. Numbers continue from `first`. */
 void ct_intern_reset(struct ct_intern *intern, int64_t first);
 void ct_intern_finish(struct ct_intern *intern);
 

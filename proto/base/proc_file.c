@@ -22,7 +22,7 @@ int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes)
         const bool is_missing = error == ENOENT || error == ESRCH;
         return is_missing && access("/proc/self/stat", F_OK) == 0 ? -ESRCH : -error;
     }
-    /* It may end between the two: ESRCH. */
+    /* The process may end between open() and read(), which then fails with ESRCH. */
     const ssize_t n = read(fd, text, bytes - 1);
     const int error = n < 0 ? -errno : 0;
     close(fd);
@@ -32,14 +32,14 @@ int ct_proc_read(int32_t pid, const char *file, char *text, size_t bytes)
 
 int ct_proc_stat(int32_t pid, struct ct_proc_stat *stat)
 {
-    enum { STATE = 3, THREADS = 20, START = 22, EXIT_CODE = 52 }; /* as proc(5) counts them */
+    enum { STATE = 3, THREADS = 20, START = 22, EXIT_CODE = 52 }; /* numbers of fields in proc(5) */
     char text[1024];
     const int error = ct_proc_read(pid, "stat", text, sizeof(text));
     if (error)
         return error;
     *stat = (struct ct_proc_stat){ 0 };
     uint64_t threads = 0;
-    const char *field = strrchr(text, ')'); /* a program may have such names as it likes */
+    const char *field = strrchr(text, ')'); /* a program's name may contain any character */
     for (int i = STATE; field && (field = strchr(field, ' ')) != NULL; i++) {
         field++;
         if (i == STATE) {

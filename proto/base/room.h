@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Has an array with room for `*room` items have room for `more` than `count`; false, with all as it was,
- * without memory. `array` is the address of the pointer to it. */
+/* Ensures that an array with room for `*room` items has room for `more` than `count` items. `array` is the
+ * address of the pointer to it. Returns false without memory, and changes nothing then. */
 static inline bool ct_make_room_for(void *array, size_t count, size_t more, size_t *room, size_t item_bytes)
 {
     void **items = array;
@@ -21,7 +21,7 @@ static inline bool ct_make_room_for(void *array, size_t count, size_t more, size
     return true;
 }
 
-/* For one. */
+/* The same for one more item. */
 static inline bool ct_make_room(void *array, size_t count, size_t *room, size_t item_bytes)
 {
     return ct_make_room_for(array, count, 1, room, item_bytes);

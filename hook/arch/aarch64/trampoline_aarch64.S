@@ -1,15 +1,16 @@
-/* aarch64, AAPCS64: the stubs, the trampoline they enter, and dlsym.
+/* aarch64, AAPCS64: the stubs, the trampoline that they enter, and dlsym.
  *
- * A stub names its row in w17 and jumps here. The trampoline lays a struct ct_frame (frame.h) on the stack,
- * asks ct_enter() where to go, passes on the register arguments, x8 among them, and as many stack words as the
- * function takes, and hands the result to ct_leave(). sp is 16-aligned throughout. ct_enter() is compiled for
- * general registers alone, so v0-7 arrive untouched; around the slow way they are saved, as far as the base
- * ABI goes: 128 bits each. No driver function has scalable vectors among its arguments. The return address stays
- * in x30 and in the frame record, and CFI lets exceptions and cancellation unwind through.
+ * A stub loads its row's number into w17 and jumps here. The trampoline builds a struct ct_frame (frame.h) on
+ * the stack and calls ct_enter() for the target. It passes on the register arguments, including x8, and as
+ * many stack words as the function takes, and passes the result to ct_leave(). The stack is always
+ * 16-aligned. ct_enter() is compiled for general registers only, so v0-7 arrive unchanged. Around the slow
+ * path they are saved as far as the base ABI requires, 128 bits each. No driver function takes scalable
+ * vectors. The return address stays in x30 and in the frame record, and CFI lets exceptions and cancellation
+ * unwind through.
  *
- * x16 and x17 are the registers that the ABI leaves to code between a call and its target. A jump through x16
- * may land on `bti c`, as a call may; each entry that is reached by pointer has one, written as the hint that
- * older assemblers know and older processors take for a nop. */
+ * The ABI reserves x16 and x17 for code between a call and its target. A jump through x16 may land on `bti
+ * c`, as a call may. Each entry that is reached by pointer has one, written as a hint: older assemblers know
+ * it, and older processors execute it as a nop. */
 
 #define FRAME_BYTES    112
 #define FRAME_STACK    64
@@ -21,7 +22,7 @@
 
         .text
 
-        /* A function of that name, which others see if it is made .globl. */
+        /* Begins a function of that name. It is visible to other files if declared .globl. */
         .macro FUNCTION name, align
         .p2align \align
         .type   \name, %function
@@ -58,7 +59,7 @@
         add     sp, sp, #128
         .endm
 
-        /* Back to the caller's stack pointer, frame pointer and return address. */
+        /* Restores the caller's stack pointer, frame pointer and return address. */
         .macro LEAVE
         mov     sp, x29
         .cfi_def_cfa_register sp
@@ -117,7 +118,7 @@
 1:      cmn     x1, #1
         b.eq    .Lstraight
 
-        /* x1 stack words, rounded up to an even number, copied from the highest down. */
+        /* Copies x1 stack words, rounded up to an even number, from the highest down. */
         add     x9, x1, #1
         and     x9, x9, #-2
         sub     sp, sp, x9, lsl #3
@@ -136,7 +137,7 @@
         br      x16
         END     ct_trampoline
 
-/* The entry of spare stubs: how many stack words the function takes, nobody told us. */
+/* The entry of spare stubs. The number of stack words is unknown. */
         FUNCTION ct_trampoline_spare, 6
         ENTER
         SAVE_VECTORS
@@ -146,7 +147,7 @@
         b       .Lchosen
         END     ct_trampoline_spare
 
-/* The stubs, three instructions each, and where they are, in the order of the rows (ct_row_stub()). */
+/* The stubs, three instructions each, and their places in the order of the rows (ct_row_stub()). */
         .set    ct_stub_row, 0
         .macro STUB label, trampoline=ct_trampoline
 \label:
@@ -176,7 +177,7 @@
 #include "driver_api.def"
 #undef ROW
 
-/* The runtime's rows: nothing is exported for them here, and no look-up hands a stub out. */
+/* The runtime's rows. On this architecture nothing is exported for them, and no look-up returns a stub. */
 #define ROW(name, category, stack_words, decoder) \
         .pushsection ct_stubs, "a"; .word 0, 0, 0; .popsection; .set ct_stub_row, ct_stub_row + 3
 #include "runtime_api.def"
@@ -202,12 +203,13 @@
         .endr
         .noaltmacro
 
-/* LOOK_UP makes dlsym and its like. Names that begin with "cu" go to `handler`; so do all others while
- * `ct_dlsym_looks`. What it leaves, and every other name, is a tail jump to `next`, which looks at the return
- * address in x30 to know its caller. `third` is an instruction that sets the handler's third argument, where that
- * is not the function's own. It may run before any constructor, inside malloc's own initialisation. */
+/* LOOK_UP defines dlsym and similar functions. Names that begin with "cu" are passed to `handler`, and all
+ * names if `ct_dlsym_looks` is set. Other names, and those the handler leaves, are a tail jump to `next`,
+ * which identifies its caller by the return address in x30. `third` is an instruction that sets the handler's
+ * third argument, if that is not the function's own. It may run before any constructor, inside malloc's own
+ * initialisation. */
 
-        /* A frame record with three arguments above it. */
+        /* Pushes a frame record with three arguments above it. */
         .macro KEEP_ARGUMENTS
         stp     x29, x30, [sp, #-48]!
         .cfi_def_cfa_offset 48
@@ -272,8 +274,9 @@
         .word   ct_enter_library_dlsym - .
         .popsection
 
-/* long syscall(long number, ...): those that may put a filter on go to ct_syscall() (sandbox.c), by
- * SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. Every other one is a jump that touches nothing. */
+/* long syscall(long number, ...): calls that may install a filter are passed to ct_syscall() (sandbox.c).
+ * These are SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. All others are a plain jump with unchanged
+ * arguments. */
         .globl  syscall
         FUNCTION syscall, 4
         BTI_C
@@ -309,8 +312,8 @@
 2:      b       ct_syscall
         END     syscall
 
-/* pid_t vfork(void): the child has this thread's memory until it is done, and marks that here. A jump, since
- * it returns twice. */
+/* pid_t vfork(void): marks that the child shares this thread's memory until it ends or executes a program.
+ * Jumps, since vfork() returns twice. */
         .globl  vfork
         FUNCTION vfork, 4
         BTI_C
@@ -336,8 +339,8 @@
         br      x16
         END     vfork
 
-/* Says that all code here has landing pads, when the compiler was told to give them to the rest. The linker
- * keeps it only if every object says so. */
+/* Marks all code here as having landing pads, if the compiler generates them elsewhere. The linker keeps the
+ * mark only if every object has it. */
 #ifdef __ARM_FEATURE_BTI_DEFAULT
         .section .note.gnu.property, "a", %note
         .p2align 3

@@ -1,10 +1,12 @@
-/* x86-64, System V ABI: the stubs, the trampoline they enter, and dlsym.
+/* x86-64, System V ABI: the stubs, the trampoline that they enter, and dlsym.
  *
- * A stub puts the address of its row into r11 and jumps to a trampoline: that of a wrapper (wrap.c) where the
- * function has one, else the general one. This lays a struct ct_frame (frame.h) on the stack, asks ct_enter() where to go, passes on the register arguments and as many stack words as the function
- * takes, and hands the result to ct_leave(). rsp is 16-aligned at every call. ct_enter() is compiled for
- * general registers alone, so xmm0-7 arrive untouched; around the slow way they are saved. The return
- * address stays where the caller put it, and CFI lets exceptions and cancellation unwind through. */
+ * A stub loads the address of its row into r11 and jumps to a trampoline. Functions with a wrapper (wrap.c)
+ * have its trampoline, all others the general one. The general one builds a struct ct_frame (frame.h) on the
+ * stack and calls ct_enter() for the target. It passes on the register arguments and as many stack words as
+ * the function takes, and passes the result to ct_leave(). The stack is 16-aligned at every call. ct_enter()
+ * is compiled for general registers only, so xmm0-7 arrive unchanged. They are saved around the slow path.
+ * The return address stays where the caller pushed it, and CFI lets exceptions and cancellation unwind
+ * through. */
 
 #define FRAME_BYTES  96
 #define FRAME_STACK  48
@@ -20,7 +22,7 @@
 
         .text
 
-        /* A function of that name, which others see if it is made .globl. */
+        /* Begins a function of that name. It is visible to other files if declared .globl. */
         .macro FUNCTION name, align
         .p2align \align
         .type   \name, @function
@@ -78,7 +80,7 @@
         movq    %rsp, %rdi
         .endm
 
-        .section .text.hot, "ax", @progbits /* where compilers put the functions that it goes to */
+        .section .text.hot, "ax", @progbits /* the section that compilers use for the functions called here */
         FUNCTION ct_trampoline, 6
         ENTER
         call    ct_enter
@@ -111,7 +113,7 @@
 1:      cmpq    $-1, %rdx
         je      .Lstraight
 
-        /* rdx stack words, rounded up to an even number, copied from the highest down. */
+        /* Copies rdx stack words, rounded up to an even number, from the highest down. */
         leaq    1(%rdx), %rcx
         andq    $-2, %rcx
         shlq    $3, %rcx
@@ -130,8 +132,8 @@
         jmp     *%r11
         END     ct_trampoline
 
-/* In front of the wrappers: they are in C, and begin with a lane, a number, and a place for one more open
- * call. r10 becomes the thread's producer, and rax the place of the call (ct_frame_address()). */
+/* The trampolines of the wrappers. Those are in C, and require a lane, a number, and a place for another open
+ * call. r10 holds the thread's producer, and rax the call's address (ct_frame_address()). */
         .macro WRAPPER name
         FUNCTION ct_trampoline_\name, 6
         movq    ct_self@gottpoff(%rip), %r10
@@ -152,8 +154,8 @@
         WRAPPER launch_ex
         .set    ct_trampoline_general, ct_trampoline
 
-/* The entry of versioned stubs: a runtime function called from a page of ct_runtime_callers is a
- * call like any other; from elsewhere it is for ct_enter_careful() to say which library it is for. */
+/* The entry of versioned stubs. A runtime function called from a page in ct_runtime_callers proceeds like any
+ * other call. Otherwise ct_enter_careful() determines the library of the call. */
 #define RUNTIME_CALLERS 1024
 
         FUNCTION ct_trampoline_careful, 6
@@ -165,7 +167,7 @@
         jmp     .Lchosen
         END     ct_trampoline_careful
 
-/* The entry of spare stubs: how many stack words the function takes, nobody told us. */
+/* The entry of spare stubs. The number of stack words is unknown. */
         FUNCTION ct_trampoline_spare, 6
         ENTER
         SAVE_VECTORS
@@ -195,7 +197,7 @@
         .endr
         .text
 
-/* Calls `macro` with the wrapper for a function and what else it is given. */
+/* Calls `macro` with a function's wrapper and the remaining arguments. */
         .macro CHOOSE macro, words, decoder, rest:vararg
         .ifc    \decoder,launch
         \macro launch, \rest
@@ -216,7 +218,7 @@
         \macro general, \rest
         .endm
 
-/* The stubs, two instructions each, and where they are, in the order of the rows (ct_row_stub()). */
+/* The stubs, two instructions each, and their places in the order of the rows (ct_row_stub()). */
         .set    ct_stub_row, 0
         .macro STUB label, wrapper
 \label:
@@ -237,7 +239,7 @@
         .size   ct_stub_\name, .-ct_stub_\name
         .endm
 
-        /* Two entries: the one that is exported, and the one of ct_row_stub(), which takes the caller as it is. */
+        /* Makes two entries: the exported one, and ct_row_stub()'s, which does not check the caller. */
         .macro RUNTIME_STUB wrapper, name, version, soname
         .globl  ct_runtime_\version\()_\name
         .type   ct_runtime_\version\()_\name, @function
@@ -256,14 +258,14 @@ ct_runtime_\version\()_\name:
         .p2align 2
         .popsection
 
-/* Structs by value: on the stack, whatever their size. */
+/* Structs passed by value are on the stack, whatever their size. */
 #define BY_VALUE(bytes) many
 
 #define ROW(name, category, stack_words, decoder) CHOOSE DRIVER_STUB, stack_words, decoder, name
 #include "driver_api.def"
 #undef ROW
 
-/* The versions in the order of runtime_functions.c. */
+/* The versions, in the order of runtime_functions.c. */
 #define ROW(name, category, stack_words, decoder) CHOOSE RUNTIME_STUB, stack_words, decoder, name, 0, libcudart.so.11.0
 #include "runtime_api.def"
 #undef ROW
@@ -274,7 +276,7 @@ ct_runtime_\version\()_\name:
 #include "runtime_api.def"
 #undef ROW
 
-/* A second image of the driver: few functions have a decoder, and none has a wrapper. */
+/* A second image of the driver. Few of its functions have a decoder, and no function has a wrapper. */
         .macro SECOND_STUB name
         .p2align 4
         STUB    .Lsecond_\name, general
@@ -295,7 +297,7 @@ ct_runtime_\version\()_\name:
         .endr
         .noaltmacro
 
-        /* Argument registers, an even number of them, around a call. */
+        /* Saves argument registers, an even number of them, around a call. */
         .macro KEEP registers:vararg
         .irp    register, \registers
         pushq   \register
@@ -314,10 +316,11 @@ ct_runtime_\version\()_\name:
         .endr
         .endm
 
-/* LOOK_UP makes dlsym and its like. Names that begin with "cu" go to `handler`; so do all others while
- * `ct_dlsym_looks`. What it leaves, and every other name, is a tail jump to `next`, which looks at the return
- * address to know its caller. `third` is an instruction that sets the handler's third argument, where that
- * is not the function's own. It may run before any constructor, inside malloc's own initialisation. */
+/* LOOK_UP defines dlsym and similar functions. Names that begin with "cu" are passed to `handler`, and all
+ * names if `ct_dlsym_looks` is set. Other names, and those the handler leaves, are a tail jump to `next`,
+ * which identifies its caller by the return address. `third` is an instruction that sets the handler's third
+ * argument, if that is not the function's own. It may run before any constructor, inside malloc's own
+ * initialisation. */
         .macro LOOK_UP name, handler, next, find, third:vararg
         FUNCTION \name, 4
         testq   %rsi, %rsi
@@ -356,8 +359,9 @@ ct_runtime_\version\()_\name:
         .long   ct_enter_library_dlsym - .
         .popsection
 
-/* long syscall(long number, ...): those that may put a filter on go to ct_syscall() (sandbox.c), by
- * SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. Every other one is a jump that touches nothing. */
+/* long syscall(long number, ...): calls that may install a filter are passed to ct_syscall() (sandbox.c).
+ * These are SYS_seccomp, SYS_prctl and SYS_landlock_restrict_self. All others are a plain jump with unchanged
+ * arguments. */
         .globl  syscall
         FUNCTION syscall, 4
         cmpq    $317, %rdi
@@ -377,8 +381,8 @@ ct_runtime_\version\()_\name:
 2:      jmp     ct_syscall
         END     syscall
 
-/* pid_t vfork(void): the child has this thread's memory until it is done, and marks that here. A jump, since
- * it returns twice. */
+/* pid_t vfork(void): marks that the child shares this thread's memory until it ends or executes a program.
+ * Jumps, since vfork() returns twice. */
         .globl  vfork
         FUNCTION vfork, 4
         movq    ct_vforked@gottpoff(%rip), %rax
